@@ -114,7 +114,7 @@ def take(bin: Path, out: Path) -> None:
         first.call("read", {"path": "a.txt"})
         first.call("bash", {"command": "git push origin main"})
         second.call("count", {"to": 500})
-        for words in ("git push", "2 in flight", r"[1-9]\d %"):
+        for words in ("git push", "2 running", r"[1-9]\d %"):
             until(f"{words}, on the screen", lambda: re.search(words, tmux("capture-pane", "-p")))
         screen = tmux("capture-pane", "-p", "-e").rstrip("\n")
     finally:

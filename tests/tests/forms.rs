@@ -58,7 +58,7 @@ fn a_form_asks_for_what_the_schema_wants() {
     terminal.wait_for("colour:");
     terminal.press("gre");
     terminal.press("\r");
-    terminal.wait_for("Anything else?");
+    terminal.wait_for("Set optional arguments?");
     terminal.press(" \r");
     terminal.wait_for("coats:");
     terminal.press("7\r");
@@ -78,7 +78,7 @@ fn what_the_daemon_refuses_is_asked_for_again() {
     let mut terminal = Terminal::run(&mut command(&daemon, &given));
     terminal.wait_for("Call paint");
     terminal.press("\r");
-    terminal.wait_for("does not fit");
+    terminal.wait_for("invalid: ");
     terminal.press("\u{7f}4\r");
     terminal.press("\r");
     let (status, written) = terminal.end();

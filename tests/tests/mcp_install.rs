@@ -96,7 +96,7 @@ fn each_client_gets_its_entry_beside_what_it_has_and_can_have_it_taken_out() {
             assert!(after.contains(kept.trim_end_matches(',')), "{client}: {kept} is gone: {after}");
         }
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640, "{client}");
-        assert!(done(&setup, &[client, "--yes"]).contains("has it already"), "{client}");
+        assert!(done(&setup, &[client, "--yes"]).contains("already has the entry"), "{client}");
 
         let undone = done(&setup, &[client, "--undo", "--yes"]);
         assert!(undone.lines().any(|line| line.starts_with('-') && line.contains("toold")), "{client}: {undone}");

@@ -90,7 +90,7 @@ fn status_tells_what_calls_wait_for() {
     at(&mut watching, "a person is asked", [2, 1, 1, 1]);
     let shown = String::from_utf8(daemon.toolctl(&["status"]).stdout).unwrap();
     assert!(
-        shown.contains("waiting      1 for a person, 1 for another call of their session, 1 for another call of"),
+        shown.contains("waiting      1 for an answer from you, 1 for another call of their session, 1 for another call of"),
         "{shown}"
     );
     let request_id = &asked["result"]["request"]["request_id"];
@@ -166,7 +166,7 @@ fn clients_that_read_nothing_are_seen_in_the_status() {
     let outboxes = &status["queues"]["outboxes"];
     assert_eq!((&outboxes["most"], &outboxes["capacity"]), (&json!(256), &json!(256)));
     let shown = String::from_utf8(daemon.toolctl(&["status"]).stdout).unwrap();
-    assert!(shown.contains("at most 256 of 256 by one client, 1 full"), "{shown}");
+    assert!(shown.contains("at most 256 of 256 for one client, 1 full"), "{shown}");
     assert!(shown.contains("the slowest reader is"), "{shown}");
     drop(deaf);
     drop(slow);

@@ -89,7 +89,7 @@ fn a_plugin_is_cloned_shown_updated_and_removed() {
     assert_eq!(weather(&daemon), "one");
     let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &source]);
     assert_ne!(code, 0);
-    assert!(err.contains("there already"), "{err}");
+    assert!(err.contains("already exists"), "{err}");
 
     let (_, _, err) = run(&daemon, &["plugins", "update"]);
     assert!(err.contains("up to date"), "{err}");
@@ -121,7 +121,7 @@ fn a_version_that_was_asked_for_stays() {
     assert!(text.contains("one"), "{text}");
     let (code, _, err) = run(&daemon, &["plugins", "update", "--yes"]);
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("stays at the version"), "{err}");
+    assert!(err.contains("is pinned to the version"), "{err}");
     let empty = daemon.work().join("empty");
     fs::create_dir(&empty).unwrap();
     git(&empty, &["init", "--quiet"]);

@@ -12,7 +12,7 @@ fn call(daemon: &TestDaemon, command: &str, more: &[&str]) -> Terminal {
 
 fn approver(daemon: &TestDaemon) -> Terminal {
     let terminal = Terminal::run(daemon.setup.command(toolctl()).arg("approve"));
-    terminal.wait_for("waiting for asks");
+    terminal.wait_for("waiting for prompts");
     terminal
 }
 
@@ -102,10 +102,10 @@ fn an_approver_sees_which_client_wants_which_folder_and_what_is_allowed_is_remem
     assert_eq!(workspace, "pending");
     let mut person = approver(&daemon);
     let id = wire.request("tools.execute", json!({"name": "read", "arguments": {"path": "letter.txt"}}));
-    person.wait_for("deny, and say why");
+    person.wait_for("deny, with a reason");
     let shown = person.written();
     for part in
-        ["asks for a folder to work in", "as a workspace of the agent", "allow, and remember it for this client"]
+        ["asks for permission: use this workspace", "as a workspace of the agent", "allow, and remember it for this client"]
     {
         assert!(shown.contains(part), "{part}: {shown:?}");
     }

@@ -278,7 +278,7 @@ fn what_toolctl_starts_in_the_background_goes_on() {
     assert_eq!(sessions(), 1);
     let mut command = daemon.setup.command(toolctl());
     let mut terminal = Terminal::run(command.args(["shells", "attach", "sh_1"]));
-    terminal.wait_for("Ctrl-C leaves it");
+    terminal.wait_for("Ctrl-C detaches");
     terminal.press("this\n");
     let (status, text) = terminal.end();
     assert!(status.success() && text.contains("got this\r\n") && text.contains("sh_1: exit code 0"), "{text}");
@@ -309,7 +309,7 @@ fn a_terminal_is_attached_with_its_size_left_and_come_back_to() {
         Terminal::run(command.args(["shells", "attach", &id]))
     };
     let mut terminal = attach();
-    terminal.wait_for("Ctrl-] leaves it");
+    terminal.wait_for("Ctrl-] detaches");
     // The size is the person's from the first key on.
     terminal.press("stty size; echo $((6 * 7))\r");
     terminal.wait_for("30 100\r\n42");
@@ -320,7 +320,7 @@ fn a_terminal_is_attached_with_its_size_left_and_come_back_to() {
     terminal.press_until("\x03", "^C");
     terminal.press("\x1d");
     let (status, text) = terminal.end();
-    assert!(status.success() && text.contains(&format!("left {id}, which runs on")), "{text}");
+    assert!(status.success() && text.contains(&format!("detached from {id}; it keeps running")), "{text}");
 
     let mut terminal = attach();
     terminal.wait_for("42");

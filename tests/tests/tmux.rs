@@ -160,7 +160,7 @@ fn what_one_pane_allows_for_the_project_passes_in_the_other() {
     let (first, second) = (tmux.first(), tmux.split());
     for pane in [&first, &second] {
         pane.run(CALL);
-        pane.wait_for("deny, and say why");
+        pane.wait_for("deny, with a reason");
     }
     first.press_until("p", "the answer", |screen| screen.contains("allowed in this project"));
     // The answer is for both, who wait for the same. Keys that were too much may stand before what comes.
@@ -175,7 +175,7 @@ fn what_one_pane_allows_for_the_project_passes_in_the_other() {
     assert!(!screen.contains("asks for"), "{screen}");
     // Another command is asked for as before.
     second.run("toolctl call bash command='echo another'");
-    second.wait_for("deny, and say why");
+    second.wait_for("deny, with a reason");
     second.press_until("n", "the answer", |screen| screen.contains("denied"));
 }
 
@@ -189,7 +189,7 @@ fn a_shell_is_attached_to_typed_into_and_left_running() {
     first.run(&format!("toolctl call bash command='{program}' tty=true background=true"));
     first.wait_for("sh_1 runs in the background");
     first.run("toolctl shells attach sh_1");
-    first.wait_for("Ctrl-] leaves it");
+    first.wait_for("Ctrl-] detaches");
     first.wait_for_line("begun");
     first.type_line("by hand");
     first.wait_for_line("got by hand");
@@ -197,7 +197,7 @@ fn a_shell_is_attached_to_typed_into_and_left_running() {
     second.run("toolctl shells write sh_1 from elsewhere");
     first.wait_for_line("got from elsewhere");
     first.press("C-]");
-    first.wait_for_line("left sh_1, which runs on");
+    first.wait_for_line("detached from sh_1; it keeps running");
 
     let status = |wanted: &str| {
         first.run("toolctl shells");
@@ -226,7 +226,7 @@ fn the_full_screen_shows_panels_answers_an_ask_and_leaves() {
     let mut agent = daemon.connect();
     let call = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo it is done"}}));
     pane.wait("the ask", |screen| {
-        ["permission", "bash asks for shell", "echo it is done", "y  allow once"]
+        ["permission", "bash asks for permission: shell", "echo it is done", "y  allow once"]
             .iter()
             .all(|text| screen.contains(text))
     });

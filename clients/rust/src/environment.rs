@@ -1,7 +1,7 @@
 //! The variables that a client passes to `session.open`, so that commands find the toolchains that the client finds.
 //!
-//! The daemon's own environment is that of whichever client started it, perhaps days ago: a virtual environment or a
-//! version of Node that was activated since is known to the client alone.
+//! The daemon's own environment comes from the client that started it, perhaps days ago. Only the client knows a virtual
+//! environment or a version of Node that was activated since.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,8 +39,8 @@ pub const TOOLCHAIN: &[&str] = &[
     "TZ",
 ];
 
-/// Of these variables those that a client of this role passes: a person's frontend the [`TOOLCHAIN`], a client that acts
-/// for a model all but those of toold itself. The daemon takes out secrets. Values that are not UTF-8 are left out.
+/// The variables that a client of this role passes: the [`TOOLCHAIN`] for a user's frontend, and all but those of toold
+/// itself for a client that acts for a model. The daemon removes secrets. Values that are not UTF-8 are left out.
 pub fn passed_on(
     role: Option<ClientRole>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,

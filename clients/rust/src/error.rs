@@ -1,4 +1,4 @@
-//! What can go wrong between a client and the daemon.
+//! Errors between a client and the daemon.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use toold_proto::error::ErrorData;
 
 use crate::holder::Holder;
 
-/// Why a request has no answer.
+/// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The daemon answered with an error.
@@ -27,45 +27,45 @@ pub enum ClientError {
     Start { program: PathBuf, source: io::Error },
     #[error("can't write the daemon's log {}", path.display())]
     Log { path: PathBuf, source: io::Error },
-    /// The daemon ended with a bad status before it served; `words` is what it wrote.
+    /// The daemon exited with a failure before it served; `words` is its output.
     #[error("{} did not start: {status}{}", program.display(), quoted(words))]
     StartFailed { program: PathBuf, status: std::process::ExitStatus, words: String },
-    /// A daemon that was started does not listen, or the one that listens does not answer; `reason` says how that shows.
+    /// A started daemon does not listen, or the listening one does not answer.
     #[error("the daemon at {} {reason} after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_deref()), quoted(words))]
     NoAnswer { socket: PathBuf, reason: NoAnswerReason, waited: Duration, holder: Option<Box<Holder>>, words: String },
     /// Another program listens at the socket.
     #[error("{} is not the socket of a daemon: {} answered {said:?}; stop that program, or set TOOLD_SOCKET to another path", socket.display(), program(holder.as_deref()))]
     NotADaemon { socket: PathBuf, holder: Option<Box<Holder>>, said: String },
-    /// The connection ended while a request was in flight, or before it was sent. It is not sent again, since it may
-    /// have been carried out.
-    #[error("the connection to the daemon is gone: {0}")]
+    /// The connection ended while a request was in flight, or before it was sent. It is not sent again, because the
+    /// daemon may have carried it out.
+    #[error("lost the connection to the daemon: {0}")]
     Disconnected(String),
-    /// Another daemon took over before this request was read: nothing was done, and it may be sent again there. See
+    /// Another daemon took over before this request was read, so it may be sent again there. See
     /// [`crate::Client::successor`].
     #[error("another daemon has taken over, and the request was not carried out")]
     Replaced,
-    /// Refused before it was sent: the daemon would not read it.
-    #[error("the request has {bytes} bytes, and the daemon reads {limit} at most")]
+    /// Refused before it was sent, because the daemon would refuse it.
+    #[error("the request has {bytes} bytes, but the daemon accepts at most {limit}")]
     TooLarge { bytes: usize, limit: usize },
-    #[error("this connection has a call {0} in flight")]
+    #[error("a call with the id {0} is already running on this connection")]
     CallIdInUse(String),
-    /// A subscription's items came faster than they were taken; it has ended.
-    #[error("items of a subscription were not taken in time, and it has ended")]
+    /// A subscription's items came faster than they were read; it has ended.
+    #[error("the subscription ended, because its items were not read in time")]
     Lagged,
-    #[error("can't read what the daemon sent")]
+    #[error("can't parse the daemon's message")]
     BadAnswer(#[source] serde_json::Error),
 }
 
-/// How it shows that a daemon does not answer.
+/// How a daemon fails to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAnswerReason {
-    /// It takes connections, or nobody listens yet, and nothing comes.
+    /// It accepts connections but sends nothing, or it does not listen yet.
     Silence,
-    /// It ends each connection before its first answer.
+    /// It closes each connection before its first answer.
     Hangup,
-    /// It takes no connections: as many wait as may.
+    /// It accepts no connections, and its queue of waiting ones is full.
     FullQueue,
-    /// It answers new connections, and not this request.
+    /// It answers new connections, but not this request.
     Request(&'static str),
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for NoAnswerReason {
 }
 
 impl ClientError {
-    /// Whether no daemon could be reached, or the one that was has gone away.
+    /// Whether no daemon could be reached, or the connection to it was lost.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::NotRunning { .. }
@@ -142,16 +142,16 @@ impl From<Jsonrpsee> for ClientError {
     }
 }
 
-/// Who holds the socket, and what to do about it.
+/// Which process listens on the socket, and what to do about it.
 fn held_by(holder: Option<&Holder>) -> String {
     let Some(holder) = holder else { return String::new() };
     let Holder { pid, name, state, .. } = holder;
     let state = if holder.is_stopped() { "stopped" } else { state };
     let advice = match holder.is_stopped() {
-        true => format!("`kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"),
-        false => format!("try again, or end it by `kill {pid}`, and by `kill -KILL {pid}` when that does not help"),
+        true => format!("`kill -CONT {pid}` resumes it, `kill -KILL {pid}` ends it"),
+        false => format!("try again, or end it with `kill {pid}`; if that does not help, with `kill -KILL {pid}`"),
     };
-    format!(": process {pid} ({name}) holds the socket and is {state}; {advice}")
+    format!(": process {pid} ({name}) listens on the socket and is {state}; {advice}")
 }
 
 fn program(holder: Option<&Holder>) -> String {
@@ -161,7 +161,7 @@ fn program(holder: Option<&Holder>) -> String {
     }
 }
 
-/// The daemon's own words, under the sentence that introduces them.
+/// The daemon's output, after a phrase that introduces it.
 fn quoted(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!("; it said:\n{words}") }
+    if words.is_empty() { String::new() } else { format!("; its output:\n{words}") }
 }

@@ -1,4 +1,4 @@
-//! Which process listens at a socket, for an error that says why it does not answer.
+//! Finds the process that listens on a socket, for error messages.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +9,9 @@ pub struct Holder {
     pub pid: u32,
     /// Its name, as `ps` shows it.
     pub name: String,
-    /// What it does, such as `sleeping`.
+    /// Its state, such as `sleeping`.
     pub state: &'static str,
-    /// When it was started, in ticks of the system's clock since the machine was.
+    /// When it was started, in clock ticks after boot.
     started: u64,
 }
 
@@ -19,14 +19,14 @@ pub struct Holder {
 const STOPPED: &str = "stopped";
 
 impl Holder {
-    /// Whether nothing moves in it until it gets SIGCONT.
+    /// Whether it is suspended until it receives SIGCONT.
     pub fn is_stopped(&self) -> bool {
         self.state == STOPPED
     }
 }
 
-/// The process that listens at `socket`; `None` when it is not found, as on systems without `/proc`. Who connected
-/// could ask its socket too, but is told the process that began to listen, which may have handed the socket over.
+/// The process that listens on `socket`; `None` when it is not found, as on systems without `/proc`. SO_PEERCRED would
+/// name the process that began to listen, which may have handed the socket over.
 pub(crate) fn of(socket: &Path) -> Option<Box<Holder>> {
     let links = listening(socket);
     if links.is_empty() {
@@ -39,8 +39,8 @@ pub(crate) fn of(socket: &Path) -> Option<Box<Holder>> {
             descriptors.any(|one| fs::read_link(one.path()).is_ok_and(|to| links.iter().any(|link| to == *link)));
         if holds { described(pid) } else { None }
     });
-    // A service manager that listens for the daemon holds the socket too; the daemon was started after it. Of another
-    // program, children may hold it for a moment. Process ids don't tell which came first: they begin again.
+    // A service manager that listens for the daemon holds the socket too; the daemon was started after it. Children of
+    // another program may hold it for a moment. Process ids wrap around, so they do not show which came first.
     let rank = |holder: &Holder| match holder.name == "toold" {
         true => (true, i128::from(holder.started)),
         false => (false, -i128::from(holder.started)),
@@ -48,7 +48,7 @@ pub(crate) fn of(socket: &Path) -> Option<Box<Holder>> {
     holders.max_by_key(rank).map(Box::new)
 }
 
-/// The descriptors of sockets that are listened at by this path, as links in `/proc` name them.
+/// The listening sockets of this path, as links in `/proc` name them.
 fn listening(socket: &Path) -> Vec<String> {
     /// `__SO_ACCEPTCON`.
     const LISTENS: &str = "00010000";
@@ -74,8 +74,8 @@ fn described(pid: u32) -> Option<Holder> {
         'D' => "waiting for a disk or a network file system",
         'R' => "running",
         'S' | 'I' => "sleeping",
-        'Z' | 'X' => "ending",
-        _ => "in a state that is not known",
+        'Z' | 'X' => "exiting",
+        _ => "in an unknown state",
     };
     Some(Holder { pid, name: name.to_owned(), state, started })
 }

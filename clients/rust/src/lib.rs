@@ -1,7 +1,7 @@
 //! A typed client of toold, for Rust programs.
 //!
-//! [`Client`] is a connection; [`Client::call`] makes one request by the types of
-//! [`toold_proto::method`]; [`Client::execute`] calls a tool and gives a [`CallHandle`], which streams its
+//! [`Client`] is a connection; [`Client::call`] makes one request with the types of
+//! [`toold_proto::method`]; [`Client::execute`] calls a tool and returns a [`CallHandle`], which streams its
 //! progress, can be cancelled, and ends with an answer. [`start`] finds and starts the daemon.
 //! [`Client::open_session`] passes the variables of [`environment`]; its answer says whether the session's tools may work
 //! in the folder, and which variables are ignored.

@@ -1,4 +1,4 @@
-//! Between a model and the daemon, for programs that talk to the model themselves.
+//! Parses model answers, for programs that talk to a model themselves.
 
 use toold_adapters::parse::CallParser;
 use toold_adapters::parse::known::KnownTools;
@@ -8,8 +8,8 @@ use toold_proto::method::ToolsList;
 use crate::{Client, ClientError};
 
 impl Client {
-    /// A parser to feed a model's answer to as it comes. With `names`, calls of other tools are errors, and the
-    /// schemas of those that the daemon has say which arguments are strings.
+    /// A parser for a model's answer, fed piece by piece. With `names`, calls of other tools are errors, and the daemon's
+    /// schemas say which arguments are strings.
     ///
     /// # Errors
     /// As any request.

@@ -1,4 +1,4 @@
-//! From the connection to the call that a progress notification belongs to.
+//! Delivers progress notifications from the connection to their calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,15 @@ use tokio::sync::Notify;
 use toold_proto::call::CallProgress;
 use toold_proto::tool::CallId;
 
-/// How much progress of one call waits to be taken, in bytes of its JSON.
+/// How much unread progress of one call is kept, in bytes of its JSON.
 const MAX_WAITING: usize = 16 << 20;
 
-/// How one connection ends.
+/// What is known about the end of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionEnd {
-    /// The daemon said that another one takes over, behind everything else that it said.
+    /// The daemon said, as its last message, that another one takes over.
     replaced: AtomicBool,
-    /// What came first, when it is not what a daemon says.
+    /// The first output of a program that is not a daemon.
     foreign: OnceLock<String>,
     /// Nothing more is read.
     ended: Notify,
@@ -35,7 +35,7 @@ impl ConnectionEnd {
         self.ended.notify_one();
     }
 
-    /// Waits until all that the daemon said is read. For one at a time.
+    /// Waits until everything that the daemon sent was read. For one waiter at a time.
     pub(crate) async fn ended(&self) {
         self.ended.notified().await;
     }
@@ -49,7 +49,7 @@ impl ConnectionEnd {
     }
 
     pub(crate) fn set_foreign(&self, said: String) {
-        // The first is kept: nothing is read behind it.
+        // Only the first is kept: nothing is read after it.
         let _ = self.foreign.set(said);
     }
 
@@ -70,7 +70,7 @@ impl ProgressRoutes {
         Some(queue)
     }
 
-    /// After this the queue gives what it holds and then ends.
+    /// After this, the queue returns what it holds and then ends.
     pub(crate) fn close(&self, call_id: &CallId) {
         let queue = self.queues.lock().remove(call_id);
         if let Some(queue) = queue {
@@ -78,7 +78,7 @@ impl ProgressRoutes {
         }
     }
 
-    /// Never blocks. What belongs to no call in flight is dropped.
+    /// Never blocks. Progress of a call that is not in flight is dropped.
     pub(crate) fn deliver(&self, params: &RawValue) {
         let Ok(progress) = serde_json::from_str::<CallProgress>(params.get()) else { return };
         let queue = self.queues.lock().get(&progress.call_id).cloned();
@@ -88,8 +88,7 @@ impl ProgressRoutes {
     }
 }
 
-/// Progress of one call that nobody has taken yet. When 16 MiB wait, what comes is dropped, and the
-/// next one that fits says how many were.
+/// Unread progress of one call. When 16 MiB wait, more is dropped, and the next one that fits counts how many were.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressQueue {
     state: Mutex<QueueState>,
@@ -126,7 +125,7 @@ impl ProgressQueue {
         self.changed.notify_one();
     }
 
-    /// `None` when the call has its answer and all progress was taken. Cancel-safe; one taker.
+    /// `None` when the call was answered and all progress was read. Cancel-safe; for one reader.
     pub(crate) async fn take(&self) -> Option<CallProgress> {
         loop {
             {

@@ -1,4 +1,4 @@
-//! One JSON text per line over a byte stream, as jsonrpsee's client wants it.
+//! One JSON text per line over a byte stream, as a transport of jsonrpsee's client.
 //!
 //! Progress notifications leave the stream here and go to their calls, so that all progress of a
 //! call is there before its answer is, and so that a full buffer never costs a response.
@@ -23,7 +23,7 @@ pub(crate) const MAX_PARAMS: usize = (16 << 20) - 4096;
 /// A longer message ends the connection: it did not come from a daemon that keeps its limits.
 const MAX_RECEIVED: usize = 64 << 20;
 
-/// How long what a daemon said last is waited for, once it takes nothing more.
+/// How long to wait for a daemon's last messages after writing to it fails.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 pub(crate) struct LineSender<W> {
@@ -48,7 +48,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for LineSender<W> 
             self.writer.flush().await
         };
         let sent = sent.await;
-        // Why it takes nothing more may stand in what is still to be read, such as that another daemon serves.
+        // The messages still to be read may say why, for instance that another daemon took over.
         if sent.is_err() {
             let _ = tokio::time::timeout(LAST_WORDS, self.ending.ended()).await;
         }
@@ -64,7 +64,7 @@ pub(crate) struct LineReceiver<R> {
     reader: BufReader<R>,
     routes: Arc<ProgressRoutes>,
     ending: Arc<ConnectionEnd>,
-    /// A message came: a daemon is at the other end.
+    /// A message has been received, so a daemon is at the other end.
     speaks: bool,
 }
 
@@ -89,7 +89,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for LineReceiver<
 impl<R: AsyncRead + Unpin> LineReceiver<R> {
     async fn next_message(&mut self) -> Result<ReceivedMessage, io::Error> {
         if !self.speaks {
-            self.hear_a_daemon().await?;
+            self.expect_json().await?;
         }
         loop {
             let line = read_line(&mut self.reader).await?;
@@ -106,11 +106,11 @@ impl<R: AsyncRead + Unpin> LineReceiver<R> {
                 self.routes.deliver(params);
                 continue;
             }
-            if says_that_another_takes_over(&line) {
+            if is_replacement_notice(&line) {
                 self.ending.set_replaced();
                 continue;
             }
-            if let Some(message) = answer_to_nothing(&line) {
+            if let Some(message) = error_without_request(&line) {
                 return Err(io::Error::other(message));
             }
             return Ok(ReceivedMessage::Bytes(line));
@@ -118,12 +118,12 @@ impl<R: AsyncRead + Unpin> LineReceiver<R> {
     }
 }
 
-/// How much is shown of what another program says, in characters.
+/// How many characters of another program's output are shown.
 const MAX_SHOWN: usize = 60;
 
 impl<R: AsyncRead + Unpin> LineReceiver<R> {
-    /// Fails as soon as what comes first cannot be a message: other protocols may wait for more before they end a line.
-    async fn hear_a_daemon(&mut self) -> io::Result<()> {
+    /// Fails as soon as the first byte cannot begin a message: a program with another protocol may never end a line.
+    async fn expect_json(&mut self) -> io::Result<()> {
         let read = self.reader.fill_buf().await?;
         match read.first() {
             Some(b'{' | b'[') | None => Ok(()),
@@ -140,7 +140,7 @@ impl<R: AsyncRead + Unpin> LineReceiver<R> {
         let line = text.lines().next().unwrap_or_default();
         let shown: String = line.chars().take(MAX_SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         self.ending.set_foreign(shown);
-        io::Error::new(io::ErrorKind::InvalidData, "what came is no message of a daemon")
+        io::Error::new(io::ErrorKind::InvalidData, "received something that is not a message of a daemon")
     }
 }
 
@@ -159,7 +159,7 @@ async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> io::Resul
     loop {
         let read = reader.fill_buf().await?;
         if read.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed by the daemon"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the daemon closed it"));
         }
         let end = memchr::memchr(b'\n', read);
         line.extend_from_slice(&read[..end.unwrap_or(read.len())]);
@@ -182,14 +182,14 @@ fn progress(line: &[u8]) -> Option<&RawValue> {
         #[serde(borrow)]
         params: &'a RawValue,
     }
-    // The search is much cheaper than parsing a large answer just to see what it is.
+    // A search is much cheaper than parsing a large answer only to find its kind.
     memmem::find(line, br#""tools.progress""#)?;
     let notification: ProgressNotification<'_> = serde_json::from_slice(line).ok()?;
     (notification.method == "tools.progress").then_some(notification.params)
 }
 
-/// A daemon's last words, when another one serves from then on.
-fn says_that_another_takes_over(line: &[u8]) -> bool {
+/// Whether this is a daemon's notice that another one takes over.
+fn is_replacement_notice(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct ClosingNotification {
         method: String,
@@ -202,9 +202,9 @@ fn says_that_another_takes_over(line: &[u8]) -> bool {
     notification.is_ok_and(|said| said.method == CLOSING && said.params.reason == "restart")
 }
 
-/// An error that answers no request in particular: the daemon could not read one of ours. jsonrpsee
-/// would close the connection with words that say nothing, so it is closed with the daemon's.
-fn answer_to_nothing(line: &[u8]) -> Option<String> {
+/// The message of an error without a request id: the daemon could not read one of our requests. jsonrpsee would close
+/// the connection with a meaningless error, so it is closed with the daemon's message instead.
+fn error_without_request(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct ErrorAnswer {
         id: Value,
@@ -221,7 +221,7 @@ fn answer_to_nothing(line: &[u8]) -> Option<String> {
     answer.id.is_null().then_some(answer.error.message)
 }
 
-/// jsonrpsee ends a subscription by position, `["id"]`, and the daemon takes params by name only.
+/// jsonrpsee unsubscribes by position, `["id"]`, but the daemon takes params by name only.
 fn named_unsubscribe(message: &str) -> Option<String> {
     if message.len() > 4096 || !message.contains(r#""params":[""#) {
         return None;
@@ -255,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_is_told_from_what_quotes_it() {
-        let said = |line: &str| says_that_another_takes_over(line.as_bytes());
+    fn a_replacement_notice_differs_from_a_quote_of_it() {
+        let said = |line: &str| is_replacement_notice(line.as_bytes());
         assert!(said(r#"{"jsonrpc":"2.0","method":"daemon.closing","params":{"reason":"restart"}}"#));
         assert!(!said(r#"{"jsonrpc":"2.0","method":"daemon.closing","params":{"reason":"later"}}"#));
         assert!(!said(r#"{"jsonrpc":"2.0","id":1,"result":{"method":"daemon.closing"}}"#));
@@ -265,8 +265,8 @@ mod tests {
     #[test]
     fn an_error_without_a_request_keeps_its_words() {
         let line = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too large"}}"#;
-        assert_eq!(answer_to_nothing(line).unwrap(), "too large");
+        assert_eq!(error_without_request(line).unwrap(), "too large");
         let line = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"too large"}}"#;
-        assert_eq!(answer_to_nothing(line), None);
+        assert_eq!(error_without_request(line), None);
     }
 }

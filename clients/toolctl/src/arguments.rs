@@ -1,7 +1,6 @@
-//! `key=value` on the command line becomes what the tool's schema asks for.
+//! Converts `key=value` pairs of the command line to the types that the tool's schema asks for.
 //!
-//! This only finds out what a text means; whether it is allowed is for the daemon to say. A text
-//! that does not read as what the schema wants stays a text, so that the daemon's message shows it.
+//! The daemon validates the values. A text that does not convert stays a text, so that the daemon's message shows it.
 
 use std::io::Read;
 
@@ -14,10 +13,10 @@ mod types;
 
 use types::SchemaTypes;
 
-/// The arguments of a call: `base`, with the pairs laid over it.
+/// The arguments of a call: `base`, overridden by the pairs.
 ///
-/// A key may stand more than once if the schema takes an array there. `@file` is the content of a
-/// file, `@-` that of stdin, `@@x` the text `@x`.
+/// A key may be repeated if the schema takes an array. `@file` is the content of a file, `@-` that of stdin, `@@x` the
+/// text `@x`.
 pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -> anyhow::Result<Map<String, Value>> {
     let mut arguments = base;
     for (key, texts) in grouped(pairs)? {
@@ -26,7 +25,7 @@ pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -
             [text] => one(&content(text)?, &types),
             texts => {
                 let Some(items) = types.items() else {
-                    return Err(usage(format!("{key} is given {} times, and takes one value", texts.len())));
+                    return Err(usage(format!("{key} is given {} times, but takes one value", texts.len())));
                 };
                 let read = |text: &&str| Ok(one(&content(text)?, &items));
                 Value::Array(texts.iter().map(read).collect::<anyhow::Result<_>>()?)
@@ -37,7 +36,7 @@ pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -
     Ok(arguments)
 }
 
-/// Finds a pair that is none, before anything is asked or started.
+/// Finds malformed pairs before anything is asked or started.
 pub(crate) fn check(pairs: &[String]) -> anyhow::Result<()> {
     grouped(pairs).map(drop)
 }
@@ -68,11 +67,11 @@ fn content(text: &str) -> anyhow::Result<String> {
         return Ok(content);
     }
     std::fs::read_to_string(rest)
-        .map_err(|error| usage(format!("can't read {rest}: {error} (a value that begins with @ is written @@)")))
+        .map_err(|error| usage(format!("can't read {rest}: {error} (write @@ for a value that begins with @)")))
 }
 
-/// What a text means where these types are allowed. The narrower reading wins: a number before a
-/// text, JSON before a list with commas.
+/// The value of a text where these types are allowed. The narrower type wins: a number before a text, JSON before a
+/// list with commas.
 fn one(text: &str, types: &SchemaTypes) -> Value {
     let trimmed = text.trim();
     let json = || serde_json::from_str::<Value>(trimmed).ok();
@@ -129,7 +128,7 @@ fn boolean(text: &str, types: &SchemaTypes) -> Option<bool> {
     match text {
         "true" => Some(true),
         "false" => Some(false),
-        // These mean something else to a tool that takes texts or numbers too.
+        // These may be meant as texts or numbers, if the tool takes those too.
         _ if types.string || types.integer || types.number => None,
         "yes" | "on" | "1" => Some(true),
         "no" | "off" | "0" => Some(false),
@@ -145,7 +144,7 @@ fn number(text: &str, types: &SchemaTypes) -> Option<Value> {
         return Some(Value::from(value));
     }
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
-    // A tool that takes whole numbers or texts gets 1.5 as the text that it is.
+    // A tool that takes integers or texts gets 1.5 as a text.
     (types.number || !types.string).then(|| Value::from(value))
 }
 

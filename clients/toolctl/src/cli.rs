@@ -1,5 +1,4 @@
-//! What can be said on the command line. The list of subcommands stands here, what each takes in
-//! its own file.
+//! The command line: the list of subcommands. The arguments of each are in its own file.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -12,12 +11,12 @@ use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
 use crate::screen;
 
-/// Talk to toold, the daemon that holds the tools of every agent and editor.
+/// Talk to toold, the daemon that runs the tools of every agent and editor.
 ///
-/// Without a subcommand it shows the daemon on the whole screen: calls as they run, permission asks to
-/// answer by one key, tools, plugins, sessions, events.
+/// Without a subcommand, toolctl opens a full-screen view of the daemon: running calls, permission prompts that
+/// you answer with one key, tools, plugins, sessions and events.
 ///
-/// The daemon is started when there is none: the `toold` beside this program, else the one in PATH.
+/// toolctl starts the daemon if none is running: the `toold` beside this program, or else the one in PATH.
 #[derive(Debug, Parser)]
 #[command(name = "toolctl", version, propagate_version = true, after_help = STATUS_HELP)]
 pub(crate) struct Cli {
@@ -61,7 +60,7 @@ pub(crate) enum CliCommand {
     Man(man::ManArgs),
 }
 
-/// Runs the subcommand; gives the exit status.
+/// Runs the subcommand; returns the exit status.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
     let globals = &cli.globals;
     let Some(command) = cli.command else { return screen::run(globals).await };

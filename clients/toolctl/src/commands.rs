@@ -1,4 +1,4 @@
-//! One file a subcommand: what it takes, and what it does.
+//! One file per subcommand: its arguments and its code.
 
 pub(crate) mod approve;
 pub(crate) mod audit;

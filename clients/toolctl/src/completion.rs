@@ -1,5 +1,5 @@
-//! Words that a shell offers, asked from the daemon if one runs. Never starts one, never waits long,
-//! and offers nothing when anything is amiss.
+//! Completions for a shell, from the daemon if one is running. Never starts one, never waits long, and
+//! offers nothing when anything fails.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use toold_proto::tool::Tool;
 
 use crate::output::first_sentence;
 
-/// A person waits with the finger on the key.
+/// The user waits at the keyboard.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(crate) fn tools(current: &OsStr) -> Vec<CompletionCandidate> {
@@ -74,7 +74,7 @@ fn values(schema: &Value) -> Vec<String> {
     if schema["type"] == "boolean" { vec!["true".to_owned(), "false".to_owned()] } else { Vec::new() }
 }
 
-/// The word behind `call`, in the line that the shell has handed over.
+/// The word after `call`, in the line that the shell passes.
 fn tool_on_the_line() -> Option<String> {
     let mut words = std::env::args().skip_while(|word| word != "call").skip(1);
     words.find(|word| !word.starts_with('-'))

@@ -1,4 +1,4 @@
-//! Yes or no, from the person at the terminal.
+//! A yes-or-no question to the user at the terminal.
 
 use std::io::Write;
 
@@ -9,12 +9,12 @@ use crate::output::{self, BOLD};
 /// Asks on the terminal; anything but `y` is no.
 ///
 /// # Errors
-/// When nobody is there to ask: `--yes` says it beforehand.
+/// When there is no terminal; `--yes` confirms in advance.
 pub(crate) async fn confirm(question: &str) -> anyhow::Result<bool> {
     if !keys::person_is_there() {
-        return Err(usage(format!("{question} There is nobody to ask here: say --yes")));
+        return Err(usage(format!("{question} There is no terminal to ask on; pass --yes to confirm")));
     }
-    // Before anything is shown: who sees it can press a key.
+    // Before anything is shown, so that no key is lost.
     let mut keys = KeyReader::open()?;
     write_raw(|out| write!(out, "{BOLD}{question}{BOLD:#} [y/N] "))?;
     let key = keys.next().await;

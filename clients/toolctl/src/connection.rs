@@ -15,12 +15,12 @@ use toold_proto::tool::SessionId;
 use crate::globals::Globals;
 use crate::output::{self, DIM};
 
-/// Where the daemon's socket is, by the flag or by the environment.
+/// The path of the daemon's socket, from the flag or the environment.
 pub(crate) fn socket(globals: &Globals) -> anyhow::Result<PathBuf> {
     match &globals.socket {
         Some(path) => std::path::absolute(path).with_context(|| format!("can't find {}", path.display())),
         None => toold_proto::socket::socket_path(|name| std::env::var(name).ok())
-            .context("can't tell where the daemon's socket is: none of TOOLD_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME is an absolute path"),
+            .context("can't find the daemon's socket: none of TOOLD_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME is an absolute path; set one, or use --socket"),
     }
 }
 
@@ -35,22 +35,22 @@ pub(crate) async fn open(globals: &Globals) -> anyhow::Result<Client> {
     Ok(client)
 }
 
-/// A connection to the daemon that took over from the one of `client`, and a word about it.
+/// Connects to the daemon that took over from that of `client`, and says so on stderr.
 ///
 /// # Errors
-/// None did: why the connection ended.
+/// Why the connection ended, when no daemon took over.
 pub(crate) async fn successor(client: &Client) -> anyhow::Result<Client> {
     let successor = client.successor().await?;
-    writeln!(output::stderr(), "{DIM}another daemon serves now{DIM:#}")?;
+    writeln!(output::stderr(), "{DIM}another daemon took over; reconnected{DIM:#}")?;
     Ok(successor)
 }
 
-/// Whether what was asked was not carried out, since another daemon took over before it was read.
+/// Whether the request was not carried out because another daemon took over before it was read.
 pub(crate) fn is_replaced(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(ClientError::Replaced)))
 }
 
-/// A connection to a daemon that runs; `None` when none does.
+/// A connection to a running daemon; `None` when none is running.
 pub(crate) async fn open_running(globals: &Globals) -> anyhow::Result<Option<Client>> {
     match Client::connect(&socket(globals)?).await {
         Ok(client) => Ok(Some(client)),
@@ -61,10 +61,9 @@ pub(crate) async fn open_running(globals: &Globals) -> anyhow::Result<Option<Cli
 
 /// A session that is bound to the connection.
 pub(crate) struct CommandSession {
-    /// `None` where the daemon lets this process open none: what a tool started works in a session of its
-    /// connection's own.
+    /// `None` when the daemon refuses one: a process that a tool started works in its connection's own session.
     id: Option<SessionId>,
-    /// Made here, for this command alone.
+    /// Opened for this command alone.
     own: bool,
 }
 
@@ -76,9 +75,9 @@ pub(crate) async fn open_session(
 ) -> anyhow::Result<CommandSession> {
     let cwd = match (cwd, &session_id) {
         (Some(cwd), _) => Some(std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?),
-        // A session that is joined has a folder already, and may be elsewhere.
+        // A session that is joined has a folder already, perhaps another one.
         (None, Some(_)) => None,
-        (None, None) => Some(std::env::current_dir().context("can't tell the current folder")?),
+        (None, None) => Some(std::env::current_dir().context("can't determine the current folder")?),
     };
     let own = session_id.is_none();
     let params = OpenSession {
@@ -95,15 +94,15 @@ pub(crate) async fn open_session(
 }
 
 impl CommandSession {
-    /// Ends the session if nobody can come back to it. Called when its calls have ended, or when
-    /// nobody waits for them any more. Commands that it started in the background keep it.
+    /// Closes the session if it was opened for this command. Call it when its calls have ended or are no longer
+    /// awaited. Background commands that it started keep it open.
     pub(crate) async fn close(self, client: &Client) {
         let Some(id) = self.id else { return };
         let list = ListShells { session_id: Some(id.clone()), all: false };
         let shells = client.call::<ShellsList>(list).await.map(|list| list.shells).unwrap_or_default();
         if self.own && !shells.iter().any(|shell| shell.running) {
             let closed = client.call::<SessionClose>(CloseSession { session_id: id });
-            // What the command was for is done; a daemon that cannot end a session will say so itself.
+            // The command has done its work; the daemon logs a session that it cannot close.
             let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
         }
     }

@@ -28,7 +28,7 @@ fn clock(at: &str) -> String {
     at.get(11..19).map_or_else(|| one_line(at), |time| format!("{time}Z"))
 }
 
-/// What happened, in a style that says how that is.
+/// The event as a text, and a style that shows how serious it is.
 pub(crate) fn describe(body: &EventBody) -> (Style, String) {
     let plain = Style::new();
     match body {
@@ -39,9 +39,7 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             let names = [names('+', added), names('-', removed), names('~', changed)].concat();
             (NAME, format!("revision {revision}{names}"))
         }
-        EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => {
-            (NAME, "what plugins offer beside tools".to_owned())
-        }
+        EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => (NAME, "the list has changed".to_owned()),
         EventBody::CallStarted { call_id, tool, .. } => (plain, format!("{tool} {DIM}{call_id}{DIM:#}")),
         EventBody::CallProgress { call_id, progress, .. } => {
             let text = match progress {
@@ -97,7 +95,7 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (BAD, format!("{}: {}{}", one_line(plugin), one_line(&error.message), place.unwrap_or_default()))
         }
         EventBody::PluginUntrusted { plugin, path } => {
-            (WARN, format!("{} waits for trust {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
+            (WARN, format!("{} is not trusted yet {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
         }
         EventBody::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
         EventBody::ConfigChanged { file, problems, .. } => match problems.first() {
@@ -140,8 +138,8 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
         EventBody::Message { plugin, role, content, .. } => {
             (plain, format!("{} as {}: {}", one_line(plugin), one_line(role), shorten(&one_line(content), 200)))
         }
-        EventBody::Lagged { missed: Some(missed) } => (WARN, format!("{missed} events are lost")),
-        EventBody::Lagged { missed: None } => (WARN, "events are lost".to_owned()),
+        EventBody::Lagged { missed: Some(missed) } => (WARN, format!("{missed} events were lost")),
+        EventBody::Lagged { missed: None } => (WARN, "events were lost".to_owned()),
     }
 }
 

@@ -17,14 +17,14 @@ pub(crate) const INTERRUPTED: u8 = 130;
 
 pub(crate) const STATUS_HELP: &str = "\
 Exit status:
-  0    done
-  1    the tool ran and reports an error
-  2    wrong usage, or arguments that do not fit the tool's schema
-  3    the call or the request could not be carried out
-  4    no daemon could be reached or started, or it went away
+  0    success
+  1    the tool ran and reported an error
+  2    wrong usage, or arguments that do not match the tool's schema
+  3    the call or request could not be carried out
+  4    no daemon could be reached or started, or the connection was lost
   130  interrupted; the call was cancelled";
 
-/// What the person who typed the command line can mend there.
+/// An error that is fixed on the command line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
@@ -33,7 +33,7 @@ pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
     UsageError(message.into()).into()
 }
 
-/// Tells the error on stderr, unless it is a closed pipe: then nobody wants to read on.
+/// Prints the error on stderr, unless it is a closed pipe: then nobody reads on.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::from(OK);
@@ -57,7 +57,7 @@ fn status(error: &anyhow::Error) -> u8 {
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    // The pipe to the daemon is a ClientError and told.
+    // A closed connection to the daemon is a ClientError, and reported.
     error.chain().all(|cause| !cause.is::<ClientError>())
         && error
             .chain()

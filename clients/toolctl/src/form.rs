@@ -1,7 +1,7 @@
-//! The arguments of a call, asked for one by one from the tool's schema.
+//! Prompts for the arguments of a call one by one, by the tool's schema.
 //!
-//! What can be told here is told at once: the type, a choice, a bound. Everything else the daemon checks, and
-//! what it finds fault with is asked for again.
+//! Types, choices and bounds are checked here at once. The daemon checks everything else, and arguments that it refuses
+//! are asked for again.
 
 mod files;
 
@@ -15,15 +15,15 @@ use crate::output::{first_sentence, one_line, plain};
 
 use files::FileCompleter;
 
-/// What the daemon said of an argument that did not fit.
+/// An argument that the daemon refused, and why.
 pub(crate) struct ArgumentProblem {
     /// The top-level argument.
     pub(crate) key: String,
     pub(crate) message: String,
 }
 
-/// Asks for what `given` lacks, or, after a refusal, for what had `problems`. Blocks on the terminal.
-/// `None` when the person leaves.
+/// Asks for the arguments that `given` lacks, or, after a refusal, for those with `problems`. Blocks on the terminal.
+/// `None` when the user cancels.
 ///
 /// # Errors
 /// When the terminal fails.
@@ -45,7 +45,7 @@ fn asked(
     problems: &[ArgumentProblem],
 ) -> Result<Option<Map<String, Value>>, InquireError> {
     let schema = &tool.input_schema;
-    // In the order in which their author named them; the properties of a Lua table have none.
+    // In the order of `required`; the properties of a Lua table have no order.
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for problem in problems {
         ask(schema, &problem.key, Some(&problem.message), &mut arguments)?;
@@ -62,8 +62,8 @@ fn asked(
             .map(|name| OptionalArgument { name, about: about(schema, name) })
             .collect();
         if !optional.is_empty() {
-            let chosen = MultiSelect::new("Anything else?", optional)
-                .with_help_message("space chooses, enter goes on, esc leaves")
+            let chosen = MultiSelect::new("Set optional arguments?", optional)
+                .with_help_message("space selects, enter continues, esc cancels")
                 .with_formatter(&|chosen| chosen.iter().map(|option| option.value.name).collect::<Vec<_>>().join(", "))
                 .prompt()?;
             for OptionalArgument { name, .. } in chosen {
@@ -95,7 +95,7 @@ fn about(schema: &Value, name: &str) -> String {
     first_sentence(schema["properties"][name]["description"].as_str().unwrap_or_default(), 80)
 }
 
-/// Asks for one argument, and lays it over the others. An empty answer to what is not required leaves it out.
+/// Asks for one argument and sets it. An empty answer omits an optional argument.
 fn ask(
     schema: &Value,
     name: &str,
@@ -104,7 +104,7 @@ fn ask(
 ) -> Result<(), InquireError> {
     let property = &schema["properties"][name];
     let label = format!("{}:", one_line(name));
-    let help = problem.map_or_else(|| about(schema, name), |problem| format!("does not fit: {}", one_line(problem)));
+    let help = problem.map_or_else(|| about(schema, name), |problem| format!("invalid: {}", one_line(problem)));
     let value = match kind(property) {
         InputKind::Choice(choices) => Some(choices[choose(&label, &help, &choices)?].clone()),
         InputKind::Choices(choices) => {
@@ -177,17 +177,17 @@ fn text(
     if is_path(name) {
         prompt = prompt.with_autocomplete(FileCompleter);
     }
-    // What is read here was read by the validator too.
+    // The validator has accepted the text already.
     Ok(read(&prompt.prompt()?).unwrap_or_default())
 }
 
-/// What a text means for the argument; `None` for nothing.
+/// The value of a text for the argument; `None` to omit it.
 fn read(schema: &Value, name: &str, text: &str) -> Result<Option<Value>, String> {
     let property = &schema["properties"][name];
     let required = schema["required"].as_array().is_some_and(|required| required.iter().any(|r| r == name));
     let takes_text = matches!(property["type"].as_str(), Some("string") | None);
     if text.is_empty() && !(required && takes_text) {
-        return if required { Err("needed".to_owned()) } else { Ok(None) };
+        return if required { Err("required".to_owned()) } else { Ok(None) };
     }
     let pair = format!("{name}={text}");
     let read = arguments::read(Map::new(), &[pair], schema).map_err(|error| format!("{error:#}"))?;
@@ -198,7 +198,7 @@ fn read(schema: &Value, name: &str, text: &str) -> Result<Option<Value>, String>
     }
 }
 
-/// What can be told to be wrong without the daemon.
+/// A problem that can be found without the daemon.
 fn fault(property: &Value, value: &Value) -> Option<String> {
     let fits = match property["type"].as_str() {
         Some("integer") => value.is_i64() || value.is_u64(),
@@ -222,7 +222,7 @@ fn fault(property: &Value, value: &Value) -> Option<String> {
     }
 }
 
-/// By the names that tools give such arguments; the schema has no word for it.
+/// Guessed from the name; the schema has no type for paths.
 fn is_path(name: &str) -> bool {
     ["path", "file", "folder", "dir", "cwd"].iter().any(|word| name == *word || name.ends_with(&format!("_{word}")))
 }
@@ -262,7 +262,7 @@ mod tests {
         check("limit", "many", Err("expected: integer"));
         check("limit", "0", Err("at least 1"));
         check("limit", "10", Err("at most 9"));
-        check("edits", "", Err("needed"));
+        check("edits", "", Err("required"));
     }
 
     #[test]

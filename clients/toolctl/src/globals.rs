@@ -8,10 +8,10 @@ use clap::Args;
 pub(crate) struct Globals {
     /// The daemon's socket
     ///
-    /// $TOOLD_SOCKET when absent, else toold/toold.sock in $XDG_RUNTIME_DIR or in $XDG_STATE_HOME.
+    /// Defaults to $TOOLD_SOCKET, or else to toold/toold.sock in $XDG_RUNTIME_DIR or $XDG_STATE_HOME.
     #[arg(long, global = true, value_name = "PATH", help_heading = "Daemon")]
     pub(crate) socket: Option<PathBuf>,
-    /// Do not start a daemon when there is none
+    /// Do not start a daemon if none is running
     #[arg(long, global = true, help_heading = "Daemon")]
     pub(crate) no_start: bool,
 }

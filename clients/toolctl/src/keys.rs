@@ -1,4 +1,4 @@
-//! One key at a time from the terminal.
+//! Keys from the terminal, one at a time.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 
 use crate::output;
 
-/// How often the thread that waits for a key looks whether anybody still wants one.
+/// How often the thread that waits for a key checks whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
 
-/// What a person pressed.
+/// A pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPress {
     Char(char),
@@ -32,18 +32,18 @@ pub(crate) struct KeyReader {
     reader: JoinHandle<()>,
 }
 
-/// Whether there is a person at the terminal who can be asked.
+/// Whether there is a terminal to ask on.
 pub(crate) fn person_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 impl KeyReader {
-    /// Keys that were pressed before this are forgotten.
+    /// Keys that were pressed before this are discarded.
     pub(crate) fn open() -> io::Result<Self> {
         enable_raw_mode()?;
         // Fails only where there is no terminal, and then there are no keys either.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
-        // One hand cannot press more between two looks.
+        // Nobody presses more keys between two reads.
         let (sender, keys) = mpsc::channel(64);
         let stop = Arc::new(AtomicBool::new(false));
         let reader = tokio::task::spawn_blocking({
@@ -62,10 +62,10 @@ impl KeyReader {
         self.keys.recv().await
     }
 
-    /// Gives the terminal back, so that a line can be read from it.
+    /// Restores the terminal, so that a line can be read from it.
     pub(crate) async fn close(mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // It panics only if the terminal library does, and then there is nothing to give back.
+        // Fails only if the terminal library panics, and then there is nothing to restore.
         let _ = (&mut self.reader).await;
     }
 }
@@ -86,7 +86,7 @@ fn read(sender: &mpsc::Sender<KeyEvent>, stop: &AtomicBool) {
         }
         match event::read() {
             Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                // Full: the person presses faster than anything reacts, and will press again.
+                // Full: keys come faster than they are read; the user will press again.
                 let _ = sender.try_send(key);
             }
             Ok(_) => {}
@@ -104,7 +104,7 @@ pub(crate) fn key(event: KeyEvent) -> KeyPress {
     }
 }
 
-/// Writes to a terminal in raw mode, where a line's end is not yet the next line's start.
+/// Writes to a terminal in raw mode, where a line feed does not return to the first column.
 pub(crate) fn write_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
     let mut text = Vec::new();
     write(&mut text)?;

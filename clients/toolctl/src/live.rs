@@ -1,8 +1,8 @@
-//! What a person sees of a call while it runs.
+//! Shows a call while it runs.
 //!
 //! On a terminal the tool's own output appears as it comes, line by line, over a spinner that shows
-//! the newest message; so it does in a file that stdout and stderr share. When stdout goes elsewhere
-//! it gets the result and nothing else, and stderr has the rest: the newest line beside the spinner
+//! the newest message; so it does in a file that stdout and stderr share. When stdout goes elsewhere,
+//! it gets only the result, and stderr gets the rest: the newest line beside the spinner
 //! if it is a terminal, all lines if not.
 
 use std::io::{self, IsTerminal, Write};
@@ -14,10 +14,10 @@ use toold_proto::tool::Block;
 
 use crate::output::{self, DIM, one_line, shorten, tame};
 
-/// A call that is done before this needs no spinner.
+/// A call that ends before this shows no spinner.
 pub(crate) const SPINNER_AFTER: Duration = Duration::from_millis(150);
 
-/// How much output is kept, to tell what of the result has been seen already.
+/// How much output is kept, to find the part of the result that was shown already.
 const MAX_KEPT: usize = 8 << 20;
 
 pub(crate) struct LiveOutput {
@@ -26,12 +26,12 @@ pub(crate) struct LiveOutput {
     /// The line of each stream that has not ended yet.
     open_stdout: String,
     open_stderr: String,
-    /// Everything that came, in order, and what of it was stdout.
+    /// The output so far, in order, and its stdout part.
     kept: String,
     kept_stdout: String,
-    /// Whether `kept` is all that came.
+    /// Whether `kept` holds all output.
     complete: bool,
-    /// Lines that were shown so far.
+    /// Whether any line was shown.
     shown: bool,
 }
 
@@ -47,7 +47,7 @@ enum ToolOutputTarget {
     Nowhere,
 }
 
-/// Whether the result alone is wanted on stdout, or what a person would like to see.
+/// Whether stdout gets only the result, or output for people too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stdout {
     ResultOnly,
@@ -56,7 +56,7 @@ pub(crate) enum Stdout {
 
 impl LiveOutput {
     pub(crate) fn new(stdout: Stdout, quiet: bool) -> Self {
-        // Where both go to one file or pipe, what came on stderr would stand there once more.
+        // When both go to one file or pipe, stderr output would appear there twice.
         let one_reader = output::stdout_is_terminal() || same_file();
         let person_reads_stdout = stdout == Stdout::ForPeople && one_reader;
         let place = match (quiet, person_reads_stdout, io::stderr().is_terminal()) {
@@ -161,7 +161,7 @@ impl LiveOutput {
         }
     }
 
-    /// Clears the spinner, for something else to be shown. [`Self::start_spinner`] brings it back.
+    /// Clears the spinner, to show something else. [`Self::start_spinner`] brings it back.
     pub(crate) fn pause(&mut self) -> io::Result<()> {
         self.finish()?;
         self.bar = ProgressBar::hidden();
@@ -185,7 +185,7 @@ impl LiveOutput {
         if self.place == ToolOutputTarget::Streams { "" } else { &self.kept_stdout }
     }
 
-    /// What of a result's text a person has not read yet.
+    /// The part of a result's text that was not shown yet.
     pub(crate) fn unseen(&self, text: &str) -> String {
         if self.place != ToolOutputTarget::Streams || !self.shown || !self.complete {
             return text.to_owned();
@@ -194,8 +194,8 @@ impl LiveOutput {
     }
 }
 
-/// `text` without what has been shown of it: all of it, its beginning, or the two ends of an output
-/// that was too long for a model.
+/// `text` without the part that was shown: all of it, its beginning, or the two ends of an output that was too long for
+/// a model.
 fn unseen(text: &str, shown: &str, shown_stdout: &str) -> String {
     let (shown, shown_stdout) = (shown.trim(), shown_stdout.trim());
     if shown.contains(text.trim()) || shown_stdout.contains(text.trim()) {
@@ -208,7 +208,7 @@ fn unseen(text: &str, shown: &str, shown_stdout: &str) -> String {
     between_ends(text, shown).unwrap_or_else(|| text.to_owned())
 }
 
-/// Most results have no more lines of their own behind what they show.
+/// How many lines of its own a result may have after the output.
 const MAX_NOTES: usize = 8;
 
 /// The line between head and tail of `shown`, and the lines behind the tail; `None` when `text` is
@@ -239,7 +239,7 @@ fn same_file() -> bool {
 
 fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
     match stream {
-        // A program, or a file: it gets what came.
+        // A program or a file gets the output unchanged.
         Stream::Stdout | Stream::Stderr if !output::stdout_is_terminal() => {
             let mut out = io::stdout().lock();
             out.write_all(lines.as_bytes())?;
@@ -257,7 +257,7 @@ fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
     }
 }
 
-/// A line that moves while a call runs: what it is called, its newest message, its time.
+/// A spinner with the name of a call, its newest message and its time.
 pub(crate) fn spinner() -> ProgressStyle {
     style("{spinner:.cyan} {prefix:.bold} {wide_msg} {elapsed:.dim}")
 }

@@ -1,4 +1,4 @@
-//! toold at the shell. [`cli`] names the subcommands; each is a file of `commands/`.
+//! The command line of toold. [`cli`] lists the subcommands; each is a file in `commands/`.
 
 mod cli;
 mod commands;
@@ -32,13 +32,13 @@ fn main() -> ExitCode {
     {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
-        // Nobody reads the messages of a completion, and a closed pipe is no failure.
+        // Nobody reads the messages of a completion, and a closed pipe is not a failure.
         Err(_) => return ExitCode::from(exit::USAGE),
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Fails when the help goes to a closed pipe, which is how a pager is left.
+            // Fails when the help goes to a closed pipe, as when a pager exits.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
         }
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => exit::report(&error),
     };
-    // A thread that waits for a key must not keep the process.
+    // A thread that waits for a key must not keep the process alive.
     runtime.shutdown_background();
     code
 }

@@ -1,7 +1,6 @@
-//! Writing for people and for programs.
+//! Output for people and for programs.
 //!
-//! Styles are always written; anstream takes them out again for a pipe, for `NO_COLOR` and for
-//! terminals that have none.
+//! Styles are always written; anstream removes them for a pipe, for `NO_COLOR` and for terminals without colours.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -41,8 +40,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Text of others that is safe to show: what would move the cursor, change colours or turn the
-/// direction of writing is shown as an escape. Line breaks and tabs stay.
+/// Makes foreign text safe to show: characters that move the cursor, change colours or turn the writing direction
+/// appear as escapes. Line breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -60,8 +59,8 @@ pub(crate) fn one_line(text: &str) -> String {
     plain(&words.join(" ")).into_owned()
 }
 
-/// A line of a tool's own output for a terminal: its colours stay, everything else that would steer
-/// the terminal goes. Of a line that was written over by carriage returns, the last state.
+/// A line of a tool's output for a terminal: colours stay, all other control characters are removed. Of a line that
+/// carriage returns overwrite, the last state.
 pub(crate) fn tame(line: &str) -> String {
     let line = line.trim_end_matches('\r');
     let line = line.rsplit('\r').next().unwrap_or(line);

@@ -1,4 +1,4 @@
-//! The `toold` beside `toolctl`, run for what needs no daemon.
+//! Runs the `toold` beside `toolctl`, for commands that need no daemon.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,20 +12,20 @@ use toold_client::start::find_program;
 
 use crate::exit::{OK, TOOL_ERROR};
 
-/// How long it may take to read files and say what is wrong with them.
+/// How long it may take to read and check files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs it; what it says goes straight to the terminal.
+/// Runs it; its output goes straight to the terminal.
 ///
 /// # Errors
-/// There is none, or it does not end within 30 s and was ended.
+/// There is no `toold`, or it did not exit within 30 s and was killed.
 pub(crate) async fn run(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     let program = find_program()?;
     let status = ended(&program, command(&program, arguments).status()).await?;
     Ok(if status.success() { OK } else { TOOL_ERROR })
 }
 
-/// As [`run`], for as long as it takes.
+/// As [`run`], without a time limit.
 pub(crate) async fn run_to_the_end(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     let program = find_program()?;
     let status = command(&program, arguments).status().await;
@@ -33,10 +33,10 @@ pub(crate) async fn run_to_the_end(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     Ok(if status.success() { OK } else { TOOL_ERROR })
 }
 
-/// What it prints.
+/// Returns its output.
 ///
 /// # Errors
-/// As for [`run`], and what it says when it fails.
+/// As for [`run`], and its stderr when it fails.
 pub(crate) async fn text(arguments: &[&OsStr]) -> anyhow::Result<String> {
     let program = find_program()?;
     let Output { status, stdout, stderr } = ended(&program, command(&program, arguments).output()).await?;
@@ -56,7 +56,7 @@ async fn ended<T>(program: &Path, running: impl Future<Output = std::io::Result<
     match timeout(PATIENCE, running).await {
         Ok(ended) => ended.with_context(|| format!("can't run {}", program.display())),
         Err(_) => bail!(
-            "{} did not end within {} s, and was ended; see whether it is the toold that belongs to this toolctl",
+            "{} did not exit within {} s and was killed; check that it is the toold of this toolctl",
             program.display(),
             PATIENCE.as_secs()
         ),

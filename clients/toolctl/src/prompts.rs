@@ -1,5 +1,4 @@
-//! Asking the person at this terminal what the daemon wants to know: leave for what a tool does, and
-//! answers to a tool's questions.
+//! Shows the daemon's prompts at this terminal: permission prompts and questions of tools.
 
 pub(crate) mod ask;
 mod question;
@@ -23,10 +22,10 @@ use crate::output::{self, DIM};
 use crate::prompts::ask::choices;
 use crate::prompts::question::Chosen;
 
-/// No key allows anything before an ask could be read: it was pressed for something else.
+/// Keys that allow something are ignored for this long, because they were pressed before the prompt could be read.
 pub(crate) const READ_FOR: Duration = Duration::from_millis(300);
 
-/// What waits, in the order in which it came. The daemon counts on an answer as long as this lives.
+/// The waiting prompts, the oldest first. The daemon expects answers from this client as long as this exists.
 pub(crate) struct Prompter {
     client: Client,
     permissions: Option<Items<PermissionEvent>>,
@@ -34,7 +33,7 @@ pub(crate) struct Prompter {
     waiting: VecDeque<WaitingPrompt>,
 }
 
-/// What a person is asked for.
+/// A prompt that waits for an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum WaitingPrompt {
     Permission(Box<Ask>),
@@ -56,7 +55,7 @@ impl WaitingPrompt {
         }
     }
 
-    /// Whether it is for this call, alone or with others.
+    /// Whether it is about this call, alone or with others.
     pub(crate) fn is_for(&self, call_id: &CallId) -> bool {
         match self {
             Self::Permission(ask) => ask.call_id == *call_id || ask.call_ids.contains(call_id),
@@ -65,32 +64,32 @@ impl WaitingPrompt {
     }
 }
 
-/// A request that nobody waits for any more, and what became of it, on one line.
+/// A prompt that needs no answer any more, and its outcome, on one line.
 struct EndedPrompt {
     request_id: String,
     line: String,
 }
 
-/// What a person did with a request.
+/// How a prompt ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptOutcome {
-    /// It is settled, here or elsewhere.
+    /// It was answered or closed, here or elsewhere.
     Settled,
-    /// The person wants out and has not answered.
+    /// The user exits without an answer.
     Left,
 }
 
-/// What comes while a request is on the terminal.
+/// Input while a prompt is shown.
 enum PromptInput {
     Key(KeyEvent),
-    /// The request has ended, and that was shown.
+    /// The prompt has ended, and its outcome was shown.
     End,
     /// The terminal is gone.
     Nothing,
 }
 
 impl Prompter {
-    /// `None` when this daemon asks nobody.
+    /// `None` when this daemon sends no prompts.
     pub(crate) async fn subscribe(client: &Client) -> Result<Option<Self>, ClientError> {
         let permissions = subscribe::<PermissionsSubscribe>(client).await?;
         let questions = subscribe::<QuestionsSubscribe>(client).await?;
@@ -100,7 +99,7 @@ impl Prompter {
         Ok(Some(Self { client: client.clone(), permissions, questions, waiting: VecDeque::new() }))
     }
 
-    /// The oldest request that `wanted` takes; waits for one. Cancel-safe.
+    /// The oldest prompt that `wanted` accepts; waits for one. Cancel-safe.
     pub(crate) async fn next(&mut self, wanted: impl Fn(&WaitingPrompt) -> bool) -> Result<WaitingPrompt, ClientError> {
         loop {
             if let Some(at) = self.waiting.iter().position(&wanted) {
@@ -110,12 +109,12 @@ impl Prompter {
         }
     }
 
-    /// How many wait beside the one that is being asked.
+    /// How many prompts wait besides the one that is shown.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Takes in what the daemon tells. Cancel-safe.
+    /// Receives the next prompt, or the end of one. Cancel-safe.
     async fn hear(&mut self) -> Result<Option<EndedPrompt>, ClientError> {
         let ended = tokio::select! {
             event = item(&mut self.permissions) => match event {
@@ -145,7 +144,7 @@ impl Prompter {
         Ok(Some(ended))
     }
 
-    /// Shows the request and waits for keys, or for somebody else's answer.
+    /// Shows the prompt and waits for keys, or for another client's answer.
     pub(crate) async fn put(&mut self, request: &WaitingPrompt) -> anyhow::Result<PromptOutcome> {
         match request {
             WaitingPrompt::Permission(ask) => self.put_ask(ask).await,
@@ -156,7 +155,7 @@ impl Prompter {
     async fn put_ask(&mut self, ask: &Ask) -> anyhow::Result<PromptOutcome> {
         let choices = choices(ask);
         let again = || WaitingPrompt::Permission(Box::new(ask.clone()));
-        // Before anything is shown: who sees it can press a key.
+        // Before anything is shown, so that no key is lost.
         let mut keys = KeyReader::open()?;
         write_raw(|out| ask::show(ask, out).and_then(|()| ask::show_choices(&choices, out)))?;
         let shown = Instant::now();
@@ -168,7 +167,7 @@ impl Prompter {
             };
             match pressed {
                 KeyPress::Leave => return Ok(PromptOutcome::Left),
-                KeyPress::Char('d') => match self.line(&mut keys, "why: ", &ask.request_id).await? {
+                KeyPress::Char('d') => match self.line(&mut keys, "reason: ", &ask.request_id).await? {
                     TypedLine::Text(text) => {
                         let message = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                         drop(keys);
@@ -232,14 +231,14 @@ impl Prompter {
         }
     }
 
-    /// A key, or the end of the request, which is shown then.
+    /// A key, or the end of the prompt, which is then shown.
     async fn key_or_end(&mut self, keys: &mut KeyReader, request_id: &str) -> anyhow::Result<PromptInput> {
         loop {
             tokio::select! {
                 biased;
                 ended = self.hear() => {
                     if let Some(ended) = ended?.filter(|ended| ended.request_id == request_id) {
-                        // Over a line that is being typed.
+                        // Overwrites a line that is being typed.
                         write_raw(|out| writeln!(out, "\r\x1b[K{}", ended.line))?;
                         return Ok(PromptInput::End);
                     }
@@ -249,7 +248,7 @@ impl Prompter {
         }
     }
 
-    /// A line of the person's own, typed at a terminal that shows nothing by itself.
+    /// A line of text, typed in raw mode, where the terminal does not echo.
     async fn line(&mut self, keys: &mut KeyReader, prompt: &str, request_id: &str) -> anyhow::Result<TypedLine> {
         let mut text = String::new();
         loop {
@@ -277,9 +276,9 @@ impl Prompter {
     async fn reply<M: Method>(&mut self, request: WaitingPrompt, reply: M::Params) -> anyhow::Result<PromptOutcome> {
         match self.client.call::<M>(reply).await {
             Ok(_) => {}
-            // Somebody was faster; what they said comes next.
+            // Another client was faster; its answer comes next.
             Err(ClientError::Rpc(error)) if error.code == UNKNOWN => {}
-            // A grant that cannot be stored, an answer that the daemon refuses: it still waits.
+            // The grant could not be stored, or the daemon refused the answer: the prompt still waits.
             Err(ClientError::Rpc(error)) => {
                 writeln!(output::stderr(), "{DIM}{}{DIM:#}", output::plain(&error.message))?;
                 self.waiting.push_front(request);
@@ -300,13 +299,13 @@ impl Prompter {
 
 enum TypedLine {
     Text(String),
-    /// The person thought better of it.
+    /// The user cancelled the line.
     Left,
-    /// The request has ended, or the terminal.
+    /// The prompt or the terminal has ended.
     End,
 }
 
-/// `None` when the daemon does not have it.
+/// `None` when the daemon does not have this subscription.
 async fn subscribe<S>(client: &Client) -> Result<Option<Items<S::Item>>, ClientError>
 where
     S: Subscription<Params = SubscribePrompts>,

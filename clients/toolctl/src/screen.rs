@@ -1,7 +1,7 @@
-//! `toolctl` alone: the daemon, live, on the whole screen.
+//! `toolctl` without a subcommand: a full-screen view of the daemon.
 //!
-//! Everything that is shown is in [`state`]; [`draw`] shows it; [`fetch`] asks the daemon anew when
-//! an event says that a list has changed.
+//! [`state`] holds everything that is shown; [`draw`] draws it; [`fetch`] reads a list again when an event says that it
+//! has changed.
 
 mod draw;
 mod fetch;
@@ -26,10 +26,10 @@ use crate::{connection, keys, output};
 use fetch::Fetched;
 use state::{ScreenAction, ScreenState};
 
-/// A burst of events is shown at once, not one by one.
+/// How long events are collected before the screen is drawn again.
 const FRAME: Duration = Duration::from_millis(40);
 
-/// How often what no event tells is asked for, and running times are drawn anew.
+/// How often data without events is fetched, and running times are redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
@@ -45,15 +45,15 @@ pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
     }
 }
 
-/// Until the person leaves.
+/// Until the user quits.
 async fn show(client: &Client) -> anyhow::Result<()> {
     let session = connection::open_session(client, Some("/".into()), None).await?;
-    // The last hour's events are told first.
+    // Starts with the events of the last hour.
     let params = SubscribeEvents { since: Some(0), ..SubscribeEvents::default() };
     let events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
     let asks = match client.subscribe::<PermissionsSubscribe>(SubscribePrompts::default()).await {
         Ok(asks) => Some(asks),
-        // A daemon that does not ask, or not this client.
+        // The daemon sends no prompts, or none to this client.
         Err(ClientError::Rpc(_)) => None,
         Err(error) => return Err(error.into()),
     };
@@ -72,13 +72,13 @@ async fn watch(
 ) -> anyhow::Result<()> {
     let mut keys = keys::KeyReader::open()?;
     let mut state = ScreenState::default();
-    // Each fetch sends one answer, and there is at most one of each kind on its way.
+    // Each fetch sends one answer, and at most one of each kind is pending.
     let (sender, mut fetched) = mpsc::channel(16);
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut draw_at = Some(Instant::now());
     loop {
-        // All of these can be dropped and made anew without a loss.
+        // All of these are cancel-safe.
         tokio::select! {
             biased;
             key = keys.next_event() => {
@@ -132,7 +132,7 @@ async fn next(asks: &mut Option<Items<PermissionEvent>>) -> Option<Result<Permis
     }
 }
 
-/// Sends what a key asks for. What comes of it shows in the events; what goes wrong, in the footer.
+/// Sends the request of a key. Events show its effect; the footer shows an error.
 fn carry_out(client: &Client, act: ScreenAction, sender: &mpsc::Sender<Fetched>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {

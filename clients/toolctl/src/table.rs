@@ -15,7 +15,7 @@ pub(crate) fn new(width: Option<u16>) -> Table {
             table.set_content_arrangement(ContentArrangement::Disabled);
         }
     }
-    // What is written goes through anstream, which takes the styles out where they do not belong.
+    // The output goes through anstream, which removes styles where they do not belong.
     table.enforce_styling();
     table.style_text_only();
     table

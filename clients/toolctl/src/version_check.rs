@@ -1,4 +1,4 @@
-//! Whether this program and the daemon fit together, and what to do when they do not.
+//! Whether this program and the daemon have the same version, and what to do if not.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::output::{self, DIM, one_line};
 
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
-/// How long a daemon that answered badly is asked who it is.
+/// How long a daemon that failed may take to say its version.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Adds to an error that a daemon of another version can explain which versions are in use, and what to do.
@@ -34,17 +34,14 @@ pub(crate) async fn explain(error: anyhow::Error, globals: &Globals) -> anyhow::
     }
 }
 
-/// Says on stderr that a daemon that fits is of another version all the same.
+/// Prints a note on stderr when the daemon has another version.
 pub(crate) fn note(status: &DaemonStatus) -> std::io::Result<()> {
     if status.version == OWN {
         return Ok(());
     }
     let (version, pid) = (one_line(&status.version), status.pid);
-    let advice = if is_older(&status.version, OWN) { "; `toolctl restart` replaces it" } else { "" };
-    writeln!(
-        output::stderr(),
-        "{DIM}the daemon (toold {version}, pid {pid}) is not of the version of toolctl {OWN}{advice}{DIM:#}"
-    )
+    let advice = if is_older(&status.version, OWN) { "; run `toolctl restart` to replace the daemon" } else { "" };
+    writeln!(output::stderr(), "{DIM}version mismatch: daemon {version} (pid {pid}), toolctl {OWN}{advice}{DIM:#}")
 }
 
 fn may_come_of_versions(error: &anyhow::Error) -> bool {
@@ -55,7 +52,7 @@ fn may_come_of_versions(error: &anyhow::Error) -> bool {
     })
 }
 
-/// What a daemon says of itself, of whatever version it is.
+/// What a daemon of any version reports about itself.
 #[derive(Debug)]
 struct DaemonVersion {
     socket: String,
@@ -67,7 +64,7 @@ struct DaemonVersion {
 async fn daemon_version(globals: &Globals) -> Option<DaemonVersion> {
     let socket = connection::socket(globals).ok()?;
     let client = Client::connect(&socket).await.ok()?;
-    // As a value: only what has always been there is read.
+    // As a value: only members that every version has are read.
     let status = client.call_as::<DaemonGetStatus, Value>(NoParams {}).await.ok()?;
     Some(DaemonVersion {
         socket: socket.display().to_string(),
@@ -78,19 +75,22 @@ async fn daemon_version(globals: &Globals) -> Option<DaemonVersion> {
 }
 
 impl DaemonVersion {
-    /// What is wrong, and what to do; `None` when versions are no reason.
+    /// The mismatch, and what to do; `None` when the versions are equal.
     fn mismatch(&self) -> Option<String> {
         let Self { socket, version, protocol, pid } = self;
-        let daemon = format!("the daemon at {socket} (toold {version}, pid {pid})");
         let older = *protocol < u64::from(PROTOCOL) || is_older(version, OWN);
         let advice = match older {
-            true => "`toolctl restart` replaces it by the toold of this version".to_owned(),
-            false => format!("use the toolctl of version {version}"),
+            true => "run `toolctl restart` to replace the daemon with this version".to_owned(),
+            false => format!("use toolctl {version}"),
         };
         if *protocol != u64::from(PROTOCOL) {
-            return Some(format!("toolctl {OWN} speaks protocol {PROTOCOL}, {daemon} speaks {protocol}: {advice}"));
+            return Some(format!(
+                "protocol mismatch: daemon {version} at {socket} (pid {pid}) speaks protocol {protocol}, toolctl {OWN} speaks \
+                 {PROTOCOL}; {advice}"
+            ));
         }
-        (version != OWN).then(|| format!("{daemon} is not of the version of toolctl {OWN}: {advice}"))
+        (version != OWN)
+            .then(|| format!("version mismatch: daemon {version} at {socket} (pid {pid}), toolctl {OWN}; {advice}"))
     }
 }
 
@@ -108,19 +108,19 @@ mod tests {
     #[track_caller]
     fn check(version: &str, protocol: u64, expected: Option<&str>) {
         let daemon = DaemonVersion { socket: "/s".to_owned(), version: version.to_owned(), protocol, pid: 7 };
-        let words = daemon.mismatch();
-        assert_eq!(words.is_some(), expected.is_some(), "{words:?}");
-        assert!(words.unwrap_or_default().contains(expected.unwrap_or_default()));
+        let mismatch = daemon.mismatch();
+        assert_eq!(mismatch.is_some(), expected.is_some(), "{mismatch:?}");
+        assert!(mismatch.unwrap_or_default().contains(expected.unwrap_or_default()));
     }
 
     #[test]
-    fn the_words_say_who_is_older() {
+    fn the_message_says_which_side_to_replace() {
         let same = u64::from(PROTOCOL);
         check(OWN, same, None);
-        check("0.0.1", same, Some("(toold 0.0.1, pid 7) is not of the version of toolctl"));
+        check("0.0.1", same, Some("version mismatch: daemon 0.0.1 at /s (pid 7), toolctl"));
         check("0.0.1", same, Some("toolctl restart"));
-        check("99.0.0", same, Some("use the toolctl of version 99.0.0"));
-        check("99.0.0", same + 1, Some("use the toolctl of version 99.0.0"));
+        check("99.0.0", same, Some("use toolctl 99.0.0"));
+        check("99.0.0", same + 1, Some("use toolctl 99.0.0"));
         check(OWN, same - 1, Some("toolctl restart"));
     }
 

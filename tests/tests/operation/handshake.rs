@@ -88,21 +88,21 @@ fn end(setup: &Setup) {
 #[test]
 fn a_daemon_of_another_protocol_is_told_with_what_to_do() {
     let own = env!("CARGO_PKG_VERSION");
-    let speaks = format!("toolctl {own} speaks protocol 2, the daemon at ");
+    let speaks = format!("toolctl {own} speaks 2; ");
     check(
         "9.0.0",
         3,
         &["call", "read", "path=f"],
-        &[&speaks, "(toold 9.0.0, pid 7) speaks 3", "use the toolctl of version 9.0.0"],
+        &[&speaks, "protocol mismatch: daemon 9.0.0 at ", "(pid 7) speaks protocol 3", "use toolctl 9.0.0"],
     );
-    check("0.0.1", 1, &["call", "read", "path=f"], &[&speaks, "(toold 0.0.1, pid 7) speaks 1", "`toolctl restart`"]);
+    check("0.0.1", 1, &["call", "read", "path=f"], &[&speaks, "daemon 0.0.1 at ", "(pid 7) speaks protocol 1", "`toolctl restart`"]);
 }
 
 #[test]
 fn a_method_that_an_older_daemon_does_not_have_is_told() {
-    check("0.0.1", 2, &["list"], &["toold 0.0.1, pid 7", "is not of the version of toolctl", "`toolctl restart`"]);
+    check("0.0.1", 2, &["list"], &["version mismatch: daemon 0.0.1 at ", "(pid 7), toolctl ", "`toolctl restart`"]);
     // The same, where its answer lacks what is read of it.
-    check("0.0.1", 2, &["status"], &["toold 0.0.1, pid 7", "`toolctl restart`"]);
+    check("0.0.1", 2, &["status"], &["daemon 0.0.1 at ", "(pid 7)", "`toolctl restart`"]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_daemon_that_fits_and_is_of_another_version_is_shown_with_a_note() {
     let output = run(&setup, &["--no-start", "status"]);
     assert!(text(&output).contains("toold 9.0.0"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("the daemon (toold 9.0.0, pid 7) is not of the version of toolctl"), "{said}");
+    assert!(said.contains("version mismatch: daemon 9.0.0 (pid 7), toolctl"), "{said}");
     end(&setup);
     daemon.join().unwrap();
 }

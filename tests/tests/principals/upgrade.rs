@@ -78,6 +78,6 @@ fn everything_that_is_treated_otherwise_is_listed_with_its_replacement() {
 fn a_new_user_has_nothing_to_review() {
     let daemon = TestDaemon::start();
     daemon.connect();
-    assert_eq!(checked(&daemon), "nothing that version 0.1 allowed is treated otherwise\n");
+    assert_eq!(checked(&daemon), "nothing that version 0.1 allowed is treated differently\n");
     assert!(!daemon.toolctl(&["upgrade"]).status.success(), "it upgrades nothing by itself");
 }

@@ -158,7 +158,7 @@ fn it_is_recommended_where_it_was_tried_out() {
     let doctor = || serde_json::from_slice(&daemon.toolctl(&["doctor", "--json"]).stdout).unwrap();
     if machine_can() {
         assert_eq!(trial, json!({"works": true}));
-        assert!(told(&doctor()).contains("mode guard was tried out: it kept"));
+        assert!(told(&doctor()).contains("guard mode works here"));
     } else {
         assert_eq!(trial["works"], false, "{trial}");
         assert!(told(&doctor()).contains("does not work here"));

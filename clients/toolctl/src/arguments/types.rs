@@ -1,4 +1,4 @@
-//! Which types a JSON Schema allows at one place, as far as that can be told without a value.
+//! The types that a JSON Schema allows for one value.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl SchemaTypes {
         Self { any: true, ..Self::default() }
     }
 
-    /// What the tool takes under this key; anything, for a key that it does not name.
+    /// The types of this property; any type, for a property that the schema does not name.
     pub(crate) fn of_property(root: &Value, key: &str) -> Self {
         let named = root.get("properties").and_then(|properties| properties.get(key));
         let schema = named.or_else(|| root.get("additionalProperties"));

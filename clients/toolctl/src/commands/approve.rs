@@ -1,4 +1,4 @@
-//! `toolctl approve`: a person watches over several agents.
+//! `toolctl approve`: answers the prompts of all sessions in one terminal.
 
 use std::io::Write;
 
@@ -12,16 +12,18 @@ use crate::output::{self, DIM};
 use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
 use crate::{connection, keys};
 
-/// Answer permission asks and questions as they come, one key each
+/// Answer permission prompts and questions as they arrive, with one key each
 ///
-/// Shows those of all sessions, the oldest first. What is answered elsewhere, or whose call ends,
-/// goes away. Escape leaves.
+/// Shows the prompts of all sessions, the oldest first. A prompt closes when it is answered elsewhere or its call
+/// ends. Press Escape to exit.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {}
 
 pub(crate) async fn run(_: ApproveArgs, globals: &Globals) -> anyhow::Result<u8> {
     if !keys::person_is_there() {
-        return Err(usage("approve needs a terminal; permissions pending, allow and deny do not"));
+        return Err(usage(
+            "approve needs a terminal; without one, use `toolctl permissions pending`, `allow` and `deny`",
+        ));
     }
     let mut client = connection::open(globals).await?;
     loop {
@@ -32,17 +34,17 @@ pub(crate) async fn run(_: ApproveArgs, globals: &Globals) -> anyhow::Result<u8>
     }
 }
 
-/// Until the person leaves.
+/// Until the user exits.
 async fn answer(client: &Client) -> anyhow::Result<()> {
-    // So that others see who answered.
+    // So that other clients see who answered.
     let session = connection::open_session(client, Some("/".into()), None).await?;
     let Some(mut asking) = Prompter::subscribe(client).await? else {
-        bail!("this daemon does not ask");
+        bail!("this daemon does not send prompts to this client");
     };
-    writeln!(output::stderr(), "{DIM}waiting for asks; Escape leaves{DIM:#}")?;
+    writeln!(output::stderr(), "{DIM}waiting for prompts; press Escape to exit{DIM:#}")?;
     while let Some(request) = next(&mut asking).await? {
         if asking.waiting() > 0 {
-            writeln!(output::stderr(), "{DIM}{} more wait{DIM:#}", asking.waiting())?;
+            writeln!(output::stderr(), "{DIM}{} more waiting{DIM:#}", asking.waiting())?;
         }
         writeln!(output::stderr(), "{DIM}session {}{DIM:#}", request.session_id())?;
         if asking.put(&request).await? == PromptOutcome::Left {
@@ -53,7 +55,7 @@ async fn answer(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The next ask; `None` when the person leaves.
+/// The next prompt; `None` when the user exits.
 async fn next(asking: &mut Prompter) -> anyhow::Result<Option<WaitingPrompt>> {
     let mut keys = keys::KeyReader::open()?;
     let ask = loop {

@@ -1,4 +1,4 @@
-//! `toolctl audit`: what was called, by whom, and who allowed it.
+//! `toolctl audit`: past calls, their callers, and who allowed them.
 
 use std::io::Write;
 
@@ -17,29 +17,29 @@ use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, one_line, print_json};
 use crate::{completion, connection, table};
 
-/// Show the calls of the past
+/// Show past calls
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// Only calls that began then or later: 2026-01-31T12:00:00Z, or how long ago, such as 15m
+    /// Only calls that began at this time or later: 2026-01-31T12:00:00Z, or how long ago, such as 15m
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
     #[arg(long, value_name = "NAME", value_parser = tool_name, add = ArgValueCompleter::new(completion::tools))]
     tool: Option<ToolName>,
-    /// Only calls that ended so: ok, error, denied, timed_out, cancelled, ...
+    /// Only calls with this outcome: ok, error, denied, timed_out, cancelled, ...
     #[arg(long, value_parser = outcome)]
     outcome: Option<Outcome>,
-    /// At most so many, the last ones; 100 when absent, 1,000 at most
+    /// Show at most this many of the last calls; defaults to 100, at most 1,000
     #[arg(long, short = 'n')]
     limit: Option<u64>,
-    /// What was decided of each thing that a call needed leave for
+    /// Show the decision on each permission that a call needed
     #[arg(long, short)]
     decisions: bool,
-    /// Go on with each call as it ends
+    /// Keep showing calls as they end
     #[arg(long, short)]
     follow: bool,
-    /// As JSON; one document a line with --follow
+    /// Print JSON; one document per line with --follow
     #[arg(long)]
     json: bool,
 }
@@ -72,12 +72,12 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
     out.flush()?;
     let mut err = output::stderr();
     match (list.entries.is_empty(), list.more) {
-        (true, _) => writeln!(err, "no such calls")?,
-        (false, true) => writeln!(err, "{DIM}there are earlier ones: --limit or --since{DIM:#}")?,
+        (true, _) => writeln!(err, "no matching calls")?,
+        (false, true) => writeln!(err, "{DIM}there are earlier calls: use --limit or --since{DIM:#}")?,
         (false, false) => {}
     }
     if list.lost > 0 {
-        writeln!(err, "{BAD}calls that could not be written in time are missing: {}{BAD:#}", list.lost)?;
+        writeln!(err, "{BAD}calls that could not be recorded in time: {}{BAD:#}", list.lost)?;
     }
     Ok(OK)
 }
@@ -89,9 +89,9 @@ enum AuditFormat {
     Json,
 }
 
-/// The calls of the past, then each as it ends; until the daemon goes.
+/// Past calls, then each call as it ends; until the daemon stops.
 async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> anyhow::Result<u8> {
-    // Before the first query: what ends between the two must not be missed.
+    // Before the first query, so that no call that ends between the two is missed.
     let ended = SubscribeEvents {
         kinds: Some(vec!["call.finished".to_owned()]),
         session_id: query.session_id.clone(),
@@ -113,7 +113,7 @@ async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> a
         drop(out);
         let more = query.after.is_some() && list.more;
         if let Some(last) = list.entries.last() {
-            // A call that began long ago is news when it ends.
+            // A call is new when it ends, however long ago it began.
             query.since = None;
             query.after = Some(last.id);
             query.limit = None;
@@ -122,7 +122,7 @@ async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> a
             continue;
         }
         match ended.next().await {
-            // What it could not keep up with is in the log all the same.
+            // Calls whose events were lost are in the audit log all the same.
             Some(Ok(_) | Err(ClientError::Lagged)) => {}
             Some(Err(error)) => return Err(error.into()),
             None => return Err(client.closed().await.into()),
@@ -143,7 +143,7 @@ fn line(entry: &AuditEntry) -> String {
     )
 }
 
-/// What a call needed leave for, on one line.
+/// The permissions that a call needed, on one line.
 pub(crate) fn needs(entry: &AuditEntry) -> String {
     let needs: Vec<String> = entry.decisions.iter().map(|need| format!("{} {}", need.category, need.target)).collect();
     output::shorten(&one_line(&needs.join("; ")), 200)

@@ -1,6 +1,6 @@
-//! `toolctl plugins new|check|test|types`: for those who write plugins.
+//! `toolctl plugins new|check|test|types`: for plugin authors.
 //!
-//! `toolctl` has no Lua of its own: checks and tests run in the `toold` beside it, apart from any daemon.
+//! `toolctl` has no Lua of its own: checks and tests run in the `toold` beside it, outside any daemon.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use crate::exit::OK;
 use crate::{output, program};
 
-/// The description of `hygge` for lua-language-server.
+/// The type definitions of `hygge` for lua-language-server.
 const STUBS: &str = include_str!("../../../../plugins/types/hygge.lua");
 
 pub(crate) async fn check(path: &Path) -> anyhow::Result<u8> {
@@ -27,15 +27,15 @@ pub(crate) fn types() -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-/// Makes a folder with a tool that works, its test, and the settings of lua-language-server.
+/// Creates a folder with a working tool, its test, and settings for lua-language-server.
 pub(crate) fn new(name: &str, parent: &Path) -> anyhow::Result<u8> {
     let fits = name.bytes().next().is_some_and(|first| first.is_ascii_lowercase())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
     if !fits {
-        bail!("{name:?} is no plugin name: expected [a-z][a-z0-9_-]*");
+        bail!("{name:?} is not a plugin name: expected [a-z][a-z0-9_-]*");
     }
     let dir = parent.join(name);
-    std::fs::create_dir(&dir).with_context(|| format!("can't make {}", dir.display()))?;
+    std::fs::create_dir(&dir).with_context(|| format!("can't create {}", dir.display()))?;
     let tool = name.replace('-', "_");
     let files: [(PathBuf, String); 5] = [
         (
@@ -66,7 +66,7 @@ pub(crate) fn new(name: &str, parent: &Path) -> anyhow::Result<u8> {
         ),
         (dir.join("types/hygge.lua"), STUBS.to_owned()),
     ];
-    std::fs::create_dir(dir.join("types")).with_context(|| format!("can't make {}/types", dir.display()))?;
+    std::fs::create_dir(dir.join("types")).with_context(|| format!("can't create {}/types", dir.display()))?;
     for (path, text) in &files {
         std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))?;
     }

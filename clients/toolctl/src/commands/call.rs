@@ -1,4 +1,4 @@
-//! `toolctl call`: one call of a tool, with everything a person wants to see of it.
+//! `toolctl call`: calls a tool, shows its progress, and asks for permissions and answers that it needs.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -26,47 +26,46 @@ use crate::{arguments, completion, connection, keys};
 
 /// Call a tool
 ///
-/// Arguments are key=value pairs, typed by the tool's schema: numbers, true and false, lists with
-/// commas, by repeating the key, or as JSON, objects as JSON. @file is a file's content, @- that of
-/// stdin, @@x the text @x. Or give them whole, as JSON.
+/// Arguments are key=value pairs, and the tool's schema gives their types. Write lists with commas, with a repeated
+/// key, or as JSON; write objects as JSON. @file stands for the content of a file, @- for stdin, and @@x for the text
+/// @x. You can also pass all arguments as one JSON object.
 ///
-/// The result goes to stdout, what the tool says while it runs to stderr. On a terminal the tool's
-/// own output appears as it comes, and is not repeated. Ctrl-C cancels the call; a second one leaves
-/// at once.
+/// The result goes to stdout, messages and progress go to stderr. On a terminal, the tool's output appears while it
+/// runs and is not repeated at the end. Ctrl-C cancels the call; a second Ctrl-C exits at once.
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_HELP)]
 pub(crate) struct CallArgs {
-    /// The tool
+    /// The name of the tool
     #[arg(add = ArgValueCompleter::new(completion::tools))]
     name: String,
     /// key=value, or - for a JSON object on stdin
     #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::arguments))]
     arguments: Vec<String>,
-    /// All arguments as a JSON object; @file and - work too, and pairs are laid over it
+    /// All arguments as a JSON object, as @file, or as - for stdin; pairs override its members
     #[arg(long, value_name = "JSON")]
     json: Option<String>,
-    /// Ask for the arguments here, one by one; those that are given are not asked for
+    /// Prompt for the arguments that are not given, one by one
     #[arg(long)]
     form: bool,
-    /// The form of the answer
+    /// The output format
     #[arg(long, short, value_enum, default_value_t)]
     output: OutputFormat,
-    /// Give up after so many seconds; the tool's own limit holds too
+    /// Give up after this many seconds; the tool's own time limit still applies
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<u64>,
-    /// Where the call works; the current folder when absent
+    /// The folder the call works in; defaults to the current folder
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
-    /// Work in this session, which is made if there is none of that id
+    /// Work in this session; it is created if it does not exist
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
-    /// Do not take the result from the cache
+    /// Do not use a cached result
     #[arg(long)]
     no_cache: bool,
-    /// Nothing but the result
+    /// Print only the result
     #[arg(long, short)]
     quiet: bool,
-    /// Do not ask here what the tool may do or wants to know; somebody else may be asked
+    /// Do not show permission prompts and questions here; other clients may still show them
     #[arg(long)]
     no_ask: bool,
 }
@@ -85,7 +84,7 @@ pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8>
     let mut client = connection::open(globals).await?;
     loop {
         match call_there(&client, &args, base.clone(), &pairs).await {
-            // The call was not carried out: it is for the daemon that serves now.
+            // The call was not carried out: repeat it at the daemon that serves now.
             Err(error) if connection::is_replaced(&error) => client = connection::successor(&client).await?,
             ended => return ended,
         }
@@ -122,7 +121,7 @@ async fn call(client: &Client, args: &CallArgs, base: Map<String, Value>, pairs:
     }
 }
 
-/// Asks until the arguments fit, or the person leaves.
+/// Asks until the arguments match the schema, or the user cancels.
 async fn call_by_form(client: &Client, args: &CallArgs, tool: Tool, given: Map<String, Value>) -> anyhow::Result<u8> {
     let (mut arguments, mut problems) = (given, Vec::new());
     let tool = Arc::new(tool);
@@ -148,7 +147,7 @@ async fn call_by_form(client: &Client, args: &CallArgs, tool: Tool, given: Map<S
     }
 }
 
-/// What the daemon finds wrong with which argument.
+/// The arguments that the daemon refused, and why.
 fn problems_in(error: &RpcError) -> Vec<ArgumentProblem> {
     let errors = error.data.iter().flat_map(|data| &data.errors);
     let problem = |error: &ArgumentError| {
@@ -162,7 +161,7 @@ fn problems_in(error: &RpcError) -> Vec<ArgumentProblem> {
 
 type CallOutcome = Result<ToolResult, ClientError>;
 
-/// `None` when the person did not want to wait for the end.
+/// `None` when the user did not wait for the end.
 async fn call_once(
     client: &Client,
     args: &CallArgs,
@@ -186,7 +185,7 @@ async fn call_once(
     Ok(follow(client, execute, &mut live, asking).await?.map(|outcome| (outcome, live)))
 }
 
-/// Shows how the call ended; gives the exit status.
+/// Shows the outcome of the call; returns the exit status.
 fn told(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> anyhow::Result<u8> {
     match (outcome, args.output) {
         (Ok(result), OutputFormat::Json) => {
@@ -212,7 +211,7 @@ fn told(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> anyhow::Res
     }
 }
 
-/// Shows the call until it has ended; `None` when the person did not want to wait for that.
+/// Shows the call until it has ended; `None` when the user did not wait for that.
 async fn follow(
     client: &Client,
     execute: Execute,
@@ -227,7 +226,7 @@ async fn follow(
     let mut spinner_at = Some(Instant::now() + SPINNER_AFTER);
     loop {
         let spinner = spinner_at.unwrap_or_else(Instant::now);
-        // All four can be dropped and made anew without a loss.
+        // All of these are cancel-safe.
         tokio::select! {
             biased;
             _ = interrupts.recv() => {
@@ -236,7 +235,7 @@ async fn follow(
                     return Ok(None);
                 }
                 cancelling = true;
-                live.message("cancelling; Ctrl-C again leaves at once")?;
+                live.message("cancelling; press Ctrl-C again to exit at once")?;
                 cancel(client, &call_id);
             }
             progress = call.progress() => match progress {
@@ -266,7 +265,7 @@ async fn follow(
     Ok(Some(call.answer().await))
 }
 
-/// The next thing that this call asks. Never ready when nobody is asked here.
+/// The next prompt of this call. Never ready when this client shows no prompts.
 async fn next_request(asking: &mut Option<Prompter>, call_id: &CallId) -> Result<WaitingPrompt, ClientError> {
     match asking {
         Some(asking) => asking.next(|request| request.is_for(call_id)).await,
@@ -274,8 +273,7 @@ async fn next_request(asking: &mut Option<Prompter>, call_id: &CallId) -> Result
     }
 }
 
-/// Sends the wish. Its answer says nothing that the call's own does not, and must not hold up the
-/// keys.
+/// Sends the request without waiting: the call's own answer says how it ended, and keys must keep working.
 fn cancel(client: &Client, call_id: &CallId) {
     let params = CancelCall { call_id: call_id.clone(), session_id: None };
     let client = client.clone();
@@ -296,7 +294,7 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
                     writeln!(out, "{}", tame(line))?;
                 }
             }
-            // A program gets it as it is, and a line that is whole.
+            // A program gets the text unchanged, and its last line ended.
             Block::Text { text } => {
                 let text = live.unseen(text);
                 let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -313,7 +311,7 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
         let took = output::duration(result.duration_ms);
         let mut err = output::stderr();
         match (result.is_error, result.cached) {
-            (true, _) => writeln!(err, "{BAD}the tool reports an error{BAD:#} {DIM}after {took}{DIM:#}")?,
+            (true, _) => writeln!(err, "{BAD}the tool reported an error{BAD:#} {DIM}after {took}{DIM:#}")?,
             (false, true) => writeln!(err, "{DIM}from the cache{DIM:#}")?,
             (false, false) if result.duration_ms >= 1000 => writeln!(err, "{DIM}{took}{DIM:#}")?,
             (false, false) => {}
@@ -324,10 +322,10 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
 
 fn not_shown(out: &mut impl Write, what: &str, mime_type: &str, base64_length: usize) -> std::io::Result<()> {
     let size = output::bytes(base64_length as u64 * 3 / 4);
-    writeln!(out, "{DIM}[{what}, {}, {size}: --output json has it]{DIM:#}", one_line(mime_type))
+    writeln!(out, "{DIM}[{what}, {}, {size}; use --output json to get it]{DIM:#}", one_line(mime_type))
 }
 
-/// The JSON that was given, and the pairs to lay over it.
+/// The JSON arguments, and the pairs that override them.
 fn given(args: &CallArgs) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
     let dashes = args.arguments.iter().filter(|argument| *argument == "-").count();
     let pairs: Vec<String> = args.arguments.iter().filter(|argument| *argument != "-").cloned().collect();
@@ -343,12 +341,12 @@ fn given(args: &CallArgs) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
             None => json.clone(),
         },
         (None, 1) => stdin()?,
-        _ => return Err(usage("the arguments are given as JSON more than once")),
+        _ => return Err(usage("the arguments are given as JSON more than once: use either --json or -")),
     };
     match serde_json::from_str(&text) {
         Ok(Value::Object(base)) => Ok((base, pairs)),
         Ok(_) => Err(usage("the arguments must be a JSON object")),
-        Err(error) => Err(usage(format!("the arguments are not JSON: {error}"))),
+        Err(error) => Err(usage(format!("the arguments are not valid JSON: {error}"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `toolctl completions`: the script that a shell loads.
+//! `toolctl completions`: the completion script of a shell.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use clap_complete::env::Shells;
 
 use crate::exit::OK;
 
-/// Print the script that completes toolctl in a shell, tool names included
+/// Print the completion script for a shell, which also completes tool names
 ///
 /// bash: source <(toolctl completions bash)
 /// zsh:  source <(toolctl completions zsh)
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<u8> {
         CompletionShell::Zsh => "zsh",
     };
     let shells = Shells::builtins();
-    let completer = shells.completer(name).context("this build knows no such shell")?;
+    let completer = shells.completer(name).context("this build does not support the shell")?;
     let mut script = Vec::new();
     completer.write_registration("COMPLETE", "toolctl", "toolctl", "toolctl", &mut script)?;
     let mut out = std::io::stdout().lock();

@@ -1,4 +1,4 @@
-//! `toolctl config`: what is configured, where, and what is wrong with it.
+//! `toolctl config`: the configuration, its origin and its errors.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,30 +25,30 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigAction {
-    /// Show what is in force, the user's and that of the current folder's project
+    /// Show the active configuration: yours and that of the current project
     Show {
-        /// Where each value comes from: a default, a file and line, the environment, a flag
+        /// Show where each value comes from: a default, a file and line, the environment, a flag
         #[arg(long)]
         origin: bool,
         /// Only keys that begin with this
         key: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Open the file in $VISUAL or $EDITOR, and check it afterwards
     Edit {
-        /// The configuration of the current folder's project
+        /// Edit the configuration of the current project
         #[arg(long)]
         project: bool,
     },
-    /// Print every mistake of a file, or of the whole configuration; exit status 1 when there is one
+    /// Print every error in a file, or in the whole configuration; exit status 1 if there is one
     Check { file: Option<PathBuf> },
     /// Print where the configuration file is
     Path,
     /// Print the JSON Schema of configuration files, for editors
     Schema,
-    /// Read the files anew, whole or not at all; exit status 3 when what was read before stays
+    /// Reload the configuration files; exit status 3 if they are invalid and the previous configuration stays active
     Reload,
 }
 
@@ -85,13 +85,13 @@ async fn show(globals: &Globals, origin: bool, key: Option<&str>, json: bool) ->
 fn render(config: &ShownConfig, origin: bool) -> String {
     let mut text = String::new();
     for problem in &config.problems {
-        text.push_str(&format!("{BAD}not in force:{BAD:#} {}\n", plain(problem)));
+        text.push_str(&format!("{BAD}not active:{BAD:#} {}\n", plain(problem)));
     }
     config.entries.iter().for_each(|entry| text.push_str(&line(entry, origin)));
     if let Some(project) = &config.project {
         let state = match project.trusted {
             true => format!("{GOOD}trusted{GOOD:#}"),
-            false => format!("{WARN}not trusted: only what it denies or asks counts{WARN:#}"),
+            false => format!("{WARN}not trusted: only its deny and ask rules apply{WARN:#}"),
         };
         text.push_str(&format!("\n{BOLD}{}{BOLD:#} {state}\n", one_line(&project.file)));
         for problem in &project.problems {
@@ -115,13 +115,13 @@ async fn reload(globals: &Globals) -> anyhow::Result<u8> {
         writeln!(err, "{BAD}{}{BAD:#}", plain(problem))?;
     }
     if !reloaded.applied {
-        writeln!(err, "what was read before stays in force")?;
+        writeln!(err, "the previous configuration stays active")?;
         return Ok(NOT_RUN);
     }
     if !reloaded.needs_restart.is_empty() {
         writeln!(
             err,
-            "{WARN}counts after `toolctl stop` and the next start:{WARN:#} {}",
+            "{WARN}takes effect after `toolctl stop` and the next start:{WARN:#} {}",
             reloaded.needs_restart.join(", ")
         )?;
     }
@@ -142,7 +142,7 @@ async fn edit(project: bool) -> anyhow::Result<u8> {
     let status = Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "sh"]).arg(&file).status();
     let status = status.with_context(|| format!("can't run {editor}"))?;
     if !status.success() {
-        bail!("{editor} ended with {status}");
+        bail!("{editor} failed: {status}");
     }
     check(&file).await
 }
@@ -151,19 +151,19 @@ async fn check(file: &Path) -> anyhow::Result<u8> {
     program::run(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await
 }
 
-/// A new file knows its schema, for editors that heed it.
+/// Creates the file with a link to its schema, for editors that use it.
 async fn begin(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().context("the file is in no folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
     let schema = folder.join("config.schema.json");
     let text = program::text(&["config".as_ref(), "schema".as_ref()]).await?;
     std::fs::write(&schema, text).with_context(|| format!("can't write {}", schema.display()))?;
     std::fs::write(file, "#:schema ./config.schema.json\n").with_context(|| format!("can't write {}", file.display()))
 }
 
-/// The nearest folder that is a project, as the daemon sees it.
+/// The configuration of the nearest project folder, found as the daemon finds it.
 fn project_file() -> anyhow::Result<PathBuf> {
-    let cwd = std::env::current_dir().context("can't tell the current folder")?;
+    let cwd = std::env::current_dir().context("can't determine the current folder")?;
     let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
     let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);
     Ok(project.join(".toold/config.toml"))
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(
             text,
             "limits.calls = 7  /c/config.toml:2\ncache.max_mib = 64  default\n\n\
-             /p/.toold/config.toml not trusted: only what it denies or asks counts\n"
+             /p/.toold/config.toml not trusted: only its deny and ask rules apply\n"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `toolctl connect`: the daemon's socket as stdin and stdout, for programs that start their server.
+//! `toolctl connect`: the daemon's socket on stdin and stdout, for programs that start their own server.
 
 use std::io;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
 
-/// Pass bytes between stdin, stdout and the daemon
+/// Connect stdin and stdout to the daemon
 ///
-/// For editors and agents that start a server of their own: name `toolctl connect` as its command.
-/// Ends when the daemon closes the connection, or whoever started it is gone.
+/// For editors and agents that start their own server: set `toolctl connect` as its command. Ends when the daemon
+/// closes the connection or the program that started it is gone.
 #[derive(Debug, Args)]
 pub(crate) struct ConnectArgs {}
 
 pub(crate) async fn run(_: ConnectArgs, globals: &Globals) -> anyhow::Result<u8> {
     let socket = connection::socket(globals)?;
-    // Starts the daemon if need be, and keeps it from ending for want of clients meanwhile.
+    // Starts the daemon if needed, and keeps it from exiting because it has no clients.
     let client = connection::open(globals).await?;
     let stream = connect_stream(&socket).await?;
     drop(client);
@@ -29,10 +29,10 @@ pub(crate) async fn run(_: ConnectArgs, globals: &Globals) -> anyhow::Result<u8>
     Ok(OK)
 }
 
-/// How often somebody who sends no more is asked whether they still listen.
+/// How often a client that sends nothing more is checked for whether it still reads.
 pub(crate) const LISTENS_CHECK: Duration = Duration::from_millis(50);
 
-/// Passes bytes both ways until the daemon closes the connection, or nobody is at the other end of stdout.
+/// Passes bytes both ways until the daemon closes the connection, or the reader of stdout is gone.
 async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::Result<()> {
     let (mut from_daemon, mut to_daemon) = stream.split();
     let upstream = async {
@@ -52,12 +52,12 @@ async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::
                 return Ok(());
             }
             done = &mut input, if sending => {
-                // A daemon that has closed its end tells so downstream.
+                // When the daemon closes its end, the downstream copy ends too.
                 sending = false;
                 let _ = done;
             }
-            // The end of what can be read was told already, so whether anybody still listens is asked: a link that is
-            // gone must not keep its calls running.
+            // The input has ended already, so only a check of stdout shows whether the client is there: the calls of a
+            // client that is gone must not keep running.
             () = tokio::time::sleep(LISTENS_CHECK), if !sending => {
                 if nobody_listens() {
                     return Ok(());

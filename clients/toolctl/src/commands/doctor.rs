@@ -1,4 +1,4 @@
-//! `toolctl doctor`: what is wrong here, and what to do.
+//! `toolctl doctor`: finds problems, and says how to fix them.
 
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -19,18 +19,18 @@ use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_json};
 
-/// Look for what is wrong, and say what to do
+/// Find problems, and show how to fix them
 ///
-/// Starts nothing and changes nothing. Exit status 0 when all is well, or warnings are all there is; 3 when something does
-/// not work or is lost, such as what a damaged database held.
+/// Starts nothing and changes nothing. The exit status is 0 if there are at most warnings, and 3 if something does not
+/// work or data was lost, such as the content of a damaged database.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Finding {
     about: &'static str,
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
         Err(toold_client::ClientError::NotRunning { .. }) => findings.push(not_running(&socket)),
         Err(error) => {
             let message = format!("{:#}", anyhow::Error::new(error));
-            findings.push(bad("daemon", message, "see the folder's and the socket's owner and mode"));
+            findings.push(bad("daemon", message, "check the owner and mode of the socket and of its folder"));
         }
     }
     findings.extend(clients());
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
 fn program() -> Finding {
     match toold_client::start::find_program() {
         Ok(path) => good("program", path.display().to_string()),
-        Err(error) => bad("program", error.to_string(), "install toold beside toolctl, or put its folder into PATH"),
+        Err(error) => bad("program", error.to_string(), "install toold beside toolctl, or add its folder to PATH"),
     }
 }
 
@@ -84,29 +84,29 @@ fn folder(socket: &Path) -> Finding {
         return bad(
             "socket",
             format!("{} is in no folder", socket.display()),
-            "set TOOLD_SOCKET to a path in a folder of yours",
+            "set TOOLD_SOCKET to a path in a folder that you own",
         );
     };
     let metadata = match folder.metadata() {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return good("socket", format!("{} (its folder is made at the first start)", socket.display()));
+            return good("socket", format!("{} (its folder is created at the first start)", socket.display()));
         }
         Err(error) => {
             return bad(
                 "socket",
-                format!("can't look at {}: {error}", folder.display()),
-                "set TOOLD_SOCKET to a place of yours",
+                format!("can't inspect {}: {error}", folder.display()),
+                "set TOOLD_SOCKET to a path in a folder that you own",
             );
         }
     };
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         let message = format!("{} belongs to user {}", folder.display(), metadata.uid());
-        return bad("socket", message, "set TOOLD_SOCKET to a place of yours");
+        return bad("socket", message, "set TOOLD_SOCKET to a path in a folder that you own");
     }
     if mode & 0o077 != 0 {
-        let message = format!("{} is open to others (mode {mode:o})", folder.display());
+        let message = format!("{} is accessible to other users (mode {mode:o})", folder.display());
         return bad("socket", message, format!("chmod 700 {}", folder.display()));
     }
     good("socket", socket.display().to_string())
@@ -115,9 +115,9 @@ fn folder(socket: &Path) -> Finding {
 fn not_running(socket: &Path) -> Finding {
     let kept = log_file(socket, |name| std::env::var(name).ok()).filter(|path| path.exists());
     let log = kept.unwrap_or_else(|| log_path(socket));
-    let log = if log.exists() { format!("; the last one wrote to {}", log.display()) } else { String::new() };
+    let log = if log.exists() { format!("; the log of the last one is {}", log.display()) } else { String::new() };
     let finding = good("daemon", format!("not running{log}"));
-    Finding { advice: Some("any other command starts it".to_owned()), ..finding }
+    Finding { advice: Some("any other toolctl command starts it".to_owned()), ..finding }
 }
 
 async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
@@ -125,11 +125,11 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
         Ok(status) => status,
         Err(error) => {
             let message = format!("{:#}", anyhow::Error::new(error));
-            return findings.push(bad("daemon", message, "toolctl stop, and try again"));
+            return findings.push(bad("daemon", message, "run `toolctl stop`, then try again"));
         }
     };
     findings.push(version(&status));
-    findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults hold".to_owned())));
+    findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults apply".to_owned())));
     findings.push(sandbox(&status));
     findings.extend(problems(&status));
     plugins(client, &status, findings).await;
@@ -138,7 +138,7 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     permissions(client, findings).await;
 }
 
-/// What is not stored, or lost, is worse than what works less well. What to do is in the words.
+/// Data that is lost or not stored is bad; other problems are warnings. Each message says what to do.
 fn problems(status: &DaemonStatus) -> Vec<Finding> {
     let lost = status.store.as_ref().map(|store| store.problems.as_slice()).unwrap_or_default();
     let finding = |problem: &String| match lost.contains(problem) {
@@ -148,21 +148,21 @@ fn problems(status: &DaemonStatus) -> Vec<Finding> {
     status.problems.iter().map(finding).collect()
 }
 
-/// Recommends nothing that was not tried out.
+/// Recommends guard mode only if a trial of it worked.
 fn sandbox(status: &DaemonStatus) -> Finding {
     if let Some(sandbox) = &status.sandbox {
         return good("sandbox", sandbox.clone());
     }
     let (message, advice) = match &status.guard {
         Some(GuardTrial { works: true, .. }) => (
-            "off; the mode guard was tried out: it kept a command from the configuration and from the daemon's own files",
-            Some("[sandbox] mode = \"guard\", after a look at what it breaks in daemon/host/SANDBOX.md"),
+            "off; guard mode works here: in a trial it protected the configuration and the daemon's own files from a command",
+            Some("set [sandbox] mode = \"guard\"; daemon/host/SANDBOX.md lists what it breaks"),
         ),
         Some(GuardTrial { problem, .. }) => {
-            let why = problem.as_deref().unwrap_or("nobody knows why");
-            return good("sandbox", format!("off; the mode guard was tried out and does not work here: {why}"));
+            let why = problem.as_deref().unwrap_or("the reason is unknown");
+            return good("sandbox", format!("off; guard mode does not work here: {why}"));
         }
-        None => ("off; [sandbox] in the configuration confines commands", None),
+        None => ("off; [sandbox] in the configuration turns it on", None),
     };
     Finding { advice: advice.map(str::to_owned), ..good("sandbox", message.to_owned()) }
 }
@@ -171,14 +171,18 @@ fn version(status: &DaemonStatus) -> Finding {
     let own = env!("CARGO_PKG_VERSION");
     let running = format!("toold {}, pid {}", status.version, status.pid);
     if status.protocol != toold_proto::PROTOCOL {
-        let message = format!("{running} speaks protocol {}, this toolctl {}", status.protocol, toold_proto::PROTOCOL);
-        return bad("daemon", message, "install both of one version, then toolctl restart");
+        let message = format!(
+            "protocol mismatch: {running} speaks protocol {}, this toolctl speaks {}",
+            status.protocol,
+            toold_proto::PROTOCOL
+        );
+        return bad("daemon", message, "install toold and toolctl of the same version, then run `toolctl restart`");
     }
     if status.version != own {
-        let finding = good("daemon", format!("{running}, and this is toolctl {own}"));
+        let finding = good("daemon", format!("version mismatch: {running}, toolctl {own}"));
         return Finding {
             health: Severity::Warning,
-            advice: Some("toolctl restart, after an upgrade".to_owned()),
+            advice: Some("after an upgrade, run `toolctl restart`".to_owned()),
             ..finding
         };
     }
@@ -188,16 +192,18 @@ fn version(status: &DaemonStatus) -> Finding {
 async fn plugins(client: &Client, status: &DaemonStatus, findings: &mut Vec<Finding>) {
     let list = match client.call::<PluginsList>(ListPlugins::default()).await {
         Ok(list) => list,
-        Err(error) => return findings.push(bad("plugins", error.to_string(), "toolctl status")),
+        Err(error) => return findings.push(bad("plugins", error.to_string(), "run `toolctl status`")),
     };
     let loaded = list.plugins.iter().filter(|plugin| plugin.status == PluginStatus::Loaded).count();
     findings.push(good("plugins", format!("{loaded} loaded, from {}", status.plugin_dirs.join(", "))));
     for plugin in &list.plugins {
         let (health, advice) = match plugin.status {
             PluginStatus::Loaded => continue,
-            PluginStatus::Failed => (Severity::Bad, "mend it: it is loaded when it is saved".to_owned()),
-            PluginStatus::Untrusted => (Severity::Warning, format!("look at {}, then trust it", plugin.path)),
-            PluginStatus::Shadowed => (Severity::Warning, "give it another name".to_owned()),
+            PluginStatus::Failed => (Severity::Bad, "fix the file; it reloads on save".to_owned()),
+            PluginStatus::Untrusted => {
+                (Severity::Warning, format!("review {}, then trust it with `toolctl plugins trust`", plugin.path))
+            }
+            PluginStatus::Shadowed => (Severity::Warning, "rename it: another plugin has this name".to_owned()),
             PluginStatus::Disabled => continue,
         };
         let error = plugin.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
@@ -206,15 +212,14 @@ async fn plugins(client: &Client, status: &DaemonStatus, findings: &mut Vec<Find
     }
 }
 
-/// None is nothing to tell of.
 async fn mcp_servers(client: &Client, findings: &mut Vec<Finding>) {
     let Ok(list) = client.call::<McpServersList>(NoParams {}).await else { return };
     if !list.servers.is_empty() {
         findings.push(good("mcp servers", format!("{} mounted", list.servers.len())));
     }
     for server in list.servers.iter().filter(|server| server.state == McpServerState::Failed) {
-        let error = server.error.as_deref().unwrap_or("it does not run");
-        findings.push(bad("mcp server", format!("{}: {error}", server.name), "toolctl mcp doctor"));
+        let error = server.error.as_deref().unwrap_or("it is not running");
+        findings.push(bad("mcp server", format!("{}: {error}", server.name), "run `toolctl mcp doctor`"));
     }
 }
 
@@ -225,18 +230,18 @@ async fn remotes(client: &Client, findings: &mut Vec<Finding>) {
         findings.push(good("remotes", format!("{connected} of {} connected", list.remotes.len())));
     }
     for remote in list.remotes.iter().filter(|remote| remote.state == RemoteState::Away) {
-        let error = remote.error.as_deref().unwrap_or("it is away");
-        // Other machines may sleep.
-        let finding = bad("remote", format!("{}: {error}", remote.name), "toolctl remotes doctor");
+        let error = remote.error.as_deref().unwrap_or("it is not connected");
+        // A warning only: the other computer may be asleep.
+        let finding = bad("remote", format!("{}: {error}", remote.name), "run `toolctl remotes doctor`");
         findings.push(Finding { health: Severity::Warning, ..finding });
     }
 }
 
 async fn permissions(client: &Client, findings: &mut Vec<Finding>) {
-    // A daemon without this method has no rules to be broken.
+    // A daemon without this method has no rules that could be broken.
     let Ok(list) = client.call::<PermissionsList>(NoParams {}).await else { return };
     for broken in list.broken {
-        findings.push(bad("permissions", broken, "mend the rule; until then everything that it might cover is denied"));
+        findings.push(bad("permissions", broken, "fix the rule; until then, everything that it may cover is denied"));
     }
 }
 
@@ -247,18 +252,18 @@ fn clients() -> Option<Finding> {
     let found: Option<PathBuf> =
         std::env::split_paths(&path).map(|folder| folder.join("toolctl")).find_map(|path| path.canonicalize().ok());
     Some(match found {
-        Some(found) if found == own => good("clients", format!("find {}", own.display())),
+        Some(found) if found == own => good("clients", format!("find toolctl at {}", own.display())),
         Some(found) => Finding {
             about: "clients",
             health: Severity::Warning,
-            message: format!("find {}, which is not this toolctl ({})", found.display(), own.display()),
-            advice: Some("mend PATH, if that is not meant".to_owned()),
+            message: format!("find another toolctl at {}; this one is {}", found.display(), own.display()),
+            advice: Some("fix PATH, unless this is intended".to_owned()),
         },
         None => Finding {
             about: "clients",
             health: Severity::Warning,
-            message: "do not find toolctl by its name".to_owned(),
-            advice: Some(format!("put {} into PATH", own.parent().unwrap_or(&own).display())),
+            message: "do not find toolctl in PATH".to_owned(),
+            advice: Some(format!("add {} to PATH", own.parent().unwrap_or(&own).display())),
         },
     })
 }
@@ -292,13 +297,14 @@ mod tests {
 
     #[test]
     fn a_finding_comes_with_advice() {
-        let findings = [good("program", "/bin/toold".to_owned()), bad("socket", "is open to others", "chmod 700 /x")];
+        let findings =
+            [good("program", "/bin/toold".to_owned()), bad("socket", "is accessible to other users", "chmod 700 /x")];
         let mut out = Vec::new();
         show(&findings, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
         ok   program     /bin/toold
-        bad  socket      is open to others
+        bad  socket      is accessible to other users
                          > chmod 700 /x
         ");
     }

@@ -1,4 +1,4 @@
-//! `toolctl events`: what happens in the daemon, as it happens.
+//! `toolctl events`: the events of the daemon as they happen.
 
 use std::io::Write;
 
@@ -15,19 +15,19 @@ use crate::globals::Globals;
 use crate::output;
 use crate::{completion, connection};
 
-/// Watch what happens in the daemon
+/// Show the events of the daemon as they happen
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
     /// Only these kinds, such as call.finished,tools.changed
     #[arg(long, short, value_delimiter = ',', value_name = "KINDS", add = ArgValueCompleter::new(completion::event_kinds))]
     kinds: Option<Vec<String>>,
-    /// Begin with what is still known after this number; 0 for all of it
+    /// Start with the stored events after this number; 0 for all of them
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// Only what belongs to this session, or to none
+    /// Only events of this session, and events of no session
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
-    /// One JSON document a line, as the daemon sends it
+    /// Print one JSON document per line, as the daemon sends it
     #[arg(long)]
     json: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: EventsArgs, globals: &Globals) -> anyhow::Result<u
     let mut client = connection::open(globals).await?;
     let mut params = SubscribeEvents { kinds: args.kinds, session_id: args.session, since: args.since, epoch: None };
     loop {
-        // As values: a newer daemon's events can be shown too.
+        // As values, so that events of a newer daemon are shown too.
         let mut events = client.subscribe_as::<EventsSubscribe, Value>(params.clone()).await?;
         while let Some(event) = events.next().await {
             let event = event?;
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: EventsArgs, globals: &Globals) -> anyhow::Result<u
             out.flush()?;
         }
         client = connection::successor(&client).await?;
-        // All that happened there.
+        // From the first event there.
         params.since = Some(0);
     }
 }

@@ -1,4 +1,4 @@
-//! `toolctl list`: the tools there are.
+//! `toolctl list`: the available tools.
 
 use std::io::Write;
 
@@ -17,13 +17,13 @@ use crate::{completion, connection, table};
 /// List the tools
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only tools that have these words in their name, label or description
+    /// Only tools with these words in their name, label or description
     #[arg(long, short, value_name = "WORDS")]
     query: Option<String>,
     /// Only tools of this source: builtin, plugin, frontend, mcp, or a name
     #[arg(long, short, add = ArgValueCompleter::new(completion::sources))]
     source: Option<String>,
-    /// As JSON, as the daemon gives them
+    /// Print JSON, as the daemon returns it
     #[arg(long)]
     json: bool,
 }
@@ -42,12 +42,12 @@ pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8>
     out.write_all(render(&tools, table::terminal_width()).as_bytes())?;
     out.flush()?;
     if tools.is_empty() {
-        writeln!(output::stderr(), "{}", if filtered { "no such tools" } else { "no tools" })?;
+        writeln!(output::stderr(), "{}", if filtered { "no matching tools" } else { "no tools" })?;
     }
     Ok(OK)
 }
 
-/// One table a source, all with the same columns.
+/// One table per source, all with the same columns.
 fn render(tools: &[Tool], width: Option<u16>) -> String {
     let name_width = tools.iter().map(|tool| tool.name.as_str().len()).max().unwrap_or(0);
     let needs_width = tools.iter().map(|tool| needs(tool).len()).max().unwrap_or(0);

@@ -1,5 +1,4 @@
-//! `toolctl logs`: what the daemon logs, whether or not it runs. What a line is, is [`entry`]; where lines come from,
-//! [`files`].
+//! `toolctl logs`: the daemon's log, whether or not it is running. [`entry`] reads lines, [`files`] finds them.
 
 mod entry;
 mod files;
@@ -19,42 +18,42 @@ use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, one_line};
 
-/// Show what the daemon logs, whether or not it runs
+/// Show the daemon's log, whether or not it is running
 ///
-/// It reads $XDG_STATE_HOME/toold/log, where the shared daemon logs to unless `log.file` of the configuration is off.
-/// `log.filter` sets what is logged; with `debug`, every call is.
+/// Reads $XDG_STATE_HOME/toold/log, which the shared daemon writes unless `log.file` is off in the configuration.
+/// `log.filter` sets what is logged; `debug` includes every call.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// Go on with what comes, from the last lines on; Ctrl-C leaves
+    /// Keep showing new entries, starting with the last ones, until you press Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Only the last so many entries; 10 with --follow, else all that are kept
+    /// Only the last N entries; defaults to 10 with --follow, or else to all
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<usize>,
-    /// Only what is newer: a time, as 2026-01-31T12:00:00Z, or how long ago, as 10min
+    /// Only entries since this time, such as 2026-01-31T12:00:00Z or 10min (ago)
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     since: Option<SystemTime>,
-    /// Only what is at least as grave
+    /// This level and above
     #[arg(long, value_enum, value_name = "LEVEL")]
     level: Option<LogLevel>,
-    /// Only what names this tool
+    /// Only entries about this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Only what names this session
+    /// Only entries about this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// One JSON document a line
+    /// Print one JSON document per line
     #[arg(long)]
     json: bool,
 }
 
-/// How often a file is looked at that is followed.
+/// How often a followed file is read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(args: LogsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let socket = connection::socket(globals)?;
     let path = toold_proto::socket::log_file(&socket, |name| std::env::var(name).ok())
-        .context("can't tell where the log is: neither XDG_STATE_HOME nor HOME is an absolute path")?;
+        .context("can't find the log: neither XDG_STATE_HOME nor HOME is an absolute path")?;
     let mut files = LogFiles::open(&path)?;
     let mut last = LogTail::new(match (args.lines, args.follow) {
         (Some(lines), _) => Some(lines),
@@ -73,7 +72,7 @@ pub(crate) async fn run(args: LogsArgs, globals: &Globals) -> anyhow::Result<u8>
     last.forget_limit();
     loop {
         let mut show = |entry: LogEntry| if args.wants(&entry) { last.take(entry, &args) } else { Ok(()) };
-        // What is written is written in whole lines, so that an entry whose next has not come is whole, too.
+        // The daemon writes whole lines, so the last entry is complete even before the next one begins.
         lines.end().map_or(Ok(()), &mut show)?;
         tokio::time::sleep(LOOK_EVERY).await;
         files.read(|line| lines.take(line).map_or(Ok(()), &mut show))?;
@@ -96,7 +95,7 @@ impl LogsArgs {
     }
 }
 
-/// Holds entries back until it is known which are the last ones.
+/// Keeps only the last entries until all were read.
 struct LogTail {
     limit: Option<usize>,
     held: VecDeque<LogEntry>,
@@ -120,7 +119,7 @@ impl LogTail {
         self.held.drain(..).try_for_each(|entry| print(&entry, args))
     }
 
-    /// From now on all are shown at once.
+    /// From now on, every entry is shown at once.
     fn forget_limit(&mut self) {
         self.limit = None;
     }
@@ -141,5 +140,5 @@ fn moment(text: &str) -> Result<SystemTime, String> {
         return SystemTime::now().checked_sub(ago).ok_or_else(|| format!("{text} is too long ago"));
     }
     humantime::parse_rfc3339_weak(text)
-        .map_err(|_| format!("{text:?} is no time such as 2026-01-31T12:00:00Z, and no span such as 10min or 2h"))
+        .map_err(|_| format!("expected a time such as 2026-01-31T12:00:00Z or a duration such as 10min, got {text:?}"))
 }

@@ -12,13 +12,13 @@ use crate::output;
 /// Write the manual pages, one for each subcommand, into a folder
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The folder, which is made if need be; such as ~/.local/share/man/man1
+    /// The folder, such as ~/.local/share/man/man1; it is created if missing
     folder: PathBuf,
 }
 
 pub(crate) fn run(args: &ManArgs, toolctl: Command) -> anyhow::Result<u8> {
     let folder = &args.folder;
-    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
     clap_mangen::generate_to(toolctl, folder).with_context(|| format!("can't write to {}", folder.display()))?;
     writeln!(output::stderr(), "wrote the manual pages to {}", folder.display())?;
     Ok(OK)

@@ -28,20 +28,20 @@ use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
 
-/// Serve MCP clients on stdin and stdout, with the tools of the shared daemon
+/// Serve an MCP client on stdin and stdout, with the tools of the shared daemon
 ///
-/// For programs that start their MCP servers themselves: name `toolctl mcp` as the command. The daemon is
-/// started when there is none. When it is replaced by another one, the client's session goes on there. Clients that
-/// offer roots work there, others in --cwd.
+/// For clients that start their MCP servers themselves: set `toolctl mcp` as the command. The daemon is started if
+/// none is running. If another daemon replaces it, the client's session continues there. Clients that offer roots work
+/// in these, others in --cwd.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     action: Option<McpAction>,
-    /// The folder that the client works in; the current one when absent
+    /// The folder the client works in; defaults to the current folder
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Offer tools of this source alone: builtin, plugin, frontend, mcp, or a name; can be repeated
+    /// Offer only tools of this source: builtin, plugin, frontend, mcp, or a name; can be repeated
     #[arg(long, value_name = "SOURCE", add = ArgValueCompleter::new(completion::sources))]
     source: Vec<String>,
     /// Offer no tools of this source; can be repeated
@@ -69,7 +69,7 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
     }
     let cwd = match mcp.cwd {
         Some(cwd) => std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?,
-        None => std::env::current_dir().context("can't tell the current folder")?,
+        None => std::env::current_dir().context("can't determine the current folder")?,
     };
     let env = passed_on(std::env::vars_os());
     let said = ConnectionMeta { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source };
@@ -77,7 +77,7 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-/// What the bridge says of its whole connection.
+/// Facts about the whole connection, which the bridge adds to its first message.
 struct ConnectionMeta<'a> {
     cwd: &'a Path,
     env: Map<String, Value>,
@@ -94,10 +94,10 @@ fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<Strin
 
 async fn serve(said: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<()> {
     let socket = connection::socket(globals)?;
-    // Starts the daemon if need be, keeps it from ending for want of clients meanwhile, and hears when it is replaced.
+    // Starts the daemon if needed, keeps it from exiting because it has no clients, and learns when it is replaced.
     let (control, stream) = pair(connection::open(globals).await?, &socket).await?;
     let mut input = BufReader::new(stdin());
-    // The rest passes as it is: what is said of the whole connection stands in its first message.
+    // Only the first message is changed; all others pass unchanged.
     let mut first = Vec::new();
     while first.iter().all(u8::is_ascii_whitespace) {
         first.clear();
@@ -138,7 +138,7 @@ const ENV_KEY: &str = "toold/env";
 const SOURCES_KEY: &str = "toold/sources";
 
 impl ConnectionMeta<'_> {
-    /// The first message, with this in its `_meta`.
+    /// The first message with these facts in its `_meta`.
     fn put_into(&self, line: Vec<u8>) -> Vec<u8> {
         let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { return line };
         let Some(members) = message.as_object_mut().filter(|members| members.contains_key("method")) else {
@@ -160,7 +160,7 @@ impl ConnectionMeta<'_> {
             }
         }
         if !sources.is_empty() {
-            // What the command line says holds, whatever the client says.
+            // The command line overrides the client.
             meta.insert(SOURCES_KEY.to_owned(), sources.into());
         }
         let mut line = message.to_string().into_bytes();

@@ -13,19 +13,19 @@ use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, print_json};
 use crate::{connection, table};
 
-/// List the MCP servers that the daemon mounts; those that do not run with the reason
+/// List the mounted MCP servers, with the errors of those that are not running
 #[derive(Debug, Args)]
 pub(crate) struct McpServersArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Start a mounted MCP server anew, however often it failed; exit status 3 when it does not run then
+/// Restart a mounted MCP server, however often it failed; exit status 3 if it does not start
 #[derive(Debug, Args)]
 pub(crate) struct McpRestartArgs {
     name: String,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) async fn list(args: &McpServersArgs, globals: &Globals) -> anyhow::Re
     let list = client.call::<McpServersList>(NoParams {}).await?;
     show(&list, args.json)?;
     if list.servers.is_empty() && !args.json {
-        writeln!(output::stderr(), "no MCP servers: [mcp.servers.NAME] in the configuration mounts one")?;
+        writeln!(output::stderr(), "no MCP servers are mounted; add one as [mcp.servers.NAME] in the configuration")?;
     }
     Ok(OK)
 }

@@ -1,4 +1,4 @@
-//! `toolctl memories`: what agents were told to remember.
+//! `toolctl memories`: notes that agents keep across sessions.
 
 use std::io::Write;
 
@@ -14,18 +14,18 @@ use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
 
-/// List what is remembered for this folder's project and for you
+/// List the memories of the current project, and your own
 ///
-/// The memories of a project are files in its .toold/memories, yours in the daemon's configuration folder: edit and
-/// remove them as you like.
+/// A project's memories are files in its .toold/memories folder; your own are in the daemon's configuration folder.
+/// You can edit and remove them.
 #[derive(Debug, Args)]
 pub(crate) struct MemoriesArgs {
     #[command(subcommand)]
     action: Option<MemoriesAction>,
-    /// What this session remembers too
+    /// Include the memories of this session
     #[arg(long, global = true, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct MemoriesArgs {
 enum MemoriesAction {
     /// List the memories, the oldest first
     List,
-    /// Print one memory whole
+    /// Print one memory
     Show { id: String },
 }
 
@@ -76,7 +76,7 @@ fn show_list(list: &MemoryList) -> anyhow::Result<()> {
     out.write_all(table::render(&rows).as_bytes())?;
     out.flush()?;
     if list.memories.is_empty() {
-        writeln!(output::stderr(), "nothing is remembered here")?;
+        writeln!(output::stderr(), "there are no memories here")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `toolctl parse`: the calls in a model's answer.
+//! `toolctl parse`: the tool calls in a model's answer.
 
 use std::io::{BufRead, Write};
 
@@ -12,15 +12,15 @@ use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, NAME, one_line, plain, print_json};
 
-/// Find the tool calls in a model's answer, which is read from stdin
+/// Find the tool calls in a model's answer on stdin
 ///
-/// Exit status 1 when something in it looks like a call and cannot be read for certain.
+/// The exit status is 1 if something looks like a call but cannot be parsed for certain.
 #[derive(Debug, Args)]
 pub(crate) struct ParseArgs {
-    /// The tools there are; calls of others are errors
+    /// The known tools; calls of any other are errors
     #[arg(value_name = "NAME")]
     tools: Vec<String>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) async fn run(args: ParseArgs, globals: &Globals) -> anyhow::Result<u8
     let client = connection::open(globals).await?;
     let mut parser = client.parser((!args.tools.is_empty()).then_some(args.tools.as_slice())).await?;
     let mut pieces = Vec::new();
-    // As it comes: an answer may be a stream without an end in sight.
+    // Line by line: an answer may be a long stream.
     for line in std::io::stdin().lock().split(b'\n') {
         let line = line.context("can't read stdin")?;
         pieces.extend(parser.push(&String::from_utf8_lossy(&line)));

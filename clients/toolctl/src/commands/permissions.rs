@@ -1,4 +1,4 @@
-//! `toolctl permissions`: what is allowed, what was granted, what is being asked.
+//! `toolctl permissions`: rules, grants and pending prompts.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,31 +31,31 @@ mod show;
 pub(crate) struct PermissionsArgs {
     #[command(subcommand)]
     what: PermissionsAction,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum PermissionsAction {
-    /// List the rules of configuration files and the grants
+    /// List the rules from configuration files, and the grants
     List,
-    /// Tell what would happen to a need, and by which rule; exit status 1 unless it is allowed
+    /// Show whether something would be allowed, and by which rule; exit status 1 unless it is
     Check(CheckArgs),
     /// Allow something from now on, or deny it
     Grant(GrantArgs),
-    /// Take a grant back
+    /// Revoke a grant
     Revoke {
-        /// As list shows it
+        /// The grant's id, from permissions list
         id: String,
     },
-    /// List the asks that wait for an answer
+    /// List the prompts that wait for an answer
     Pending,
-    /// Answer an ask: allow it
+    /// Allow a pending prompt
     Allow(AllowArgs),
-    /// Answer an ask: deny it
+    /// Deny a pending prompt
     Deny {
-        /// As pending shows it
+        /// The prompt's id, from permissions pending
         request_id: String,
         /// Why, or what to do instead; the model reads it
         #[arg(long, short)]
@@ -78,13 +78,13 @@ struct CheckArgs {
     /// line, a host and port, or a name
     #[arg(value_names = ["CATEGORY", "TARGET"], num_args = 1..=2, required = true)]
     what: Vec<String>,
-    /// Tell how a command line was read: programs, options, files, what is not certain, and which rule decides each
+    /// Show how a command line is read: programs, options, files, uncertain parts, and which rule decides each
     #[arg(long)]
     explain: bool,
-    /// The tool that would need it
+    /// The tool that would need this permission
     #[arg(long)]
     tool: Option<String>,
-    /// Where; the current folder when absent
+    /// The folder it would run in; defaults to the current folder
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
 }
@@ -94,9 +94,9 @@ struct GrantArgs {
     /// file.read, file.write, shell, network, mcp, agent or plugin
     #[arg(value_parser = category)]
     category: Category,
-    /// What is granted: exactly this, or a pattern with * and **
+    /// The exact target, or a pattern with * and **
     pattern: String,
-    /// How far it reaches
+    /// Where the grant applies
     #[arg(long, value_enum, default_value = "always")]
     scope: GrantScopeArg,
     /// Deny instead of allow
@@ -105,31 +105,31 @@ struct GrantArgs {
     /// Only for this tool; can be given more than once
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
-    /// Only for calls that come through this plugin; several are a chain, the outermost first
+    /// Only for calls made through this plugin; repeat it for a chain, the outermost first
     #[arg(long, value_name = "PLUGIN")]
     chain: Vec<String>,
     /// The session, for --scope session
     #[arg(long, value_name = "ID", value_parser = session_id, required_if_eq("scope", "session"))]
     session: Option<SessionId>,
-    /// The folder whose project is meant; the current folder when absent
+    /// A folder of the project; defaults to the current folder
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
-    /// Forget it after so many seconds
+    /// Expire after this many seconds
     #[arg(long, value_name = "SECONDS")]
     expires_in: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 struct AllowArgs {
-    /// As pending shows it
+    /// The prompt's id, from permissions pending
     request_id: String,
-    /// How long it holds; a folder to work in is remembered for its client unless this is session
+    /// How long the answer holds; a workspace is remembered for its client unless this is session
     #[arg(long, value_enum, default_value = "once")]
     scope: ReplyScopeArg,
-    /// One of the patterns that the ask suggests; exactly its target when absent
+    /// One of the suggested patterns; defaults to the exact target
     #[arg(long)]
     pattern: Option<String>,
-    /// Forget it after so many seconds
+    /// Expire after this many seconds
     #[arg(long, value_name = "SECONDS")]
     expires_in: Option<u64>,
 }
@@ -154,19 +154,19 @@ enum ReplyScopeArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ModeArg {
-    /// Reads only
+    /// Only reading is allowed
     Plan,
-    /// What the rules, the grants and the answers say
+    /// Rules, grants and your answers decide
     Default,
-    /// Writes in the session's folders need no answer
+    /// Writes in the session's folders are allowed without a prompt
     AcceptEdits,
-    /// Everything that no rule denies
+    /// Everything is allowed unless a rule denies it
     Yolo,
 }
 
 pub(crate) async fn run(args: PermissionsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    // So that a grant and an answer say who gave them.
+    // So that grants and answers record this client.
     let session = connection::open_session(&client, None, None).await?;
     let status = carry_out(&client, args.what, args.json).await;
     session.close(&client).await;
@@ -214,11 +214,14 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
     let (category, target) = match check.what.as_slice() {
         [line] => (Category::Shell, line.clone()),
         [name, target, ..] => {
-            (category(name).map_err(|error| anyhow::anyhow!("{name:?} is no category: {error}"))?, target.clone())
+            (category(name).map_err(|error| anyhow::anyhow!("{name:?} is not a category: {error}"))?, target.clone())
         }
         [] => anyhow::bail!("expected a command line, or a category and a target"),
     };
-    anyhow::ensure!(!check.explain || category == Category::Shell, "--explain is for command lines: category shell");
+    anyhow::ensure!(
+        !check.explain || category == Category::Shell,
+        "--explain works for command lines only (category shell)"
+    );
     let params = CheckPermission {
         category,
         target,
@@ -278,7 +281,7 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
     }
     out.flush()?;
     if pending.asks.is_empty() {
-        writeln!(output::stderr(), "nothing is being asked")?;
+        writeln!(output::stderr(), "no prompts are pending")?;
     }
     Ok(OK)
 }
@@ -297,7 +300,7 @@ fn write_out(text: &str) -> anyhow::Result<()> {
 fn folder(folder: Option<PathBuf>) -> anyhow::Result<String> {
     let folder = match folder {
         Some(folder) => std::path::absolute(&folder).with_context(|| format!("can't find {}", folder.display()))?,
-        None => std::env::current_dir().context("can't tell the current folder")?,
+        None => std::env::current_dir().context("can't determine the current folder")?,
     };
     Ok(folder.to_string_lossy().into_owned())
 }

@@ -1,4 +1,4 @@
-//! `toolctl plugins`: the plugins, and what is wrong with them.
+//! `toolctl plugins`: plugins and their errors.
 
 mod install;
 mod show;
@@ -18,88 +18,88 @@ use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, plain, print_json};
 use crate::{completion, connection, table};
 
-/// List, install and reload the plugins; make, check and test one's own
+/// List, install and reload plugins; create, check and test your own
 #[derive(Debug, Args)]
 pub(crate) struct PluginsArgs {
     #[command(subcommand)]
     action: Option<PluginsAction>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum PluginsAction {
-    /// List the plugins; those that failed with the reason
+    /// List the plugins, with the errors of those that failed
     List {
-        /// The bundled plugins that are off, too
+        /// Include bundled plugins that are switched off
         #[arg(long)]
         all: bool,
     },
-    /// Show one plugin: what it offers, its files, what is wrong with it
+    /// Show one plugin: its tools, hooks, files and errors
     Show {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
-    /// Show what plugins logged, noticed and said, and how their loads ended
+    /// Show the logs, notices and messages of plugins, and whether they loaded
     Logs {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
-        /// Go on with what comes, until interrupted
+        /// Keep showing new entries until you press Ctrl-C
         #[arg(long, short)]
         follow: bool,
     },
     /// Clone a plugin into the plugin folder
     Install {
-        /// github:OWNER/REPO or local:PATH, either with @REF behind it
+        /// github:OWNER/REPO or local:PATH, optionally followed by @REF
         source: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
-    /// Fetch what is new of an installed plugin, or of all
+    /// Update an installed plugin, or all of them
     Update {
         name: Option<String>,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
     /// Remove a plugin from the plugin folder
     Remove {
         name: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
-    /// Load a plugin anew, or all; exit status 3 when one fails
+    /// Reload a plugin, or all of them; exit status 3 if one fails
     Reload {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
     },
-    /// Look at what a project brings, its configuration and its plugins, and let it count
+    /// Review a project's configuration and plugins, and trust them
     Trust(trust::TrustArgs),
-    /// Switch a plugin on, for good
+    /// Enable a plugin permanently
     Enable {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
-    /// Switch a plugin off, for good
+    /// Disable a plugin permanently
     Disable {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
-    /// Make a folder with a tool that works, its test, and settings for lua-language-server
+    /// Create a plugin folder with a working tool, a test, and settings for lua-language-server
     New {
         name: String,
-        /// Where the folder is made
+        /// The folder to create it in
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: PathBuf,
     },
-    /// Load a plugin apart from the daemon and print every problem; exit status 1 when there is one
+    /// Load a plugin outside the daemon and print every problem; exit status 1 if there is one
     Check { path: PathBuf },
-    /// Run the tests beside a plugin; exit status 1 when one fails
+    /// Run a plugin's tests; exit status 1 if one fails
     Test { path: PathBuf },
-    /// Print the description of `hygge` for lua-language-server
+    /// Print the type definitions of `hygge` for lua-language-server
     Types,
 }
 
@@ -191,7 +191,7 @@ fn render(list: &PluginList, width: Option<u16>) -> String {
     text
 }
 
-/// The error with the place it stands at, as compilers show theirs.
+/// The error with its place in the file, as compilers show it.
 fn explain(name: &str, error: &PluginError) -> String {
     let mut text = format!("{BAD}{}{BAD:#}: {}\n", one_line(name), plain(error.message.trim()));
     if let Some(file) = &error.file {

@@ -1,4 +1,4 @@
-//! `toolctl prompt`: the text that teaches a model the tools.
+//! `toolctl prompt`: a prompt that teaches the tools to a model.
 
 use std::io::Write;
 
@@ -11,19 +11,19 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::print_json;
 
-/// Print the text that teaches the tools to a model without tool calls of its own
+/// Print a prompt that teaches the tools to a model without native tool calls
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
-    /// The family of text protocols; an unknown one gives an error that lists them
+    /// The text protocol; an unknown name gives an error that lists all
     #[arg(long, short)]
     format: Option<String>,
-    /// How much to say of each tool's arguments
+    /// How much to include about each tool's arguments
     #[arg(long, short, value_enum, default_value_t)]
     detail: DetailArg,
     /// Only these tools
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: PromptArgs, globals: &Globals) -> anyhow::Result<u
         print_json(&prompt)?;
         return Ok(OK);
     }
-    // As it is, to the byte: it is for a model.
+    // Byte by byte: the text is for a model.
     let mut out = std::io::stdout().lock();
     out.write_all(prompt.text.as_bytes())?;
     if !prompt.text.ends_with('\n') {

@@ -1,4 +1,4 @@
-//! `toolctl remotes`: other daemons, whose tools are ours too.
+//! `toolctl remotes`: mounted remote daemons, whose tools this daemon offers too.
 
 use std::io::Write;
 
@@ -13,29 +13,29 @@ use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, print_json};
 use crate::{connection, table};
 
-/// List the other daemons that are mounted, look at what ails them, connect anew
+/// List, diagnose or reconnect mounted remote daemons
 #[derive(Debug, Args)]
 pub(crate) struct RemotesArgs {
     #[command(subcommand)]
     action: Option<RemotesAction>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum RemotesAction {
-    /// List the other daemons that are mounted; those that are away with the reason
+    /// List the mounted remote daemons, with the errors of those that are away
     List,
-    /// Show what ails those that are away, and what may help; exit status 3 when any is
+    /// Show why remotes are away and what may help; exit status 3 if any is
     Doctor,
-    /// Connect to one anew, however often it failed; exit status 3 when it is away then
+    /// Reconnect to a remote, however often it failed; exit status 3 if it stays away
     Reconnect { name: String },
 }
 
 pub(crate) async fn run(args: RemotesArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let (list, looks_close) = match args.action {
+    let (list, diagnose) = match args.action {
         Some(RemotesAction::Reconnect { name }) => {
             (client.call::<RemotesReconnect>(ReconnectRemote { name }).await?, true)
         }
@@ -47,16 +47,16 @@ pub(crate) async fn run(args: RemotesArgs, globals: &Globals) -> anyhow::Result<
     } else {
         let mut out = output::stdout();
         out.write_all(render(&list, table::terminal_width()).as_bytes())?;
-        if looks_close {
-            out.write_all(ailments(&list).as_bytes())?;
+        if diagnose {
+            out.write_all(diagnosis(&list).as_bytes())?;
         }
         out.flush()?;
         if list.remotes.is_empty() {
-            writeln!(output::stderr(), "no remotes: [remotes.NAME] in the configuration mounts one")?;
+            writeln!(output::stderr(), "no remotes are mounted; add one as [remotes.NAME] in the configuration")?;
         }
     }
     let is_well = |remote: &Remote| matches!(remote.state, RemoteState::Connected | RemoteState::Disabled);
-    Ok(if looks_close && !list.remotes.iter().all(is_well) { NOT_RUN } else { OK })
+    Ok(if diagnose && !list.remotes.iter().all(is_well) { NOT_RUN } else { OK })
 }
 
 fn render(list: &RemoteList, width: Option<u16>) -> String {
@@ -96,13 +96,13 @@ fn render(list: &RemoteList, width: Option<u16>) -> String {
     text
 }
 
-fn ailments(list: &RemoteList) -> String {
+fn diagnosis(list: &RemoteList) -> String {
     let mut text = String::new();
     for remote in &list.remotes {
         let name = one_line(&remote.name);
         match remote.state {
             RemoteState::Connected if !remote.relays_asks => text.push_str(&format!(
-                "{name}: what it asks is for people there: the token is none of an administrator\n"
+                "{name}: its permission prompts are shown there, because the token is not an administrator token\n"
             )),
             RemoteState::Connected | RemoteState::Disabled | RemoteState::Connecting => {}
             RemoteState::Away => {
@@ -110,15 +110,17 @@ fn ailments(list: &RemoteList) -> String {
                     text.push_str(&format!("{DIM}{name}: | {}{DIM:#}\n", one_line(line)));
                 }
                 let hint = match remote.transport.as_str() {
-                    "command" => "run its command in a terminal: it must ask for nothing, and then wait for requests",
+                    "command" => {
+                        "run its command in a terminal: it must not prompt for anything, and then wait for requests"
+                    }
                     "websocket" => {
                         "is `mcp.listen` set there, and is the token the one that `toolctl mcp token` shows there?"
                     }
-                    _ => "its section in the configuration says no way to it",
+                    _ => "its section in the configuration does not say how to reach it",
                 };
                 text.push_str(&format!("{name}: {hint}\n"));
                 if let Some(ms) = remote.retry_ms {
-                    text.push_str(&format!("{name}: it is tried again in {} s\n", ms.div_ceil(1000)));
+                    text.push_str(&format!("{name}: the next attempt is in {} s\n", ms.div_ceil(1000)));
                 }
             }
         }
@@ -147,7 +149,7 @@ mod tests {
                 "retry_ms": 1500})),
         ]}))
         .unwrap();
-        let text = render(&list, None) + &ailments(&list);
+        let text = render(&list, None) + &diagnosis(&list);
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
          REMOTE  STATE      TOOLS  CALLS  BAD  ASKS   VERSION  BY
          build   connected  1      3      0    here   0.1.0    command
@@ -155,7 +157,7 @@ mod tests {
         build: 2 tools are left out
         web: can't connect
         web: is `mcp.listen` set there, and is the token the one that `toolctl mcp token` shows there?
-        web: it is tried again in 2 s
+        web: the next attempt is in 2 s
         ");
     }
 }

@@ -1,4 +1,4 @@
-//! `toolctl restart`: another daemon serves, and no client is lost.
+//! `toolctl restart`: replaces the daemon without losing a client.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,28 +19,28 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, DIM, GOOD, one_line, print_json};
 
-/// Replace the daemon by another one, after an upgrade for instance
+/// Replace the running daemon, for instance after an upgrade
 ///
-/// The new daemon is started beside the old one and gets its socket: clients that connect meanwhile wait, and those that
-/// are connected connect again. The new one is the `toold` beside this program, else the one in PATH. When it does not
-/// start, or its configuration is not whole, the old one goes on.
+/// The new daemon starts beside the old one and takes over its socket: clients that connect meanwhile wait, and
+/// connected clients reconnect. The new daemon is the `toold` beside this program, or else the one in PATH. If it does
+/// not start, or its configuration is invalid, the old daemon keeps running.
 ///
-/// Commands in the background end with the old daemon.
+/// Background commands end with the old daemon.
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
-    /// Wait until no call and no command in the background runs
+    /// Wait until no call and no background command is running
     #[arg(long)]
     when_idle: bool,
-    /// With --when-idle: give up after this time, such as 10m; the old daemon goes on then
+    /// With --when-idle: give up after this time, such as 10m, and keep the old daemon
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10m")]
     timeout: Duration,
-    /// How long calls in flight may go on in the old daemon, in milliseconds
+    /// How long running calls may continue in the old daemon, in milliseconds
     #[arg(long, value_name = "MS")]
     drain_ms: Option<u64>,
-    /// The toold that serves from then on
+    /// The toold to start
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) struct RestartArgs {
 pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<u8> {
     let program = match &args.program {
         Some(program) => Some(std::path::absolute(program)?),
-        // Without one of ours the daemon takes its own.
+        // Without one, the daemon starts its own program again.
         None => start::find_program().ok(),
     };
     let restarted = match connection::open_running(globals).await? {
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<
             let (pid, version) = start_anew(globals, program).await?;
             writeln!(
                 output::stdout(),
-                "no daemon was running; {GOOD}toold {}{GOOD:#} runs, pid {pid}",
+                "no daemon was running; started {GOOD}toold {}{GOOD:#}, pid {pid}",
                 one_line(&version)
             )?;
             return Ok(OK);
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<
     let mut out = output::stdout();
     writeln!(
         out,
-        "{DIM}toold {previous}, pid {previous_pid}, is replaced by{DIM:#} {GOOD}toold {version}{GOOD:#}, pid {pid}"
+        "{DIM}toold {previous}, pid {previous_pid}, was replaced by{DIM:#} {GOOD}toold {version}{GOOD:#}, pid {pid}"
     )?;
     out.flush()?;
     Ok(OK)
@@ -99,20 +99,20 @@ async fn replace(
     }
 }
 
-/// For daemons that hand nothing over: they are stopped first.
+/// For daemons that cannot hand over: they are stopped first.
 async fn stop_and_start(
     client: &Client,
     args: &RestartArgs,
     program: Option<PathBuf>,
     globals: &Globals,
 ) -> anyhow::Result<Restarted> {
-    // As a value: who knows what else an older daemon tells.
+    // As a value: an older daemon may send another status.
     let status = async || client.call_as::<DaemonGetStatus, Value>(NoParams {}).await;
     let old = status().await?;
     let give_up = Instant::now() + args.timeout;
     while args.when_idle && status().await?["calls"]["in_flight"].as_u64().is_some_and(|calls| calls > 0) {
         if Instant::now() >= give_up {
-            bail!("calls run still: the daemon goes on");
+            bail!("calls are still running, so the daemon was not restarted");
         }
         sleep(Duration::from_millis(50)).await;
     }
@@ -134,10 +134,10 @@ async fn stop_and_start(
     })
 }
 
-/// Starts a daemon where none is; its process id and its version.
+/// Starts a daemon; returns its process id and its version.
 async fn start_anew(globals: &Globals, program: Option<PathBuf>) -> anyhow::Result<(u32, String)> {
     let options = StartOptions { program, ..StartOptions::default() };
     let client = Client::connect_or_start(&connection::socket(globals)?, &options).await?;
-    let status = client.call::<DaemonGetStatus>(NoParams {}).await.context("can't ask the new daemon")?;
+    let status = client.call::<DaemonGetStatus>(NoParams {}).await.context("can't get the status of the new daemon")?;
     Ok((status.pid, status.version))
 }

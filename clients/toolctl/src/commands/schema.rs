@@ -1,4 +1,4 @@
-//! `toolctl schema`: one tool, and what it takes.
+//! `toolctl schema`: one tool and its arguments.
 
 use std::io::{self, Write};
 
@@ -18,10 +18,10 @@ use crate::{completion, connection, table};
 /// Show a tool and its arguments
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// The tool
+    /// The name of the tool
     #[arg(add = ArgValueCompleter::new(completion::tools))]
     name: String,
-    /// As JSON, as the daemon gives it, with the whole JSON Schema
+    /// Print JSON, with the full JSON Schema
     #[arg(long)]
     json: bool,
 }

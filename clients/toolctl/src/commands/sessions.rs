@@ -1,4 +1,4 @@
-//! `toolctl sessions`: what conversations work in.
+//! `toolctl sessions`: the sessions that conversations work in.
 
 use std::io::Write;
 
@@ -16,12 +16,12 @@ use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
 
-/// List, share or close the sessions
+/// List, share or close sessions
 #[derive(Debug, Args)]
 pub(crate) struct SessionsArgs {
     #[command(subcommand)]
     action: Option<SessionsAction>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
@@ -32,8 +32,8 @@ enum SessionsAction {
     List,
     /// Print a one-time code by which an agent may join a session
     ///
-    /// The agent opens the session with the code in place of its id, within ten minutes. No agent joins a session in the
-    /// mode yolo.
+    /// The agent passes the code in place of the session id, within ten minutes. Agents cannot join a session in yolo
+    /// mode.
     Share {
         #[arg(value_name = "ID", value_parser = session_id)]
         id: SessionId,
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: SessionsArgs, globals: &Globals) -> anyhow::Result
                 let mut out = output::stdout();
                 writeln!(out, "{}", shared.code)?;
                 out.flush()?;
-                writeln!(output::stderr(), "good once, for {} minutes", shared.expires_in / 60)?;
+                writeln!(output::stderr(), "valid once, for {} minutes", shared.expires_in / 60)?;
             }
         }
         SessionsAction::Close { id } => {

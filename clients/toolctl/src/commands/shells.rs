@@ -1,4 +1,4 @@
-//! `toolctl shells`: the commands that run in the background.
+//! `toolctl shells`: commands that run in the background.
 
 use std::io::{IsTerminal, Read, Write};
 
@@ -22,15 +22,15 @@ use crate::globals::Globals;
 use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
 use crate::{completion, connection, table};
 
-/// The key that leaves a shell: Ctrl-], as in telnet.
+/// The key that detaches from a shell: Ctrl-], as in telnet.
 const DETACH: u8 = 0x1d;
 
-/// List, watch, type into or end the commands that run in the background
+/// List, attach to, write to or kill background commands
 #[derive(Debug, Args)]
 pub(crate) struct ShellsArgs {
     #[command(subcommand)]
     action: Option<ShellsAction>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
@@ -42,33 +42,33 @@ enum ShellsAction {
         #[arg(long, value_name = "ID", value_parser = session_id)]
         session: Option<SessionId>,
     },
-    /// See what a shell writes, and type into it
+    /// Show a shell's output, and type into it
     ///
-    /// At a shell with a terminal every key goes to it; Ctrl-] leaves it, and it runs on. At one without,
-    /// lines go to it, Ctrl-D ends its input, and Ctrl-C leaves it. The exit status is 0 when it was left or
-    /// ended with exit code 0, else 1.
+    /// A shell with a terminal receives every key; Ctrl-] detaches, and the shell keeps running. A shell without one
+    /// receives whole lines; Ctrl-D ends its input, and Ctrl-C detaches. The exit status is 0 if you detach or the
+    /// shell ends with exit code 0, and 1 otherwise.
     Attach {
         #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
         shell: String,
-        /// Begin with so many bytes of what it wrote before; all that is kept when absent
+        /// Start with this many bytes of earlier output; defaults to all that is kept
         #[arg(long, value_name = "BYTES")]
         tail: Option<usize>,
-        /// Only look: type nothing, and leave its size as it is
+        /// Only watch: send no input, and do not resize its terminal
         #[arg(long, short)]
         read_only: bool,
     },
-    /// Give a shell a line of input; stdin as it is when there is none
+    /// Send a line of input to a shell; without words, send stdin
     Write {
         #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
         shell: String,
         /// The words of the line
         #[arg(value_name = "WORD")]
         words: Vec<String>,
-        /// End its input behind the line
+        /// Close its input after the line
         #[arg(long)]
         eof: bool,
     },
-    /// End shells, with all their processes
+    /// Kill shells with all their processes
     Kill {
         #[arg(value_name = "SHELL", required = true, add = ArgValueCompleter::new(completion::shells))]
         shells: Vec<String>,
@@ -136,7 +136,7 @@ async fn write(client: &Client, shell: String, words: &[String], eof: bool) -> a
         words => words.join(" ") + "\n",
     };
     if text.is_empty() && !eof {
-        return Err(usage("there is nothing to write"));
+        return Err(usage("there is nothing to write: give words, input on stdin, or --eof"));
     }
     client.call::<ShellsWrite>(WriteShell { shell_id: shell, session_id: None, text, eof, typed: true }).await?;
     Ok(OK)
@@ -146,7 +146,7 @@ async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: 
     let shells = client.call::<ShellsList>(ListShells { session_id: None, all: true }).await?.shells;
     let info = shells.into_iter().find(|info| info.shell_id == shell);
     let params = AttachShell { shell_id: shell.clone(), session_id: None, tail };
-    // Where there is no such shell, this tells.
+    // The error for a shell that does not exist comes from here.
     let output = client.subscribe::<ShellsAttach>(params).await?;
     let Some(info) = info else { anyhow::bail!("there is no shell {shell}") };
     let types = !read_only && info.running;
@@ -159,14 +159,14 @@ async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: 
         let end = if is_raw { "\r\n" } else { "\n" };
         let leave = if is_raw { "Ctrl-]" } else { "Ctrl-C" };
         let command = shorten(&one_line(&info.command), 60);
-        write!(output::stderr(), "{DIM}{shell}: {command} ({leave} leaves it){DIM:#}{end}")?;
+        write!(output::stderr(), "{DIM}{shell}: {command} ({leave} detaches){DIM:#}{end}")?;
     }
     let view = AttachedShell { client, info: &info, raw: is_raw, half: Vec::new(), open_line: false, returned: false };
     let left = view.follow(output, types).await;
     drop(raw);
     match left? {
         AttachEnd::Detached => {
-            writeln!(output::stderr(), "{DIM}left {shell}, which runs on{DIM:#}")?;
+            writeln!(output::stderr(), "{DIM}detached from {shell}; it keeps running{DIM:#}")?;
             Ok(OK)
         }
         AttachEnd::Ended { status, exit_code } => {
@@ -186,11 +186,11 @@ struct AttachedShell<'a> {
     client: &'a Client,
     info: &'a ShellInfo,
     raw: bool,
-    /// What was typed of a character.
+    /// The typed bytes of an incomplete character.
     half: Vec<u8>,
-    /// The line that was shown last has not ended.
+    /// The last line has not ended.
     open_line: bool,
-    /// It ends with a carriage return: what comes is written over it.
+    /// The last line ends with a carriage return: new output overwrites it.
     returned: bool,
 }
 
@@ -232,7 +232,7 @@ impl AttachedShell<'_> {
         }
     }
 
-    /// True when the person wants to leave.
+    /// True when the user detaches.
     async fn type_in(&mut self, bytes: &[u8]) -> anyhow::Result<bool> {
         let end = if self.raw { bytes.iter().position(|byte| *byte == DETACH) } else { None };
         self.half.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
@@ -253,7 +253,7 @@ impl AttachedShell<'_> {
         let shell_id = self.info.shell_id.clone();
         let write = WriteShell { shell_id, session_id: None, text, eof, typed: true };
         match self.client.call::<ShellsWrite>(write).await {
-            // It may end between two keys; how is told next.
+            // The shell may end between two keys; its end is reported next.
             Err(toold_client::ClientError::Rpc(error)) if error.kind() == "input_closed" => Ok(()),
             written => Ok(written.map(drop)?),
         }
@@ -263,16 +263,16 @@ impl AttachedShell<'_> {
         let Ok(window) = tcgetwinsize(std::io::stdin()) else { return };
         let size = TerminalSize { cols: window.ws_col.clamp(1, 1000), rows: window.ws_row.clamp(1, 1000) };
         let shell_id = self.info.shell_id.clone();
-        // A shell that has just ended has no size any more.
+        // Fails for a shell that has just ended.
         let _ = self.client.call::<ShellsResize>(ResizeShell { shell_id, session_id: None, size }).await;
     }
 
     fn show(&mut self, text: &str, lost: Option<u64>) -> anyhow::Result<()> {
         if let Some(lost) = lost {
             let end = if self.raw { "\r\n" } else { "\n" };
-            write!(output::stderr(), "{WARN}[{lost} bytes came too fast and are lost]{WARN:#}{end}")?;
+            write!(output::stderr(), "{WARN}[{lost} bytes of output were lost]{WARN:#}{end}")?;
         }
-        // A program at a terminal steers it: that is what it has one for. Any other shall not.
+        // Only a program that has a terminal may control this one.
         if self.info.terminal.is_some() || !output::stdout_is_terminal() {
             let mut out = std::io::stdout().lock();
             out.write_all(text.as_bytes())?;
@@ -324,7 +324,7 @@ fn read_stdin() -> mpsc::Receiver<Vec<u8>> {
     receiver
 }
 
-/// Never returns when nothing is typed any more. Cancel-safe.
+/// Never ready once the input has ended. Cancel-safe.
 async fn next(typed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
     match typed {
         Some(typed) => typed.recv().await,
@@ -332,7 +332,7 @@ async fn next(typed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
     }
 }
 
-/// The terminal passes every key on, until this is dropped.
+/// Raw mode of the terminal, until this is dropped.
 struct RawTerminal(Termios);
 
 impl RawTerminal {

@@ -1,4 +1,4 @@
-//! `toolctl skills`: what agents can learn here.
+//! `toolctl skills`: instructions that agents can load.
 
 use std::io::Write;
 
@@ -13,15 +13,15 @@ use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, WARN, first_sentence, one_line, plain, print_json};
 use crate::{connection, table};
 
-/// List and show skills, and find those that are broken
+/// List and show skills, and find broken ones
 ///
-/// They are looked for in .toold/skills, .agents/skills and .claude/skills from the current folder up to its
-/// project's, then in the daemon's configuration folder and in your home folder. The nearest of a name counts.
+/// Skills are read from .toold/skills, .agents/skills and .claude/skills, from the current folder up to the project's
+/// folder, then from the daemon's configuration folder and your home folder. The nearest skill of a name is used.
 #[derive(Debug, Args)]
 pub(crate) struct SkillsArgs {
     #[command(subcommand)]
     action: Option<SkillsAction>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
@@ -32,9 +32,9 @@ enum SkillsAction {
     List,
     /// Print the text of a skill
     Show { name: String },
-    /// Say what is wrong with files that were meant to be skills
+    /// Report problems in skill files
     ///
-    /// The exit status is 1 when something is.
+    /// The exit status is 1 if there are any.
     Doctor,
 }
 
@@ -107,7 +107,7 @@ fn diagnose(list: &SkillList) -> anyhow::Result<()> {
         writeln!(out, "{BAD}bad {BAD:#} {}{line}: {}", one_line(&broken.path), one_line(&broken.message))?;
     }
     for path in &list.shadowed {
-        writeln!(out, "{WARN}warn{WARN:#} {} {DIM}a nearer skill has its name{DIM:#}", one_line(path))?;
+        writeln!(out, "{WARN}warn{WARN:#} {} {DIM}a nearer skill has the same name{DIM:#}", one_line(path))?;
     }
     out.flush()?;
     Ok(())

@@ -1,4 +1,4 @@
-//! `toolctl status`: how the daemon is.
+//! `toolctl status`: the state of the daemon.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -15,19 +15,19 @@ use crate::globals::Globals;
 use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
 use crate::{connection, table, version_check};
 
-/// Show how the daemon is
+/// Show daemon status
 ///
-/// Calls and what they wait for, what is on its way to clients, memory and files, and how long each tool took
-/// lately.
+/// Shows calls and what they wait for, messages that clients have not read, memory, open files, and how long each
+/// tool took recently.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// All that is counted, as text for Prometheus
+    /// Print all metrics in the Prometheus text format
     #[arg(long, conflicts_with_all = ["json", "watch"])]
     prometheus: bool,
-    /// Show it again and again, every so many seconds; Ctrl-C leaves
+    /// Refresh every so many seconds (default 1) until you press Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..))]
     watch: Option<u32>,
@@ -79,7 +79,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 /// ECMA-48: erase the whole screen.
 const CLEAR: &str = "\x1b[2J";
 
-/// Writes over what stands on the screen, line by line, so that nothing flickers.
+/// Overwrites the screen line by line, so that it does not flicker.
 fn over(text: &str) -> String {
     format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
 }
@@ -87,9 +87,9 @@ fn over(text: &str) -> String {
 fn render(status: &DaemonStatus, width: Option<u16>) -> String {
     let uptime = output::duration((status.uptime_s * 1000.0) as u64);
     let version = one_line(&status.version);
-    let mut text = format!("{GOOD}toold {version}{GOOD:#} runs for {uptime}, pid {}\n", status.pid);
+    let mut text = format!("{GOOD}toold {version}{GOOD:#} up {uptime}, pid {}\n", status.pid);
     for (name, value) in facts(status) {
-        // A String takes all that is written.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{DIM}{name:<12}{DIM:#} {}", one_line(&value));
     }
     if let Some(waiting) = waiting(&status.queues) {
@@ -131,7 +131,7 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
 
 fn waiting(queues: &Queues) -> Option<String> {
     let waits = [
-        (queues.waiting_for_person, "for a person"),
+        (queues.waiting_for_person, "for an answer from you"),
         (queues.waiting_for_lane, "for another call of their session"),
         (queues.waiting_for_place, "for another call of their tool"),
     ];
@@ -146,17 +146,14 @@ fn events(queues: &Queues) -> String {
     format!("{}{behind}{lost}", events.emitted)
 }
 
-/// Nothing to say where nothing waits.
+/// Empty when nothing waits.
 fn outboxes(queues: &Queues) -> String {
     let boxes = &queues.outboxes;
     let full = if boxes.full > 0 { format!(", {} full", boxes.full) } else { String::new() };
     match boxes.messages {
         0 => String::new(),
         messages => {
-            format!(
-                "{messages} messages are not read yet, at most {} of {} by one client{full}",
-                boxes.most, boxes.capacity
-            )
+            format!("{messages} unread messages, at most {} of {} for one client{full}", boxes.most, boxes.capacity)
         }
     }
 }
@@ -165,7 +162,7 @@ fn memory(status: &DaemonStatus) -> String {
     let lua = &status.lua;
     let lua = match lua.machines {
         0 => String::new(),
-        n => format!("{} in {n} Lua machines", output::bytes(lua.memory_bytes)),
+        n => format!("{} in {n} Lua states", output::bytes(lua.memory_bytes)),
     };
     let parts = [status.memory_bytes.map(output::bytes).unwrap_or_default(), lua];
     parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
@@ -225,7 +222,7 @@ mod tests {
     #[test]
     fn a_daemon_that_tells_little_is_shown() {
         insta::assert_snapshot!(shown(json!({})), @r"
-        toold 0.1.0 runs for 1 min 1 s, pid 7
+        toold 0.1.0 up 1 min 1 s, pid 7
         config       none
         tools        3 (revision 4)
         plugins      1 loaded
@@ -251,18 +248,18 @@ mod tests {
             "open_files": 30, "open_files_limit": 1024, "problems": ["the disk is full"],
         });
         insta::assert_snapshot!(shown(status), @r"
-        toold 0.1.0 runs for 1 min 1 s, pid 7
+        toold 0.1.0 up 1 min 1 s, pid 7
         config       none
         tools        3 (revision 4)
         plugins      1 loaded
         sessions     1, over 2 connections
         calls        1 in flight, 4 finished (4 ok)
         events       90, the slowest reader is 12 behind, 3 lost by slow readers
-        outboxes     300 messages are not read yet, at most 256 of 256 by one client, 1 full
-        memory       20.0 MiB, 3.0 MiB in 2 Lua machines
+        outboxes     300 unread messages, at most 256 of 256 for one client, 1 full
+        memory       20.0 MiB, 3.0 MiB in 2 Lua states
         files        30 of 1024 open
         protocol     1
-        waiting      1 for a person, 2 for another call of their session
+        waiting      1 for an answer from you, 2 for another call of their session
         problem      the disk is full
 
         the last 5 minutes

@@ -1,4 +1,4 @@
-//! `toolctl stop`: the daemon ends.
+//! `toolctl stop`: stops the daemon.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::output;
 
 /// Stop the daemon
 ///
-/// Calls in flight may end first. Waits until its process has ended. When no daemon runs there is nothing to do, and the exit status is 0.
+/// Running calls may finish first. Waits until the process has ended. If no daemon is running, the exit status is 0.
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
-    /// How long calls in flight may go on, in milliseconds
+    /// How long running calls may continue, in milliseconds
     #[arg(long, value_name = "MS")]
     drain_ms: Option<u64>,
 }
 
-/// How long a daemon may take to close its connections, beyond what calls in flight may, and then to end. It ends itself
-/// before that.
+/// How long a daemon may take to close its connections, after the time for running calls, and then to exit. A daemon
+/// that works exits earlier.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long calls in flight may go on when nothing else was said.
+/// How long running calls may continue by default.
 const DRAIN: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: StopArgs, globals: &Globals) -> anyhow::Result<u8> {
@@ -39,12 +39,12 @@ pub(crate) async fn run(args: StopArgs, globals: &Globals) -> anyhow::Result<u8>
     };
     let pid = match client.call::<DaemonGetStatus>(NoParams {}).await {
         Ok(status) => status.pid,
-        // Somebody else is stopping it.
+        // Another client is stopping it.
         Err(ClientError::Disconnected(_)) => return Ok(OK),
         Err(error) => return Err(error.into()),
     };
     match client.call::<DaemonShutdown>(Shutdown { drain_ms: args.drain_ms }).await {
-        // It may be gone before its answer has left.
+        // The daemon may exit before its answer is sent.
         Ok(_) | Err(ClientError::Disconnected(_)) => {}
         Err(error) => return Err(error.into()),
     }
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: StopArgs, globals: &Globals) -> anyhow::Result<u8>
     match tokio::time::timeout(PATIENCE, ended(pid)).await {
         Ok(()) => Ok(OK),
         Err(_) => bail!(
-            "the daemon (process {pid}) has closed its connections and still runs after {} s; `kill -KILL {pid}` ends it",
+            "the daemon (process {pid}) closed its connections, but is still running after {} s; `kill -KILL {pid}` ends it",
             PATIENCE.as_secs()
         ),
     }
@@ -61,21 +61,21 @@ pub(crate) async fn run(args: StopArgs, globals: &Globals) -> anyhow::Result<u8>
 /// Waits until a daemon that is stopping has closed the connection.
 ///
 /// # Errors
-/// It takes longer than it may.
+/// The daemon takes longer than it may.
 pub(super) async fn await_close(client: &Client, pid: u32, drain_ms: Option<u64>) -> anyhow::Result<()> {
     let patience = drain_ms.map_or(DRAIN, Duration::from_millis).saturating_add(PATIENCE);
     match tokio::time::timeout(patience, client.closed()).await {
         Ok(_) => Ok(()),
         Err(_) => bail!(
-            "the daemon (process {pid}) has taken the request to stop and still serves after {} s; `kill -KILL {pid}` \
+            "the daemon (process {pid}) accepted the request to stop, but still serves after {} s; `kill -KILL {pid}` \
              ends it",
             patience.as_secs()
         ),
     }
 }
 
-/// Waits until the process has ended. Who would connect instead to see whether anybody listens still would have a
-/// service manager start the next daemon.
+/// Waits until the process has ended. Connecting to see whether it still listens would make a service manager start
+/// the next daemon.
 async fn ended(pid: u32) {
     while lives(pid) {
         sleep(Duration::from_millis(10)).await;
@@ -83,7 +83,7 @@ async fn ended(pid: u32) {
 }
 
 fn lives(pid: u32) -> bool {
-    // One that its parent has not waited for yet has ended all the same.
+    // A zombie has ended.
     if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         return !matches!(stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().starts_with(['Z', 'X'])), Some(true));
     }

@@ -1,4 +1,4 @@
-//! `toolctl tools`: the tools in the form that a provider's API takes, and the search for one.
+//! `toolctl tools`: the tools in the format of a provider's API, and a search.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::globals::Globals;
 use crate::output::{self, first_sentence, one_line, print_json};
 use crate::{connection, table};
 
-/// Print the tools as the array that a model's API takes, or search for one
+/// Print the tools in the format of a model API, or search for one
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ToolsArgs {
@@ -47,14 +47,14 @@ enum ToolFormatArg {
 
 #[derive(Debug, Subcommand)]
 enum ToolsAction {
-    /// The tools that fit some words, the best first
+    /// Search for tools by words, the best match first
     Search {
         #[arg(required = true)]
         words: Vec<String>,
-        /// At most so many
+        /// Show at most this many
         #[arg(long, short = 'n', default_value_t = 10)]
         limit: usize,
-        /// As JSON, as the daemon lists them
+        /// Print JSON, as the daemon returns it
         #[arg(long)]
         json: bool,
     },
@@ -103,14 +103,14 @@ async fn search(words: &[String], limit: usize, json: bool, globals: &Globals) -
         out.flush()?;
     }
     if found.is_empty() {
-        writeln!(output::stderr(), "no tool fits")?;
+        writeln!(output::stderr(), "no matching tool")?;
         return Ok(TOOL_ERROR);
     }
     Ok(OK)
 }
 
-/// Those that any word fits, by how well: in the name before in the label, in an argument's name or in the
-/// description; more words before fewer.
+/// The tools that match any word, the best first: a match in the name counts more than one in the label, an
+/// argument's name or the description, and more matching words count more than fewer.
 fn ranked<'a>(words: &[String], tools: &'a [Tool]) -> Vec<&'a Tool> {
     let words: Vec<String> = words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
     let mut found: Vec<(u32, &Tool)> =
@@ -138,7 +138,7 @@ fn score(words: &[String], tool: &Tool) -> u32 {
         score + if description.contains(word.as_str()) { 4 } else { 0 }
     };
     let scores: Vec<u32> = words.iter().map(of_word).collect();
-    // One tool that all words fit is meant rather than one that a single word fits well.
+    // A tool that matches all words is more likely meant than one that matches a single word well.
     let fitting = scores.iter().filter(|score| **score > 0).count() as u32;
     scores.iter().sum::<u32>() + fitting.saturating_sub(1) * 64
 }

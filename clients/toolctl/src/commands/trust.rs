@@ -1,4 +1,4 @@
-//! `toolctl plugins trust|enable|disable`: a person looks at what a project brings, and decides.
+//! `toolctl plugins trust|enable|disable`: the user reviews what a project brings, and decides.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,21 +16,21 @@ use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, print_json};
 
-/// What to trust, and how.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrustArgs {
-    /// A project's folder, its .toold/config.toml, or one of its plugins; the current folder when absent
+    /// A project's folder, its .toold/config.toml, or one of its plugins; defaults to the current folder
     path: Option<PathBuf>,
-    /// Go on trusting whatever changes there, until interrupted: for those who write it
+    /// Keep trusting every change there until you press Ctrl-C: for when you write the plugin yourself
     #[arg(long)]
     watch: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
 pub(crate) async fn trust(args: TrustArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
-    let path = std::path::absolute(args.path.unwrap_or_else(|| ".".into())).context("can't tell the current folder")?;
+    let path =
+        std::path::absolute(args.path.unwrap_or_else(|| ".".into())).context("can't determine the current folder")?;
     let client = connection::open(globals).await?;
     let asked = TrustPlugins { path: path.to_string_lossy().into_owned(), ..TrustPlugins::default() };
     let shown = client.call::<PluginsTrust>(TrustPlugins { preview: true, ..asked.clone() }).await?;
@@ -42,10 +42,10 @@ pub(crate) async fn trust(args: TrustArgs, json: bool, globals: &Globals) -> any
                 let mut err = output::stderr();
                 show(&shown, &mut err)?;
             }
-            if !args.yes && !confirm("Trust this, as it is now?").await? {
+            if !args.yes && !confirm("Trust this as it is now?").await? {
                 return Ok(NOT_RUN);
             }
-            // Only what was shown: it may have changed since.
+            // Trusts only what was shown: files may have changed since.
             let expect: BTreeMap<String, String> =
                 shown.items.into_iter().map(|item| (item.path, item.digest)).collect();
             client.call::<PluginsTrust>(TrustPlugins { expect: Some(expect), ..asked.clone() }).await?
@@ -62,7 +62,7 @@ pub(crate) async fn trust(args: TrustArgs, json: bool, globals: &Globals) -> any
     Ok(OK)
 }
 
-/// Switches a plugin on or off, for good.
+/// Enables or disables a plugin permanently.
 pub(crate) async fn switch(name: String, on: bool, globals: &Globals) -> anyhow::Result<PluginList> {
     let client = connection::open(globals).await?;
     let named = NamePlugin { name };
@@ -72,7 +72,7 @@ pub(crate) async fn switch(name: String, on: bool, globals: &Globals) -> anyhow:
     })
 }
 
-/// What a person should see before trusting it.
+/// Shows what the user decides about.
 fn show(report: &TrustReport, out: &mut impl Write) -> anyhow::Result<()> {
     writeln!(out, "{BOLD}{}{BOLD:#}", one_line(&report.project))?;
     for item in report.items.iter().filter(|item| !item.trusted) {
@@ -130,19 +130,15 @@ fn tell(report: &TrustReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Trusts each change as it comes: the person at this terminal makes them.
+/// Trusts each change as it comes: the user at this terminal makes them.
 async fn watch(client: &Client, asked: TrustPlugins, project: &str) -> anyhow::Result<u8> {
     // A session there keeps the project open, so that the daemon sees its changes.
     connection::open_session(client, Some(project.into()), None).await?;
     let kinds = ["plugin.untrusted", "config.changed"].map(str::to_owned).to_vec();
     let params = SubscribeEvents { kinds: Some(kinds), ..SubscribeEvents::default() };
     let mut events = client.subscribe::<EventsSubscribe>(params).await?;
-    writeln!(
-        output::stderr(),
-        "watching {}: what changes there is trusted until this is interrupted",
-        one_line(project)
-    )?;
-    // What changed before there was somebody to see it.
+    writeln!(output::stderr(), "watching {}: every change there is trusted until you press Ctrl-C", one_line(project))?;
+    // Changes from before the subscription.
     trust_again(client, &asked).await?;
     while let Some(event) = events.next().await {
         if concerns(&event?, project) {
@@ -160,7 +156,7 @@ async fn trust_again(client: &Client, asked: &TrustPlugins) -> anyhow::Result<()
     }
     match client.call::<PluginsTrust>(asked.clone()).await {
         Ok(report) => tell(&report),
-        // Half a save; the next one is trusted.
+        // A half-written file; the next save is trusted.
         Err(ClientError::Rpc(error)) => {
             Ok(writeln!(output::stderr(), "{WARN}{}{WARN:#}", one_line(&error.to_string()))?)
         }

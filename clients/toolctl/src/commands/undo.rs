@@ -1,4 +1,4 @@
-//! `toolctl undo`: what tools changed in files, and the way back.
+//! `toolctl undo`: the changes that tools made to files, and how to undo them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use crate::output::{self, DIM, one_line, print_json};
 use crate::prompts::ask::show_diff;
 use crate::{connection, table};
 
-/// Take back what tools changed in files
+/// Undo changes that tools made to files
 ///
-/// Without arguments it is the last change below the current folder, whichever session made it. Shows what
-/// would become of the files, and asks. A file that has changed since is left alone.
+/// Without arguments, undoes the last change below the current folder, whichever session made it. Shows a diff and
+/// asks for confirmation. A file that has changed since is left alone.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
-    /// The last change of this file
+    /// Undo the last change of this file
     path: Option<PathBuf>,
-    /// All that this call changed
+    /// Undo all changes of this call
     #[arg(long, value_name = "ID", value_parser = call_id, conflicts_with = "path")]
     call: Option<CallId>,
     /// Only changes that this session made
@@ -36,10 +36,10 @@ pub(crate) struct UndoArgs {
     /// List the changes below the current folder, the oldest first; change nothing
     #[arg(long, short, conflicts_with_all = ["path", "call"])]
     list: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -50,7 +50,7 @@ fn call_id(text: &str) -> Result<CallId, String> {
 
 pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let cwd = std::env::current_dir().context("can't tell the current folder")?;
+    let cwd = std::env::current_dir().context("can't determine the current folder")?;
     if args.list {
         list(&changes(&client, args.session, &cwd).await?, args.json)?;
         return Ok(OK);
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         (None, None) => {
             let changes = changes(&client, args.session, &cwd).await?;
             let Some(last) = changes.into_iter().rev().find(|change| !change.undone) else {
-                return Err(usage("no change below this folder is known that could be taken back"));
+                return Err(usage("there is no change below this folder to undo"));
             };
             UndoFiles { path: Some(last.path), session_id: Some(last.session_id), all, ..UndoFiles::default() }
         }
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         let mut err = output::stderr();
         show_diff(plan.diff.as_deref().unwrap_or_default(), &mut err)?;
         drop(err);
-        if !confirm("Take this back?").await? {
+        if !confirm("Undo this?").await? {
             return Ok(OK);
         }
     }
@@ -92,7 +92,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     Ok(OK)
 }
 
-/// What is known of files below `cwd`.
+/// The recorded changes below `cwd`.
 async fn changes(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<Vec<FileChange>> {
     let all = session.is_none();
     let known = client.call::<method::FilesHistory>(FileHistory { session_id: session, all }).await?;
@@ -107,7 +107,7 @@ fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     rows.set_header(table::header(&["AT", "TOOL", "SESSION", "CALL", "", "FILE"]));
     for change in changes {
         let state = match (change.undone, change.created) {
-            (true, _) => "taken back",
+            (true, _) => "undone",
             (false, true) => "created",
             (false, false) => "changed",
         };
@@ -123,7 +123,7 @@ fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     let mut out = output::stdout();
     out.write_all(table::render(&rows).as_bytes())?;
     if changes.is_empty() {
-        writeln!(out, "{DIM}no changes are known below this folder{DIM:#}")?;
+        writeln!(out, "{DIM}no recorded changes below this folder{DIM:#}")?;
     }
     out.flush()?;
     Ok(())

@@ -1,4 +1,4 @@
-//! `toolctl upgrade`: what a newer version changes for you.
+//! `toolctl upgrade`: the changes of a newer version that affect the user.
 
 use std::io::Write;
 
@@ -17,19 +17,17 @@ use crate::output::{self, DIM, print_json};
 /// you to review.
 #[derive(Debug, Args)]
 pub(crate) struct UpgradeArgs {
-    /// List the changes; nothing but that grants were reviewed is stored
+    /// List the changes; stores only that you reviewed the grants
     #[arg(long)]
     check: bool,
-    /// As JSON; grants do not count as reviewed then
+    /// Print JSON; does not mark the grants as reviewed
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) async fn run(args: UpgradeArgs, globals: &Globals) -> anyhow::Result<u8> {
     if !args.check {
-        return Err(usage(
-            "expected --check: toolctl restart replaces a running daemon, your package manager the programs",
-        ));
+        return Err(usage("expected --check; to upgrade, use your package manager, then run `toolctl restart`"));
     }
     let client = connection::open(globals).await?;
     let report = client.call::<UpgradeCheck>(CheckUpgrade { reviewed: !args.json }).await?;
@@ -45,7 +43,7 @@ pub(crate) async fn run(args: UpgradeArgs, globals: &Globals) -> anyhow::Result<
 
 fn render(report: &UpgradeReport) -> String {
     if report.changes.is_empty() {
-        return "nothing that version 0.1 allowed is treated otherwise\n".to_owned();
+        return "nothing that version 0.1 allowed is treated differently\n".to_owned();
     }
     let mut text = String::new();
     let mut last = None;

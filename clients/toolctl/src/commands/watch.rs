@@ -1,4 +1,4 @@
-//! `toolctl watch`: every call as it runs, each with its own line of progress.
+//! `toolctl watch`: every running call, each with a line of progress.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
@@ -19,16 +19,16 @@ use crate::live;
 use crate::output::{self, one_line, shorten};
 use crate::{connection, keys};
 
-/// Watch the calls of all frontends as they run
+/// Watch the calls of all clients as they run
 ///
-/// On a terminal each call that runs has a line with its progress, below those that have ended. Ctrl-C
-/// leaves; no call is touched.
+/// On a terminal, each running call has a line with its progress, below the calls that have ended. Ctrl-C stops
+/// watching; the calls continue.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Only the calls of this session
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
-    /// One JSON document a line, as the daemon sends it
+    /// Print one JSON document per line, as the daemon sends it
     #[arg(long)]
     json: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8
     let mut client = connection::open(globals).await?;
     let kinds = ["call.started", "call.progress", "call.finished"].map(str::to_owned).to_vec();
     let mut params = SubscribeEvents { kinds: Some(kinds), session_id: args.session, ..SubscribeEvents::default() };
-    writeln!(output::stderr(), "watching; Ctrl-C leaves")?;
+    writeln!(output::stderr(), "watching calls; press Ctrl-C to stop")?;
     loop {
         let mut events = client.subscribe_as::<EventsSubscribe, Value>(params.clone()).await?;
         let mut running = CallBars::new();
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8
             }
         }
         client = connection::successor(&client).await?;
-        // All that happened there.
+        // From the first event there.
         params.since = Some(0);
     }
 }

@@ -1,4 +1,4 @@
-//! `toolctl workspaces`: the folders in which agents may work.
+//! `toolctl workspaces`: the folders that agents may work in.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
 
-/// List, allow or forget the folders in which agents may work
+/// List, allow or forget the folders that agents may work in
 ///
 /// An agent, an MCP client or a program with a token may read everything in its workspace. It may use folders that you
 /// opened in an editor or with toolctl, those that you allow here or with workspaces.allow in the configuration, and the
@@ -24,7 +24,7 @@ use crate::{connection, table};
 pub(crate) struct WorkspacesArgs {
     #[command(subcommand)]
     action: Option<WorkspacesAction>,
-    /// As JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
@@ -33,12 +33,12 @@ pub(crate) struct WorkspacesArgs {
 enum WorkspacesAction {
     /// List the folders, by path
     List,
-    /// Let every agent work in a folder and all that lies in it
+    /// Let every agent work in a folder and everything below it
     Allow {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
-    /// Forget that you chose a folder, however you did; running sessions keep it
+    /// Forget a folder, however you chose it; running sessions keep it
     Forget {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,

@@ -1,4 +1,4 @@
-//! Names of files, offered while a path is typed.
+//! Completes file names while a path is typed.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ impl Autocomplete for FileCompleter {
     }
 }
 
-/// The files that begin so, sorted, folders with a slash. Hidden ones only when a dot is typed. Names that are no
-/// text, or that would steer the terminal, are left out.
+/// The files that begin with the input, sorted, folders with a slash. Hidden files only when a dot is typed. Names that
+/// are not UTF-8 or hold control characters are left out.
 fn matching(input: &str) -> Vec<String> {
     let (folder, start) = match input.rfind('/') {
         Some(slash) => input.split_at(slash + 1),

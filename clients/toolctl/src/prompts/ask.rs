@@ -1,4 +1,4 @@
-//! A permission ask as a person sees it, and the keys that answer it.
+//! A permission prompt as text, and the keys that answer it.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use toold_proto::tool::Category;
 
 use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain};
 
-/// More lines of a diff are not shown, and that is said.
+/// How many lines of a diff are shown; a note says how many are hidden.
 const MAX_DIFF_LINES: usize = 400;
 
 /// One way to answer.
@@ -22,13 +22,13 @@ pub(crate) struct AskChoice {
     pub(crate) label: &'static str,
 }
 
-/// Whether a client asks for a folder to work in, and not for one file: every other ask to read suggests patterns. All
+/// Whether a client asks for a workspace and not for one file: every other prompt to read suggests patterns. All
 /// answers but those for the session are remembered, for this client and folder.
 pub(crate) fn is_for_workspace(ask: &Ask) -> bool {
     ask.category == Category::FileRead && ask.suggestions.is_empty()
 }
 
-/// The answers to an ask: exactly what it asks, for each scope, and what it suggests beyond that.
+/// The answers to a prompt: its exact target, for each scope, and the wider patterns that it suggests.
 pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
     let exact = |key, scope| AskChoice { key, action: Action::Allow, scope, pattern: None, label: scope_label(scope) };
     let remembered = AskChoice { label: "allow, and remember it for this client", ..exact('y', Scope::Always) };
@@ -80,27 +80,27 @@ pub(crate) fn scope_words(scope: Scope) -> &'static str {
     }
 }
 
-/// The whole ask, on as many lines as it takes.
+/// The whole prompt, on as many lines as it takes.
 pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
     let through = match ask.chain.as_slice() {
         [] => String::new(),
-        chain => format!(" {DIM}through {}{DIM:#}", one_line(&chain.join(", "))),
+        chain => format!(" {DIM}(through {}){DIM:#}", one_line(&chain.join(", "))),
     };
-    let asked_for = if is_for_workspace(ask) { "a folder to work in" } else { ask.category.as_str() };
+    let asked_for = if is_for_workspace(ask) { "use this workspace" } else { ask.category.as_str() };
     writeln!(
         out,
-        "{WARN}{BOLD}?{BOLD:#}{WARN:#} {NAME}{}{NAME:#} asks for {BOLD}{asked_for}{BOLD:#}{through}",
+        "{WARN}{BOLD}?{BOLD:#}{WARN:#} {NAME}{}{NAME:#} asks for permission: {BOLD}{asked_for}{BOLD:#}{through}",
         one_line(&ask.tool),
     )?;
     writeln!(out, "  {BOLD}{}{BOLD:#}", indented(&ask.target, 2))?;
     if let Some(command) = ask.command.as_deref().filter(|command| *command != ask.target) {
-        writeln!(out, "  {DIM}in{DIM:#} {}", indented(command, 5))?;
+        writeln!(out, "  {DIM}command:{DIM:#} {}", indented(command, 11))?;
     }
     if ask.cwd != ask.target {
-        writeln!(out, "  {DIM}at{DIM:#} {}", one_line(&ask.cwd))?;
+        writeln!(out, "  {DIM}folder:{DIM:#} {}", one_line(&ask.cwd))?;
     }
     if let Some(reason) = &ask.reason {
-        writeln!(out, "  {DIM}for{DIM:#} {}", one_line(reason))?;
+        writeln!(out, "  {DIM}reason:{DIM:#} {}", one_line(reason))?;
     }
     if let Some(diff) = &ask.diff {
         show_diff(diff, out)?;
@@ -108,7 +108,7 @@ pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Text whose further lines cannot be taken for lines of the ask.
+/// Text whose continuation lines cannot be mistaken for lines of the prompt.
 fn indented(text: &str, width: usize) -> String {
     plain(text.trim_end()).replace('\n', &format!("\n{:width$}", ""))
 }
@@ -130,16 +130,16 @@ pub(crate) fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The keys, one line each: what is stored is what stands there.
+/// The keys, one line each; the line shows exactly what is stored.
 pub(crate) fn show_choices(choices: &[AskChoice], out: &mut impl Write) -> io::Result<()> {
     for choice in choices {
         let what = choice.pattern.as_ref().map(|pattern| format!(": {BOLD}{}{BOLD:#}", indented(pattern, 5)));
         writeln!(out, "  {NAME}{}{NAME:#}  {}{}", choice.key, choice.label, what.unwrap_or_default())?;
     }
-    writeln!(out, "  {NAME}d{NAME:#}  deny, and say why")
+    writeln!(out, "  {NAME}d{NAME:#}  deny, with a reason")
 }
 
-/// What became of it, on one line.
+/// The outcome, on one line.
 pub(crate) fn end(resolved: &Resolved) -> String {
     let by = resolved.by.as_ref().and_then(|by| by.client.as_deref());
     let by = by.map(|client| format!(" {DIM}by {}{DIM:#}", one_line(client))).unwrap_or_default();
@@ -148,8 +148,8 @@ pub(crate) fn end(resolved: &Resolved) -> String {
     match resolved.action {
         Resolution::Allow => format!("{GOOD}allowed{GOOD:#}{scope}{by}"),
         Resolution::Deny => format!("{BAD}denied{BAD:#}{scope}{by}"),
-        Resolution::Cancelled => format!("{DIM}no longer asked: its call has ended{DIM:#}"),
-        Resolution::Expired => format!("{DIM}no longer asked: nobody answered in time{DIM:#}"),
+        Resolution::Cancelled => format!("{DIM}closed: its call has ended{DIM:#}"),
+        Resolution::Expired => format!("{DIM}expired: nobody answered in time{DIM:#}"),
     }
 }
 
@@ -177,12 +177,12 @@ mod tests {
         show_choices(&choices(&ask()), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
-        ? bash asks for shell through gitp
+        ? bash asks for permission: shell (through gitp)
           git push origin
-          in git push origin && echo \u{1b}[2J
-             rm x
-          at /home/me/x
-          for to publish
+          command: git push origin && echo \u{1b}[2J
+                   rm x
+          folder: /home/me/x
+          reason: to publish
           @@ -1 +1 @@
           -a
           +b
@@ -192,7 +192,7 @@ mod tests {
           a  allow always
           1  allow in this project: git push *
           n  deny
-          d  deny, and say why
+          d  deny, with a reason
         ");
     }
 
@@ -216,13 +216,13 @@ mod tests {
         show_choices(&choices(&ask), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
-        ? list asks for a folder to work in
+        ? list asks for permission: use this workspace
           /home/me/docs
-          for use /home/me/docs as a workspace of claude: its tools may read everything in there
+          reason: use /home/me/docs as a workspace of claude: its tools may read everything in there
           y  allow, and remember it for this client
           s  allow in this session
           n  deny
-          d  deny, and say why
+          d  deny, with a reason
         ");
         let scopes: Vec<Scope> = choices(&ask).iter().map(|choice| choice.reply(&ask).scope.unwrap()).collect();
         assert_eq!(scopes, [Scope::Always, Scope::Session, Scope::Once]);

@@ -1,4 +1,4 @@
-//! A tool's question as a person sees it, and the keys that answer it.
+//! A tool's question as text, and the keys that answer it.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use toold_proto::question::{Question, QuestionEnd, QuestionResolved, ReplyQuesti
 
 use crate::output::{BOLD, DIM, GOOD, NAME, WARN, one_line, plain};
 
-/// An answer in the making: which options are chosen, by their place.
+/// The chosen options, by their position.
 pub(crate) type Chosen = BTreeSet<usize>;
 
 /// The question and the keys that answer it.
@@ -23,7 +23,7 @@ pub(crate) fn show(question: &Question, out: &mut impl Write) -> io::Result<()> 
         writeln!(out, "  {NAME}{}{NAME:#}  {}", one_line(name), one_line(told.unwrap_or_default()))?;
     }
     if question.multiple {
-        writeln!(out, "  {DIM}several can be chosen; Enter sends them{DIM:#}")?;
+        writeln!(out, "  {DIM}choose any number; Enter sends{DIM:#}")?;
     }
     if takes_text(question) {
         writeln!(out, "  {NAME}o{NAME:#}  answer in your own words")?;
@@ -31,18 +31,18 @@ pub(crate) fn show(question: &Question, out: &mut impl Write) -> io::Result<()> 
     writeln!(out, "  {NAME}n{NAME:#}  do not answer")
 }
 
-/// What is chosen so far, of a question that takes several.
+/// The options chosen so far, of a question that takes several.
 pub(crate) fn show_chosen(question: &Question, chosen: &Chosen, out: &mut impl Write) -> io::Result<()> {
     let labels: Vec<String> =
         chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| one_line(&option.label)).collect();
-    writeln!(out, "  {DIM}chosen:{DIM:#} {}", if labels.is_empty() { "nothing".to_owned() } else { labels.join(", ") })
+    writeln!(out, "  {DIM}chosen:{DIM:#} {}", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") })
 }
 
 pub(crate) fn takes_text(question: &Question) -> bool {
     question.allow_other || question.options.is_empty()
 }
 
-/// The place of the option that a key names.
+/// The position of the option that a key selects.
 pub(crate) fn option(question: &Question, key: char) -> Option<usize> {
     let at = '1'..='9';
     at.zip(0..question.options.len()).find(|(name, _)| *name == key).map(|(_, at)| at)
@@ -53,7 +53,7 @@ pub(crate) fn options_reply(question: &Question, chosen: &Chosen) -> ReplyQuesti
     ReplyQuestion { request_id: question.request_id.clone(), answer_ids: Some(ids), ..ReplyQuestion::default() }
 }
 
-/// A text, beside the options that were chosen with it.
+/// A text, together with the chosen options.
 pub(crate) fn text_reply(question: &Question, chosen: &Chosen, text: String) -> ReplyQuestion {
     let mut reply = options_reply(question, chosen);
     reply.answer_ids = reply.answer_ids.filter(|ids| !ids.is_empty());
@@ -64,14 +64,14 @@ pub(crate) fn no_reply(question: &Question) -> ReplyQuestion {
     ReplyQuestion { request_id: question.request_id.clone(), cancelled: true, ..ReplyQuestion::default() }
 }
 
-/// What became of it, on one line.
+/// The outcome, on one line.
 pub(crate) fn end(resolved: &QuestionResolved) -> String {
     let by = resolved.by.as_ref().and_then(|by| by.client.as_deref());
     let by = by.map(|client| format!(" {DIM}by {}{DIM:#}", one_line(client))).unwrap_or_default();
     match resolved.action {
         QuestionEnd::Answered => format!("{GOOD}answered{GOOD:#}{by}"),
         QuestionEnd::Cancelled => format!("{DIM}not answered{DIM:#}{by}"),
-        QuestionEnd::Expired => format!("{DIM}no longer asked: nobody answered in time{DIM:#}"),
+        QuestionEnd::Expired => format!("{DIM}expired: nobody answered in time{DIM:#}"),
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
           Really?
           1  The first  is old
           2  The second
-          several can be chosen; Enter sends them
+          choose any number; Enter sends
           o  answer in your own words
           n  do not answer
           chosen: The second

@@ -1,4 +1,4 @@
-//! The state on the screen.
+//! Draws the state.
 
 use anstyle::{AnsiColor, Color as Ansi};
 use ratatui::Frame;
@@ -44,7 +44,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState) {
     }
 }
 
-/// What stands beside a panel's title: how many there are now, not how long a history is.
+/// The number beside a panel's title: of current items, not of past ones.
 fn count(panel: Panel, state: &ScreenState) -> usize {
     match panel {
         Panel::Calls => state.running.len(),
@@ -62,7 +62,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
     let calls = output::counted(status.calls.finished, "call");
     let mut parts = vec![
         Span::styled(format!("toold {}", one_line(&status.version)), Style::new().green().bold()),
-        Span::raw(format!("  up {uptime}  {calls}, {} in flight", status.calls.in_flight)),
+        Span::raw(format!("  up {uptime}  {calls}, {} running", status.calls.in_flight)),
         Span::raw(format!("  {}", output::counted(status.connections, "connection"))),
     ];
     if let Some(memory) = status.memory_bytes {
@@ -75,18 +75,18 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
         parts.push(Span::styled("  problems: see toolctl status", Style::new().yellow()));
     }
     if !state.questions.is_empty() {
-        parts.push(Span::styled("  a question waits: toolctl approve", Style::new().yellow().bold()));
+        parts.push(Span::styled("  a question is waiting: toolctl approve", Style::new().yellow().bold()));
     }
     frame.render_widget(Line::from(parts), area);
 }
 
 fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
-    let line = match &state.trouble {
-        Some(trouble) => Line::styled(trouble.clone(), Style::new().red()),
+    let line = match &state.error {
+        Some(error) => Line::styled(error.clone(), Style::new().red()),
         None => {
             let more = match state.panel {
                 Panel::Calls => "  x cancel",
-                Panel::Shells => "  x end",
+                Panel::Shells => "  x kill",
                 Panel::Plugins => "  r reload",
                 Panel::Tools | Panel::Sessions | Panel::Audit | Panel::Events => "",
             };
@@ -115,14 +115,14 @@ fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
         })
         .collect();
     let widths = [Constraint::Length(24), Constraint::Length(12), Constraint::Length(6), Constraint::Fill(1)];
-    let table = table(rows, &widths, &["TOOL", "FOR", "", "NEWS"]);
+    let table = table(rows, &widths, &["TOOL", "TIME", "", "MESSAGE"]);
     frame.render_stateful_widget(table, list, &mut state.selected);
     let longest = state.durations.iter().max().copied().unwrap_or(0);
     let calls = output::counted(state.durations.len() as u64, "call");
     let title = format!(" duration of the last {calls}, up to {} ", output::duration(longest));
     let width = usize::from(latency.width.saturating_sub(2));
     let shown = state.durations.len().saturating_sub(width);
-    // A call of no measurable time is a call all the same.
+    // So that a call that took 0 ms shows too.
     let data: Vec<u64> = state.durations.iter().skip(shown).map(|ms| ms + 1).collect();
     frame.render_widget(Sparkline::default().data(data).block(Block::bordered().title(title)).cyan(), latency);
 }
@@ -282,13 +282,13 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     frame.render_stateful_widget(table(rows, &widths, &["UTC", "EVENT", ""]), area, &mut state.selected);
 }
 
-/// The oldest ask, over the lower part of the panel.
+/// The oldest prompt, over the lower part of the panel.
 fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let Some(request) = state.asks.front() else { return };
     let choices = choices(request);
     let width = usize::from(area.width.saturating_sub(2));
     let lines = shown_lines(request, width);
-    // All but the diff has to be readable, or the end of a long command would be allowed unseen.
+    // Everything but the diff must be readable, or the end of a long command could be allowed unseen.
     let needed = shown_lines(&Ask { diff: None, ..request.clone() }, width).len();
     let keys = choices.iter().map(|choice| {
         let pattern = choice.pattern.as_deref().map(|pattern| format!(": {}", one_line(pattern))).unwrap_or_default();
@@ -301,7 +301,7 @@ fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let wanted = u16::try_from(lines.len() + keys.len() + 2).unwrap_or(u16::MAX);
     let height = wanted.min(area.height);
     let popup = Rect { y: area.y + area.height - height, height, ..area };
-    let waiting = if state.asks.len() > 1 { format!(", {} more wait", state.asks.len() - 1) } else { String::new() };
+    let waiting = if state.asks.len() > 1 { format!(", {} more waiting", state.asks.len() - 1) } else { String::new() };
     let block = Block::bordered().title(format!(" permission{waiting} ")).border_style(Style::new().yellow());
     let inner = block.inner(popup);
     frame.render_widget(Clear, popup);
@@ -310,10 +310,10 @@ fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
         Layout::vertical([Constraint::Fill(1), Constraint::Length(u16::try_from(keys.len()).unwrap_or(u16::MAX))])
             .areas(inner);
     let hidden = lines.len() > usize::from(top.height);
-    // Of a long diff the end may be missing here, but never what is asked for.
+    // The end of a long diff may be missing here, but never the target of the prompt.
     if usize::from(top.height) < needed + usize::from(hidden) {
         state.shown = None;
-        let note = Line::styled("the screen is too small for this ask: toolctl approve", Style::new().yellow());
+        let note = Line::styled("the screen is too small for this prompt; use toolctl approve", Style::new().yellow());
         return frame.render_widget(note, inner);
     }
     state.show_ask();
@@ -325,7 +325,7 @@ fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     frame.render_widget(Paragraph::new(keys), bottom);
 }
 
-/// The ask as `toolctl approve` shows it, with long lines folded: what is cut off cannot be judged.
+/// The prompt as `toolctl approve` shows it, with long lines folded, so that nothing is cut off.
 fn shown_lines(request: &Ask, width: usize) -> Vec<Line<'static>> {
     let mut text = Vec::new();
     // Writing to memory does not fail.
@@ -436,9 +436,9 @@ mod tests {
         TOOL                SOURCE              NEEDS
         bash                builtin builtin     shell
         ┌ permission ──────────────────────────────────────────────┐
-        │? bash asks for shell                                     │
+        │? bash asks for permission: shell                         │
         │  git push                                                │
-        │  at /x                                                   │
+        │  folder: /x                                              │
         │y  allow once                                             │
         │s  allow in this session                                  │
         │p  allow in this project                                  │
@@ -449,7 +449,7 @@ mod tests {
         q quit  Tab next  ↑↓ select
         ");
         assert!(state.shown.is_some());
-        // What cannot be read must not be answered.
+        // A prompt that is not readable must not be answered.
         assert!(screen(&mut state, 60, 9).contains("too small"));
         assert!(state.shown.is_none());
     }
@@ -468,10 +468,10 @@ mod tests {
          Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Eve
         TOOL                SOURCE              NEEDS
         ┌ permission ──────────────────────────────────────────────┐
-        │? list asks for a folder to work in                       │
+        │? list asks for permission: use this workspace            │
         │  /home/me/docs                                           │
-        │  for use /home/me/docs as a workspace of claude: its tool│
-        │     s may read everything in there                       │
+        │  reason: use /home/me/docs as a workspace of claude: its │
+        │     tools may read everything in there                   │
         │y  allow, and remember it for this client                 │
         │s  allow in this session                                  │
         │n  deny                                                   │

@@ -1,4 +1,4 @@
-//! Lists and numbers, asked from the daemon when they are out of date.
+//! Fetches lists and the status from the daemon when they are out of date.
 
 use tokio::sync::mpsc;
 use toold_client::{Client, ClientError};
@@ -34,7 +34,7 @@ pub(super) enum Fetched {
     Shells(Vec<ShellInfo>),
     Audit(Vec<AuditEntry>),
     Status(Box<DaemonStatus>),
-    /// In words for the person at the screen.
+    /// The message for the footer.
     Failed(String),
 }
 
@@ -52,7 +52,7 @@ impl Fetched {
     }
 }
 
-/// Asks without waiting; the answer goes to `sender`.
+/// Starts a fetch; its result goes to `sender`.
 pub(super) fn start(client: &Client, what: ListKind, sender: &mpsc::Sender<Fetched>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {

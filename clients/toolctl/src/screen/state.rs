@@ -1,4 +1,4 @@
-//! What the screen shows, and what the keys do to it. Knows neither the terminal nor the daemon.
+//! The state of the screen, and what the keys do. Knows neither the terminal nor the daemon.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Instant, SystemTime};
@@ -47,14 +47,14 @@ pub(super) struct ScreenState {
     /// Of the calls that ended last, in milliseconds.
     pub(super) durations: VecDeque<u64>,
     pub(super) asks: VecDeque<Ask>,
-    /// The ask that is on the screen, by its id, and since when.
+    /// The id of the prompt on the screen, and when it appeared.
     pub(super) shown: Option<(String, Instant)>,
-    /// The ids of questions that wait for an answer; their text and keys are for `toolctl approve`.
+    /// The ids of questions that wait for an answer; `toolctl approve` shows and answers them.
     pub(super) questions: BTreeSet<String>,
     /// Calls have ended since the audit log was read.
     audit_is_old: bool,
-    /// What went wrong last, until the next key.
-    pub(super) trouble: Option<String>,
+    /// The last error, until the next key.
+    pub(super) error: Option<String>,
     pub(super) panel: Panel,
     pub(super) selected: TableState,
     pub(super) outdated: Outdated,
@@ -108,7 +108,7 @@ impl Panel {
     }
 }
 
-/// What a key asks the daemon for.
+/// A request that a key makes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ScreenAction {
     Quit,
@@ -120,16 +120,16 @@ pub(super) enum ScreenAction {
     Reload(String),
 }
 
-/// What has to be fetched, and what is on its way.
+/// The lists that must be fetched, and those that are being fetched.
 #[derive(Debug)]
 pub(super) struct Outdated {
     wanted: BTreeSet<ListKind>,
-    on_the_way: BTreeSet<ListKind>,
+    pending: BTreeSet<ListKind>,
 }
 
 impl Default for Outdated {
     fn default() -> Self {
-        Self { wanted: BTreeSet::from(ListKind::ALL), on_the_way: BTreeSet::new() }
+        Self { wanted: BTreeSet::from(ListKind::ALL), pending: BTreeSet::new() }
     }
 }
 
@@ -140,22 +140,22 @@ impl Outdated {
 }
 
 impl ScreenState {
-    /// What is to be fetched now. What changed while it was on its way is fetched once more.
+    /// The lists to fetch now. A list that changed while it was fetched is fetched once more.
     pub(super) fn claim_outdated(&mut self) -> Vec<ListKind> {
         let outdated = &mut self.outdated;
-        let now: Vec<ListKind> = outdated.wanted.difference(&outdated.on_the_way).copied().collect();
+        let now: Vec<ListKind> = outdated.wanted.difference(&outdated.pending).copied().collect();
         for what in &now {
             outdated.wanted.remove(what);
-            outdated.on_the_way.insert(*what);
+            outdated.pending.insert(*what);
         }
         now
     }
 
     pub(super) fn take(&mut self, fetched: Fetched) {
         match fetched.what() {
-            Some(what) => drop(self.outdated.on_the_way.remove(&what)),
-            // It does not say which one failed; all may be asked for again.
-            None => self.outdated.on_the_way.clear(),
+            Some(what) => drop(self.outdated.pending.remove(&what)),
+            // It does not say which one failed, so all may be fetched again.
+            None => self.outdated.pending.clear(),
         }
         match fetched {
             Fetched::Tools(tools) => self.tools = tools,
@@ -164,11 +164,11 @@ impl ScreenState {
             Fetched::Shells(shells) => self.shells = shells,
             Fetched::Audit(audit) => self.audit = audit,
             Fetched::Status(status) => self.status = Some(status),
-            Fetched::Failed(trouble) => self.trouble = Some(one_line(&trouble)),
+            Fetched::Failed(error) => self.error = Some(one_line(&error)),
         }
     }
 
-    /// Called once in a while: what would be too much to fetch at each event.
+    /// Called regularly, for data that would be too expensive to fetch at each event.
     pub(super) fn tick(&mut self) {
         self.outdated.insert(ListKind::Status);
         if self.panel == Panel::Audit && std::mem::take(&mut self.audit_is_old) {
@@ -218,7 +218,7 @@ impl ScreenState {
                 if let Some(running) = running {
                     running.progress(progress);
                 }
-                // The list of events would show nothing else.
+                // Progress would crowd out all other events.
                 return;
             }
             EventBody::CallFinished { call_id, session_id, duration_ms, .. } => {
@@ -238,7 +238,7 @@ impl ScreenState {
             | EventBody::PromptsChanged {}
             | EventBody::Message { .. } => {}
             EventBody::Lagged { .. } => {
-                // Ends of calls may be among what was lost.
+                // Events about the end of calls may be lost.
                 self.running.clear();
                 self.questions.clear();
                 ListKind::ALL.into_iter().for_each(|what| self.outdated.insert(what));
@@ -253,7 +253,7 @@ impl ScreenState {
         push_bounded(&mut self.events, line, MAX_EVENTS);
     }
 
-    /// How many rows the panel has that is in front.
+    /// How many rows the current panel has.
     pub(super) fn rows(&self) -> usize {
         match self.panel {
             Panel::Calls => self.running.len(),
@@ -267,8 +267,8 @@ impl ScreenState {
     }
 
     pub(super) fn press(&mut self, event: KeyEvent) -> Option<ScreenAction> {
-        self.trouble = None;
-        // An ask has the keys that its lines name; the others go on working.
+        self.error = None;
+        // A prompt takes the keys that it names; the others keep working.
         if let (Some(ask), KeyPress::Char(c)) = (self.asks.front(), key(event))
             && self.was_seen(ask)
             && let Some(choice) = choices(ask).into_iter().find(|choice| choice.key == c)
@@ -305,7 +305,7 @@ impl ScreenState {
         }
     }
 
-    /// Called when the oldest ask is drawn.
+    /// Called when the oldest prompt is drawn.
     pub(super) fn show_ask(&mut self) {
         let Some(ask) = self.asks.front() else { return };
         if self.shown.as_ref().is_none_or(|(id, _)| *id != ask.request_id) {
@@ -313,7 +313,7 @@ impl ScreenState {
         }
     }
 
-    /// A key that was meant for something else must not answer an ask that has just come up.
+    /// A key that was meant for something else must not answer a prompt that has just appeared.
     fn was_seen(&self, ask: &Ask) -> bool {
         self.shown.as_ref().is_some_and(|(id, since)| *id == ask.request_id && since.elapsed() >= READ_FOR)
     }
@@ -345,7 +345,7 @@ impl RunningCall {
     }
 }
 
-/// When an event was; it may have been told long before this screen came up.
+/// The time of an event, which may be from before the screen opened.
 fn began(at: &str) -> SystemTime {
     humantime::parse_rfc3339(at).unwrap_or_else(|_| SystemTime::now())
 }

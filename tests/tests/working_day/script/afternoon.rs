@@ -95,7 +95,7 @@ fn the_agent_starts_again() -> Vec<Step> {
 
 fn the_daemon_is_restarted() -> Vec<Step> {
     vec![
-        toolctl(&["restart"]).shows("is replaced by"),
+        toolctl(&["restart"]).shows("was replaced by"),
         editor("return day.connect()").shows("connected"),
         editor("return day.call('bash', {command = 'git status'})").shows("longest-word"),
         Step::new(Does::Reconnect),

@@ -1,4 +1,4 @@
-//! `toolctl mcp doctor`: whether MCP clients can reach the daemon, and which are set up to.
+//! `toolctl mcp doctor`: checks that MCP clients can reach the daemon, and lists which are set up.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output;
 
-/// Check that MCP clients can reach the daemon, and show which are set up to
+/// Check that MCP clients can reach the daemon, and show which are set up
 #[derive(Debug, Args)]
 pub(crate) struct McpDoctorArgs {}
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
                 }
                 Ok(_) => {
                     well = false;
-                    writeln!(out, "bad   HTTP: {} is open to others", file.display())?;
+                    writeln!(out, "bad   HTTP: {} is accessible to other users", file.display())?;
                 }
                 Err(error) => writeln!(out, "-     HTTP: {url}; no token at {}: {error}", file.display())?,
             }
@@ -70,7 +70,7 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
     Ok(if well { OK } else { NOT_RUN })
 }
 
-/// Speaks as a client does; gives the revision and how many tools there are.
+/// Connects as an MCP client does; returns the protocol revision and the number of tools.
 async fn handshake(globals: &Globals) -> anyhow::Result<(String, usize)> {
     let mut stream = connect_stream(&connection::socket(globals)?).await?;
     let own = json!({"name": "toolctl-doctor", "version": env!("CARGO_PKG_VERSION")});
@@ -85,7 +85,7 @@ async fn handshake(globals: &Globals) -> anyhow::Result<(String, usize)> {
     }
     let (mut lines, mut revision) = (BufReader::new(stream).lines(), String::new());
     while let Some(line) = lines.next_line().await? {
-        let answer: Value = serde_json::from_str(&line).context("the daemon's answer is no JSON")?;
+        let answer: Value = serde_json::from_str(&line).context("the daemon's answer is not JSON")?;
         if let Some(error) = answer.get("error") {
             anyhow::bail!("{error}");
         }

@@ -1,4 +1,4 @@
-//! `toolctl mcp install`: the entry in other programs' configuration by which they start `toolctl mcp`.
+//! `toolctl mcp install`: adds an entry to the configuration of MCP clients, so that they start `toolctl mcp`.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,20 +13,20 @@ use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::output;
 
-/// Write the entry for toold into a client's configuration
+/// Add toold to the configuration of an MCP client
 ///
-/// Shows what would change and asks first. Everything else in the file stays as it is, comments too; the file
-/// as it was is kept beside it, and --undo puts it back.
+/// Shows the change and asks for confirmation. The rest of the file stays as it is, including comments. The original
+/// file is kept beside it, and --undo restores it.
 #[derive(Debug, Args)]
 pub(crate) struct McpInstallArgs {
     client: McpClient,
-    /// Another file than the client's usual one
+    /// Change this file instead of the client's default one
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Put back what was there before
+    /// Restore the original file
     #[arg(long)]
     undo: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -103,21 +103,22 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
         Some(file) => std::path::absolute(file)?,
         None => home()?.join(install.client.file()),
     };
-    // What a link leads to is changed, not the link.
+    // The target of a symbolic link is changed, not the link.
     let file = file.canonicalize().unwrap_or(file);
     let backup = backup_of(&file);
     let program = program()?;
     let now = read(&file)?;
     let (after, question) = if install.undo {
-        let before = read(&backup)?.with_context(|| format!("there is nothing to undo: no {}", backup.display()))?;
+        let before =
+            read(&backup)?.with_context(|| format!("there is nothing to undo: {} does not exist", backup.display()))?;
         if Some(install.client.with_entry(&before, &program)?) != now {
             bail!(
-                "{} has changed since: take the entry out by hand; as it was before is {}",
+                "{} has changed since: remove the entry by hand; the original is {}",
                 file.display(),
                 backup.display()
             );
         }
-        (before, format!("Put {} back?", file.display()))
+        (before, format!("Restore {}?", file.display()))
     } else {
         let after = install.client.with_entry(now.as_deref().unwrap_or_default(), &program);
         (after.with_context(|| format!("can't change {}", file.display()))?, format!("Write {}?", file.display()))
@@ -125,7 +126,7 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
     let before = now.clone().unwrap_or_default();
     let mut out = output::stdout();
     if before == after {
-        writeln!(out, "{} has it already", file.display())?;
+        writeln!(out, "{} already has the entry", file.display())?;
         return Ok(OK);
     }
     write!(out, "{}", difference(&file, &before, &after))?;
@@ -134,23 +135,23 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
     }
     if install.undo {
         match after.is_empty() {
-            // There was none.
+            // There was no file before.
             true => std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?,
             false => replace(&file, &after)?,
         }
         std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
-        writeln!(out, "{} is as it was", file.display())?;
+        writeln!(out, "restored {}", file.display())?;
         return Ok(OK);
     }
     if let Some(dir) = file.parent() {
-        std::fs::create_dir_all(dir).with_context(|| format!("can't make {}", dir.display()))?;
+        std::fs::create_dir_all(dir).with_context(|| format!("can't create {}", dir.display()))?;
     }
-    // Of an entry that is only written anew, what was there before the first one is kept.
+    // When the entry is only updated, the backup from before the first one stays.
     if !install.client.has_entry(&before) || !backup.exists() {
         replace(&backup, &before)?;
     }
     replace(&file, &after)?;
-    writeln!(out, "done; as it was before is {}", backup.display())?;
+    writeln!(out, "done; the original is {}", backup.display())?;
     Ok(OK)
 }
 
@@ -159,10 +160,10 @@ pub(super) fn home() -> anyhow::Result<PathBuf> {
     home.context("HOME is not set")
 }
 
-/// This program, as others can start it wherever they are.
+/// The path of this program, for other programs to start it.
 fn program() -> anyhow::Result<String> {
-    let own = std::env::current_exe().context("can't tell where this program is")?;
-    own.into_os_string().into_string().ok().context("this program's path is no text that a configuration can hold")
+    let own = std::env::current_exe().context("can't find the path of this program")?;
+    own.into_os_string().into_string().ok().context("this program's path is not UTF-8")
 }
 
 fn backup_of(file: &Path) -> PathBuf {
@@ -179,7 +180,7 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Whole or not at all, with the mode that it had; else for its owner alone, as it may hold keys of other servers.
+/// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
 fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let context = || format!("can't write {}", file.display());
     let mut name = file.as_os_str().to_owned();
@@ -196,13 +197,13 @@ fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     };
     let written = written();
     if written.is_err() {
-        // It may not be there; what matters is told below.
+        // It may not exist; the error that matters is returned below.
         let _ = std::fs::remove_file(&new);
     }
     written.with_context(context)
 }
 
-/// The lines that go and come, and a few around them.
+/// The removed and added lines, with a few lines of context.
 fn difference(file: &Path, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -233,7 +234,7 @@ fn with_table(text: &str, header: &str, program: &str) -> String {
         return format!("{text}{gap}{table}");
     };
     let length = lines[start + 1..].iter().take_while(|line| !line.trim_start().starts_with('[')).count();
-    // Blank lines and comments before the next table are its own.
+    // Blank lines and comments before the next table belong to that table.
     let own = lines[start + 1..start + 1 + length].iter().rposition(|line| {
         let line = line.trim();
         !line.is_empty() && !line.starts_with('#')

@@ -1,4 +1,4 @@
-//! `toolctl mcp token`: what HTTP clients have to show.
+//! `toolctl mcp token`: the bearer tokens of HTTP clients.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,13 +11,13 @@ use crate::commands::mcp::install::home;
 use crate::exit::OK;
 use crate::output;
 
-/// Print the token that MCP clients on HTTP have to show
+/// Print the token for MCP clients over HTTP
 ///
-/// They send it as the header `Authorization: Bearer TOKEN`. Whoever has it can call tools as you.
+/// Clients send it in the header `Authorization: Bearer TOKEN`. Anyone who has it can call tools as you.
 #[derive(Debug, Args)]
 pub(crate) struct McpTokenArgs {
-    /// That of an administrator, who may also answer permission prompts, change modes and stop the daemon; made when
-    /// there is none, and known to the daemon from its next start
+    /// Print the administrator token, which also allows answering permission prompts, changing modes and stopping the
+    /// daemon; it is created if missing, and read by the daemon when it starts
     #[arg(long)]
     admin: bool,
 }
@@ -29,12 +29,12 @@ pub(crate) fn run(args: &McpTokenArgs) -> anyhow::Result<u8> {
     }
     let file = token_file()?;
     let token = std::fs::read_to_string(&file)
-        .with_context(|| format!("can't read {}: the daemon makes it when mcp.listen is set", file.display()))?;
+        .with_context(|| format!("can't read {}: the daemon creates it when mcp.listen is set", file.display()))?;
     writeln!(output::stdout(), "{}", token.trim())?;
     Ok(OK)
 }
 
-/// The token in this file, made if need be.
+/// The token in this file, which is created if missing.
 fn admin_token(file: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(file) {
         Ok(token) => return Ok(token.trim().to_owned()),
@@ -48,7 +48,7 @@ fn admin_token(file: &Path) -> anyhow::Result<String> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    let mut made = made.with_context(|| format!("can't make {}", file.display()))?;
+    let mut made = made.with_context(|| format!("can't create {}", file.display()))?;
     made.write_all(token.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
     Ok(token)
 }

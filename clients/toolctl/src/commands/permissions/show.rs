@@ -1,4 +1,4 @@
-//! Rules, grants and checks as a person reads them.
+//! Rules, grants and checks as text.
 
 use comfy_table::{Cell, Color};
 use toold_proto::permission::{
@@ -81,7 +81,7 @@ fn scope(grant: &GrantInfo) -> String {
     format!("{}{place}{until}", grant.scope.as_str())
 }
 
-/// A grant as it was stored, for the person who just gave it.
+/// A grant as it was stored, for the user who just gave it.
 pub(super) fn grant(grant: &GrantInfo) -> String {
     let action = match grant.action {
         Action::Allow => format!("{GOOD}allow{GOOD:#}"),
@@ -98,7 +98,7 @@ pub(super) fn grant(grant: &GrantInfo) -> String {
     )
 }
 
-/// What would happen, and the parts that were judged.
+/// The verdict, and that of each part.
 pub(super) fn check(checked: &CheckedPermission, width: Option<u16>) -> String {
     let s = style(checked.verdict);
     let mut text = format!("{s}{}{s:#} by {}\n", checked.verdict.as_str(), one_line(&checked.rule));
@@ -131,7 +131,7 @@ fn decided(part: &CheckedPart) -> String {
     )
 }
 
-/// How one command of a line was read, and what decides it.
+/// How one command of a line was read, and which rules decide it.
 fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
     let mut text = String::new();
     let Some(line) = &command.command else {
@@ -143,7 +143,7 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
     let program = match &command.known {
         None if is_variable => one_line(&command.words[0].meaning),
         Some(known) => format!("{} ({})", one_line(&known.name), one_line(&known.version)),
-        None => "no table knows it".to_owned(),
+        None => "not in the tables of known programs".to_owned(),
     };
     let reads = if command.reads_only { ", only reads" } else { "" };
     let noun = if is_variable { "assignment" } else { "program" };
@@ -157,7 +157,7 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
     }
     if let Some(why) = &command.unsure {
         text.push_str(&format!("  {WARN}not certain{WARN:#} {}\n", one_line(why)));
-        text.push_str("    a rule for exactly this command covers it, and none with a wildcard\n");
+        text.push_str("    only a rule for exactly this command covers it; no wildcard does\n");
     }
     command.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
     text

@@ -1,4 +1,4 @@
-//! `toolctl plugins install|update|remove`: plugins of others, as plain Git clones in the user's plugin folder.
+//! `toolctl plugins install|update|remove`: third-party plugins, as plain Git clones in the user's plugin folder.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use crate::output::{self, BOLD, DIM};
 /// Where a plugin comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PluginSource {
-    /// What Git clones.
+    /// The URL that Git clones.
     url: String,
-    /// A branch, a tag or a commit; the repository's own branch when absent.
+    /// A branch, a tag or a commit; the repository's default branch when absent.
     reference: Option<String>,
-    /// The folder that it gets.
+    /// The name of its folder.
     folder: String,
 }
 
 impl PluginSource {
     /// `github:OWNER/REPO[@REF]` or `local:PATH[@REF]`.
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let expected = || usage(format!("{text:?} is no source: expected github:OWNER/REPO[@REF] or local:PATH[@REF]"));
+        let expected = || usage(format!("expected github:OWNER/REPO[@REF] or local:PATH[@REF], got {text:?}"));
         let (kind, rest) = text.split_once(':').ok_or_else(expected)?;
         let (place, reference) = match rest.rsplit_once('@') {
             Some((place, reference)) => (place, Some(reference.to_owned())),
@@ -53,10 +53,10 @@ impl PluginSource {
                 format!("https://github.com/{owner}/{}.git", repository.trim_end_matches(".git"))
             }
             "local" if !place.is_empty() => {
-                let absolute = std::path::absolute(place).context("can't tell the current folder")?;
-                // What is not there is Git's to say.
+                let absolute = std::path::absolute(place).context("can't determine the current folder")?;
+                // Git reports a path that does not exist.
                 let path = absolute.canonicalize().unwrap_or(absolute);
-                path.to_str().with_context(|| format!("{} is no text", path.display()))?.to_owned()
+                path.to_str().with_context(|| format!("the path {} is not UTF-8", path.display()))?.to_owned()
             }
             _ => return Err(expected()),
         };
@@ -64,7 +64,7 @@ impl PluginSource {
         let folder: String =
             last.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
         if !folder.starts_with(|c: char| c.is_ascii_lowercase()) {
-            return Err(usage(format!("{folder:?} is no name for a plugin: expected a letter first")));
+            return Err(usage(format!("{folder:?} is not a plugin name: it must begin with a letter")));
         }
         Ok(Self { url, reference, folder })
     }
@@ -74,16 +74,16 @@ pub(crate) async fn install(source: &str, yes: bool, globals: &Globals) -> anyho
     let source = PluginSource::parse(source)?;
     let folder = plugin_folder(globals).await?;
     let target = folder.join(&source.folder);
-    ensure!(!target.exists(), "{} is there already: update it, or remove it first", target.display());
-    std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
-    // Hidden, so that the daemon does not look at it before it is whole and somebody has said yes.
+    ensure!(!target.exists(), "{} already exists: update it, or remove it first", target.display());
+    std::fs::create_dir_all(&folder).with_context(|| format!("can't create {}", folder.display()))?;
+    // Hidden, so that the daemon does not load it before it is complete and confirmed.
     let beside = StagingFolder(folder.join(format!(".installing-{}-{}", source.folder, std::process::id())));
     git(None, &["clone", "--quiet", "--", &source.url, text(&beside.0)?])?;
     if let Some(reference) = &source.reference {
         git(Some(&beside.0), &["checkout", "--quiet", "--detach", reference])?;
     }
     let is_plugin = beside.0.join("plugin.toml").exists() || beside.0.join("plugin.lua").exists();
-    ensure!(is_plugin, "{} is no plugin: it has neither a plugin.toml nor a plugin.lua", source.url);
+    ensure!(is_plugin, "{} is not a plugin: it has neither a plugin.toml nor a plugin.lua", source.url);
     let commit = git(Some(&beside.0), &["log", "-1", "--format=%h %cs %an: %s"])?;
     writeln!(
         output::stderr(),
@@ -91,9 +91,9 @@ pub(crate) async fn install(source: &str, yes: bool, globals: &Globals) -> anyho
         output::one_line(&source.url),
         output::one_line(commit.trim())
     )?;
-    // Loads it apart from the daemon, with nothing within its reach but its own folder.
+    // Loads it outside the daemon, with access to its own folder only.
     author::check(&beside.0).await?;
-    if !yes && !confirm("It will run with your permissions policy. Install it?").await? {
+    if !yes && !confirm("It runs under your permission rules. Install it?").await? {
         return Ok(NOT_RUN);
     }
     std::fs::rename(&beside.0, &target).with_context(|| format!("can't move it to {}", target.display()))?;
@@ -109,10 +109,10 @@ pub(crate) async fn update(name: Option<&str>, yes: bool, globals: &Globals) -> 
     };
     for clone in clones {
         let shown = clone.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        ensure!(clone.join(".git").exists(), "{shown} was not installed with Git: there is nothing to update it from");
+        ensure!(clone.join(".git").exists(), "{shown} is not a Git clone, so it cannot be updated");
         let mut err = output::stderr();
         if git(Some(&clone), &["symbolic-ref", "--quiet", "HEAD"]).is_err() {
-            writeln!(err, "{shown} stays at the version that it was installed at")?;
+            writeln!(err, "{shown} is pinned to the version it was installed at")?;
             continue;
         }
         git(Some(&clone), &["fetch", "--quiet"])?;
@@ -136,13 +136,13 @@ pub(crate) async fn update(name: Option<&str>, yes: bool, globals: &Globals) -> 
 pub(crate) async fn remove(name: &str, yes: bool, globals: &Globals) -> anyhow::Result<u8> {
     let folder = plugin_folder(globals).await?;
     let entry = entry(&folder, name)?;
-    if !yes && !confirm(&format!("Remove {} and all that is in it?", entry.display())).await? {
+    if !yes && !confirm(&format!("Remove {} and all its files?", entry.display())).await? {
         return Ok(NOT_RUN);
     }
-    // At once for the daemon, however long the files take.
+    // The rename removes it at once for the daemon, however long deleting takes.
     let beside = folder.join(format!(".removing-{name}-{}", std::process::id()));
     std::fs::rename(&entry, &beside).with_context(|| format!("can't remove {}", entry.display()))?;
-    // A link goes, what it leads to stays.
+    // Of a symbolic link, only the link is removed.
     let removed = if beside.is_dir() && !beside.is_symlink() {
         std::fs::remove_dir_all(&beside)
     } else {
@@ -153,11 +153,11 @@ pub(crate) async fn remove(name: &str, yes: bool, globals: &Globals) -> anyhow::
     Ok(OK)
 }
 
-/// The user's own, which the daemon looks at first.
+/// The user's plugin folder, which the daemon reads first.
 async fn plugin_folder(globals: &Globals) -> anyhow::Result<PathBuf> {
     let client = connection::open(globals).await?;
     let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
-    status.plugin_dirs.first().map(PathBuf::from).context("the daemon looks for plugins nowhere")
+    status.plugin_dirs.first().map(PathBuf::from).context("the daemon has no plugin folder")
 }
 
 /// A plugin in that folder, by the name of its folder or file.
@@ -179,13 +179,13 @@ fn clones(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What Git writes to stdout; its own words when it fails. It asks nobody for a password.
+/// Git's stdout; its stderr as the error when it fails. Git may not prompt for a password.
 fn git(dir: Option<&Path>, args: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new("git");
     if let Some(dir) = dir {
         command.arg("-C").arg(dir);
     }
-    // Hooks that the user's Git puts into each clone are not meant for this one.
+    // Hooks from the user's Git template must not run here.
     command.args(["-c", "core.hooksPath=/dev/null"]).args(args).env("GIT_TERMINAL_PROMPT", "0");
     let output = command.output().context("can't run git")?;
     let words = String::from_utf8_lossy(&output.stderr);
@@ -194,15 +194,15 @@ fn git(dir: Option<&Path>, args: &[&str]) -> anyhow::Result<String> {
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().with_context(|| format!("{} is no text", path.display()))
+    path.to_str().with_context(|| format!("the path {} is not UTF-8", path.display()))
 }
 
-/// A folder that goes unless it was moved to its place.
+/// A folder that is removed on drop unless it was moved to its place.
 struct StagingFolder(PathBuf);
 
 impl Drop for StagingFolder {
     fn drop(&mut self) {
-        // Fails when it is not there, which is as it should be.
+        // Fails when the folder was moved away, as it should be.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

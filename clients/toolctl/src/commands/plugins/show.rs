@@ -1,4 +1,4 @@
-//! `toolctl plugins show|logs`: one plugin, whole; and what plugins said.
+//! `toolctl plugins show|logs`: the details of one plugin, and the logs of plugins.
 
 use std::io::Write;
 
@@ -71,8 +71,8 @@ fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
     }
 }
 
-/// What plugins logged, noticed and said, and how their loads ended: what the daemon still knows, and with
-/// `follow` what comes.
+/// Logs, notices and messages of plugins, and whether they loaded: those that the daemon still has, and with
+/// `follow` those that come.
 pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let logs = client.call::<PluginsLogs>(LogsOfPlugin { name: name.clone() }).await?;
@@ -88,7 +88,7 @@ pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals
     let mut events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
     while let Some(event) = events.next().await {
         let event = event?;
-        // What was lost is told, whoever it was about.
+        // Lost events are reported, whichever plugin they were about.
         let is_meant = name.as_ref().is_none_or(|name| event["plugin"] == name.as_str() || event["kind"] == "lagged");
         if is_meant {
             write_event(&event, json)?;
