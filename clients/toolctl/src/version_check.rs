@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use semver::Version;
 use serde_json::Value;
 use tokio::time::timeout;
 use toold_client::{Client, ClientError};
@@ -94,11 +95,9 @@ impl DaemonVersion {
     }
 }
 
-/// Compares the numbers of two versions, as far as both have them.
-fn is_older(one: &str, other: &str) -> bool {
-    let numbers =
-        |version: &str| -> Vec<u64> { version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect() };
-    numbers(one) < numbers(other)
+/// Whether a version comes before another one, by Semantic Versioning; false when one of them is not such a version.
+fn is_older(version: &str, other: &str) -> bool {
+    matches!((Version::parse(version), Version::parse(other)), (Ok(version), Ok(other)) if version < other)
 }
 
 #[cfg(test)]
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_compared_by_their_numbers() {
+    fn versions_are_compared_by_semantic_versioning() {
         assert!(is_older("0.9.0", "0.10.0"));
         assert!(!is_older("0.10.0", "0.10.0"));
         assert!(!is_older("1.0.0-rc.1", "0.10.0"));
