@@ -145,7 +145,7 @@ fn messages(framing: Framing, mut out: &[u8]) -> Vec<&[u8]> {
 }
 
 #[derive(Deserialize)]
-struct Request<'a> {
+struct SentRequest<'a> {
     #[serde(borrow)]
     jsonrpc: &'a RawValue,
     #[serde(borrow)]
@@ -166,7 +166,7 @@ fn asked(data: &[u8]) -> BTreeMap<String, usize> {
     for line in data[..end].split(|byte| *byte == b'\n') {
         // Else it is no JSON, wherever in it that is.
         let Ok(line) = std::str::from_utf8(line) else { continue };
-        match serde_json::from_str::<Request>(line) {
+        match serde_json::from_str::<SentRequest>(line) {
             Ok(request) if request.is_beyond_doubt() => *ids.entry(request.id.get().to_owned()).or_default() += 1,
             _ => of_others.extend(ids_in(line)),
         }
@@ -191,7 +191,7 @@ fn ids_in(line: &str) -> Vec<String> {
     only.map(|only| only.id.get().to_owned()).collect()
 }
 
-impl Request<'_> {
+impl SentRequest<'_> {
     fn is_beyond_doubt(&self) -> bool {
         let id = self.id.get();
         let is_number = id.parse::<u64>().is_ok_and(|number| number.to_string() == id);

@@ -13,4 +13,4 @@ pub use daemon::{Setup, TestDaemon};
 pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
 pub use wait::{PATIENCE, until};
-pub use wire::{Framing, Wire};
+pub use wire::{Wire, WireFraming};

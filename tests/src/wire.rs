@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use crate::wait::PATIENCE;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum WireFraming {
     Lines,
     Headers,
 }
 
 pub struct Wire {
     reader: BufReader<UnixStream>,
-    framing: Framing,
+    framing: WireFraming,
     next_id: u64,
     /// Messages that came while another one was waited for.
     set_aside: VecDeque<Value>,
@@ -25,10 +25,10 @@ pub struct Wire {
 
 impl Wire {
     pub fn connect(socket: &Path) -> Self {
-        Self::connect_framed(socket, Framing::Lines)
+        Self::connect_framed(socket, WireFraming::Lines)
     }
 
-    pub fn connect_framed(socket: &Path, framing: Framing) -> Self {
+    pub fn connect_framed(socket: &Path, framing: WireFraming) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -43,8 +43,8 @@ impl Wire {
     pub fn send(&mut self, message: &Value) {
         let text = message.to_string();
         let framed = match self.framing {
-            Framing::Lines => format!("{text}\n"),
-            Framing::Headers => format!("Content-Length: {}\r\n\r\n{text}", text.len()),
+            WireFraming::Lines => format!("{text}\n"),
+            WireFraming::Headers => format!("Content-Length: {}\r\n\r\n{text}", text.len()),
         };
         self.send_bytes(framed.as_bytes());
     }
@@ -134,12 +134,12 @@ impl Wire {
     fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.framing {
-            Framing::Lines => {
+            WireFraming::Lines => {
                 if self.reader.read_line(&mut line).expect("the daemon answers in time") == 0 {
                     return None;
                 }
             }
-            Framing::Headers => {
+            WireFraming::Headers => {
                 let mut header = String::new();
                 if self.reader.read_line(&mut header).expect("the daemon answers in time") == 0 {
                     return None;

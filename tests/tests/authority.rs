@@ -288,9 +288,9 @@ fn an_outcome_counts_only_from_the_connection_that_got_the_invocation() {
 }
 
 /// A client with a token, on a WebSocket.
-struct Token(tungstenite::WebSocket<std::net::TcpStream>);
+struct TokenClient(tungstenite::WebSocket<std::net::TcpStream>);
 
-impl Token {
+impl TokenClient {
     fn connect(daemon: &TestDaemon, file: &str) -> Self {
         let url = toold_tests::until("HTTP is served", || {
             daemon.connect().result("daemon.status", json!({}))["rpc_url"].as_str().map(str::to_owned)
@@ -334,7 +334,7 @@ fn with_tokens() -> TestDaemon {
 fn a_token_that_may_call_may_do_nothing_that_is_a_persons() {
     let daemon = with_tokens();
     let served = methods(&mut daemon.connect());
-    let mut token = Token::connect(&daemon, "mcp-token");
+    let mut token = TokenClient::connect(&daemon, "mcp-token");
     for method in FOR_PERSONS {
         let answer = token.call(method, params_of(method));
         assert_eq!(answer["error"]["code"], -32002, "{method}: {answer}");
@@ -348,7 +348,7 @@ fn a_token_that_may_call_may_do_nothing_that_is_a_persons() {
 #[test]
 fn a_token_for_administrators_is_refused_nothing() {
     let daemon = with_tokens();
-    let mut token = Token::connect(&daemon, "admin-token");
+    let mut token = TokenClient::connect(&daemon, "admin-token");
     for method in FOR_PERSONS.iter().filter(|method| !["daemon.shutdown", "daemon.restart"].contains(method)) {
         let answer = token.call(method, params_of(method));
         assert_ne!(answer["error"]["code"], -32002, "{method}: {answer}");
@@ -363,7 +363,7 @@ fn what_is_done_with_a_token_that_may_call_is_apart_from_what_people_do() {
     let daemon = with_tokens();
     let mut person = daemon.connect();
     let theirs = person.result("session.open", json!({"cwd": daemon.work(), "session_id": "theirs"}));
-    let mut token = Token::connect(&daemon, "mcp-token");
+    let mut token = TokenClient::connect(&daemon, "mcp-token");
     for (method, params) in [
         ("session.open", json!({"session_id": theirs["session_id"]})),
         ("session.close", json!({"session_id": theirs["session_id"]})),
@@ -378,7 +378,7 @@ fn what_is_done_with_a_token_that_may_call_is_apart_from_what_people_do() {
     assert_eq!(seen, [&own]);
     // People see it, and narrow it.
     person.result("permissions.set_mode", json!({"mode": "plan", "session_id": own}));
-    let mut admin = Token::connect(&daemon, "admin-token");
+    let mut admin = TokenClient::connect(&daemon, "admin-token");
     assert!(admin.call("session.list", json!({}))["result"]["sessions"].to_string().contains("theirs"));
 }
 
@@ -387,7 +387,7 @@ fn a_token_that_may_call_comes_back_to_no_session_of_an_earlier_daemon() {
     let mut daemon = with_tokens();
     daemon.connect().result("session.open", json!({"cwd": daemon.work(), "session_id": "before"}));
     daemon.restart("TERM");
-    let mut token = Token::connect(&daemon, "mcp-token");
+    let mut token = TokenClient::connect(&daemon, "mcp-token");
     let answer = token.call("session.open", json!({"cwd": daemon.work(), "session_id": "before"}));
     assert_eq!(answer["error"]["code"], -32004, "{answer}");
     daemon.connect().result("session.open", json!({"session_id": "before"}));

@@ -57,13 +57,13 @@ fn setup() -> Setup {
 }
 
 /// Whoever says what stands in a file of this name.
-struct Speaker {
+struct DescendantScript {
     script: PathBuf,
     socket: PathBuf,
     said: PathBuf,
 }
 
-impl Speaker {
+impl DescendantScript {
     fn new(daemon: &TestDaemon, name: &str, requests: &Value) -> Self {
         let said = daemon.work().join(name);
         std::fs::write(&said, requests.to_string()).unwrap();
@@ -84,7 +84,7 @@ impl Speaker {
 /// What a program answers that `bash` runs in the session of `wire`.
 #[track_caller]
 fn below(daemon: &TestDaemon, wire: &mut Wire, how: &str, requests: &Value) -> Vec<Value> {
-    let speaker = Speaker::new(daemon, "said", requests);
+    let speaker = DescendantScript::new(daemon, "said", requests);
     let ran = wire.tool("bash", json!({"command": speaker.line(how)}));
     assert_eq!(ran["is_error"], false, "{ran}");
     let answers = speaker.answers();
@@ -137,7 +137,7 @@ fn it_follows_a_mode_that_is_narrowed_meanwhile() {
     let session = wire.result("session.list", json!({}))["sessions"][0]["session_id"].take();
     let go = daemon.work().join("go");
     let requests = json!([write("before"), ["wait", go], write("after"), bash("touch after"), read("before")]);
-    let speaker = Speaker::new(&daemon, "said", &requests);
+    let speaker = DescendantScript::new(&daemon, "said", &requests);
     let running =
         wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": speaker.line("itself")}}));
     until("the first file is written", || daemon.work().join("before").exists().then_some(()));
@@ -159,7 +159,7 @@ fn what_a_plugin_started_has_the_mode_too_and_spends_its_plugins_grants_alone() 
     let daemon = setup().plugin("spender.lua", plugin).start();
     let mut wire = daemon.connect();
     let mut runs = |daemon: &TestDaemon, requests: Value| {
-        let speaker = Speaker::new(daemon, "said", &requests);
+        let speaker = DescendantScript::new(daemon, "said", &requests);
         let ran = wire.tool("runs", json!({"line": speaker.line("itself")}));
         assert_eq!(ran["content"][0]["text"], "", "{ran}");
         speaker.answers()
@@ -231,7 +231,7 @@ fn what_its_project_denies_is_denied_to_it_wherever_it_stands() {
     let deny = "[[permission.rules]]\ncategory = \"file.read\"\npattern = \"data/**\"\naction = \"deny\"\n";
     let daemon = setup().file(".toold/config.toml", deny).file("data/x", "").file("y", "text").start();
     let mut wire = daemon.connect();
-    let speaker = Speaker::new(&daemon, "said", &json!([read("data/x"), read("y")]));
+    let speaker = DescendantScript::new(&daemon, "said", &json!([read("data/x"), read("y")]));
     let ran = wire.tool("bash", json!({"command": format!("cd / && {}", speaker.line("itself"))}));
     is_done(&json!({"result": ran}));
     let answers = speaker.answers();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use toold_tests::{Setup, toolctl, toold, until};
 
 /// A fenced block of a document.
-struct Block {
+struct FencedBlock {
     /// Relative to the repository, with the line of the fence.
     place: String,
     language: String,
@@ -32,16 +32,16 @@ fn documents() -> Vec<PathBuf> {
     String::from_utf8(listed.stdout).unwrap().split_terminator('\0').map(PathBuf::from).collect()
 }
 
-fn blocks(document: &Path) -> Vec<Block> {
+fn blocks(document: &Path) -> Vec<FencedBlock> {
     let text = fs::read_to_string(repository().join(document)).unwrap();
-    let (mut found, mut open): (Vec<Block>, bool) = (Vec::new(), false);
+    let (mut found, mut open): (Vec<FencedBlock>, bool) = (Vec::new(), false);
     for (number, line) in text.lines().enumerate() {
         match line.trim_start().strip_prefix("```") {
             Some(_) if open => open = false,
             Some(language) => {
                 open = true;
                 let place = format!("{}:{}", document.display(), number + 1);
-                found.push(Block { place, language: language.to_owned(), text: String::new() });
+                found.push(FencedBlock { place, language: language.to_owned(), text: String::new() });
             }
             None if open => {
                 let block = found.last_mut().unwrap();
@@ -56,7 +56,7 @@ fn blocks(document: &Path) -> Vec<Block> {
 }
 
 /// The commands of a console block, each with the text after it: its input or its output.
-fn commands(block: &Block) -> Vec<(String, String)> {
+fn commands(block: &FencedBlock) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in block.text.lines() {
         match line.strip_prefix("$ ") {
@@ -203,7 +203,7 @@ fn commands_of_the_readme_print_what_it_says() {
         "git init -q . && git -c user.name=you -c user.email=you@example.com commit -q --allow-empty -m First";
     assert!(shell(&setup, prepare).status().unwrap().success());
     let blocks = blocks(Path::new("README.md"));
-    let consoles: Vec<&Block> = blocks.iter().filter(|block| block.language == "console").collect();
+    let consoles: Vec<&FencedBlock> = blocks.iter().filter(|block| block.language == "console").collect();
 
     let (build, first_line) = commands(consoles[0]).remove(0);
     let serve =

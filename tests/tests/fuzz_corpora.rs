@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use toold_proto::method::describe_all;
 use toold_tests::fuzz::{self, Closing, METHODS};
 
-type Target = fn(&[u8]);
+type FuzzTarget = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
-const TARGETS: &[(&str, Target)] = &[
+const TARGETS: &[(&str, FuzzTarget)] = &[
     ("shell_line", toold_host::shell_grammar::fuzz_one),
     ("pattern", toold_engine::policy::fuzz::fuzz_one),
     ("config", toold::config::fuzz::fuzz_user),

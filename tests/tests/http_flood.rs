@@ -14,24 +14,24 @@ const LIMIT: usize = 256;
 /// Nothing that is answered at all takes so long, and nobody who waits for a place without one gets it so soon.
 const ANSWERED: Duration = Duration::from_secs(20);
 
-struct Served {
+struct FloodedDaemon {
     daemon: TestDaemon,
     address: String,
     token: String,
 }
 
 /// Idle clients and slow bodies are waited for longer than any test runs: whoever is closed is closed for another reason.
-fn serve() -> Served {
+fn serve() -> FloodedDaemon {
     let daemon = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\nbody_timeout_ms = 600000\n").start();
     let url = until("HTTP is served", || {
         daemon.connect().result("daemon.status", json!({}))["rpc_url"].as_str().map(str::to_owned)
     });
     let address = url.strip_prefix("ws://").unwrap().strip_suffix("/rpc").unwrap().to_owned();
     let token = std::fs::read_to_string(daemon.state().join("mcp-token")).unwrap();
-    Served { daemon, address, token }
+    FloodedDaemon { daemon, address, token }
 }
 
-impl Served {
+impl FloodedDaemon {
     fn stream(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -18,13 +18,13 @@ hygge.register_tool{
 }
 "#;
 
-struct Served {
+struct McpHttpDaemon {
     daemon: TestDaemon,
     address: String,
     token: String,
 }
 
-fn serve(more: &str) -> Served {
+fn serve(more: &str) -> McpHttpDaemon {
     let config = format!("[mcp]\nlisten = \"127.0.0.1:0\"\n{more}");
     let daemon = Setup::new().config(&config).plugin("hello.lua", PLUGIN).start();
     let url = until("HTTP is served", || {
@@ -32,17 +32,17 @@ fn serve(more: &str) -> Served {
     });
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
     let token = std::fs::read_to_string(daemon.state().join("mcp-token")).unwrap();
-    Served { daemon, address, token }
+    McpHttpDaemon { daemon, address, token }
 }
 
 /// An answer: its status, its headers as they came, and its body.
-struct Answer {
+struct HttpAnswer {
     status: u16,
     headers: String,
     body: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.body))
     }
@@ -53,7 +53,7 @@ impl Answer {
     }
 }
 
-impl Served {
+impl McpHttpDaemon {
     fn stream(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -81,14 +81,14 @@ impl Served {
         head + "\r\n"
     }
 
-    fn send(&self, method: &str, body: &str, own: &[(&str, &str)]) -> Answer {
+    fn send(&self, method: &str, body: &str, own: &[(&str, &str)]) -> HttpAnswer {
         let mut stream = self.stream();
         stream.write_all((self.head(method, body.len(), own) + body).as_bytes()).unwrap();
         read(stream)
     }
 
     /// A request of a stateless revision.
-    fn request(&self, method: &str, params: Value, own: &[(&str, &str)]) -> Answer {
+    fn request(&self, method: &str, params: Value, own: &[(&str, &str)]) -> HttpAnswer {
         let body = stateless(method, params).to_string();
         let name = serde_json::from_str::<Value>(&body).unwrap()["params"]["name"].as_str().map(str::to_owned);
         let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
@@ -97,7 +97,7 @@ impl Served {
         self.send("POST", &body, &headers)
     }
 
-    fn initialize(&self) -> Answer {
+    fn initialize(&self) -> HttpAnswer {
         let params =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -112,7 +112,7 @@ fn stateless(method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 }
 
-fn read(stream: TcpStream) -> Answer {
+fn read(stream: TcpStream) -> HttpAnswer {
     let mut reader = BufReader::new(stream);
     let mut headers = String::new();
     loop {
@@ -130,7 +130,7 @@ fn read(stream: TcpStream) -> Answer {
     if headers.to_lowercase().contains("transfer-encoding: chunked") {
         body = unchunked(&body);
     }
-    Answer { status, headers, body }
+    HttpAnswer { status, headers, body }
 }
 
 fn unchunked(text: &str) -> String {
@@ -306,7 +306,7 @@ fn headers_narrow_the_tools_to_some_sources() {
 #[test]
 fn sessions_have_an_upper_bound() {
     let served = serve("max_sessions = 3\n");
-    let opened: Vec<Answer> = (0..3).map(|_| served.initialize()).collect();
+    let opened: Vec<HttpAnswer> = (0..3).map(|_| served.initialize()).collect();
     assert!(opened.iter().all(|answer| answer.status == 200));
     assert_eq!(served.initialize().status, 503);
     let session = opened[0].header("mcp-session-id").unwrap();

@@ -59,12 +59,12 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
-struct Client<'a> {
+struct TaskClient<'a> {
     daemon: &'a TestDaemon,
     wire: Wire,
 }
 
-impl<'a> Client<'a> {
+impl<'a> TaskClient<'a> {
     fn of(daemon: &'a TestDaemon) -> Self {
         Self { daemon, wire: Wire::connect(&daemon.socket()) }
     }
@@ -119,7 +119,7 @@ fn asked(told: &Value) -> (String, Value) {
 #[test]
 fn a_call_that_takes_long_is_a_task_that_its_client_comes_back_for() {
     let daemon = daemon("");
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     let found = client.result("server/discover", json!({}));
     assert!(found["capabilities"]["extensions"][EXTENSION].is_object(), "{found}");
     let task = client.task("job", json!({}));
@@ -148,7 +148,7 @@ fn a_call_that_takes_long_is_a_task_that_its_client_comes_back_for() {
 #[test]
 fn a_call_that_is_soon_over_is_none() {
     let daemon = daemon("");
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     let result = client.result("tools/call", call("quick", json!({})));
     assert_eq!((&result["resultType"], &result["content"][0]["text"]), (&json!("complete"), &json!("quick")));
 }
@@ -156,7 +156,7 @@ fn a_call_that_is_soon_over_is_none() {
 #[test]
 fn any_tool_is_a_task_once_it_takes_longer_than_is_usual() {
     let daemon = daemon("[mcp]\ntask_after_ms = 1\n");
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     let task = client.task("quiet", json!({}));
     client.cancel(&task);
     let told = client.in_state(&task, "cancelled");
@@ -192,7 +192,7 @@ fn who_takes_no_tasks_waits_and_is_refused_what_is_always_one() {
 #[test]
 fn a_task_asks_by_its_state_and_goes_on_with_the_answer() {
     let daemon = daemon("");
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     let task = client.task("ask", json!({}));
     let (key, request) = asked(&client.in_state(&task, "input_required"));
     assert_eq!((&request["method"], &request["params"]["message"]), (&json!("elicitation/create"), &json!("Who?")));
@@ -215,7 +215,7 @@ fn leave_for_a_task_is_asked_of_all_and_the_first_answer_counts() {
     let daemon = daemon(&[mcp, &allow("test *"), &allow("sleep *")].concat());
     let mut person = daemon.connect();
     person.result("permissions.subscribe", json!({}));
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     let wanted = call("bash", json!({"command": "touch a; until test -e go; do sleep 0.05; done"}));
     // Before it is a task it asks in a round, as without the extension.
     let asks = client.result("tools/call", wanted.clone());
@@ -235,7 +235,7 @@ fn leave_for_a_task_is_asked_of_all_and_the_first_answer_counts() {
 #[test]
 fn what_a_task_wanted_and_its_client_does_not_offer_is_an_error_of_the_protocol() {
     let daemon = daemon("");
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     let task = client.task("roots", json!({}));
     let told = client.in_state(&task, "failed");
     assert_eq!(told["error"]["code"], -32021);
@@ -245,7 +245,7 @@ fn what_a_task_wanted_and_its_client_does_not_offer_is_an_error_of_the_protocol(
 #[test]
 fn an_unknown_task_is_told_and_ids_are_not_guessed() {
     let daemon = daemon("");
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     let first = client.task("always", json!({}));
     let second = client.task("always", json!({}));
     assert!(first.len() == 32 && second.len() == 32 && first != second);
@@ -261,7 +261,7 @@ fn an_unknown_task_is_told_and_ids_are_not_guessed() {
 #[test]
 fn a_task_ends_with_the_stream_of_its_client() {
     let daemon = daemon("");
-    let mut client = Client::of(&daemon);
+    let mut client = TaskClient::of(&daemon);
     client.task("job", json!({}));
     let mut native = daemon.connect();
     let mut running = || native.result("daemon.status", json!({}))["calls"]["in_flight"].as_u64();

@@ -27,7 +27,11 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
     ("host/src/times.rs", 1, "the folder of a file that a walk has judged, for its time"),
     // Plugins.
-    ("lua/src/reload/plugin_tests.rs", 3, "the plugin that its author names, and a folder of the daemon's own to test it in"),
+    (
+        "lua/src/reload/plugin_tests.rs",
+        3,
+        "the plugin that its author names, and a folder of the daemon's own to test it in",
+    ),
     ("lua/src/reload/standalone.rs", 1, "the plugin that its author names"),
     ("toold/src/config/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
     // The user's own configuration names these: no project's may, which `projects_name_no_key_and_no_token` holds.

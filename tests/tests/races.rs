@@ -49,13 +49,13 @@ impl Swapper {
 }
 
 /// A daemon, a folder that the session works in, and one that it may not touch.
-struct House {
+struct RacingPlugins {
     daemon: TestDaemon,
     inside: PathBuf,
     outside: PathBuf,
 }
 
-impl House {
+impl RacingPlugins {
     fn new() -> Self {
         let daemon = TestDaemon::asking();
         let (inside, outside) = (daemon.work().join("real"), daemon.setup.path("outside"));
@@ -93,9 +93,9 @@ fn tells_nothing(result: &Value) -> bool {
 
 #[test]
 fn nothing_outside_is_read_while_a_folder_is_swapped() {
-    let house = House::new();
-    let mut wire = house.wire();
-    let swapper = house.swap_folder();
+    let plugins = RacingPlugins::new();
+    let mut wire = plugins.wire();
+    let swapper = plugins.swap_folder();
     let mut read = 0;
     for _ in 0..ROUNDS {
         let result = wire.tool("read", json!({"path": "d/a.txt"}));
@@ -109,10 +109,10 @@ fn nothing_outside_is_read_while_a_folder_is_swapped() {
 
 #[test]
 fn nothing_outside_is_read_while_a_file_is_swapped() {
-    let house = House::new();
-    let mut wire = house.wire();
-    let targets = [house.inside.join("a.txt"), house.outside.join("a.txt")];
-    let swapper = Swapper::start(house.daemon.work().join("f.txt"), targets);
+    let plugins = RacingPlugins::new();
+    let mut wire = plugins.wire();
+    let targets = [plugins.inside.join("a.txt"), plugins.outside.join("a.txt")];
+    let swapper = Swapper::start(plugins.daemon.work().join("f.txt"), targets);
     for _ in 0..ROUNDS {
         let result = wire.tool("read", json!({"path": "f.txt"}));
         assert!(tells_nothing(&result), "{result}");
@@ -122,27 +122,27 @@ fn nothing_outside_is_read_while_a_file_is_swapped() {
 
 #[test]
 fn nothing_outside_is_written_while_a_folder_is_swapped() {
-    let house = House::new();
-    let mut wire = house.wire();
-    let swapper = house.swap_folder();
+    let plugins = RacingPlugins::new();
+    let mut wire = plugins.wire();
+    let swapper = plugins.swap_folder();
     let mut written = 0;
     for n in 0..ROUNDS {
         let result = wire.tool("write", json!({"path": format!("d/n{n}.txt"), "content": "x"}));
         written += usize::from(result["is_error"] == false);
     }
     assert!(swapper.end() > 2);
-    assert_eq!(names(&house.outside), ["a.txt"]);
-    assert_eq!(fs::read_to_string(house.outside.join("a.txt")).unwrap(), "SECRET\n");
-    assert_eq!(names(&house.inside).len(), written + 1);
+    assert_eq!(names(&plugins.outside), ["a.txt"]);
+    assert_eq!(fs::read_to_string(plugins.outside.join("a.txt")).unwrap(), "SECRET\n");
+    assert_eq!(names(&plugins.inside).len(), written + 1);
 }
 
 #[test]
 fn nothing_outside_is_edited_while_a_link_is_swapped() {
-    let house = House::new();
-    let mut wire = house.wire();
-    fs::write(house.inside.join("e.txt"), "0\n").unwrap();
-    fs::write(house.outside.join("e.txt"), "0\n").unwrap();
-    let swapper = house.swap_folder();
+    let plugins = RacingPlugins::new();
+    let mut wire = plugins.wire();
+    fs::write(plugins.inside.join("e.txt"), "0\n").unwrap();
+    fs::write(plugins.outside.join("e.txt"), "0\n").unwrap();
+    let swapper = plugins.swap_folder();
     let mut edits = 0;
     for _ in 0..ROUNDS {
         // Edits need a file that was read, and as it was then.
@@ -152,7 +152,7 @@ fn nothing_outside_is_edited_while_a_link_is_swapped() {
         edits += usize::from(result["is_error"] == false);
     }
     assert!(swapper.end() > 2);
-    assert_eq!(fs::read_to_string(house.outside.join("e.txt")).unwrap(), "0\n");
-    assert_eq!(fs::read_to_string(house.inside.join("e.txt")).unwrap(), format!("{edits}\n"));
-    assert_eq!(names(&house.outside), ["a.txt", "e.txt"]);
+    assert_eq!(fs::read_to_string(plugins.outside.join("e.txt")).unwrap(), "0\n");
+    assert_eq!(fs::read_to_string(plugins.inside.join("e.txt")).unwrap(), format!("{edits}\n"));
+    assert_eq!(names(&plugins.outside), ["a.txt", "e.txt"]);
 }

@@ -37,9 +37,9 @@ action = \"allow\"
 const ENDS_WITHIN: Duration = Duration::from_secs(40);
 
 /// Killed when the test is over.
-struct Process(Child);
+struct KilledProcess(Child);
 
-impl Drop for Process {
+impl Drop for KilledProcess {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.0.kill();
@@ -48,22 +48,22 @@ impl Drop for Process {
 }
 
 /// A place for daemons of which each takes over from the one before; the last is stopped when the test is over.
-struct House {
+struct RestartingDaemon {
     setup: Setup,
-    first: Process,
+    first: KilledProcess,
 }
 
-impl House {
+impl RestartingDaemon {
     fn new() -> Self {
         let setup = Setup::new().config(ALLOW_ALL);
         fs::set_permissions(setup.path("run"), fs::Permissions::from_mode(0o700)).unwrap();
         let log = fs::File::create(setup.path("log")).unwrap();
         let mut command = setup.command(toold());
         command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let first = Process(command.spawn().unwrap());
-        let house = Self { setup, first };
-        until("the daemon listens", || UnixStream::connect(house.socket()).ok());
-        house
+        let first = KilledProcess(command.spawn().unwrap());
+        let daemon = Self { setup, first };
+        until("the daemon listens", || UnixStream::connect(daemon.socket()).ok());
+        daemon
     }
 
     fn socket(&self) -> PathBuf {
@@ -88,7 +88,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for RestartingDaemon {
     fn drop(&mut self) {
         let stopped = self.toolctl(&["stop", "--drain-ms", "0"]);
         if std::thread::panicking() {
@@ -101,9 +101,9 @@ impl Drop for House {
 }
 
 /// Ends what the threads do, also when the test fails.
-struct Over<'a>(&'a AtomicBool);
+struct EndOfTest<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for EndOfTest<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -113,13 +113,13 @@ const RESTARTS: usize = 5;
 
 #[test]
 fn no_call_is_lost_or_made_twice_by_restarts() {
-    let house = House::new();
+    let daemon = RestartingDaemon::new();
     let (over, made) = (AtomicBool::new(false), AtomicUsize::new(0));
     let processes = |n: usize| {
         let mut calls = Vec::new();
         while !over.load(Ordering::Relaxed) {
             let name = format!("toolctl-{n}-{}", calls.len());
-            let output = house.toolctl(&["call", "bash", &format!("command=echo {name} >> calls"), "--quiet"]);
+            let output = daemon.toolctl(&["call", "bash", &format!("command=echo {name} >> calls"), "--quiet"]);
             made.fetch_add(1, Ordering::Relaxed);
             calls.push((name, describe(&output)));
         }
@@ -127,20 +127,20 @@ fn no_call_is_lost_or_made_twice_by_restarts() {
     };
     std::thread::scope(|scope| {
         let mut callers = Vec::new();
-        let ends = Over(&over);
+        let ends = EndOfTest(&over);
         for n in 0..3 {
             let processes = &processes;
             callers.push(scope.spawn(move || processes(n)));
         }
         callers.push(scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(calls_of_one_client(&house, &over, &made))
+            runtime.block_on(calls_of_one_client(&daemon, &over, &made))
         }));
-        callers.push(scope.spawn(|| calls_through_the_bridge(&house, &over, &made)));
+        callers.push(scope.spawn(|| calls_through_the_bridge(&daemon, &over, &made)));
         for n in 1..=RESTARTS {
             let before = made.load(Ordering::Relaxed);
             until("calls are made", || (made.load(Ordering::Relaxed) >= before + 5).then_some(()));
-            house.restart(n);
+            daemon.restart(n);
         }
         drop(ends);
         let mut names = BTreeMap::new();
@@ -150,7 +150,7 @@ fn no_call_is_lost_or_made_twice_by_restarts() {
             assert!(lost.is_empty() && !calls.is_empty(), "lost: {lost:?}");
             names.extend(calls.into_iter().map(|(name, _)| (name, 0)));
         }
-        for line in fs::read_to_string(house.setup.path("work/calls")).unwrap().lines() {
+        for line in fs::read_to_string(daemon.setup.path("work/calls")).unwrap().lines() {
             *names.get_mut(line).expect("only these calls are made") += 1;
         }
         let wrong: Vec<_> = names.iter().filter(|(_, times)| **times != 1).collect();
@@ -167,12 +167,12 @@ fn describe(output: &Output) -> Result<(), String> {
 
 /// One client for all restarts, which opens its session once.
 async fn calls_of_one_client(
-    house: &House,
+    daemon: &RestartingDaemon,
     over: &AtomicBool,
     made: &AtomicUsize,
 ) -> Vec<(String, Result<(), String>)> {
-    let client = Client::connect(&house.socket()).await.unwrap();
-    let cwd = Some(house.setup.path("work").display().to_string());
+    let client = Client::connect(&daemon.socket()).await.unwrap();
+    let cwd = Some(daemon.setup.path("work").display().to_string());
     let session = client.open_session(OpenSession { cwd, ..OpenSession::default() }).await.unwrap().session_id;
     let mut calls = Vec::new();
     while !over.load(Ordering::Relaxed) {
@@ -195,10 +195,14 @@ async fn calls_of_one_client(
 }
 
 /// One MCP client, which begins its conversation once.
-fn calls_through_the_bridge(house: &House, over: &AtomicBool, made: &AtomicUsize) -> Vec<(String, Result<(), String>)> {
-    let mut command = house.setup.command(toolctl());
+fn calls_through_the_bridge(
+    daemon: &RestartingDaemon,
+    over: &AtomicBool,
+    made: &AtomicUsize,
+) -> Vec<(String, Result<(), String>)> {
+    let mut command = daemon.setup.command(toolctl());
     command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut bridge = Process(command.spawn().unwrap());
+    let mut bridge = KilledProcess(command.spawn().unwrap());
     let (mut input, output) = (bridge.0.stdin.take().unwrap(), bridge.0.stdout.take().unwrap());
     let mut lines = BufReader::new(output).lines();
     let mut ask = |message: Value| {
@@ -231,15 +235,15 @@ fn calls_through_the_bridge(house: &House, over: &AtomicBool, made: &AtomicUsize
 
 #[test]
 fn a_call_that_a_killed_daemon_read_is_not_sent_again() {
-    let mut house = House::new();
+    let mut daemon = RestartingDaemon::new();
     let call = "command=echo once >> calls; exec sleep 600";
-    let mut command = house.setup.command(toolctl());
+    let mut command = daemon.setup.command(toolctl());
     command.args(["call", "bash", call]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let calling = command.spawn().unwrap();
-    let calls = house.setup.path("work/calls");
+    let calls = daemon.setup.path("work/calls");
     until("the call runs", || fs::read_to_string(&calls).ok().filter(|text| !text.is_empty()));
-    house.first.0.kill().unwrap();
-    house.first.0.wait().unwrap();
+    daemon.first.0.kill().unwrap();
+    daemon.first.0.wait().unwrap();
     let output = calling.wait_with_output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(4), "{words}");
@@ -249,12 +253,12 @@ fn a_call_that_a_killed_daemon_read_is_not_sent_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_stands_still_for_a_moment_is_waited_for() {
-    let house = House::new();
-    let client = Client::connect(&house.socket()).await.unwrap();
-    let pid = house.first.0.id();
+    let daemon = RestartingDaemon::new();
+    let client = Client::connect(&daemon.socket()).await.unwrap();
+    let pid = daemon.first.0.id();
     signal(pid, "STOP");
     let newcomer = tokio::spawn({
-        let socket = house.socket();
+        let socket = daemon.socket();
         async move { Client::connect(&socket).await.map(drop) }
     });
     let asked = tokio::spawn(async move { client.call::<DaemonGetStatus>(NoParams {}).await.map(drop) });
@@ -265,9 +269,9 @@ async fn a_daemon_that_stands_still_for_a_moment_is_waited_for() {
     asked.await.unwrap().unwrap();
 }
 
-type Task = tokio::task::JoinHandle<Result<(), ClientError>>;
+type CallTask = tokio::task::JoinHandle<Result<(), ClientError>>;
 
-async fn until_both(one: &Task, other: &Task) {
+async fn until_both(one: &CallTask, other: &CallTask) {
     while !one.is_finished() && !other.is_finished() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -409,13 +413,13 @@ fn wrong(setup: &Setup, socket: &Path, words: &[String], left_out: &[&str]) -> V
 
 #[test]
 fn every_command_ends_when_the_daemon_is_stopped() {
-    let house = House::new();
-    let pid = house.first.0.id();
+    let daemon = RestartingDaemon::new();
+    let pid = daemon.first.0.id();
     signal(pid, "STOP");
-    let socket = house.socket();
+    let socket = daemon.socket();
     let words =
         ["does not answer after 8 s", &socket.display().to_string(), &format!("kill -CONT {pid}")].map(str::to_owned);
-    let wrong = wrong(&house.setup, &socket, &words, &[]);
+    let wrong = wrong(&daemon.setup, &socket, &words, &[]);
     signal(pid, "CONT");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
 
 /// Whatever daemon toolctl started in this setup is stopped at the end.
-struct Started(Setup);
+struct DaemonOfToolctl(Setup);
 
-impl Started {
+impl DaemonOfToolctl {
     fn new() -> Self {
         Self(Setup::new())
     }
@@ -26,7 +26,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for DaemonOfToolctl {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Whatever failed may fail once more, and must not hide the first failure.
@@ -360,7 +360,7 @@ fn the_screen_answers_asks_of_others() {
 
 #[test]
 fn many_at_once_start_one_daemon() {
-    let started = Started::new();
+    let started = DaemonOfToolctl::new();
     let children: Vec<_> = (0..16)
         .map(|_| {
             let mut command = started.command(&["status", "--json"]);
@@ -375,7 +375,7 @@ fn many_at_once_start_one_daemon() {
 
 #[test]
 fn a_started_daemon_leads_a_session_of_its_own() {
-    let started = Started::new();
+    let started = DaemonOfToolctl::new();
     let pid = json(&started.run(&["status", "--json"]))["pid"].clone();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // proc(5): behind the name in brackets come state, parent, group, session.
@@ -386,7 +386,7 @@ fn a_started_daemon_leads_a_session_of_its_own() {
 
 #[test]
 fn a_stopped_daemon_is_gone_and_the_next_command_starts_another() {
-    let started = Started::new();
+    let started = DaemonOfToolctl::new();
     let first = json(&started.run(&["status", "--json"]))["pid"].clone();
     let stopped = started.run(&["stop"]);
     assert_eq!((code(&stopped), err(&stopped)), (0, String::new()));
@@ -400,7 +400,7 @@ fn a_stopped_daemon_is_gone_and_the_next_command_starts_another() {
 #[test]
 fn a_failed_start_shows_the_daemons_own_words() {
     // A folder stands where the lock should be.
-    let started = Started(Setup::new().file("place/toold.sock.lock/file", ""));
+    let started = DaemonOfToolctl(Setup::new().file("place/toold.sock.lock/file", ""));
     let output = started.run(&["--socket", "place/toold.sock", "status"]);
     assert_eq!((code(&output), out(&output)), (4, String::new()), "{}", err(&output));
     assert!(err(&output).contains("did not start"), "{}", err(&output));
@@ -432,7 +432,7 @@ fn a_closed_pipe_ends_quietly() {
 
 #[test]
 fn the_bridge_passes_bytes_and_starts_the_daemon() {
-    let started = Started::new();
+    let started = DaemonOfToolctl::new();
     let mut command = started.command(&["connect"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "daemon.ping"});

@@ -10,12 +10,12 @@ use tokio::runtime::Runtime;
 use toold_tests::{Setup, TestDaemon, Wire};
 
 /// A server with threads of its own.
-struct Site {
+struct LocalSite {
     server: ScriptedServer,
     _runtime: Runtime,
 }
 
-impl Site {
+impl LocalSite {
     fn new(script: impl Fn(&str) -> Vec<ServerStep> + Send + Sync + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let server = runtime.block_on(ScriptedServer::start(script));
@@ -39,7 +39,7 @@ fn fetch(wire: &mut Wire, url: &str) -> Value {
 
 #[test]
 fn private_addresses_are_reached_once_the_configuration_names_them() {
-    let site = Site::of(ok("text/html", "<title>Intranet</title><h1>News</h1><p>None today.</p>"));
+    let site = LocalSite::of(ok("text/html", "<title>Intranet</title><h1>News</h1><p>None today.</p>"));
     let daemon = Setup::new().config(ALLOW).start();
     let mut wire = daemon.connect();
     let url = site.server.url("/");
@@ -61,7 +61,7 @@ fn until_reached(wire: &mut Wire, url: &str) -> Value {
 
 #[test]
 fn toolctl_fetches_a_page() {
-    let site = Site::of(ok("text/plain; charset=utf-8", "grün\n"));
+    let site = LocalSite::of(ok("text/plain; charset=utf-8", "grün\n"));
     let config = format!("{ALLOW}\n[network]\nallow_private = [\"127.0.0.0/8\"]\n");
     let daemon = Setup::new().config(&config).start();
     let output = daemon.toolctl(&["call", "web_fetch", &format!("url={}", site.server.url("/x"))]);
@@ -70,7 +70,7 @@ fn toolctl_fetches_a_page() {
 
 #[test]
 fn without_a_rule_the_network_is_closed() {
-    let site = Site::of(ok("text/plain", "x"));
+    let site = LocalSite::of(ok("text/plain", "x"));
     let daemon = Setup::new().config("[network]\nallow_private = [\"127.0.0.1\"]\n").start();
     let refused = fetch(&mut daemon.connect(), &site.server.url("/"));
     assert!(text(&refused).contains("not allowed: network 127.0.0.1:"), "{refused}");
@@ -79,7 +79,7 @@ fn without_a_rule_the_network_is_closed() {
 
 #[test]
 fn plugins_are_held_to_the_same_list() {
-    let site = Site::of(ok("text/plain", "from the site"));
+    let site = LocalSite::of(ok("text/plain", "from the site"));
     let plugin = r#"hygge.register_tool{
         name = "peek", description = "Peeks", permissions = {"network"},
         input_schema = {type = "object", properties = {url = {type = "string"}}, required = {"url"}},
@@ -97,7 +97,7 @@ fn plugins_are_held_to_the_same_list() {
 #[test]
 fn a_configured_service_is_searched_and_nothing_else_is_reached_by_that() {
     let answer = json!({"results": [{"url": "https://a.example/", "title": "A", "content": "first"}]});
-    let site = Site::of(ok("application/json", answer.to_string()));
+    let site = LocalSite::of(ok("application/json", answer.to_string()));
     let config = format!("{ALLOW}\n[web.search]\nkind = \"searxng\"\nurl = \"{}\"\n", site.server.url(""));
     let daemon = Setup::new().config(&config).start();
     let mut wire = daemon.connect();
@@ -109,7 +109,7 @@ fn a_configured_service_is_searched_and_nothing_else_is_reached_by_that() {
 
 #[test]
 fn a_key_comes_from_the_daemon_s_environment() {
-    let site = Site::of(ok("application/json", "{\"type\": \"search\", \"web\": {\"results\": []}}"));
+    let site = LocalSite::of(ok("application/json", "{\"type\": \"search\", \"web\": {\"results\": []}}"));
     let config = format!(
         "{ALLOW}\n[web.search]\nkind = \"brave\"\nurl = \"{}\"\napi_key_env = \"LC_ALL\"\n",
         site.server.url("/res/v1/web/search")

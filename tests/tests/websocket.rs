@@ -23,27 +23,27 @@ hygge.register_tool{
 }
 "#;
 
-struct Served {
+struct WebSocketDaemon {
     daemon: TestDaemon,
     address: String,
     token: String,
 }
 
-fn serve_in(setup: Setup) -> Served {
+fn serve_in(setup: Setup) -> WebSocketDaemon {
     let daemon = setup.plugin("hello.lua", PLUGIN).start();
     let url = until("HTTP is served", || {
         daemon.connect().result("daemon.status", json!({}))["rpc_url"].as_str().map(str::to_owned)
     });
     let address = url.strip_prefix("ws://").unwrap().strip_suffix("/rpc").unwrap().to_owned();
     let token = std::fs::read_to_string(daemon.state().join("mcp-token")).unwrap();
-    Served { daemon, address, token }
+    WebSocketDaemon { daemon, address, token }
 }
 
-fn serve(more: &str) -> Served {
+fn serve(more: &str) -> WebSocketDaemon {
     serve_in(Setup::new().config(&format!("[mcp]\nlisten = \"127.0.0.1:0\"\n{more}")))
 }
 
-impl Served {
+impl WebSocketDaemon {
     fn stream(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -65,11 +65,11 @@ impl Served {
         request
     }
 
-    fn open(&self, own: &[(&str, &str)]) -> Result<Client, u16> {
+    fn open(&self, own: &[(&str, &str)]) -> Result<WebSocketClient, u16> {
         match tungstenite::client(self.asking(own), self.stream()) {
             Ok((socket, answer)) => {
                 let protocol = answer.headers().get("sec-websocket-protocol").map(|p| p.to_str().unwrap().to_owned());
-                Ok(Client { socket, protocol, next_id: 1, set_aside: VecDeque::new() })
+                Ok(WebSocketClient { socket, protocol, next_id: 1, set_aside: VecDeque::new() })
             }
             Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(refused))) => {
                 Err(refused.status().as_u16())
@@ -79,7 +79,7 @@ impl Served {
     }
 
     /// With a session in the usual folder.
-    fn client(&self) -> Client {
+    fn client(&self) -> WebSocketClient {
         let mut client = self.open(&[]).unwrap();
         client.result("session.open", json!({"cwd": self.daemon.work(), "client": {"name": "socket"}}));
         client
@@ -109,14 +109,14 @@ impl Served {
     }
 }
 
-struct Client {
+struct WebSocketClient {
     socket: WebSocket<TcpStream>,
     protocol: Option<String>,
     next_id: u64,
     set_aside: VecDeque<Value>,
 }
 
-impl Client {
+impl WebSocketClient {
     fn request(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use toold_tests::{Framing, Setup, TestDaemon, Wire, until};
+use toold_tests::{Setup, TestDaemon, Wire, WireFraming, until};
 
 #[test]
 fn both_framings_are_told_apart_by_the_first_byte() {
     let daemon = TestDaemon::start();
-    for framing in [Framing::Lines, Framing::Headers] {
+    for framing in [WireFraming::Lines, WireFraming::Headers] {
         let mut wire = Wire::connect_framed(&daemon.socket(), framing);
         wire.send_bytes(b" \n");
         assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
@@ -80,7 +80,7 @@ fn a_batch_is_answered_as_one_batch() {
 #[test]
 fn a_message_over_the_limit_is_answered_and_thrown_away() {
     let daemon = Setup::new().config("[limits]\nmessage_bytes = 4096\n").start();
-    for framing in [Framing::Lines, Framing::Headers] {
+    for framing in [WireFraming::Lines, WireFraming::Headers] {
         let mut wire = Wire::connect_framed(&daemon.socket(), framing);
         wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.ping", "x": "y".repeat(100_000)}));
         let answer = wire.next_message().unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toold_tests::Wire;
 
-use crate::served::Server;
+use crate::served::ServedProgram;
 use crate::stats::{Demand, goal, median};
 
 const CLIENTS: usize = 10;
@@ -15,7 +15,7 @@ const CLIENTS: usize = 10;
 pub(crate) fn run(quick: bool) {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("run/toold.sock");
-    let daemon = Server::start("serve-daemon", dir.path(), &socket);
+    let daemon = ServedProgram::start("serve-daemon", dir.path(), &socket);
     let mut wire = Wire::connect(&socket);
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools.execute", "params":
         {"name": "noop_native", "arguments": {"text": "hello world 0123456789"}}});

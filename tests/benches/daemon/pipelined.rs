@@ -9,29 +9,29 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toold_tests::toold;
 
-use crate::served::Server;
+use crate::served::ServedProgram;
 use crate::stats::{Demand, goal, percentile, rate_row, ratio, row};
 
 const IN_FLIGHT: usize = 16;
 
 /// Where one JSON text a line goes to and comes from.
-struct Lines {
+struct LineClient {
     reader: Box<dyn Read + Send>,
     writer: Box<dyn Write + Send>,
     next_id: u64,
-    _process: Option<Process>,
+    _process: Option<BenchedProcess>,
 }
 
-struct Process(Child);
+struct BenchedProcess(Child);
 
-impl Drop for Process {
+impl Drop for BenchedProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Lines {
+impl LineClient {
     fn socket(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         let writer = stream.try_clone().unwrap();
@@ -41,7 +41,7 @@ impl Lines {
     fn stdio(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (writer, reader) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { reader: Box::new(reader), writer: Box::new(writer), next_id: 0, _process: Some(Process(child)) }
+        Self { reader: Box::new(reader), writer: Box::new(writer), next_id: 0, _process: Some(BenchedProcess(child)) }
     }
 
     fn request(&mut self, method: &str, params: &str) -> String {
@@ -101,9 +101,9 @@ pub(crate) fn run(quick: bool) {
     let dir = tempfile::tempdir().unwrap();
     let (hand, rmcp) = (dir.path().join("hand.sock"), dir.path().join("rmcp.sock"));
     let daemon = dir.path().join("run/toold.sock");
-    let _hand = Server::start("serve-by-hand", &hand, &hand);
-    let _rmcp = Server::start("serve-rmcp", &rmcp, &rmcp);
-    let _daemon = Server::start("serve-daemon", dir.path(), &daemon);
+    let _hand = ServedProgram::start("serve-by-hand", &hand, &hand);
+    let _rmcp = ServedProgram::start("serve-rmcp", &rmcp, &rmcp);
+    let _daemon = ServedProgram::start("serve-daemon", dir.path(), &daemon);
     eight_by_sixteen(&hand, &daemon, quick);
     stdio(dir.path(), quick);
     beside_sdks(&rmcp, &daemon, quick);
@@ -124,7 +124,7 @@ fn eight_by_sixteen(hand: &Path, daemon: &Path, quick: bool) {
             let start = Instant::now();
             std::thread::scope(|scope| {
                 for _ in 0..8 {
-                    scope.spawn(|| Lines::socket(socket).rate(method, params, calls));
+                    scope.spawn(|| LineClient::socket(socket).rate(method, params, calls));
                 }
             });
             rates.push(8.0 * calls as f64 / start.elapsed().as_secs_f64());
@@ -150,9 +150,9 @@ fn stdio(dir: &Path, quick: bool) {
         command
     };
     std::fs::create_dir(dir.join("two")).unwrap();
-    let _served = Process(program().arg("serve").stdin(Stdio::null()).spawn().unwrap());
+    let _served = BenchedProcess(program().arg("serve").stdin(Stdio::null()).spawn().unwrap());
     toold_tests::until("the daemon listens", || UnixStream::connect(&socket).ok());
-    let mut ways = [Lines::socket(&socket), Lines::stdio(program().arg("--stdio"))];
+    let mut ways = [LineClient::socket(&socket), LineClient::stdio(program().arg("--stdio"))];
     let mut medians = [const { Vec::new() }; 2];
     for _ in 0..=rounds {
         for (lines, medians) in ways.iter_mut().zip(&mut medians) {
@@ -187,16 +187,20 @@ fn stdio(dir: &Path, quick: bool) {
 fn beside_sdks(rmcp: &Path, daemon: &Path, quick: bool) {
     let (rounds, calls) = if quick { (1, 200) } else { (11, 3_000) };
     let arguments = json!({"name": "noop", "arguments": {"text": "hello world 0123456789"}});
-    let others: [(&str, f64, Option<Lines>); 3] = [
-        ("an rmcp server, socket", 2.0, Some(Lines::socket(rmcp).initialize())),
+    let others: [(&str, f64, Option<LineClient>); 3] = [
+        ("an rmcp server, socket", 2.0, Some(LineClient::socket(rmcp).initialize())),
         (
             "a server on the TypeScript SDK, stdio",
             6.0,
-            node_server().map(|mut node| Lines::stdio(&mut node).initialize()),
+            node_server().map(|mut node| LineClient::stdio(&mut node).initialize()),
         ),
-        ("a server on the Python SDK, stdio", 40.0, python_server().map(|mut py| Lines::stdio(&mut py).initialize())),
+        (
+            "a server on the Python SDK, stdio",
+            40.0,
+            python_server().map(|mut py| LineClient::stdio(&mut py).initialize()),
+        ),
     ];
-    let mut own = Lines::socket(daemon);
+    let mut own = LineClient::socket(daemon);
     let mut others = others.map(|(name, least, lines)| (name, least, lines, Vec::new()));
     let mut rates = Vec::new();
     for _ in 0..rounds {

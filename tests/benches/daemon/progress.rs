@@ -7,18 +7,18 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::served::Server;
+use crate::served::ServedProgram;
 use crate::stats::{Demand, goal, rate_row};
 
 pub(crate) fn run(quick: bool) {
     let (rounds, items) = if quick { (2, 2_000) } else { (15, 50_000) };
     let dir = tempfile::tempdir().unwrap();
     let (port_file, socket) = (dir.path().join("port"), dir.path().join("run/toold.sock"));
-    let _websocket = Server::start_and_wait("serve-websocket", &port_file, || {
+    let _websocket = ServedProgram::start_and_wait("serve-websocket", &port_file, || {
         std::fs::read_to_string(&port_file).ok()?.parse::<u16>().ok()
     });
     let port: u16 = std::fs::read_to_string(&port_file).unwrap().parse().unwrap();
-    let _daemon = Server::start("serve-daemon", dir.path(), &socket);
+    let _daemon = ServedProgram::start("serve-daemon", dir.path(), &socket);
     let (mut own, mut other) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         own.push(over_the_socket(&socket, items));

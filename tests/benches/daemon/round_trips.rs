@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toold_tests::Wire;
 
-use crate::served::Server;
+use crate::served::ServedProgram;
 use crate::stats::{Demand, goal, median, percentile, ratio, row};
 
 const NOOP_LUA: &str = r#"
@@ -28,9 +28,9 @@ pub(crate) fn run(quick: bool) {
     std::fs::write(plugins.join("noop.lua"), NOOP_LUA).unwrap();
     let (thread_socket, echo_socket) = (dir.path().join("thread.sock"), dir.path().join("echo.sock"));
     let daemon_socket = dir.path().join("run/toold.sock");
-    let _thread = Server::start("serve-echo", &thread_socket, &thread_socket);
-    let _echo = Server::start("serve-echo-tokio", &echo_socket, &echo_socket);
-    let _daemon = Server::start("serve-daemon", dir.path(), &daemon_socket);
+    let _thread = ServedProgram::start("serve-echo", &thread_socket, &thread_socket);
+    let _echo = ServedProgram::start("serve-echo-tokio", &echo_socket, &echo_socket);
+    let _daemon = ServedProgram::start("serve-daemon", dir.path(), &daemon_socket);
     let mut wire = Wire::connect(&daemon_socket);
     wire.result("tools.list", json!({}));
 

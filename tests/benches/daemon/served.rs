@@ -26,9 +26,9 @@ use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Annotations, Source, SourceKind, ToolName};
 
 /// A server process; killed when dropped.
-pub(crate) struct Server(Child);
+pub(crate) struct ServedProgram(Child);
 
-impl Server {
+impl ServedProgram {
     pub(crate) fn start(what: &str, place: &Path, socket: &Path) -> Self {
         Self::start_and_wait(what, place, || std::os::unix::net::UnixStream::connect(socket).ok())
     }
@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServedProgram {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -103,19 +103,19 @@ pub(crate) fn echo_on_tokio(socket: &Path) {
 /// came at once is answered at once. What no daemon that speaks JSON-RPC can be faster than.
 pub(crate) fn by_hand(socket: &Path) {
     #[derive(serde::Deserialize)]
-    struct Request<'a> {
+    struct BenchRequest<'a> {
         #[serde(borrow)]
         id: &'a RawValue,
         method: &'a str,
-        params: Params<'a>,
+        params: RequestParams<'a>,
     }
     #[derive(serde::Deserialize)]
-    struct Params<'a> {
+    struct RequestParams<'a> {
         name: &'a str,
-        arguments: Arguments<'a>,
+        arguments: CallArguments<'a>,
     }
     #[derive(serde::Deserialize)]
-    struct Arguments<'a> {
+    struct CallArguments<'a> {
         text: &'a str,
     }
     let listener = UnixListener::bind(socket).unwrap();
@@ -127,7 +127,7 @@ pub(crate) fn by_hand(socket: &Path) {
                 filled += read;
                 let whole = buffer[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
                 for line in buffer[..whole].split_inclusive(|byte| *byte == b'\n') {
-                    let request: Request = serde_json::from_slice(line).unwrap();
+                    let request: BenchRequest = serde_json::from_slice(line).unwrap();
                     assert_eq!((request.method, request.params.name), ("tools.execute", "noop_native"));
                     let content = json!([{"type": "text", "text": request.params.arguments.text}]);
                     writeln!(out, r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":{content}}}}}"#, request.id)
@@ -216,9 +216,9 @@ pub(crate) fn daemon(dir: &Path) {
         .unwrap();
         let key = SourceKey { kind: SourceKind::Builtin, name: "bench".into(), scope: SourceScope::Global };
         let tools = vec![
-            Bench::tool("noop_native", Does::Nothing),
-            Bench::tool("noop_progress", Does::Progress),
-            Bench::tool("noop_wait", Does::Wait),
+            Bench::tool("noop_native", BenchAction::Nothing),
+            Bench::tool("noop_progress", BenchAction::Progress),
+            Bench::tool("noop_wait", BenchAction::Wait),
         ];
         daemon.services.engine.registry.put(key, Origin::Builtin, tools).unwrap();
         socket.accept(&daemon.clients).await;
@@ -227,7 +227,7 @@ pub(crate) fn daemon(dir: &Path) {
 
 /// What the daemon under test has beside its own tools.
 #[derive(Clone, Copy)]
-enum Does {
+enum BenchAction {
     Nothing,
     /// Tells `items` messages, so that its outbox is drained in between.
     Progress,
@@ -237,11 +237,11 @@ enum Does {
 
 struct Bench {
     spec: ToolSpec,
-    does: Does,
+    does: BenchAction,
 }
 
 impl Bench {
-    fn tool(name: &str, does: Does) -> Arc<dyn Callable> {
+    fn tool(name: &str, does: BenchAction) -> Arc<dyn Callable> {
         let spec = ToolSpec {
             name: ToolName::parse(name).unwrap(),
             label: name.into(),
@@ -277,8 +277,8 @@ impl Callable for Bench {
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         async move {
             match self.does {
-                Does::Nothing => {}
-                Does::Progress => {
+                BenchAction::Nothing => {}
+                BenchAction::Progress => {
                     for n in 0..input["items"].as_u64().unwrap_or_default() {
                         cx.message(TEXT);
                         if n % 64 == 63 {
@@ -286,7 +286,7 @@ impl Callable for Bench {
                         }
                     }
                 }
-                Does::Wait => cx.cancel.cancelled().await,
+                BenchAction::Wait => cx.cancel.cancelled().await,
             }
             Ok(ToolOutput::text(input["text"].as_str().unwrap_or_default()))
         }

@@ -7,12 +7,12 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-use crate::house::House;
+use crate::loaded_daemon::LoadedDaemon;
 use crate::row;
 
-pub(crate) fn run(house: &House, clients: usize, seconds: u64) {
+pub(crate) fn run(daemon: &LoadedDaemon, clients: usize, seconds: u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (socket, work) = (house.socket(), house.work());
+    let (socket, work) = (daemon.socket(), daemon.work());
     let mut times = runtime.block_on(async {
         let mut tasks = Vec::new();
         for _ in 0..clients {
@@ -29,7 +29,7 @@ pub(crate) fn run(house: &House, clients: usize, seconds: u64) {
     row(&format!("{clients} clients that read a file, calls"), times.len() as f64 / seconds as f64, "a second");
     row("a call among them, p50", part(0.5), "ms");
     row("a call among them, p99", part(0.99), "ms");
-    row("memory of its own meanwhile", house.memory().own / 1024.0, "MiB");
+    row("memory of its own meanwhile", daemon.memory().own / 1024.0, "MiB");
 }
 
 /// How long each call took.

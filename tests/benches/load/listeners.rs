@@ -5,16 +5,16 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::house::House;
+use crate::loaded_daemon::LoadedDaemon;
 use crate::row;
 
-pub(crate) fn run(house: &House, subscribers: usize, calls: usize) {
-    let mut wires: Vec<_> = (0..subscribers).map(|_| house.wire()).collect();
+pub(crate) fn run(daemon: &LoadedDaemon, subscribers: usize, calls: usize) {
+    let mut wires: Vec<_> = (0..subscribers).map(|_| daemon.wire()).collect();
     for wire in &mut wires {
         wire.result("events.subscribe", json!({"kinds": ["call.finished", "session.opened"]}));
     }
-    let mut caller = house.wire();
-    caller.result("session.open", json!({"cwd": house.work()}));
+    let mut caller = daemon.wire();
+    caller.result("session.open", json!({"cwd": daemon.work()}));
     let (heard, lost) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -37,7 +37,7 @@ pub(crate) fn run(house: &House, subscribers: usize, calls: usize) {
         for _ in 0..calls {
             caller.tool("read", json!({"path": "a.txt"}));
         }
-        caller.result("session.open", json!({"cwd": house.work(), "session_id": "last"}));
+        caller.result("session.open", json!({"cwd": daemon.work(), "session_id": "last"}));
     });
     let seconds = start.elapsed().as_secs_f64();
     row(&format!("{subscribers} subscribers, events delivered"), heard.into_inner() as f64 / seconds, "a second");

@@ -5,25 +5,25 @@
 //! runs. Nothing here can fail for being slow.
 
 mod active;
-mod house;
 mod idle;
 mod listeners;
+mod loaded_daemon;
 
-use house::House;
+use loaded_daemon::LoadedDaemon;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let quick = arguments.iter().any(|argument| argument == "--quick" || argument == "--test");
     raise_open_files();
     println!("| what | figure | unit |\n|---|---|---|");
-    let house = House::start();
-    idle::run(&house, if quick { 500 } else { 10_000 });
-    drop(house);
-    let house = House::start();
+    let daemon = LoadedDaemon::start();
+    idle::run(&daemon, if quick { 500 } else { 10_000 });
+    drop(daemon);
+    let daemon = LoadedDaemon::start();
     let (clients, seconds) = if quick { (50, 1) } else { (1_000, 10) };
-    active::run(&house, clients, seconds);
+    active::run(&daemon, clients, seconds);
     let (subscribers, calls) = if quick { (20, 50) } else { (200, 1_000) };
-    listeners::run(&house, subscribers, calls);
+    listeners::run(&daemon, subscribers, calls);
 }
 
 fn row(what: &str, figure: f64, unit: &str) {

@@ -30,9 +30,9 @@ pub(super) struct Answered {
 }
 
 /// Takes the daemon and its folders away when it is dropped. The next input makes others.
-pub struct Closing;
+pub struct ClosedAtEnd;
 
-impl Drop for Closing {
+impl Drop for ClosedAtEnd {
     fn drop(&mut self) {
         *WORLD.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -111,14 +111,14 @@ struct Load {
 }
 
 /// A client that takes the end of its connection as it comes.
-struct Client {
+struct LoadClient {
     reader: BufReader<UnixStream>,
     id: u64,
     /// An answer that says no is the end as well.
     may_refuse: bool,
 }
 
-impl Client {
+impl LoadClient {
     fn connect(daemon: &Path, work: &Path) -> Option<Self> {
         let stream = UnixStream::connect(daemon).ok()?;
         let mut client = Self { reader: BufReader::new(stream), id: 0, may_refuse: false };
@@ -171,7 +171,7 @@ fn number(text: &str) -> u64 {
     text.lines().next().unwrap().strip_prefix("number ").unwrap().parse().unwrap()
 }
 
-fn write(load: &Load, client: &mut Client) -> Option<()> {
+fn write(load: &Load, client: &mut LoadClient) -> Option<()> {
     for n in 1.. {
         client.tool("write", json!({"path": "written.txt", "content": text(n)}))?;
         load.written.lock().unwrap().insert("written.txt".into(), n);
@@ -180,7 +180,7 @@ fn write(load: &Load, client: &mut Client) -> Option<()> {
     None
 }
 
-fn edit(load: &Load, client: &mut Client) -> Option<()> {
+fn edit(load: &Load, client: &mut LoadClient) -> Option<()> {
     client.tool("write", json!({"path": "edited.txt", "content": "A=0\nmiddle\nB=0\n"}))?;
     for n in 1.. {
         let edit = |name: &str| json!({"old": format!("{name}={}", n - 1), "new": format!("{name}={n}")});
@@ -191,14 +191,14 @@ fn edit(load: &Load, client: &mut Client) -> Option<()> {
     None
 }
 
-fn run(load: &Load, client: &mut Client) -> Option<()> {
+fn run(load: &Load, client: &mut LoadClient) -> Option<()> {
     // Never answered, and in nobody's way: a serial call holds up its own session only.
     client.send("tools.execute", json!({"name": "bash", "arguments": {"command": "sleep 1000 & sleep 1000"}}))?;
     load.done.fetch_add(1, Ordering::Relaxed);
     hold(load, client)
 }
 
-fn background(load: &Load, client: &mut Client) -> Option<()> {
+fn background(load: &Load, client: &mut LoadClient) -> Option<()> {
     for n in 0..20 {
         let line = format!("(setsid sleep 1{n:03} &); exec sleep 1{n:03}");
         client.tool("bash", json!({"command": line, "background": true}))?;
@@ -208,14 +208,14 @@ fn background(load: &Load, client: &mut Client) -> Option<()> {
 }
 
 /// Keeps the session, and what runs in it, until the daemon goes.
-fn hold(load: &Load, client: &mut Client) -> Option<()> {
+fn hold(load: &Load, client: &mut LoadClient) -> Option<()> {
     while !load.over.load(Ordering::Relaxed) {
         client.ask("daemon.status", json!({}))?;
     }
     None
 }
 
-fn grant(load: &Load, client: &mut Client) -> Option<()> {
+fn grant(load: &Load, client: &mut LoadClient) -> Option<()> {
     for n in 0.. {
         let params = json!({"category": "shell", "pattern": format!("echo {n}"), "scope": "always"});
         let granted = client.ask("permissions.grant", params)?;
@@ -226,7 +226,7 @@ fn grant(load: &Load, client: &mut Client) -> Option<()> {
     None
 }
 
-type Work = fn(&Load, &mut Client) -> Option<()>;
+type LoadJob = fn(&Load, &mut LoadClient) -> Option<()>;
 
 /// Ten times by default; `TOOLD_KILLS` makes it more.
 #[test]
@@ -243,11 +243,11 @@ fn nothing_is_half_done_after_kills_at_random_moments() {
         dice ^= dice << 17;
         let moment = dice % 150;
         std::thread::scope(|scope| {
-            for job in [write as Work, edit, run, background, grant] {
+            for job in [write as LoadJob, edit, run, background, grant] {
                 let (load, socket, work) = (&load, &socket, &work);
                 scope.spawn(move || {
                     // Ends with its connection.
-                    Client::connect(socket, work).and_then(|mut client| job(load, &mut client));
+                    LoadClient::connect(socket, work).and_then(|mut client| job(load, &mut client));
                 });
             }
             until("the moment comes", || (load.done.load(Ordering::Relaxed) >= moment).then_some(()));
@@ -278,7 +278,7 @@ hygge.register_tool{
 }
 "#;
 
-fn take(load: &Load, client: &mut Client) -> Option<()> {
+fn take(load: &Load, client: &mut LoadClient) -> Option<()> {
     while !load.over.load(Ordering::Relaxed) {
         client.tool("take", json!({}))?;
         load.done.fetch_add(1, Ordering::Relaxed);
@@ -296,10 +296,10 @@ fn nothing_is_half_done_when_the_memory_ends() {
     let load = Load::default();
     let (socket, work) = (daemon.socket(), daemon.work());
     std::thread::scope(|scope| {
-        for job in [write as Work, edit, grant, take] {
+        for job in [write as LoadJob, edit, grant, take] {
             let (load, socket, work) = (&load, &socket, &work);
             scope.spawn(move || {
-                Client::connect(socket, work).and_then(|mut client| {
+                LoadClient::connect(socket, work).and_then(|mut client| {
                     client.may_refuse = true;
                     job(load, &mut client)
                 });

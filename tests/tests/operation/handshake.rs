@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, toold};
 
-use crate::house::{Stopped, private, run, socket, text};
+use crate::serving::{Stopped, private, run, socket, text};
 
 /// Answers as a daemon of another version would, to one client after another, until it is shut down.
 fn stand_in(setup: &Setup, version: &'static str, protocol: u32) -> JoinHandle<()> {

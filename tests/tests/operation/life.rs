@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use toold_tests::{Setup, Wire, until};
 
-use crate::house::{ALLOW_ALL, Process, activated, listener, private, run, serve, socket, text};
+use crate::serving::{ALLOW_ALL, ServingProcess, activated, listener, private, run, serve, socket, text};
 
 #[test]
 fn a_daemon_that_nobody_uses_ends() {
@@ -82,7 +82,7 @@ fn idle_exit_under_a_service_manager_leaves_the_client_to_the_next_daemon() {
     for _ in 0..3 {
         let mut wire = Wire::connect(&socket(&setup));
         let id = wire.request("daemon.ping", json!({}));
-        let mut daemon = Process(activated(&setup, listener.try_clone().unwrap()).spawn().unwrap());
+        let mut daemon = ServingProcess(activated(&setup, listener.try_clone().unwrap()).spawn().unwrap());
         assert_eq!(wire.answer(id)["result"], json!({}));
         drop(wire);
         assert!(daemon.ended().success());

@@ -2,7 +2,7 @@
 //! found again when its socket is gone.
 
 mod handshake;
-mod house;
 mod life;
 mod replaced;
 mod service;
+mod serving;

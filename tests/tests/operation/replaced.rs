@@ -17,7 +17,9 @@ use toold_proto::session::OpenSession;
 use toold_proto::tool::SessionId;
 use toold_tests::{Setup, Wire, toolctl, toold, until};
 
-use crate::house::{ALLOW_ALL, Manager, Process, Stopped, activated, listener, private, run, serve, socket, text};
+use crate::serving::{
+    ALLOW_ALL, Manager, ServingProcess, Stopped, activated, listener, private, run, serve, socket, text,
+};
 
 /// `toolctl restart`, which must work.
 #[track_caller]
@@ -58,7 +60,7 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(call_in_a_loop(&setup, &over, &served_by));
         });
-        let ends = Over(&over);
+        let ends = SetWhenOver(&over);
         let mut pids = BTreeSet::from([first.0.id()]);
         for n in 1..=3 {
             until("the client is served by the newest daemon", || (*served_by.lock().unwrap() == pids).then_some(()));
@@ -78,9 +80,9 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
 }
 
 /// Ends what the threads do, also when the test fails.
-struct Over<'a>(&'a AtomicBool);
+struct SetWhenOver<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for SetWhenOver<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -195,7 +197,7 @@ fn what_is_followed_goes_on_after_a_restart() {
     let mut command = setup.command(toolctl());
     command.args(["events", "--json", "--kinds", "call.finished,session.opened"]);
     let mut events =
-        Process(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        ServingProcess(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     let (lines, (heard, hear)) = (BufReader::new(events.0.stdout.take().unwrap()).lines(), mpsc::channel());
     let reading = std::thread::spawn(move || {
         for line in lines {
@@ -236,7 +238,7 @@ fn a_service_manager_is_told_of_the_new_process_and_keeps_its_socket() {
     let setup = Setup::new();
     let (listener, manager) = (listener(&setup), Manager::new(&setup));
     let mut command = activated(&setup, listener);
-    let mut first = Process(command.env("NOTIFY_SOCKET", setup.path("notify")).spawn().unwrap());
+    let mut first = ServingProcess(command.env("NOTIFY_SOCKET", setup.path("notify")).spawn().unwrap());
     manager.hear("READY=1");
     let restarted = restart(&setup, &[]);
     assert_eq!(manager.hear("MAINPID="), [format!("MAINPID={}", restarted["pid"])]);

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::json;
 use toold_tests::{Setup, Wire, toold};
 
-use crate::house::{ALLOW_ALL, Manager, Process, activated, listener, private, socket, text};
+use crate::serving::{ALLOW_ALL, Manager, ServingProcess, activated, listener, private, socket, text};
 
 #[test]
 fn a_socket_of_the_service_manager_is_served_and_stays() {
@@ -18,7 +18,7 @@ fn a_socket_of_the_service_manager_is_served_and_stays() {
     let (listener, manager) = (listener(&setup), Manager::new(&setup));
     let start = || {
         let mut command = activated(&setup, listener.try_clone().unwrap());
-        Process(command.env("NOTIFY_SOCKET", setup.path("notify")).spawn().unwrap())
+        ServingProcess(command.env("NOTIFY_SOCKET", setup.path("notify")).spawn().unwrap())
     };
     // A client that was there before the daemon.
     let mut early = Wire::connect(&socket(&setup));
@@ -60,7 +60,7 @@ fn a_service_manager_hears_that_the_daemon_lives() {
     let (listener, manager) = (listener(&setup), Manager::new(&setup));
     let mut command = activated(&setup, listener);
     command.env("NOTIFY_SOCKET", setup.path("notify")).env("WATCHDOG_USEC", "20000");
-    let daemon = Process(command.spawn().unwrap());
+    let daemon = ServingProcess(command.spawn().unwrap());
     manager.hear("READY=1");
     for _ in 0..3 {
         manager.hear("WATCHDOG=1");

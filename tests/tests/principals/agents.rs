@@ -3,7 +3,7 @@
 use serde_json::json;
 use toold_tests::{TestDaemon, toolctl};
 
-use crate::peers::{GRANT, Speaker, grant_everything, is_refused, nothing_is_granted, spoken, start_agent};
+use crate::peers::{GRANT, RequestScript, grant_everything, is_refused, nothing_is_granted, spoken, start_agent};
 
 fn grant_line() -> String {
     format!("{} permissions grant shell '**'", toolctl().display())
@@ -23,7 +23,7 @@ fn the_shell_of_an_agent_grants_nothing() {
 #[test]
 fn programs_of_any_kind_below_an_agent_grant_nothing() {
     let daemon = TestDaemon::start();
-    let speaker = Speaker::new(&daemon, "requests", &json!([[GRANT, grant_everything()]]));
+    let speaker = RequestScript::new(&daemon, "requests", &json!([[GRANT, grant_everything()]]));
     for line in [
         speaker.line(),
         format!("setsid {}", speaker.line()),

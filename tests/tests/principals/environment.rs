@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire};
 
-use crate::peers::{Speaker, spoken};
+use crate::peers::{RequestScript, spoken};
 
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
 
@@ -126,7 +126,7 @@ fn an_agent_passes_on_what_its_own_process_was_started_with_but_for_secrets() {
 fn what_a_tool_started_sets_harmless_variables_alone() {
     let daemon = Setup::new().config(ALLOW).start();
     let requests = json!([["session.open", {"env": all()}]]);
-    let speaker = Speaker::new(&daemon, "requests", &requests);
+    let speaker = RequestScript::new(&daemon, "requests", &requests);
     let env: Vec<String> = HARMFUL.iter().filter(|name| **name != "PATH").map(|name| format!("{name}=/evil")).collect();
     // That its own process has these values is its own doing.
     let line = format!("env {} {}", env.join(" "), speaker.line());

@@ -4,15 +4,15 @@
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, toold, until};
 
-use crate::peers::{GRANT, Speaker, grant_everything, is_refused, nothing_is_granted};
+use crate::peers::{GRANT, RequestScript, grant_everything, is_refused, nothing_is_granted};
 
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n\
                      [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
 
 /// A process that a command leaves behind, as far from it as it can: without parents, session, and variables. It speaks
 /// once the file `go` is there.
-fn leave_behind(daemon: &TestDaemon, requests: &Value) -> Speaker {
-    let speaker = Speaker::new(daemon, "requests", requests);
+fn leave_behind(daemon: &TestDaemon, requests: &Value) -> RequestScript {
+    let speaker = RequestScript::new(daemon, "requests", requests);
     let started = daemon.setup.path("started");
     let line = format!(
         "env -i PATH=\"$PATH\" setsid -f bash -c 'touch {started}; while [ ! -e {go} ]; do sleep 0.02; done; {speak}' \
@@ -35,7 +35,7 @@ fn grants() -> Value {
 }
 
 #[track_caller]
-fn granted_nothing(daemon: &TestDaemon, speaker: &Speaker) {
+fn granted_nothing(daemon: &TestDaemon, speaker: &RequestScript) {
     go(daemon);
     let answers = speaker.answers();
     is_refused(&answers[0]);

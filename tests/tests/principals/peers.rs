@@ -57,13 +57,13 @@ print(json.dumps({"status": done.returncode, "output": done.stdout}))
 "#;
 
 /// Requests, as a program of its own makes them.
-pub(crate) struct Speaker {
+pub(crate) struct RequestScript {
     pub(crate) script: PathBuf,
     pub(crate) socket: PathBuf,
     pub(crate) said: PathBuf,
 }
 
-impl Speaker {
+impl RequestScript {
     pub(crate) fn new(daemon: &TestDaemon, name: &str, requests: &Value) -> Self {
         let script = daemon.setup.path("speak.py");
         std::fs::write(&script, SPEAK).unwrap();
@@ -87,7 +87,7 @@ impl Speaker {
 /// The answers to requests of a program that a person starts, in the daemon's work folder, with these variables.
 #[track_caller]
 pub(crate) fn spoken(daemon: &TestDaemon, env: &[(&str, &str)], requests: &Value) -> Vec<Value> {
-    let speaker = Speaker::new(daemon, "requests", requests);
+    let speaker = RequestScript::new(daemon, "requests", requests);
     let _ = std::fs::remove_file(speaker.said.with_extension("answers"));
     let mut command = daemon.setup.command("python3".as_ref());
     command.envs(env.iter().copied()).arg(&speaker.script).arg(&speaker.socket).arg(&speaker.said);
@@ -96,18 +96,18 @@ pub(crate) fn spoken(daemon: &TestDaemon, env: &[(&str, &str)], requests: &Value
     speaker.answers()
 }
 
-pub(crate) struct Agent(Child);
+pub(crate) struct AgentProcess(Child);
 
 /// An agent that runs a line of shell.
-pub(crate) fn start_agent(daemon: &TestDaemon, bridge: &str, line: &str) -> Agent {
+pub(crate) fn start_agent(daemon: &TestDaemon, bridge: &str, line: &str) -> AgentProcess {
     let script = daemon.setup.path("agent.py");
     std::fs::write(&script, AGENT).unwrap();
     let mut command: Command = daemon.setup.command("python3".as_ref());
     command.arg(script).arg(toold_tests::toolctl()).args([bridge, line]);
-    Agent(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap())
+    AgentProcess(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap())
 }
 
-impl Agent {
+impl AgentProcess {
     /// The exit status and the output of its line.
     #[track_caller]
     pub(crate) fn done(self) -> (i64, String) {

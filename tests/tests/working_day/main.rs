@@ -24,8 +24,8 @@ use crate::agent::Agent;
 use crate::editor::Editor;
 use crate::person::Person;
 use crate::project::{Project, SECRET};
-use crate::report::{Done, lines, print};
-use crate::script::{Does, ENOUGH, Ends, RULES, Step, day};
+use crate::report::{DoneStep, lines, print};
+use crate::script::{DayAction, DayStep, ENOUGH, Ends, RULES, day};
 use crate::server::{ScriptedServer, ServerStep as Sends, ok};
 
 /// Output of a step.
@@ -36,9 +36,9 @@ pub(crate) struct Seen {
 }
 
 /// The folders and addresses that the script names by placeholders.
-struct Names(Vec<(&'static str, String)>);
+struct PathNames(Vec<(&'static str, String)>);
 
-impl Names {
+impl PathNames {
     fn put_into(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
     }
@@ -62,7 +62,7 @@ fn docs(request: &str) -> Vec<Sends> {
     vec![Sends::Send(ok("text/html", page))]
 }
 
-fn config(names: &Names, docs: &str) -> String {
+fn config(names: &PathNames, docs: &str) -> String {
     let mut config = format!("[network]\nallow_private = [\"{docs}\"]\n");
     for (category, pattern) in RULES {
         let pattern = names.put_into(pattern);
@@ -77,7 +77,7 @@ fn config(names: &Names, docs: &str) -> String {
 struct Cast<'a> {
     daemon: &'a TestDaemon,
     project: &'a Project,
-    names: &'a Names,
+    names: &'a PathNames,
     person: &'a Person,
     /// `None` between two of them.
     agent: Option<Agent>,
@@ -94,23 +94,23 @@ impl Drop for Cast<'_> {
 }
 
 impl Cast<'_> {
-    fn act(&mut self, step: &Step) -> Seen {
+    fn act(&mut self, step: &DayStep) -> Seen {
         let names = self.names;
         match &step.does {
-            Does::Tool(name, arguments) => self.agent().call(name, &names.put_into_value(arguments)),
-            Does::OwnShell(line) => self.agent().shell(&names.put_into(line)),
-            Does::ToolsUntil(text) => self.agent().tools_until(text),
-            Does::Reconnect => self.agent().reconnect(),
-            Does::NewAgent => self.start_agent(&self.project.folder),
-            Does::AgentInOther => self.start_agent(&self.project.other),
-            Does::Toolctl(arguments) => {
+            DayAction::Tool(name, arguments) => self.agent().call(name, &names.put_into_value(arguments)),
+            DayAction::OwnShell(line) => self.agent().shell(&names.put_into(line)),
+            DayAction::ToolsUntil(text) => self.agent().tools_until(text),
+            DayAction::Reconnect => self.agent().reconnect(),
+            DayAction::NewAgent => self.start_agent(&self.project.folder),
+            DayAction::AgentInOther => self.start_agent(&self.project.other),
+            DayAction::Toolctl(arguments) => {
                 let seen = self.toolctl(arguments);
                 if *arguments == ["restart"] {
                     self.person.has_a_daemon();
                 }
                 seen
             }
-            Does::Editor(lua) => self.editor.run(&names.put_into(lua)),
+            DayAction::Editor(lua) => self.editor.run(&names.put_into(lua)),
         }
     }
 
@@ -136,7 +136,7 @@ impl Cast<'_> {
 }
 
 /// Whether it ended as the script says; else what is wrong.
-fn check(step: &Step, seen: &Seen) -> Result<(), String> {
+fn check(step: &DayStep, seen: &Seen) -> Result<(), String> {
     let (failed, text) = match step.ends {
         Ends::Well(text) => (false, text),
         Ends::Badly(text) | Ends::Refused(text) => (true, text),
@@ -169,7 +169,7 @@ fn a_working_day_takes_few_approvals() {
     let setup = Setup::new();
     let project = Project::make(&setup);
     let shown = |path: &Path| path.display().to_string();
-    let names = Names(vec![
+    let names = PathNames(vec![
         ("{src}", shown(&setup.path("home/src"))),
         ("{docs}", docs.clone()),
         ("{home}", shown(&setup.path("home"))),
@@ -199,7 +199,7 @@ fn a_working_day_takes_few_approvals() {
         let begun = Instant::now();
         let seen = cast.act(step);
         let outcome = check(step, &seen);
-        done.push(Done { who: step.who(), text: step.text(), took: begun.elapsed(), failed: seen.failed });
+        done.push(DoneStep { who: step.who(), text: step.text(), took: begun.elapsed(), failed: seen.failed });
         wrong.extend(outcome.err().map(|wrong| format!("step {}: {wrong}", at + 1)));
     }
     let took = started.elapsed();

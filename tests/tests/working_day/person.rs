@@ -8,11 +8,11 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 use toold_tests::{TestDaemon, Wire, until};
 
-use crate::script::{Answer, answer_to};
+use crate::script::{PersonAnswer, answer_to};
 
 /// One ask, and how it was answered.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AnsweredAsk {
     /// The step of the day that asked, from 1.
     pub(crate) step: usize,
     pub(crate) who: &'static str,
@@ -25,8 +25,8 @@ pub(crate) struct Asked {
 }
 
 #[derive(Default)]
-struct Shared {
-    asked: Mutex<Vec<Asked>>,
+struct PersonState {
+    asked: Mutex<Vec<AnsweredAsk>>,
     /// The step that runs, and who does it.
     now: Mutex<(usize, &'static str)>,
     /// How many daemons have served: one, and one more after each restart.
@@ -37,13 +37,13 @@ struct Shared {
 }
 
 pub(crate) struct Person {
-    shared: Arc<Shared>,
+    shared: Arc<PersonState>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Person {
     pub(crate) fn start(daemon: &TestDaemon) -> Self {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<PersonState>::default();
         let (socket, home) = (daemon.socket(), daemon.setup.path("home"));
         let thread = std::thread::spawn({
             let shared = Arc::clone(&shared);
@@ -67,7 +67,7 @@ impl Person {
         *self.shared.now.lock().unwrap() = (number, who);
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<AnsweredAsk> {
         self.shared.asked.lock().unwrap().clone()
     }
 
@@ -88,7 +88,7 @@ impl Drop for Person {
     }
 }
 
-fn answer_all(shared: &Shared, socket: &Path, home: &Path) {
+fn answer_all(shared: &PersonState, socket: &Path, home: &Path) {
     loop {
         // The old daemon may still take connections while it is replaced.
         until("a daemon serves, or the day is over", || {
@@ -112,7 +112,7 @@ fn answer_all(shared: &Shared, socket: &Path, home: &Path) {
     }
 }
 
-fn reply_to(shared: &Shared, ask: &Value) -> Value {
+fn reply_to(shared: &PersonState, ask: &Value) -> Value {
     let text = |name: &str| ask[name].as_str().unwrap_or_default().to_owned();
     let (category, target) = (text("category"), text("target"));
     let offered: Vec<&str> =
@@ -120,16 +120,24 @@ fn reply_to(shared: &Shared, ask: &Value) -> Value {
     let answer = answer_to(&category, &target, &offered);
     let mut reply = json!({"request_id": ask["request_id"], "action": "allow", "scope": "once"});
     match &answer {
-        Answer::Once => {}
-        Answer::Session(pattern) => {
+        PersonAnswer::Once => {}
+        PersonAnswer::Session(pattern) => {
             reply["scope"] = json!("session");
             reply["pattern"] = json!(pattern);
         }
-        Answer::Deny => reply["action"] = json!("deny"),
+        PersonAnswer::Deny => reply["action"] = json!("deny"),
     }
     let (step, who) = *shared.now.lock().unwrap();
-    let allowed = answer != Answer::Deny;
-    let pattern = if let Answer::Session(pattern) = answer { Some(pattern) } else { None };
-    shared.asked.lock().unwrap().push(Asked { step, who, tool: text("tool"), category, target, allowed, pattern });
+    let allowed = answer != PersonAnswer::Deny;
+    let pattern = if let PersonAnswer::Session(pattern) = answer { Some(pattern) } else { None };
+    shared.asked.lock().unwrap().push(AnsweredAsk {
+        step,
+        who,
+        tool: text("tool"),
+        category,
+        target,
+        allowed,
+        pattern,
+    });
     reply
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io::{Write, stderr};
 use std::time::Duration;
 
-use crate::Names;
-use crate::person::Asked;
+use crate::PathNames;
+use crate::person::AnsweredAsk;
 
-pub(crate) struct Done {
+pub(crate) struct DoneStep {
     pub(crate) who: &'static str,
     pub(crate) text: String,
     pub(crate) took: Duration,
@@ -29,7 +29,7 @@ impl fmt::Display for Counted {
 }
 
 /// Prints it all; the number goes past the harness, so that each run shows it.
-pub(crate) fn print(names: &Names, done: &[Done], asked: &[Asked], took: Duration) -> Counted {
+pub(crate) fn print(names: &PathNames, done: &[DoneStep], asked: &[AnsweredAsk], took: Duration) -> Counted {
     println!("\n step  who      asks    ms  what");
     for (at, step) in done.iter().enumerate() {
         let asks = asked.iter().filter(|ask| ask.step == at + 1).count();
@@ -50,8 +50,8 @@ pub(crate) fn print(names: &Names, done: &[Done], asked: &[Asked], took: Duratio
 }
 
 /// Each ask: who asked, for what, and what was answered.
-pub(crate) fn lines(names: &Names, asked: &[Asked]) -> Vec<String> {
-    let line = |ask: &Asked| {
+pub(crate) fn lines(names: &PathNames, asked: &[AnsweredAsk]) -> Vec<String> {
+    let line = |ask: &AnsweredAsk| {
         let answer = match (&ask.pattern, ask.allowed) {
             (Some(pattern), _) => format!("allowed for the session: {}", names.take_out_of(pattern)),
             (None, true) => "allowed once".to_owned(),

@@ -25,7 +25,7 @@ pub(crate) const RULES: [(&str, &str); 10] = [
 pub(crate) const ENOUGH: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum PersonAnswer {
     Once,
     /// For the session, by this pattern, which is one that was offered.
     Session(String),
@@ -36,23 +36,24 @@ pub(crate) enum Answer {
 const HARMLESS: &[&str] = &["git branch", "git stash", "git fetch"];
 
 /// How the person answers: as they would in any frontend, by a choice that is offered there.
-pub(crate) fn answer_to(category: &str, target: &str, offered: &[&str]) -> Answer {
-    let session =
-        |pattern: Option<&&str>| pattern.map_or(Answer::Once, |pattern| Answer::Session((*pattern).to_owned()));
+pub(crate) fn answer_to(category: &str, target: &str, offered: &[&str]) -> PersonAnswer {
+    let session = |pattern: Option<&&str>| {
+        pattern.map_or(PersonAnswer::Once, |pattern| PersonAnswer::Session((*pattern).to_owned()))
+    };
     match category {
         // The widest that is offered is the folder with all that lies in it.
         "file.read" if target.contains("/home/src/") => session(offered.last()),
-        "file.read" => Answer::Deny,
-        "file.write" if target.contains("/.git/") => Answer::Deny,
-        "shell" if target.contains("permissions grant") => Answer::Deny,
+        "file.read" => PersonAnswer::Deny,
+        "file.write" if target.contains("/.git/") => PersonAnswer::Deny,
+        "shell" if target.contains("permissions grant") => PersonAnswer::Deny,
         "shell" => match HARMLESS.iter().find(|known| begins(target, known)) {
             // Without arguments only the command itself is offered.
             Some(known) => {
                 session(offered.iter().find(|pattern| **pattern == format!("{known} *")).or(offered.first()))
             }
-            None => Answer::Once,
+            None => PersonAnswer::Once,
         },
-        _ => Answer::Once,
+        _ => PersonAnswer::Once,
     }
 }
 
@@ -60,12 +61,12 @@ fn begins(target: &str, command: &str) -> bool {
     target.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-pub(crate) struct Step {
-    pub(crate) does: Does,
+pub(crate) struct DayStep {
+    pub(crate) does: DayAction,
     pub(crate) ends: Ends,
 }
 
-pub(crate) enum Does {
+pub(crate) enum DayAction {
     /// The agent calls a tool over MCP.
     Tool(&'static str, Value),
     /// The agent runs a line in its own shell, beside the daemon.
@@ -94,8 +95,8 @@ pub(crate) enum Ends {
     Refused(&'static str),
 }
 
-impl Step {
-    fn new(does: Does) -> Self {
+impl DayStep {
+    fn new(does: DayAction) -> Self {
         Self { does, ends: Ends::Well("") }
     }
 
@@ -113,61 +114,61 @@ impl Step {
 
     pub(crate) fn who(&self) -> &'static str {
         match &self.does {
-            Does::Tool(..) | Does::OwnShell(_) | Does::ToolsUntil(_) | Does::Reconnect => "agent",
-            Does::NewAgent | Does::AgentInOther => "person",
-            Does::Toolctl(_) => "toolctl",
-            Does::Editor(_) => "neovim",
+            DayAction::Tool(..) | DayAction::OwnShell(_) | DayAction::ToolsUntil(_) | DayAction::Reconnect => "agent",
+            DayAction::NewAgent | DayAction::AgentInOther => "person",
+            DayAction::Toolctl(_) => "toolctl",
+            DayAction::Editor(_) => "neovim",
         }
     }
 
     /// What is done, for the table.
     pub(crate) fn text(&self) -> String {
         match &self.does {
-            Does::Tool("bash", arguments) => format!("$ {}", arguments["command"].as_str().unwrap_or_default()),
-            Does::Tool(name, arguments) => format!("{name} {arguments}"),
-            Does::OwnShell(line) => format!("(own shell) $ {line}"),
-            Does::ToolsUntil(text) => format!("hears that the tools changed: {text}"),
-            Does::Reconnect => "connects again".to_owned(),
-            Does::NewAgent => "starts the agent again".to_owned(),
-            Does::AgentInOther => "starts the agent in the second project".to_owned(),
-            Does::Toolctl(arguments) => format!("toolctl {}", arguments.join(" ")),
-            Does::Editor(lua) => (*lua).to_owned(),
+            DayAction::Tool("bash", arguments) => format!("$ {}", arguments["command"].as_str().unwrap_or_default()),
+            DayAction::Tool(name, arguments) => format!("{name} {arguments}"),
+            DayAction::OwnShell(line) => format!("(own shell) $ {line}"),
+            DayAction::ToolsUntil(text) => format!("hears that the tools changed: {text}"),
+            DayAction::Reconnect => "connects again".to_owned(),
+            DayAction::NewAgent => "starts the agent again".to_owned(),
+            DayAction::AgentInOther => "starts the agent in the second project".to_owned(),
+            DayAction::Toolctl(arguments) => format!("toolctl {}", arguments.join(" ")),
+            DayAction::Editor(lua) => (*lua).to_owned(),
         }
     }
 }
 
-pub(crate) fn day() -> Vec<Step> {
+pub(crate) fn day() -> Vec<DayStep> {
     [morning::steps(), afternoon::steps()].into_iter().flatten().collect()
 }
 
-fn tool(name: &'static str, arguments: Value) -> Step {
-    Step::new(Does::Tool(name, arguments))
+fn tool(name: &'static str, arguments: Value) -> DayStep {
+    DayStep::new(DayAction::Tool(name, arguments))
 }
 
-fn bash(line: &'static str) -> Step {
+fn bash(line: &'static str) -> DayStep {
     tool("bash", json!({"command": line}))
 }
 
-fn read(path: &'static str) -> Step {
+fn read(path: &'static str) -> DayStep {
     tool("read", json!({"path": path}))
 }
 
-fn edit(path: &'static str, old: &'static str, new: &'static str) -> Step {
+fn edit(path: &'static str, old: &'static str, new: &'static str) -> DayStep {
     tool("edit", json!({"path": path, "old": old, "new": new}))
 }
 
-fn write(path: &'static str, content: &'static str) -> Step {
+fn write(path: &'static str, content: &'static str) -> DayStep {
     tool("write", json!({"path": path, "content": content}))
 }
 
-fn own_shell(line: &'static str) -> Step {
-    Step::new(Does::OwnShell(line))
+fn own_shell(line: &'static str) -> DayStep {
+    DayStep::new(DayAction::OwnShell(line))
 }
 
-fn toolctl(arguments: &'static [&'static str]) -> Step {
-    Step::new(Does::Toolctl(arguments))
+fn toolctl(arguments: &'static [&'static str]) -> DayStep {
+    DayStep::new(DayAction::Toolctl(arguments))
 }
 
-fn editor(lua: &'static str) -> Step {
-    Step::new(Does::Editor(lua))
+fn editor(lua: &'static str) -> DayStep {
+    DayStep::new(DayAction::Editor(lua))
 }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::{Does, Step, bash, edit, editor, own_shell, read, tool, toolctl, write};
+use super::{DayAction, DayStep, bash, edit, editor, own_shell, read, tool, toolctl, write};
 
-pub(super) fn steps() -> Vec<Step> {
+pub(super) fn steps() -> Vec<DayStep> {
     let mut steps = the_plugin();
     steps.extend(the_server());
     steps.extend(the_agent_starts_again());
@@ -29,10 +29,10 @@ return day.append(
 ) .. day.save()
 "##;
 
-fn the_plugin() -> Vec<Step> {
+fn the_plugin() -> Vec<DayStep> {
     vec![
         editor(PLUGIN).shows("saved"),
-        Step::new(Does::ToolsUntil("Lists the headings")),
+        DayStep::new(DayAction::ToolsUntil("Lists the headings")),
         tool("headings", json!({"path": "docs/design.md"})).shows("Design, Parts"),
         tool("headings", json!({"path": "README.md"})).shows("textstats"),
         toolctl(&["plugins"]).shows("headings"),
@@ -40,12 +40,12 @@ fn the_plugin() -> Vec<Step> {
             "return day.replace('\", \")', '\" | \")') .. day.replace('the headings', 'all headings') .. day.save()",
         )
         .shows("saved"),
-        Step::new(Does::ToolsUntil("Lists all headings")),
+        DayStep::new(DayAction::ToolsUntil("Lists all headings")),
         tool("headings", json!({"path": "docs/design.md"})).shows("Design | Parts"),
     ]
 }
 
-fn the_server() -> Vec<Step> {
+fn the_server() -> Vec<DayStep> {
     vec![
         tool("bash", json!({"command": "make serve", "background": true})).shows("sh_1"),
         tool("bash_output", json!({"shell_id": "sh_1", "wait_ms": 20000})).shows("Serving HTTP"),
@@ -55,9 +55,9 @@ fn the_server() -> Vec<Step> {
     ]
 }
 
-fn the_agent_starts_again() -> Vec<Step> {
+fn the_agent_starts_again() -> Vec<DayStep> {
     vec![
-        Step::new(Does::NewAgent),
+        DayStep::new(DayAction::NewAgent),
         bash("git log --oneline main..HEAD").shows("Count the last line"),
         bash("git diff main --stat | tail -1").shows("files changed"),
         read("textstats/longest.py").shows("default=None"),
@@ -93,12 +93,12 @@ fn the_agent_starts_again() -> Vec<Step> {
     ]
 }
 
-fn the_daemon_is_restarted() -> Vec<Step> {
+fn the_daemon_is_restarted() -> Vec<DayStep> {
     vec![
         toolctl(&["restart"]).shows("was replaced by"),
         editor("return day.connect()").shows("connected"),
         editor("return day.call('bash', {command = 'git status'})").shows("longest-word"),
-        Step::new(Does::Reconnect),
+        DayStep::new(DayAction::Reconnect),
         bash("git status").shows("longest-word"),
         bash("git log --oneline -3 | cat").shows("Take files as arguments"),
         tool("headings", json!({"path": "docs/usage.md"})).shows("Usage"),
@@ -107,24 +107,24 @@ fn the_daemon_is_restarted() -> Vec<Step> {
     ]
 }
 
-fn the_second_project() -> Vec<Step> {
+fn the_second_project() -> Vec<DayStep> {
     vec![
         toolctl(&["workspaces", "allow", "{other}"]).shows("agents may work in"),
         toolctl(&["workspaces"]).shows("stopwords"),
-        Step::new(Does::AgentInOther),
+        DayStep::new(DayAction::AgentInOther),
         tool("list", json!({})).shows("stopwords.py"),
         read("stopwords.py").shows("STOPWORDS"),
         bash("git status --short && git log --oneline | head -3").shows("Say what it is"),
         edit("stopwords.py", "\"of\"}", "\"of\", \"over\"}").shows("over"),
         bash("git diff | grep '^[+-]' | tail -2").shows("over"),
         bash("git commit -qam 'Add over' && git log -1 --format=%s").shows("Add over"),
-        Step::new(Does::NewAgent),
+        DayStep::new(DayAction::NewAgent),
         read("{other}/stopwords.py").shows("over"),
         tool("grep", json!({"pattern": "over", "path": "{other}"})).shows("stopwords.py"),
     ]
 }
 
-fn the_push() -> Vec<Step> {
+fn the_push() -> Vec<DayStep> {
     vec![
         tool("skill", json!({"name": "release"})).shows("make check"),
         bash("make check 2>&1 | tail -3").shows("OK"),

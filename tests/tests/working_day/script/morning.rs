@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::{Step, bash, edit, editor, own_shell, read, tool, toolctl, write};
+use super::{DayStep, bash, edit, editor, own_shell, read, tool, toolctl, write};
 
-pub(super) fn steps() -> Vec<Step> {
+pub(super) fn steps() -> Vec<DayStep> {
     let mut steps = looking_around();
     steps.extend(the_feature());
     steps.extend(the_person_beside());
@@ -12,7 +12,7 @@ pub(super) fn steps() -> Vec<Step> {
     steps
 }
 
-fn looking_around() -> Vec<Step> {
+fn looking_around() -> Vec<DayStep> {
     vec![
         toolctl(&["status"]).shows("toold"),
         toolctl(&["list"]).shows("web_fetch"),
@@ -64,7 +64,7 @@ fn looking_around() -> Vec<Step> {
     ]
 }
 
-fn the_feature() -> Vec<Step> {
+fn the_feature() -> Vec<DayStep> {
     vec![
         bash("git checkout -b longest-word").shows("longest-word"),
         edit(
@@ -137,7 +137,7 @@ fn the_feature() -> Vec<Step> {
     ]
 }
 
-fn the_person_beside() -> Vec<Step> {
+fn the_person_beside() -> Vec<DayStep> {
     vec![
         editor("return day.call('grep', {pattern = 'longest', path = 'textstats'})").shows("longest.py"),
         editor("vim.cmd('edit docs/usage.md') return day.append('', 'Unsaved: the longest word is reported.')"),
@@ -165,7 +165,7 @@ fn the_person_beside() -> Vec<Step> {
     ]
 }
 
-fn what_is_refused() -> Vec<Step> {
+fn what_is_refused() -> Vec<DayStep> {
     vec![
         read(".env").refused("not allowed"),
         bash("while read -r line; do echo \"$line\"; done < .env").refused("not allowed"),

@@ -8,12 +8,12 @@ use serde_json::json;
 use toold_tests::{Wire, toold};
 
 /// A daemon without plugins, in folders of its own.
-pub(crate) struct House {
+pub(crate) struct LoadedDaemon {
     dir: tempfile::TempDir,
     child: Child,
 }
 
-impl House {
+impl LoadedDaemon {
     pub(crate) fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
@@ -30,9 +30,9 @@ impl House {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        let house = Self { dir, child };
-        toold_tests::until("the daemon listens", || std::os::unix::net::UnixStream::connect(house.socket()).ok());
-        house
+        let daemon = Self { dir, child };
+        toold_tests::until("the daemon listens", || std::os::unix::net::UnixStream::connect(daemon.socket()).ok());
+        daemon
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -51,7 +51,7 @@ impl House {
         self.wire().result("daemon.status", json!({}))["connections"].as_u64().unwrap() - 1
     }
 
-    pub(crate) fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> ProcessMemory {
         let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap();
         let kib: HashMap<&str, f64> = text
             .lines()
@@ -60,11 +60,11 @@ impl House {
                 Some((name, rest.trim().strip_suffix(" kB")?.trim().parse().ok()?))
             })
             .collect();
-        Memory { resident: kib["Rss"], own: kib["Anonymous"], huge: kib["AnonHugePages"] }
+        ProcessMemory { resident: kib["Rss"], own: kib["Anonymous"], huge: kib["AnonHugePages"] }
     }
 }
 
-impl Drop for House {
+impl Drop for LoadedDaemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -73,7 +73,7 @@ impl Drop for House {
 
 /// In KiB.
 #[derive(Clone, Copy)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     /// With pages of the program's file, which the kernel takes back when it needs them, and shares.
     pub(crate) resident: f64,
     /// What it wrote.

@@ -22,9 +22,9 @@ action = \"allow\"
 ";
 
 /// Killed when the test fails.
-pub(crate) struct Process(pub(crate) Child);
+pub(crate) struct ServingProcess(pub(crate) Child);
 
-impl Process {
+impl ServingProcess {
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap();
         assert!(status.success());
@@ -40,7 +40,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServingProcess {
     fn drop(&mut self) {
         // After a test that failed; a daemon that has ended is not hurt.
         let _ = self.0.kill();
@@ -75,10 +75,10 @@ pub(crate) fn activated(setup: &Setup, given: impl Into<OwnedFd>) -> Command {
 }
 
 /// `toold serve`, which binds its socket itself.
-pub(crate) fn serve(setup: &Setup) -> Process {
+pub(crate) fn serve(setup: &Setup) -> ServingProcess {
     let mut command = setup.command(toold());
     command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log(setup));
-    let mut process = Process(command.spawn().unwrap());
+    let mut process = ServingProcess(command.spawn().unwrap());
     until("the daemon listens", || {
         if let Some(status) = process.0.try_wait().unwrap() {
             panic!("the daemon ended with {status}: {}", fs::read_to_string(setup.path("log")).unwrap());
