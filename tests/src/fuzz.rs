@@ -4,7 +4,7 @@
 
 mod world;
 
-pub use world::Closing;
+pub use world::ClosedAtEnd;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

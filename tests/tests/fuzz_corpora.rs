@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toold_proto::method::describe_all;
-use toold_tests::fuzz::{self, Closing, METHODS};
+use toold_tests::fuzz::{self, ClosedAtEnd, METHODS};
 
 type FuzzTarget = fn(&[u8]);
 
@@ -36,7 +36,7 @@ fn names(dir: &Path) -> Vec<String> {
 
 #[test]
 fn every_kept_input_still_passes() {
-    let _closing = Closing;
+    let _closing = ClosedAtEnd;
     for (target, run) in TARGETS {
         let corpus = fuzz_dir().join("corpus").join(target);
         let inputs = names(&corpus);
@@ -142,13 +142,13 @@ fn config() -> ProptestConfig {
 
 #[test]
 fn odd_parameters_are_answered() {
-    let _closing = Closing;
+    let _closing = ClosedAtEnd;
     proptest!(config(), |(request in odd_request())| fuzz::methods(request.as_bytes()));
 }
 
 #[test]
 fn odd_streams_are_answered() {
-    let _closing = Closing;
+    let _closing = ClosedAtEnd;
     let pieces = prop::collection::vec(prop::sample::select(PIECES), 0..16);
     proptest!(config(), |(pieces in pieces, size in 1u8..)| {
         let text = pieces.concat();
