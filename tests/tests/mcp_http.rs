@@ -36,13 +36,13 @@ fn serve(more: &str) -> McpHttpDaemon {
 }
 
 /// An answer: its status, its headers as they came, and its body.
-struct HttpAnswer {
+struct McpHttpAnswer {
     status: u16,
     headers: String,
     body: String,
 }
 
-impl HttpAnswer {
+impl McpHttpAnswer {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.body))
     }
@@ -81,14 +81,14 @@ impl McpHttpDaemon {
         head + "\r\n"
     }
 
-    fn send(&self, method: &str, body: &str, own: &[(&str, &str)]) -> HttpAnswer {
+    fn send(&self, method: &str, body: &str, own: &[(&str, &str)]) -> McpHttpAnswer {
         let mut stream = self.stream();
         stream.write_all((self.head(method, body.len(), own) + body).as_bytes()).unwrap();
         read(stream)
     }
 
     /// A request of a stateless revision.
-    fn request(&self, method: &str, params: Value, own: &[(&str, &str)]) -> HttpAnswer {
+    fn request(&self, method: &str, params: Value, own: &[(&str, &str)]) -> McpHttpAnswer {
         let body = stateless(method, params).to_string();
         let name = serde_json::from_str::<Value>(&body).unwrap()["params"]["name"].as_str().map(str::to_owned);
         let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
@@ -97,7 +97,7 @@ impl McpHttpDaemon {
         self.send("POST", &body, &headers)
     }
 
-    fn initialize(&self) -> HttpAnswer {
+    fn initialize(&self) -> McpHttpAnswer {
         let params =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -112,7 +112,7 @@ fn stateless(method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 }
 
-fn read(stream: TcpStream) -> HttpAnswer {
+fn read(stream: TcpStream) -> McpHttpAnswer {
     let mut reader = BufReader::new(stream);
     let mut headers = String::new();
     loop {
@@ -130,7 +130,7 @@ fn read(stream: TcpStream) -> HttpAnswer {
     if headers.to_lowercase().contains("transfer-encoding: chunked") {
         body = unchunked(&body);
     }
-    HttpAnswer { status, headers, body }
+    McpHttpAnswer { status, headers, body }
 }
 
 fn unchunked(text: &str) -> String {
@@ -306,7 +306,7 @@ fn headers_narrow_the_tools_to_some_sources() {
 #[test]
 fn sessions_have_an_upper_bound() {
     let served = serve("max_sessions = 3\n");
-    let opened: Vec<HttpAnswer> = (0..3).map(|_| served.initialize()).collect();
+    let opened: Vec<McpHttpAnswer> = (0..3).map(|_| served.initialize()).collect();
     assert!(opened.iter().all(|answer| answer.status == 200));
     assert_eq!(served.initialize().status, 503);
     let session = opened[0].header("mcp-session-id").unwrap();

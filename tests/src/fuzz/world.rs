@@ -10,11 +10,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::runtime::Runtime;
-use toold::rpc::connection::ClientStream;
 use toold::config::options::Options;
+use toold::config::paths::DaemonPaths;
 use toold::daemon::Daemon;
 use toold::peer::Peer;
-use toold::config::paths::DaemonPaths;
+use toold::rpc::connection::ClientStream;
 use toold_proto::tool::Category;
 
 static WORLD: Mutex<Option<World>> = Mutex::new(None);

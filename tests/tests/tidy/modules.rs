@@ -5,33 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::sources::{code_without_tests, crates, files, read};
 
 /// Crates whose circles are still there.
-const KNOWN: &[&str] = &[
-    "clients/rust",
-    "clients/toolctl",
-    "daemon/builtins",
-    "daemon/host",
-    "daemon/remote",
-    "daemon/store",
-    "daemon/toold",
-];
+const KNOWN: &[&str] = &["daemon/remote", "daemon/toold"];
 
 /// Which module uses which, with the files that do.
 type Uses = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// The top-level modules of a crate.
+fn modules(krate: &str) -> BTreeSet<String> {
+    let src = format!("{krate}/src/");
+    let files = files(&[&format!("{src}*.rs")]);
+    files.iter().map(|path| module_of(&path[src.len()..])).filter(|module| !is_root(module)).collect()
+}
+
+/// The top-level module of a file, whose path is below `src`.
+fn module_of(path: &str) -> String {
+    let first = path.split('/').next().unwrap_or_default();
+    first.strip_suffix(".rs").unwrap_or(first).to_owned()
+}
+
+fn is_root(module: &str) -> bool {
+    matches!(module, "lib" | "main" | "bin")
+}
 
 /// The dependencies between the top-level modules of a crate. A submodule counts as its top-level module; the crate's
 /// root may name all, and tests may reach anywhere.
 fn uses(krate: &str) -> Uses {
     let src = format!("{krate}/src/");
-    let files: Vec<String> = files(&[&format!("{src}*.rs")]);
-    let module_of = |path: &str| {
-        let first = path.strip_prefix(&src).unwrap().split('/').next().unwrap();
-        first.strip_suffix(".rs").unwrap_or(first).to_owned()
-    };
-    let is_root = |module: &str| matches!(module, "lib" | "main" | "bin");
-    let modules: BTreeSet<String> = files.iter().map(|path| module_of(path)).filter(|name| !is_root(name)).collect();
+    let modules = modules(krate);
     let mut uses = Uses::new();
-    for path in &files {
-        let module = module_of(path);
+    for path in &files(&[&format!("{src}*.rs")]) {
+        let module = module_of(&path[src.len()..]);
         let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
         if is_root(&module) || is_test {
             continue;
@@ -117,6 +120,20 @@ fn modules_of_a_crate_form_no_circle() {
         }
     }
     assert!(wrong.is_empty(), "modules that depend on each other in a circle:\n{}", wrong.join("\n"));
+}
+
+/// Crates whose folders show their design. Anything new belongs into one of these modules.
+const TOP_LEVEL: &[(&str, &[&str])] = &[
+    ("daemon/toold", &["config", "daemon", "lifecycle", "peer", "rpc", "transport"]),
+    ("daemon/lua", &["api", "fuzz", "plugin", "reload", "vm"]),
+];
+
+#[test]
+fn no_new_module_stands_beside_those_that_show_the_design() {
+    for (krate, expected) in TOP_LEVEL {
+        let found: Vec<String> = modules(krate).into_iter().collect();
+        assert_eq!(found, *expected, "the top-level modules of {krate}");
+    }
 }
 
 #[test]
