@@ -192,8 +192,8 @@ impl Client {
                 asked = self.ask_for_status(socket, method) => asked,
             };
             match asked {
-                Err(ClientError::NoAnswer { socket, reason, holder, words, .. }) => {
-                    return Err(ClientError::NoAnswer { socket, reason, waited: start::PATIENCE, holder, words });
+                Err(ClientError::NoAnswer { socket, reason, holder, output, .. }) => {
+                    return Err(ClientError::NoAnswer { socket, reason, waited: start::PATIENCE, holder, output });
                 }
                 // A daemon that stops refuses new connections, and closes this one soon.
                 Err(_) => {}

@@ -27,12 +27,12 @@ pub enum ClientError {
     Start { program: PathBuf, source: io::Error },
     #[error("can't write the daemon's log {}", path.display())]
     Log { path: PathBuf, source: io::Error },
-    /// The daemon exited with a failure before it served; `words` is its output.
-    #[error("{} did not start: {status}{}", program.display(), quoted(words))]
-    StartFailed { program: PathBuf, status: std::process::ExitStatus, words: String },
+    /// The daemon exited with a failure before it served; `output` is what it wrote.
+    #[error("{} did not start: {status}{}", program.display(), quoted(output))]
+    StartFailed { program: PathBuf, status: std::process::ExitStatus, output: String },
     /// A started daemon does not listen, or the listening one does not answer.
-    #[error("the daemon at {} {reason} after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_deref()), quoted(words))]
-    NoAnswer { socket: PathBuf, reason: NoAnswerReason, waited: Duration, holder: Option<Box<Holder>>, words: String },
+    #[error("the daemon at {} {reason} after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_deref()), quoted(output))]
+    NoAnswer { socket: PathBuf, reason: NoAnswerReason, waited: Duration, holder: Option<Box<Holder>>, output: String },
     /// Another program listens at the socket.
     #[error("{} is not the socket of a daemon: {} answered {said:?}; stop that program, or set TOOLD_SOCKET to another path", socket.display(), program(holder.as_deref()))]
     NotADaemon { socket: PathBuf, holder: Option<Box<Holder>>, said: String },
@@ -162,6 +162,6 @@ fn program(holder: Option<&Holder>) -> String {
 }
 
 /// The daemon's output, after a phrase that introduces it.
-fn quoted(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!("; its output:\n{words}") }
+fn quoted(output: &str) -> String {
+    if output.is_empty() { String::new() } else { format!("; its output:\n{output}") }
 }

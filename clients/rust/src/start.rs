@@ -1,7 +1,7 @@
-//! Finding and starting the daemon.
+//! Finds and starts the daemon.
 //!
-//! Any number of clients may do this at once. Each that finds nobody listening starts a daemon; the
-//! daemons settle among themselves, by a lock, which one serves, and the others end with status 0.
+//! Any number of clients may do this at once. Each one that finds no listener starts a daemon; a lock decides which
+//! daemon serves, and the others exit with status 0.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -22,7 +22,7 @@ use crate::link::{LinkHandshake, RpcLink};
 /// How a daemon is started.
 #[derive(Clone, Debug)]
 pub struct StartOptions {
-    /// The program; absent: `toold` beside the running executable, else in `PATH`.
+    /// The program; `None` for the `toold` beside the running executable, or else in `PATH`.
     pub program: Option<PathBuf>,
     /// How long to wait for its first answer.
     pub wait: Duration,
@@ -34,27 +34,26 @@ impl Default for StartOptions {
     }
 }
 
-/// The pause between two looks at a socket that nobody listens at yet. A start takes some ten of
-/// milliseconds.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// The first pause between two attempts to connect. A daemon starts in some tens of milliseconds.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-/// The longest pause. A program that closes each connection is no daemon that gives way to another.
-const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
+/// The longest pause, for a program that closes each connection and is not a daemon that gives way to another.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// A daemon that ended because another one holds the lock may have met one that was stopping: after
-/// this pause without a listener, the next one is started.
+/// A daemon that exited because another one holds the lock may have met one that was stopping: after
+/// this time without a listener, the next one is started.
 const START_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
-/// How much of the daemon's own words an error shows, in bytes.
-const MAX_WORDS: u64 = 4096;
+/// How much of the daemon's output an error shows, in bytes.
+const MAX_OUTPUT: u64 = 4096;
 
-/// How long connecting and the first answer may take. A machine that is busy, and a daemon that stands still for some
-/// seconds, take less.
+/// How long connecting and the first answer may take. Enough for a busy computer, and for a daemon that is blocked for
+/// some seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
 
 pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
     UnixStream::connect(socket).await.map_err(|source| match source.kind() {
-        // Reset: it was there, and stopped before it took the connection.
+        // Reset: the daemon stopped before it accepted the connection.
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
             ClientError::NotRunning { socket: socket.to_owned() }
         }
@@ -62,20 +61,21 @@ pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
     })
 }
 
-/// What one attempt to reach a daemon came to.
+/// The result of one attempt to reach a daemon.
 enum ConnectAttempt {
     Reached(RpcLink),
-    /// Nobody listens.
-    Nobody,
-    /// It ended before its first answer, or hands its socket over: the next attempt meets another one.
+    /// Nothing listens.
+    NoListener,
+    /// The connection ended before the first answer, as when the daemon hands its socket over: the next attempt may meet
+    /// another one.
     Gone,
-    /// So many connect at once that one has to wait for its turn; somebody listens, then.
+    /// Something listens, but its queue of connections is full.
     Full,
-    /// Somebody listens and says nothing.
+    /// Something listens, but sends nothing.
     Silent,
 }
 
-/// Connects once, and speaks with who is there. What is said first may be said again to another daemon.
+/// Connects once and runs the handshake.
 async fn attempt(
     socket: &Path,
     deadline: Instant,
@@ -83,7 +83,7 @@ async fn attempt(
 ) -> Result<ConnectAttempt, ClientError> {
     let stream = match connect(socket).await {
         Ok(stream) => stream,
-        Err(ClientError::NotRunning { .. }) => return Ok(ConnectAttempt::Nobody),
+        Err(ClientError::NotRunning { .. }) => return Ok(ConnectAttempt::NoListener),
         Err(ClientError::Connect { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
             return Ok(ConnectAttempt::Full);
         }
@@ -97,8 +97,8 @@ async fn attempt(
     }
 }
 
-/// Connects to a daemon that answers; again and again while one gives way to another. `was_there`: one was a moment
-/// ago, so that nobody listening is a pause between two.
+/// Connects to a daemon that answers, with repeated attempts while one gives way to another. `was_there`: a daemon was
+/// listening a moment ago, so a missing listener is a gap between two daemons.
 pub(crate) async fn reach(
     socket: &Path,
     was_there: bool,
@@ -114,20 +114,20 @@ pub(crate) async fn reach_within(
     handshake: &LinkHandshake<'_>,
 ) -> Result<RpcLink, ClientError> {
     let deadline = Instant::now() + patience;
-    let (mut pause, mut before) = (LOOK_EVERY, NoAnswerReason::Silence);
+    let (mut pause, mut before) = (FIRST_PAUSE, NoAnswerReason::Silence);
     loop {
         let reason = match attempt(socket, deadline, handshake).await? {
             ConnectAttempt::Reached(reached) => return Ok(reached),
-            ConnectAttempt::Nobody if !was_there || Instant::now() >= deadline => {
+            ConnectAttempt::NoListener if !was_there || Instant::now() >= deadline => {
                 return Err(ClientError::NotRunning { socket: socket.to_owned() });
             }
-            ConnectAttempt::Nobody => NoAnswerReason::Silence,
+            ConnectAttempt::NoListener => NoAnswerReason::Silence,
             ConnectAttempt::Gone => {
                 was_there = true;
                 NoAnswerReason::Hangup
             }
             ConnectAttempt::Full => NoAnswerReason::FullQueue,
-            // Time was up in the middle of one more attempt.
+            // The time was up during one more attempt.
             ConnectAttempt::Silent => before,
         };
         if Instant::now() >= deadline {
@@ -135,7 +135,7 @@ pub(crate) async fn reach_within(
         }
         before = reason;
         sleep(pause).await;
-        pause = LOOK_AT_LEAST_EVERY.min(pause * 2);
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 
@@ -146,24 +146,24 @@ pub(crate) async fn connect_or_start(
 ) -> Result<RpcLink, ClientError> {
     let deadline = Instant::now() + options.wait;
     let mut started: Option<SpawnedDaemon> = None;
-    let (mut pause, mut before) = (LOOK_EVERY, NoAnswerReason::Silence);
+    let (mut pause, mut before) = (FIRST_PAUSE, NoAnswerReason::Silence);
     loop {
         let (listens, reason) = match attempt(socket, deadline, handshake).await? {
             ConnectAttempt::Reached(reached) => return Ok(reached),
-            ConnectAttempt::Nobody => (false, NoAnswerReason::Silence),
-            // Somebody listened, and may go on doing so: another daemon that took over, or a program that is none.
+            ConnectAttempt::NoListener => (false, NoAnswerReason::Silence),
+            // Something listened, and may continue to: another daemon that took over, or a program that is not a daemon.
             ConnectAttempt::Gone => (true, NoAnswerReason::Hangup),
             ConnectAttempt::Full => (true, NoAnswerReason::FullQueue),
-            // Time was up in the middle of one more attempt.
+            // The time was up during one more attempt.
             ConnectAttempt::Silent => (true, before),
         };
         if Instant::now() >= deadline {
-            let words = started.as_ref().map(SpawnedDaemon::words).unwrap_or_default();
-            return Err(no_answer(socket, reason, options.wait, words));
+            let output = started.as_ref().map(SpawnedDaemon::output).unwrap_or_default();
+            return Err(no_answer(socket, reason, options.wait, output));
         }
         before = reason;
         match &mut started {
-            _ if listens => pause = LOOK_AT_LEAST_EVERY.min(pause * 2),
+            _ if listens => pause = LONGEST_PAUSE.min(pause * 2),
             None => started = Some(SpawnedDaemon::spawn(socket, options)?),
             Some(running) => {
                 if let Some(status) = running.ended()? {
@@ -171,7 +171,7 @@ pub(crate) async fn connect_or_start(
                         return Err(ClientError::StartFailed {
                             program: running.program.clone(),
                             status,
-                            words: running.words(),
+                            output: running.output(),
                         });
                     }
                     if running.since.elapsed() >= START_AGAIN_AFTER {
@@ -184,8 +184,8 @@ pub(crate) async fn connect_or_start(
     }
 }
 
-pub(crate) fn no_answer(socket: &Path, reason: NoAnswerReason, waited: Duration, words: String) -> ClientError {
-    ClientError::NoAnswer { socket: socket.to_owned(), reason, waited, holder: holder::of(socket), words }
+pub(crate) fn no_answer(socket: &Path, reason: NoAnswerReason, waited: Duration, output: String) -> ClientError {
+    ClientError::NoAnswer { socket: socket.to_owned(), reason, waited, holder: holder::of(socket), output }
 }
 
 /// A daemon that this process has started.
@@ -194,7 +194,7 @@ struct SpawnedDaemon {
     child: Child,
     since: Instant,
     log: PathBuf,
-    /// Where in the log its words begin.
+    /// Where its output begins in the log.
     log_start: u64,
 }
 
@@ -225,18 +225,18 @@ impl SpawnedDaemon {
         self.child.try_wait().map_err(|source| ClientError::Start { program: self.program.clone(), source })
     }
 
-    /// The end of what was written to the log since this start, by this daemon or by one that was
+    /// The end of the log since this start, written by this daemon or by one that was
     /// started at the same time.
-    fn words(&self) -> String {
+    fn output(&self) -> String {
         let read = || -> io::Result<String> {
             let mut log = File::open(&self.log)?;
             let end = log.metadata()?.len();
-            log.seek(SeekFrom::Start(self.log_start.max(end.saturating_sub(MAX_WORDS))))?;
-            let mut words = Vec::new();
-            log.take(MAX_WORDS).read_to_end(&mut words)?;
-            Ok(String::from_utf8_lossy(&words).trim().to_owned())
+            log.seek(SeekFrom::Start(self.log_start.max(end.saturating_sub(MAX_OUTPUT))))?;
+            let mut output = Vec::new();
+            log.take(MAX_OUTPUT).read_to_end(&mut output)?;
+            Ok(String::from_utf8_lossy(&output).trim().to_owned())
         };
-        // It is an error that gets these words, and the error matters more than they do.
+        // Used in an error message, which matters more than this output.
         read().unwrap_or_default()
     }
 }
@@ -249,7 +249,7 @@ fn open_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
 }
 
-/// The `toold` that is started: the one beside the running executable, else the first in `PATH`.
+/// The `toold` to start: the one beside the running executable, or else the first in `PATH`.
 ///
 /// # Errors
 ///

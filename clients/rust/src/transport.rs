@@ -177,14 +177,14 @@ async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> io::Resul
 /// The params of a progress notification; `None` for any other message.
 fn progress(line: &[u8]) -> Option<&RawValue> {
     #[derive(Deserialize)]
-    struct ProgressNotification<'a> {
+    struct ProgressLine<'a> {
         method: &'a str,
         #[serde(borrow)]
         params: &'a RawValue,
     }
     // A search is much cheaper than parsing a large answer only to find its kind.
     memmem::find(line, br#""tools.progress""#)?;
-    let notification: ProgressNotification<'_> = serde_json::from_slice(line).ok()?;
+    let notification: ProgressLine<'_> = serde_json::from_slice(line).ok()?;
     (notification.method == "tools.progress").then_some(notification.params)
 }
 

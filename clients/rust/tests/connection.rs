@@ -1,4 +1,4 @@
-//! The client against a peer that says exactly what each test needs.
+//! The client against a peer that sends exactly what each test needs.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};

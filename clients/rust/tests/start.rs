@@ -1,5 +1,4 @@
-//! Starting the daemon: what happens when that fails. That it works is shown with the real one, in
-//! the workspace's tests.
+//! Failures to start the daemon. The workspace's tests start the real one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +15,7 @@ struct FakeProgram {
 }
 
 /// A folder with a program of the given shell script.
-fn place(script: &str) -> FakeProgram {
+fn fake_program(script: &str) -> FakeProgram {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("toold");
     // Renamed into place: a file that is open for writing, here or in a child of another test that
@@ -36,27 +35,27 @@ impl FakeProgram {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_told() {
-    let place = place("exit 0");
+async fn a_missing_listener_is_an_error() {
+    let place = fake_program("exit 0");
     let error = Client::connect(&place.socket()).await.unwrap_err();
     assert!(matches!(error, ClientError::NotRunning { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_failed_start_shows_its_own_words_only() {
-    let place = place(r#"echo "$1 $2 $TOOLD_SOCKET: no room" >&2; exit 3"#);
+async fn a_failed_start_shows_only_its_own_output() {
+    let place = fake_program(r#"echo "$1 $2 $TOOLD_SOCKET: no room" >&2; exit 3"#);
     let log = log_path(&place.socket());
     fs::create_dir(log.parent().unwrap()).unwrap();
     fs::write(&log, "an earlier start\n").unwrap();
     let error = Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
-    let ClientError::StartFailed { status, words, .. } = error else { panic!("{error}") };
+    let ClientError::StartFailed { status, output, .. } = error else { panic!("{error}") };
     assert_eq!(status.code(), Some(3));
-    assert_eq!(words, format!("serve --detached {}: no room", place.socket().display()));
+    assert_eq!(output, format!("serve --detached {}: no room", place.socket().display()));
 }
 
 #[tokio::test]
 async fn the_log_is_the_users_alone() {
-    let place = place("exit 1");
+    let place = fake_program("exit 1");
     Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(log_path(&place.socket())), 0o600);
@@ -65,7 +64,7 @@ async fn the_log_is_the_users_alone() {
 
 #[tokio::test]
 async fn a_daemon_that_never_serves_is_given_up() {
-    let mut place = place("echo busy; exit 0");
+    let mut place = fake_program("echo busy; exit 0");
     place.options.wait = Duration::from_millis(50);
     let error = Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
     assert!(matches!(error, ClientError::NoAnswer { .. }), "{error}");

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_for_the_daemon_to_refuse() {
+    fn a_text_that_does_not_convert_is_sent_unchanged() {
         check(&["limit=many"], json!({"limit": "many"}));
         check(&["limit=1.5"], json!({"limit": 1.5}));
         check(&["all=perhaps"], json!({"all": "perhaps"}));

@@ -11,7 +11,7 @@ use crate::output::{self, BOLD};
 /// # Errors
 /// When there is no terminal; `--yes` confirms in advance.
 pub(crate) async fn confirm(question: &str) -> anyhow::Result<bool> {
-    if !keys::person_is_there() {
+    if !keys::has_terminal() {
         return Err(usage(format!("{question} There is no terminal to ask on; pass --yes to confirm")));
     }
     // Before anything is shown, so that no key is lost.

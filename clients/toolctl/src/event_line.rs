@@ -129,11 +129,11 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (style, format!("{}: {}", one_line(from), one_line(message)))
         }
         EventBody::Log { plugin, level, message, fields, .. } => {
-            let mut told = shorten(&one_line(message), 200);
+            let mut text = shorten(&one_line(message), 200);
             if let Some(fields) = fields {
-                told = format!("{told} {}", shorten(&one_line(&fields.to_string()), 200));
+                text = format!("{text} {}", shorten(&one_line(&fields.to_string()), 200));
             }
-            (DIM, format!("{}: {}: {told}", one_line(plugin), one_line(level)))
+            (DIM, format!("{}: {}: {text}", one_line(plugin), one_line(level)))
         }
         EventBody::Message { plugin, role, content, .. } => {
             (plain, format!("{} as {}: {}", one_line(plugin), one_line(role), shorten(&one_line(content), 200)))

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_before_the_call() {
+    fn invalid_values_are_refused_before_the_call() {
         check("limit", "many", Err("expected: integer"));
         check("limit", "0", Err("at least 1"));
         check("limit", "10", Err("at most 9"));

@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(30);
 pub(crate) enum KeyPress {
     Char(char),
     /// Escape, Ctrl-C or Ctrl-D.
-    Leave,
+    Exit,
     /// Any other.
     Other,
 }
@@ -33,7 +33,7 @@ pub(crate) struct KeyReader {
 }
 
 /// Whether there is a terminal to ask on.
-pub(crate) fn person_is_there() -> bool {
+pub(crate) fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
@@ -97,8 +97,8 @@ fn read(sender: &mpsc::Sender<KeyEvent>, stop: &AtomicBool) {
 
 pub(crate) fn key(event: KeyEvent) -> KeyPress {
     match event.code {
-        KeyCode::Esc => KeyPress::Leave,
-        KeyCode::Char('c' | 'd') if event.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Leave,
+        KeyCode::Esc => KeyPress::Exit,
+        KeyCode::Char('c' | 'd') if event.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Exit,
         KeyCode::Char(c) => KeyPress::Char(c),
         _ => KeyPress::Other,
     }

@@ -76,16 +76,16 @@ pub(crate) enum PromptOutcome {
     /// It was answered or closed, here or elsewhere.
     Settled,
     /// The user exits without an answer.
-    Left,
+    Exited,
 }
 
 /// Input while a prompt is shown.
 enum PromptInput {
     Key(KeyEvent),
     /// The prompt has ended, and its outcome was shown.
-    End,
+    Ended,
     /// The terminal is gone.
-    Nothing,
+    TerminalGone,
 }
 
 impl Prompter {
@@ -105,7 +105,7 @@ impl Prompter {
             if let Some(at) = self.waiting.iter().position(&wanted) {
                 return Ok(self.waiting.remove(at).expect("the position is of this queue"));
             }
-            self.hear().await?;
+            self.receive().await?;
         }
     }
 
@@ -115,7 +115,7 @@ impl Prompter {
     }
 
     /// Receives the next prompt, or the end of one. Cancel-safe.
-    async fn hear(&mut self) -> Result<Option<EndedPrompt>, ClientError> {
+    async fn receive(&mut self) -> Result<Option<EndedPrompt>, ClientError> {
         let ended = tokio::select! {
             event = item(&mut self.permissions) => match event {
                 Some(Ok(PermissionEvent::Asked { request })) => {
@@ -145,14 +145,14 @@ impl Prompter {
     }
 
     /// Shows the prompt and waits for keys, or for another client's answer.
-    pub(crate) async fn put(&mut self, request: &WaitingPrompt) -> anyhow::Result<PromptOutcome> {
+    pub(crate) async fn show(&mut self, request: &WaitingPrompt) -> anyhow::Result<PromptOutcome> {
         match request {
-            WaitingPrompt::Permission(ask) => self.put_ask(ask).await,
-            WaitingPrompt::Question(question) => self.put_question(question).await,
+            WaitingPrompt::Permission(ask) => self.show_ask(ask).await,
+            WaitingPrompt::Question(question) => self.show_question(question).await,
         }
     }
 
-    async fn put_ask(&mut self, ask: &Ask) -> anyhow::Result<PromptOutcome> {
+    async fn show_ask(&mut self, ask: &Ask) -> anyhow::Result<PromptOutcome> {
         let choices = choices(ask);
         let again = || WaitingPrompt::Permission(Box::new(ask.clone()));
         // Before anything is shown, so that no key is lost.
@@ -162,18 +162,18 @@ impl Prompter {
         loop {
             let pressed = match self.key_or_end(&mut keys, &ask.request_id).await? {
                 PromptInput::Key(event) => key(event),
-                PromptInput::End => return Ok(PromptOutcome::Settled),
-                PromptInput::Nothing => return Ok(PromptOutcome::Left),
+                PromptInput::Ended => return Ok(PromptOutcome::Settled),
+                PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
             };
             match pressed {
-                KeyPress::Leave => return Ok(PromptOutcome::Left),
+                KeyPress::Exit => return Ok(PromptOutcome::Exited),
                 KeyPress::Char('d') => match self.line(&mut keys, "reason: ", &ask.request_id).await? {
                     TypedLine::Text(text) => {
                         let message = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                         drop(keys);
                         return self.reply::<PermissionsReply>(again(), ReplyPermission { message, ..deny(ask) }).await;
                     }
-                    TypedLine::Left => {}
+                    TypedLine::Cancelled => {}
                     TypedLine::End => return Ok(PromptOutcome::Settled),
                 },
                 KeyPress::Char(c) => {
@@ -189,7 +189,7 @@ impl Prompter {
         }
     }
 
-    async fn put_question(&mut self, question: &Question) -> anyhow::Result<PromptOutcome> {
+    async fn show_question(&mut self, question: &Question) -> anyhow::Result<PromptOutcome> {
         let again = || WaitingPrompt::Question(Box::new(question.clone()));
         let mut keys = KeyReader::open()?;
         write_raw(|out| question::show(question, out))?;
@@ -198,18 +198,18 @@ impl Prompter {
         loop {
             let event = match self.key_or_end(&mut keys, &question.request_id).await? {
                 PromptInput::Key(event) => event,
-                PromptInput::End => return Ok(PromptOutcome::Settled),
-                PromptInput::Nothing => return Ok(PromptOutcome::Left),
+                PromptInput::Ended => return Ok(PromptOutcome::Settled),
+                PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
             };
             let read = shown.elapsed() >= READ_FOR;
             let reply = match (key(event), event.code) {
-                (KeyPress::Leave, _) => return Ok(PromptOutcome::Left),
+                (KeyPress::Exit, _) => return Ok(PromptOutcome::Exited),
                 (_, KeyCode::Enter) if question.multiple && read => question::options_reply(question, &chosen),
                 (KeyPress::Char('n'), _) => question::no_reply(question),
                 (KeyPress::Char('o'), _) if question::takes_text(question) => {
                     match self.line(&mut keys, "", &question.request_id).await? {
                         TypedLine::Text(text) => question::text_reply(question, &chosen, text),
-                        TypedLine::Left => continue,
+                        TypedLine::Cancelled => continue,
                         TypedLine::End => return Ok(PromptOutcome::Settled),
                     }
                 }
@@ -236,14 +236,14 @@ impl Prompter {
         loop {
             tokio::select! {
                 biased;
-                ended = self.hear() => {
+                ended = self.receive() => {
                     if let Some(ended) = ended?.filter(|ended| ended.request_id == request_id) {
                         // Overwrites a line that is being typed.
                         write_raw(|out| writeln!(out, "\r\x1b[K{}", ended.line))?;
-                        return Ok(PromptInput::End);
+                        return Ok(PromptInput::Ended);
                     }
                 }
-                event = keys.next_event() => return Ok(event.map_or(PromptInput::Nothing, PromptInput::Key)),
+                event = keys.next_event() => return Ok(event.map_or(PromptInput::TerminalGone, PromptInput::Key)),
             }
         }
     }
@@ -255,7 +255,7 @@ impl Prompter {
             write_raw(|out| write!(out, "\r\x1b[K  {prompt}{}", output::plain(&text)))?;
             let event = match self.key_or_end(keys, request_id).await? {
                 PromptInput::Key(event) => event,
-                PromptInput::End | PromptInput::Nothing => return Ok(TypedLine::End),
+                PromptInput::Ended | PromptInput::TerminalGone => return Ok(TypedLine::End),
             };
             match (event.code, key(event)) {
                 (KeyCode::Enter, _) => {
@@ -263,9 +263,9 @@ impl Prompter {
                     return Ok(TypedLine::Text(text));
                 }
                 (KeyCode::Backspace, _) => drop(text.pop()),
-                (_, KeyPress::Leave) => {
+                (_, KeyPress::Exit) => {
                     write_raw(|out| writeln!(out))?;
-                    return Ok(TypedLine::Left);
+                    return Ok(TypedLine::Cancelled);
                 }
                 (_, KeyPress::Char(c)) => text.push(c),
                 (_, KeyPress::Other) => {}
@@ -287,7 +287,7 @@ impl Prompter {
             Err(error) => return Err(error.into()),
         }
         loop {
-            if let Some(ended) = self.hear().await?
+            if let Some(ended) = self.receive().await?
                 && ended.request_id == request.id()
             {
                 writeln!(output::stderr(), "{}", ended.line)?;
@@ -300,7 +300,7 @@ impl Prompter {
 enum TypedLine {
     Text(String),
     /// The user cancelled the line.
-    Left,
+    Cancelled,
     /// The prompt or the terminal has ended.
     End,
 }

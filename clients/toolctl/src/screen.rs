@@ -33,7 +33,7 @@ const FRAME: Duration = Duration::from_millis(40);
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
-    if !(keys::person_is_there() && output::stdout_is_terminal()) {
+    if !(keys::has_terminal() && output::stdout_is_terminal()) {
         return Err(usage("without a subcommand toolctl needs a terminal; see toolctl --help"));
     }
     let mut client = connection::open(globals).await?;
@@ -85,7 +85,7 @@ async fn watch(
                 let Some(key) = key else { return Ok(()) };
                 match state.press(key) {
                     Some(ScreenAction::Quit) => return Ok(()),
-                    Some(act) => carry_out(client, act, &sender),
+                    Some(action) => send_action(client, action, &sender),
                     None => {}
                 }
                 draw_at = Some(Instant::now());
@@ -133,10 +133,10 @@ async fn next(asks: &mut Option<Items<PermissionEvent>>) -> Option<Result<Permis
 }
 
 /// Sends the request of a key. Events show its effect; the footer shows an error.
-fn carry_out(client: &Client, act: ScreenAction, sender: &mpsc::Sender<Fetched>) {
+fn send_action(client: &Client, action: ScreenAction, sender: &mpsc::Sender<Fetched>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {
-        let done = match act {
+        let done = match action {
             ScreenAction::Quit => Ok(()),
             ScreenAction::Reply(reply) => client.call::<PermissionsReply>(reply).await.map(drop),
             ScreenAction::Cancel(call_id, session_id) => {

@@ -20,7 +20,7 @@ use crate::{connection, keys};
 pub(crate) struct ApproveArgs {}
 
 pub(crate) async fn run(_: ApproveArgs, globals: &Globals) -> anyhow::Result<u8> {
-    if !keys::person_is_there() {
+    if !keys::has_terminal() {
         return Err(usage(
             "approve needs a terminal; without one, use `toolctl permissions pending`, `allow` and `deny`",
         ));
@@ -38,16 +38,16 @@ pub(crate) async fn run(_: ApproveArgs, globals: &Globals) -> anyhow::Result<u8>
 async fn answer(client: &Client) -> anyhow::Result<()> {
     // So that other clients see who answered.
     let session = connection::open_session(client, Some("/".into()), None).await?;
-    let Some(mut asking) = Prompter::subscribe(client).await? else {
+    let Some(mut prompter) = Prompter::subscribe(client).await? else {
         bail!("this daemon does not send prompts to this client");
     };
     writeln!(output::stderr(), "{DIM}waiting for prompts; press Escape to exit{DIM:#}")?;
-    while let Some(request) = next(&mut asking).await? {
-        if asking.waiting() > 0 {
-            writeln!(output::stderr(), "{DIM}{} more waiting{DIM:#}", asking.waiting())?;
+    while let Some(prompt) = next(&mut prompter).await? {
+        if prompter.waiting() > 0 {
+            writeln!(output::stderr(), "{DIM}{} more waiting{DIM:#}", prompter.waiting())?;
         }
-        writeln!(output::stderr(), "{DIM}session {}{DIM:#}", request.session_id())?;
-        if asking.put(&request).await? == PromptOutcome::Left {
+        writeln!(output::stderr(), "{DIM}session {}{DIM:#}", prompt.session_id())?;
+        if prompter.show(&prompt).await? == PromptOutcome::Exited {
             break;
         }
     }
@@ -56,19 +56,19 @@ async fn answer(client: &Client) -> anyhow::Result<()> {
 }
 
 /// The next prompt; `None` when the user exits.
-async fn next(asking: &mut Prompter) -> anyhow::Result<Option<WaitingPrompt>> {
+async fn next(prompter: &mut Prompter) -> anyhow::Result<Option<WaitingPrompt>> {
     let mut keys = keys::KeyReader::open()?;
-    let ask = loop {
+    let prompt = loop {
         tokio::select! {
             biased;
             key = keys.next() => {
-                if matches!(key, Some(keys::KeyPress::Leave | keys::KeyPress::Char('q')) | None) {
+                if matches!(key, Some(keys::KeyPress::Exit | keys::KeyPress::Char('q')) | None) {
                     break None;
                 }
             }
-            ask = asking.next(|_| true) => break Some(ask?),
+            prompt = prompter.next(|_| true) => break Some(prompt?),
         }
     };
     keys.close().await;
-    Ok(ask)
+    Ok(prompt)
 }

@@ -83,7 +83,7 @@ pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8>
     let (base, pairs) = given(&args)?;
     let mut client = connection::open(globals).await?;
     loop {
-        match call_there(&client, &args, base.clone(), &pairs).await {
+        match call_in_session(&client, &args, base.clone(), &pairs).await {
             // The call was not carried out: repeat it at the daemon that serves now.
             Err(error) if connection::is_replaced(&error) => client = connection::successor(&client).await?,
             ended => return ended,
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8>
     }
 }
 
-async fn call_there(
+async fn call_in_session(
     client: &Client,
     args: &CallArgs,
     base: Map<String, Value>,
@@ -106,7 +106,7 @@ async fn call_there(
 async fn call(client: &Client, args: &CallArgs, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
     let schema = || client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None });
     if args.form {
-        if !keys::person_is_there() {
+        if !keys::has_terminal() {
             return Err(usage("--form needs a terminal"));
         }
         let tool = schema().await?;
@@ -116,7 +116,7 @@ async fn call(client: &Client, args: &CallArgs, base: Map<String, Value>, pairs:
     let arguments = if pairs.is_empty() { base } else { arguments::read(base, pairs, &schema().await?.input_schema)? };
     let outcome = call_once(client, args, arguments).await?;
     match outcome {
-        Some((outcome, live)) => told(outcome, &live, args),
+        Some((outcome, live)) => print_outcome(outcome, &live, args),
         None => Ok(INTERRUPTED),
     }
 }
@@ -141,7 +141,7 @@ async fn call_by_form(client: &Client, args: &CallArgs, tool: Tool, given: Map<S
             Ok(_) | Err(_) => Vec::new(),
         };
         if found.is_empty() {
-            return told(outcome, &live, args);
+            return print_outcome(outcome, &live, args);
         }
         (arguments, problems) = (filled, found);
     }
@@ -180,13 +180,13 @@ async fn call_once(
         OutputFormat::Json => Stdout::ResultOnly,
     };
     let mut live = LiveOutput::new(stdout, args.quiet);
-    let person = !args.no_ask && keys::person_is_there();
-    let asking = if person { Prompter::subscribe(client).await? } else { None };
-    Ok(follow(client, execute, &mut live, asking).await?.map(|outcome| (outcome, live)))
+    let shows_prompts = !args.no_ask && keys::has_terminal();
+    let prompter = if shows_prompts { Prompter::subscribe(client).await? } else { None };
+    Ok(follow(client, execute, &mut live, prompter).await?.map(|outcome| (outcome, live)))
 }
 
 /// Shows the outcome of the call; returns the exit status.
-fn told(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> anyhow::Result<u8> {
+fn print_outcome(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> anyhow::Result<u8> {
     match (outcome, args.output) {
         (Ok(result), OutputFormat::Json) => {
             print_json(&result)?;
@@ -216,7 +216,7 @@ async fn follow(
     client: &Client,
     execute: Execute,
     live: &mut LiveOutput,
-    mut asking: Option<Prompter>,
+    mut prompter: Option<Prompter>,
 ) -> anyhow::Result<Option<CallOutcome>> {
     let mut interrupts = signal(SignalKind::interrupt()).context("can't catch Ctrl-C")?;
     let name = execute.name.clone();
@@ -242,14 +242,14 @@ async fn follow(
                 Some(progress) => live.show(progress)?,
                 None => break,
             },
-            request = next_request(&mut asking, &call_id) => {
-                let request = request?;
+            prompt = next_prompt(&mut prompter, &call_id) => {
+                let prompt = prompt?;
                 live.pause()?;
-                let answered = match &mut asking {
-                    Some(asking) => asking.put(&request).await?,
+                let outcome = match &mut prompter {
+                    Some(prompter) => prompter.show(&prompt).await?,
                     None => PromptOutcome::Settled,
                 };
-                if answered == PromptOutcome::Left {
+                if outcome == PromptOutcome::Exited {
                     cancelling = true;
                     cancel(client, &call_id);
                 }
@@ -266,9 +266,9 @@ async fn follow(
 }
 
 /// The next prompt of this call. Never ready when this client shows no prompts.
-async fn next_request(asking: &mut Option<Prompter>, call_id: &CallId) -> Result<WaitingPrompt, ClientError> {
-    match asking {
-        Some(asking) => asking.next(|request| request.is_for(call_id)).await,
+async fn next_prompt(prompter: &mut Option<Prompter>, call_id: &CallId) -> Result<WaitingPrompt, ClientError> {
+    match prompter {
+        Some(prompter) => prompter.next(|prompt| prompt.is_for(call_id)).await,
         None => std::future::pending().await,
     }
 }

@@ -175,7 +175,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_not_trusted_is_told_as_such() {
+    fn an_untrusted_project_is_marked() {
         let entry = |key: &str, value: u64, origin: &str| json!({"key": key, "value": value, "origin": origin});
         let config = serde_json::from_value(json!({
             "file": "/c/config.toml",

@@ -72,8 +72,8 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
         None => std::env::current_dir().context("can't determine the current folder")?,
     };
     let env = passed_on(std::env::vars_os());
-    let said = ConnectionMeta { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source };
-    serve(&said, globals).await?;
+    let meta = ConnectionMeta { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source };
+    serve(&meta, globals).await?;
     Ok(OK)
 }
 
@@ -92,7 +92,7 @@ fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<Strin
     variables.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-async fn serve(said: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<()> {
+async fn serve(meta: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<()> {
     let socket = connection::socket(globals)?;
     // Starts the daemon if needed, keeps it from exiting because it has no clients, and learns when it is replaced.
     let (control, stream) = pair(connection::open(globals).await?, &socket).await?;
@@ -106,7 +106,7 @@ async fn serve(said: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<(
         }
     }
     let again = async |control: &Client| pair(control.successor().await?, &socket).await;
-    Bridge::default().run(said.put_into(first), input, control, stream, again).await
+    Bridge::default().run(meta.put_into(first), input, control, stream, again).await
 }
 
 /// Two connections to one daemon, of which the second is for the client. The listening socket may be handed over at any
@@ -175,8 +175,8 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let said = ConnectionMeta { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[] };
-        let changed = said.put_into(line.as_bytes().to_vec());
+        let meta = ConnectionMeta { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[] };
+        let changed = meta.put_into(line.as_bytes().to_vec());
         assert_eq!(String::from_utf8(changed).unwrap().trim_end(), expected);
     }
 
@@ -196,9 +196,9 @@ mod tests {
     fn the_first_request_says_which_variables_the_client_was_started_with() {
         let variables =
             [("PATH", "/venv/bin:/bin"), ("TOOLD_SOCKET", "/s")].map(|(name, value)| (name.into(), value.into()));
-        let said =
+        let meta =
             ConnectionMeta { cwd: Path::new("/w"), env: passed_on(variables.into_iter()), only: &[], without: &[] };
-        let changed = said.put_into(br#"{"method":"m"}"#.to_vec());
+        let changed = meta.put_into(br#"{"method":"m"}"#.to_vec());
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),
             r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/env":{"PATH":"/venv/bin:/bin"}}}}"#
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn the_first_request_says_which_sources_are_shown() {
         let (only, without) = (["plugin".to_owned(), "mcp".to_owned()], ["tickets".to_owned()]);
-        let said = ConnectionMeta { cwd: Path::new("/w"), env: Map::new(), only: &only, without: &without };
-        let changed = said.put_into(br#"{"method":"m"}"#.to_vec());
+        let meta = ConnectionMeta { cwd: Path::new("/w"), env: Map::new(), only: &only, without: &without };
+        let changed = meta.put_into(br#"{"method":"m"}"#.to_vec());
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),
             r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/sources":{"only":["plugin","mcp"],"without":["tickets"]}}}}"#

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_run_says_why() {
+    fn a_failed_server_shows_its_error() {
         let nothing = json!({"problems": [], "running": 0, "starts": 1, "stderr": [], "calls": 0, "bad_calls": 0});
         let server = |own: serde_json::Value| {
             let mut server = nothing.clone();

@@ -30,7 +30,7 @@ mod show;
 #[derive(Debug, Args)]
 pub(crate) struct PermissionsArgs {
     #[command(subcommand)]
-    what: PermissionsAction,
+    action: PermissionsAction,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -168,13 +168,13 @@ pub(crate) async fn run(args: PermissionsArgs, globals: &Globals) -> anyhow::Res
     let client = connection::open(globals).await?;
     // So that grants and answers record this client.
     let session = connection::open_session(&client, None, None).await?;
-    let status = carry_out(&client, args.what, args.json).await;
+    let status = run_action(&client, args.action, args.json).await;
     session.close(&client).await;
     status
 }
 
-async fn carry_out(client: &Client, what: PermissionsAction, json: bool) -> anyhow::Result<u8> {
-    match what {
+async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> anyhow::Result<u8> {
+    match action {
         PermissionsAction::List => {
             let list = client.call::<PermissionsList>(NoParams {}).await?;
             if json {

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_away_says_why() {
+    fn a_remote_that_is_away_shows_its_error() {
         let remote = |own: serde_json::Value| {
             let mut remote = json!({"relays_asks": false, "instances": [], "tools": [], "problems": [], "calls": 0,
                 "bad_calls": 0, "running": 0, "connects": 1, "stderr": []});

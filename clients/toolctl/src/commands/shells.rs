@@ -156,15 +156,16 @@ async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: 
     };
     let is_raw = raw.is_some();
     if std::io::stderr().is_terminal() {
-        let end = if is_raw { "\r\n" } else { "\n" };
-        let leave = if is_raw { "Ctrl-]" } else { "Ctrl-C" };
+        let newline = if is_raw { "\r\n" } else { "\n" };
+        let key = if is_raw { "Ctrl-]" } else { "Ctrl-C" };
         let command = shorten(&one_line(&info.command), 60);
-        write!(output::stderr(), "{DIM}{shell}: {command} ({leave} detaches){DIM:#}{end}")?;
+        write!(output::stderr(), "{DIM}{shell}: {command} ({key} detaches){DIM:#}{newline}")?;
     }
-    let view = AttachedShell { client, info: &info, raw: is_raw, half: Vec::new(), open_line: false, returned: false };
-    let left = view.follow(output, types).await;
+    let attached =
+        AttachedShell { client, info: &info, raw: is_raw, half: Vec::new(), open_line: false, returned: false };
+    let end = attached.follow(output, types).await;
     drop(raw);
-    match left? {
+    match end? {
         AttachEnd::Detached => {
             writeln!(output::stderr(), "{DIM}detached from {shell}; it keeps running{DIM:#}")?;
             Ok(OK)

@@ -41,12 +41,12 @@ enum SkillsAction {
 pub(crate) async fn run(args: SkillsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let session = connection::open_session(&client, None, None).await?;
-    let status = act(&client, args).await;
+    let status = run_action(&client, args).await;
     session.close(&client).await;
     status
 }
 
-async fn act(client: &Client, args: SkillsArgs) -> anyhow::Result<u8> {
+async fn run_action(client: &Client, args: SkillsArgs) -> anyhow::Result<u8> {
     match args.action.unwrap_or(SkillsAction::List) {
         SkillsAction::List => {
             let list = client.call::<SkillsList>(OfSession::default()).await?;

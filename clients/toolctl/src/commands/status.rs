@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_tells_little_is_shown() {
+    fn a_minimal_status_is_shown() {
         insta::assert_snapshot!(shown(json!({})), @r"
         toold 0.1.0 up 1 min 1 s, pid 7
         config       none

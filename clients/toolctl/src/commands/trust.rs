@@ -54,7 +54,7 @@ pub(crate) async fn trust(args: TrustArgs, json: bool, globals: &Globals) -> any
     if json {
         print_json(&report)?;
     } else {
-        tell(&report)?;
+        print_trusted(&report)?;
     }
     if args.watch {
         return watch(&client, asked, &report.project).await;
@@ -113,7 +113,7 @@ fn show_item(item: &TrustItem, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(report: &TrustReport) -> anyhow::Result<()> {
+fn print_trusted(report: &TrustReport) -> anyhow::Result<()> {
     let mut out = output::stdout();
     if report.items.is_empty() {
         writeln!(out, "{}: nothing that needs trust", one_line(&report.project))?;
@@ -150,12 +150,12 @@ async fn watch(client: &Client, asked: TrustPlugins, project: &str) -> anyhow::R
 
 async fn trust_again(client: &Client, asked: &TrustPlugins) -> anyhow::Result<()> {
     let preview = client.call::<PluginsTrust>(TrustPlugins { preview: true, ..asked.clone() }).await;
-    let undecided = preview.as_ref().is_ok_and(|report| report.items.iter().all(|item| item.trusted));
-    if undecided {
+    let all_trusted = preview.as_ref().is_ok_and(|report| report.items.iter().all(|item| item.trusted));
+    if all_trusted {
         return Ok(());
     }
     match client.call::<PluginsTrust>(asked.clone()).await {
-        Ok(report) => tell(&report),
+        Ok(report) => print_trusted(&report),
         // A half-written file; the next save is trusted.
         Err(ClientError::Rpc(error)) => {
             Ok(writeln!(output::stderr(), "{WARN}{}{WARN:#}", one_line(&error.to_string()))?)

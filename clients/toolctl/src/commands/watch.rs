@@ -40,7 +40,7 @@ pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8
     writeln!(output::stderr(), "watching calls; press Ctrl-C to stop")?;
     loop {
         let mut events = client.subscribe_as::<EventsSubscribe, Value>(params.clone()).await?;
-        let mut running = CallBars::new();
+        let mut bars = CallBars::new();
         while let Some(event) = events.next().await {
             let event = event?;
             match args.json {
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8
                     writeln!(out, "{event}")?;
                     out.flush()?;
                 }
-                false => running.tell(&event)?,
+                false => bars.show(&event)?,
             }
         }
         client = connection::successor(&client).await?;
@@ -66,12 +66,12 @@ struct CallBars {
 
 impl CallBars {
     fn new() -> Self {
-        let on_terminal = keys::person_is_there() && io::stdout().is_terminal();
+        let on_terminal = keys::has_terminal() && io::stdout().is_terminal();
         let bars = on_terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
         Self { bars, calls: HashMap::new() }
     }
 
-    fn tell(&mut self, event: &Value) -> io::Result<()> {
+    fn show(&mut self, event: &Value) -> io::Result<()> {
         let Some(bars) = &self.bars else { return self.line(event) };
         let Ok(Event { body: what, .. }) = serde_json::from_value::<Event>(event.clone()) else {
             return self.line(event);
@@ -87,7 +87,7 @@ impl CallBars {
             }
             EventBody::CallProgress { call_id, session_id, progress } => {
                 if let Some(bar) = self.calls.get(&(session_id, call_id)) {
-                    show(bar, &progress);
+                    show_progress(bar, &progress);
                 }
                 Ok(())
             }
@@ -111,7 +111,7 @@ impl CallBars {
     }
 }
 
-fn show(bar: &ProgressBar, progress: &Progress) {
+fn show_progress(bar: &ProgressBar, progress: &Progress) {
     let last_line =
         |text: &str| text.lines().rfind(|line| !line.trim().is_empty()).map(|line| shorten(&one_line(line), 200));
     match progress {

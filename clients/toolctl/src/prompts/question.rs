@@ -19,8 +19,8 @@ pub(crate) fn show(question: &Question, out: &mut impl Write) -> io::Result<()> 
         writeln!(out, "  {NAME}{key}{NAME:#}  {}{}", one_line(&option.label), description.unwrap_or_default())?;
     }
     for (name, field) in question.schema.iter().flat_map(|schema| schema["properties"].as_object()).flatten() {
-        let told = [&field["description"], &field["title"], &field["type"]].into_iter().find_map(|told| told.as_str());
-        writeln!(out, "  {NAME}{}{NAME:#}  {}", one_line(name), one_line(told.unwrap_or_default()))?;
+        let about = [&field["description"], &field["title"], &field["type"]].into_iter().find_map(|text| text.as_str());
+        writeln!(out, "  {NAME}{}{NAME:#}  {}", one_line(name), one_line(about.unwrap_or_default()))?;
     }
     if question.multiple {
         writeln!(out, "  {DIM}choose any number; Enter sends{DIM:#}")?;

@@ -186,7 +186,7 @@ impl ScreenState {
     pub(super) fn event(&mut self, event: &Value) {
         let Ok(event) = serde_json::from_value::<Event>(event.clone()) else {
             let text = |name: &str| one_line(event[name].as_str().unwrap_or_default());
-            return self.tell(EventLine {
+            return self.push_event(EventLine {
                 at: text("at"),
                 kind: text("kind"),
                 style: Style::new(),
@@ -246,10 +246,10 @@ impl ScreenState {
         }
         let (style, text) = event_line::describe(&event.body);
         let text = anstream::adapter::strip_str(&text).to_string();
-        self.tell(EventLine { at: event.at, kind: event.body.kind().to_owned(), style, text });
+        self.push_event(EventLine { at: event.at, kind: event.body.kind().to_owned(), style, text });
     }
 
-    fn tell(&mut self, line: EventLine) {
+    fn push_event(&mut self, line: EventLine) {
         push_bounded(&mut self.events, line, MAX_EVENTS);
     }
 
@@ -289,7 +289,7 @@ impl ScreenState {
             _ => {}
         }
         match key(event) {
-            KeyPress::Leave | KeyPress::Char('q') => Some(ScreenAction::Quit),
+            KeyPress::Exit | KeyPress::Char('q') => Some(ScreenAction::Quit),
             KeyPress::Char('x') if self.panel == Panel::Calls => self
                 .running
                 .get(at)

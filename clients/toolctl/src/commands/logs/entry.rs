@@ -1,4 +1,4 @@
-//! What a log's lines say, in either of their formats.
+//! Parses the lines of a log, in its text format and in JSON.
 
 use std::time::SystemTime;
 
@@ -33,26 +33,26 @@ impl LogLevel {
     }
 }
 
-/// One thing that was logged.
+/// One log entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LogEntry {
-    /// RFC 3339; empty for what no logger wrote, such as the last words of a program.
+    /// RFC 3339; empty for lines that no logger wrote, such as the last output of a crashing program.
     pub(super) time: String,
     pub(super) level: Option<LogLevel>,
-    /// What part of the program it is from.
+    /// The module that logged it.
     target: String,
-    /// The message, with fields behind it as `key=value` where they are not in `fields`. May have several lines.
+    /// The message, which in the text format has the fields as `key=value` at its end. May have several lines.
     text: String,
-    /// Of a line of JSON.
+    /// The fields of a JSON line.
     fields: Map<String, Value>,
 }
 
-/// Makes entries of lines: what does not begin as an entry goes on with the one before.
+/// Joins lines to entries: a line that does not begin an entry continues the one before.
 #[derive(Default)]
 pub(super) struct EntryAssembler(Option<LogEntry>);
 
 impl EntryAssembler {
-    /// The entry that is whole now, if any.
+    /// Adds a line; returns the entry that is complete now, if any.
     pub(super) fn take(&mut self, line: &str) -> Option<LogEntry> {
         match (LogEntry::parse(line), &mut self.0) {
             (Some(entry), open) => open.replace(entry),
@@ -68,7 +68,7 @@ impl EntryAssembler {
         }
     }
 
-    /// The last one.
+    /// The last entry.
     pub(super) fn end(&mut self) -> Option<LogEntry> {
         self.0.take()
     }
@@ -83,7 +83,7 @@ impl LogEntry {
         humantime::parse_rfc3339(time).ok()?;
         let (level, rest) = rest.trim_start().split_once(' ')?;
         let level = Some(LogLevel::parse(level)?);
-        // Spans, and then the target: none of them has a space behind a colon but in quotes.
+        // Spans and then the target: none has a space after a colon, except in quotes.
         let (target, text) = rest.split_once(": ").unwrap_or(("", rest));
         Some(Self {
             time: time.to_owned(),
@@ -113,7 +113,7 @@ impl LogEntry {
         humantime::parse_rfc3339(&self.time).ok()
     }
 
-    /// Whether a field, its own or of a span that it is in, has this value.
+    /// Whether a field of the entry or of one of its spans has this value.
     pub(super) fn names(&self, key: &str, value: &str) -> bool {
         let is_it = |field: &Value| field.as_str() == Some(value);
         let in_spans = || {
@@ -147,7 +147,7 @@ impl LogEntry {
         Value::Object(entry)
     }
 
-    /// For a person, with styles.
+    /// The entry as a line for people, with styles.
     pub(super) fn render(&self) -> String {
         let text = plain(&self.text);
         let Some(level) = self.level else { return format!("{BAD}{text}{BAD:#}") };
@@ -155,7 +155,7 @@ impl LogEntry {
         let style = level.style();
         let fields: String =
             self.fields.iter().map(|(key, value)| format!(" {DIM}{key}={DIM:#}{}", shown(value))).collect();
-        // To the second: a person reads it.
+        // To the second, which is enough for people.
         let time = self.time.get(..19).map_or_else(|| self.time.clone(), |time| format!("{}Z", time.replace('T', " ")));
         format!(
             "{DIM}{}{DIM:#} {style}{name:<5}{style:#} {DIM}{}{DIM:#} {text}{fields}",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_no_entry_belongs_to_the_one_before() {
+    fn a_line_that_begins_no_entry_continues_the_one_before() {
         let read = entries(&["last words", "of an old one", TEXT, "  and more", "{no json", JSON]);
         assert_eq!(read.len(), 3);
         assert_eq!(shown(&read[0]), "last words\nof an old one");

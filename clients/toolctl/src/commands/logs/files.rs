@@ -1,4 +1,4 @@
-//! A log's files: the newest, and those that were put aside with a number behind their name, 1 the newest of them.
+//! The files of a log: the current one, and rotated ones with a number after their name, where 1 is the newest.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// Reads on where it was, also when the file has been put aside meanwhile.
+/// Reads all files of a log, and continues where it was, even when the file was rotated meanwhile.
 pub(super) struct LogFiles {
     path: PathBuf,
-    /// Those that are still to be read, the oldest first. The last is the one that is written to.
+    /// The files still to be read, the oldest first. The last is the current one.
     open: Vec<FollowedLog>,
     found_any: bool,
 }
@@ -18,12 +18,12 @@ pub(super) struct LogFiles {
 struct FollowedLog {
     identity: (u64, u64),
     reader: BufReader<File>,
-    /// The beginning of a line whose end has not been written yet.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
 }
 
 impl LogFiles {
-    /// Opens all that are there.
+    /// Opens all files.
     ///
     /// # Errors
     /// One of them cannot be opened.
@@ -37,11 +37,11 @@ impl LogFiles {
         self.found_any
     }
 
-    /// Hands over all whole lines that have come since.
+    /// Passes on all complete lines since the last read.
     pub(super) fn read(&mut self, mut take: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let known = self.open.last().map(|last| last.identity);
         match identity(&self.path)? {
-            // Deleted, or it is put aside right now: there will be another one.
+            // Deleted, or just being rotated: another one will appear.
             None => {}
             Some(newest) if Some(newest) == known => {}
             Some(_) => self.open_newer(known)?,
@@ -50,7 +50,7 @@ impl LogFiles {
         for (n, open) in self.open.iter_mut().enumerate() {
             open.read(&mut take).with_context(|| format!("can't read {}", self.path.display()))?;
             if n < last && !open.partial.is_empty() {
-                // Nobody writes to it any more.
+                // This file is not written to any more.
                 let rest = std::mem::take(&mut open.partial);
                 take(&String::from_utf8_lossy(&rest))?;
             }
@@ -59,8 +59,8 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Opens those that are newer than the one that is known; all when none is, and only the newest when it is gone:
-    /// then somebody has deleted it, and the others were read before.
+    /// Opens the files that are newer than the known one, or all when none is known. When the known one is gone, it was
+    /// deleted and the older ones were read before, so this opens only the newest.
     fn open_newer(&mut self, known: Option<(u64, u64)>) -> anyhow::Result<()> {
         let mut newer = Vec::new();
         let mut found = known.is_none();
@@ -71,7 +71,7 @@ impl LogFiles {
             };
             let file = match File::open(&path) {
                 Ok(file) => file,
-                // Between two moments there is no newest one.
+                // During a rotation there is no current file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && number == 0 => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(error).with_context(|| format!("can't open {}", path.display())),
@@ -82,7 +82,7 @@ impl LogFiles {
                 found = true;
                 break;
             }
-            // One that is put aside right now is seen under both of its names.
+            // A file that is being rotated may appear under both names.
             if newer.iter().all(|open: &FollowedLog| open.identity != identity) {
                 newer.push(FollowedLog { identity, reader: BufReader::new(file), partial: Vec::new() });
             }
@@ -114,7 +114,7 @@ fn identity(path: &Path) -> anyhow::Result<Option<(u64, u64)>> {
     match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some((metadata.dev(), metadata.ino()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("can't look at {}", path.display())),
+        Err(error) => Err(error).with_context(|| format!("can't inspect {}", path.display())),
     }
 }
 

@@ -1,0 +1,335 @@
+//! What the bridge knows of the conversation between its client and the daemons: the messages that the next daemon must
+//! get, and the ids that differ between the two sides. Does no I/O.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Prefix of the ids of the bridge's own requests, and of requests that a later daemon sends to the client.
+const OWN: &str = "toolctl";
+
+/// The conversation so far.
+#[derive(Default)]
+pub(super) struct Conversation {
+    /// How many daemons served before this one.
+    generation: u64,
+    /// The client's first message, with what the bridge adds to it.
+    first: Option<Value>,
+    /// The `notifications/initialized` of the client, once it came.
+    initialized: Option<Vec<u8>>,
+    /// The log level and the subscriptions in effect: by their subject, the last request.
+    settings: BTreeMap<String, Value>,
+    /// Unanswered requests of the client, by the JSON of their ids, with their order.
+    waiting: BTreeMap<String, (u64, Vec<u8>)>,
+    next: u64,
+    /// Unanswered requests of the daemon, by the ids that the client knows.
+    daemon_requests: BTreeSet<String>,
+}
+
+/// How a message of the daemon is passed on.
+#[derive(Debug, PartialEq)]
+pub(super) enum RelayedMessage {
+    Unchanged,
+    Changed(Vec<u8>),
+    /// Not at all: it answers the bridge's own request.
+    Consumed,
+}
+
+/// The members of a message that decide how it is passed on.
+#[derive(Deserialize)]
+struct MessageHead {
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+}
+
+impl Conversation {
+    /// Whether the client waits for any answer.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes the client's first message.
+    pub(super) fn begin(&mut self, line: &[u8]) {
+        self.first = serde_json::from_slice(line).ok().filter(|message: &Value| message.get("method").is_some());
+        self.track_requests(line);
+    }
+
+    fn track_requests(&mut self, line: &[u8]) {
+        let Ok(messages) = heads(line) else { return };
+        for (head, text) in messages {
+            if let MessageHead { id: Some(id), method: Some(_) } = head {
+                self.next += 1;
+                self.waiting.insert(id.to_string(), (self.next, text));
+            }
+        }
+    }
+
+    /// A message of the client, as the daemon gets it; `None` when it answers a daemon that is gone.
+    pub(super) fn take_from_client(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
+        let Some(head) = head(&line) else {
+            self.track_requests(&line);
+            return Some(line);
+        };
+        match (head.id, head.method.as_deref()) {
+            (Some(_), Some(method)) => {
+                self.track_settings(method, &line);
+                self.track_requests(&line);
+                Some(line)
+            }
+            (None, Some("notifications/initialized")) => {
+                self.initialized = Some(line.clone());
+                Some(line)
+            }
+            (None, Some("notifications/cancelled")) => {
+                let message: Value = serde_json::from_slice(&line).unwrap_or_default();
+                self.waiting.remove(&message["params"]["requestId"].to_string());
+                Some(line)
+            }
+            (Some(id), None) => self.answer(&id, line),
+            (None, _) => Some(line),
+        }
+    }
+
+    /// The client's answer to a request of the daemon, with the daemon's own id.
+    fn answer(&mut self, id: &Value, line: Vec<u8>) -> Option<Vec<u8>> {
+        let known = self.daemon_requests.remove(&id.to_string());
+        if self.generation == 0 {
+            return Some(line);
+        }
+        let own: Value = id.as_str()?.strip_prefix(&self.prefix()).filter(|_| known)?.parse().ok()?;
+        changed(&line, |message| message["id"] = own)
+    }
+
+    fn prefix(&self) -> String {
+        format!("{OWN}-{}:", self.generation)
+    }
+
+    /// Records a request whose effect the next daemon must have too.
+    fn track_settings(&mut self, method: &str, line: &[u8]) {
+        let about = |message: &Value| format!("resource {}", message["params"]["uri"]);
+        match method {
+            "logging/setLevel" => {
+                if let Ok(message) = serde_json::from_slice(line) {
+                    self.settings.insert("level".to_owned(), message);
+                }
+            }
+            "resources/subscribe" => {
+                if let Ok(message) = serde_json::from_slice(line) {
+                    self.settings.insert(about(&message), message);
+                }
+            }
+            "resources/unsubscribe" => {
+                if let Ok(message) = serde_json::from_slice::<Value>(line) {
+                    self.settings.remove(&about(&message));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn take_from_daemon(&mut self, line: &[u8]) -> RelayedMessage {
+        let Some(head) = head(line) else {
+            for (head, _) in heads(line).unwrap_or_default() {
+                self.answered(head.id.as_ref());
+            }
+            return RelayedMessage::Unchanged;
+        };
+        match (&head.id, head.method.as_deref()) {
+            (Some(Value::String(id)), None) if id.starts_with(&format!("{OWN}-own-")) => RelayedMessage::Consumed,
+            (id, None) => {
+                self.answered(id.as_ref());
+                RelayedMessage::Unchanged
+            }
+            (Some(id), Some(_)) => {
+                if self.generation == 0 {
+                    self.daemon_requests.insert(id.to_string());
+                    return RelayedMessage::Unchanged;
+                }
+                let known: Value = format!("{}{id}", self.prefix()).into();
+                self.daemon_requests.insert(known.to_string());
+                changed(line, |message| message["id"] = known)
+                    .map_or(RelayedMessage::Unchanged, RelayedMessage::Changed)
+            }
+            (None, Some("notifications/cancelled")) if self.generation > 0 => {
+                let prefix = self.prefix();
+                let named = changed(line, |message| {
+                    let id = &mut message["params"]["requestId"];
+                    *id = format!("{prefix}{id}").into();
+                });
+                named.map_or(RelayedMessage::Unchanged, RelayedMessage::Changed)
+            }
+            (None, Some(_)) => RelayedMessage::Unchanged,
+        }
+    }
+
+    fn answered(&mut self, id: Option<&Value>) {
+        if let Some(id) = id {
+            self.waiting.remove(&id.to_string());
+        }
+    }
+
+    /// Switches to the daemon that took over. Returns the messages that open the conversation there, and for the client the
+    /// cancellations of requests from the daemon before.
+    pub(super) fn hand_over(&mut self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let cancelled = std::mem::take(&mut self.daemon_requests).into_iter().filter_map(|id| {
+            let id: Value = serde_json::from_str(&id).ok()?;
+            let params = json!({"requestId": id, "reason": "the daemon was replaced by another one"});
+            Some(line_of(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})))
+        });
+        let cancelled = cancelled.collect();
+        self.generation += 1;
+        let mut opening = Vec::new();
+        let first_waits = self.first.as_ref().is_some_and(|first| self.waiting.contains_key(&first["id"].to_string()));
+        // A first message without an answer is sent with the other waiting requests.
+        if !first_waits {
+            let requests = self.first.iter().chain(self.settings.values());
+            for (n, request) in requests.enumerate() {
+                let mut request = request.clone();
+                if request.get("id").is_some() {
+                    request["id"] = format!("{OWN}-own-{}-{n}", self.generation).into();
+                }
+                opening.push(line_of(&request));
+                if n == 0 {
+                    opening.extend(self.initialized.clone());
+                }
+            }
+        }
+        let mut waiting: Vec<&(u64, Vec<u8>)> = self.waiting.values().collect();
+        waiting.sort_by_key(|(n, _)| *n);
+        opening.extend(waiting.into_iter().map(|(_, line)| line.clone()));
+        (opening, cancelled)
+    }
+
+    /// Errors for the requests that a lost daemon may have read.
+    pub(super) fn fail_waiting(&mut self) -> Vec<Vec<u8>> {
+        let message = "the daemon ended before it answered: whether the request was carried out is not known, and it is \
+                       not sent again";
+        let ids = std::mem::take(&mut self.waiting).into_keys();
+        let answer = |id: String| {
+            let id: Value = serde_json::from_str(&id).unwrap_or_default();
+            line_of(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}}))
+        };
+        ids.map(answer).collect()
+    }
+}
+
+/// The head of a line that is one message. Serde would read a list as the members of a `MessageHead` in their order.
+fn head(line: &[u8]) -> Option<MessageHead> {
+    if line.trim_ascii_start().starts_with(b"{") { serde_json::from_slice(line).ok() } else { None }
+}
+
+/// The messages of a line, each as a line of its own; a batch has several.
+fn heads(line: &[u8]) -> serde_json::Result<Vec<(MessageHead, Vec<u8>)>> {
+    if let Some(head) = head(line) {
+        let mut text = line.trim_ascii().to_vec();
+        text.push(b'\n');
+        return Ok(vec![(head, text)]);
+    }
+    let batch: Vec<Value> = serde_json::from_slice(line)?;
+    batch.into_iter().map(|message| Ok((MessageHead::deserialize(&message)?, line_of(&message)))).collect()
+}
+
+/// The message of a line after a change.
+fn changed(line: &[u8], change: impl FnOnce(&mut Value)) -> Option<Vec<u8>> {
+    let mut message: Value = serde_json::from_slice(line).ok()?;
+    change(&mut message);
+    Some(line_of(&message))
+}
+
+fn line_of(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(message: Value) -> Vec<u8> {
+        line_of(&message)
+    }
+
+    fn texts(lines: &[Vec<u8>]) -> Vec<Value> {
+        lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+    }
+
+    /// A client that is initialized, and whose requests are all answered.
+    fn ready() -> Conversation {
+        let mut state = Conversation::default();
+        state.begin(&line(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}})));
+        assert_eq!(state.take_from_daemon(&line(json!({"id": 0, "result": {}}))), RelayedMessage::Unchanged);
+        state.take_from_client(line(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})));
+        state
+    }
+
+    #[test]
+    fn the_next_daemon_gets_the_opening_and_unread_requests() {
+        let mut state = ready();
+        state.take_from_client(line(json!({"id": 1, "method": "tools/list"})));
+        state.take_from_client(line(json!({"id": "a", "method": "tools/call"})));
+        state.take_from_client(line(json!({"id": 3, "method": "tools/call"})));
+        state.take_from_client(line(json!({"method": "notifications/cancelled", "params": {"requestId": 3}})));
+        state.take_from_daemon(&line(json!({"id": 1, "result": {}})));
+        let (opening, cancelled) = state.hand_over();
+        let opening = texts(&opening);
+        assert!(cancelled.is_empty());
+        assert_eq!(opening.len(), 3, "{opening:?}");
+        assert_eq!((&opening[0]["method"], &opening[0]["id"]), (&json!("initialize"), &json!("toolctl-own-1-0")));
+        assert_eq!(opening[1]["method"], "notifications/initialized");
+        assert_eq!(opening[2]["id"], "a");
+        assert_eq!(
+            state.take_from_daemon(&line(json!({"id": "toolctl-own-1-0", "result": {}}))),
+            RelayedMessage::Consumed
+        );
+    }
+
+    #[test]
+    fn an_unanswered_first_message_is_sent_once() {
+        let mut state = Conversation::default();
+        state.begin(&line(json!({"id": 0, "method": "initialize"})));
+        assert_eq!(texts(&state.hand_over().0), [json!({"id": 0, "method": "initialize"})]);
+    }
+
+    #[test]
+    fn subscriptions_are_made_again() {
+        let mut state = ready();
+        for (id, method, uri) in [(1, "subscribe", "a"), (2, "subscribe", "b"), (3, "unsubscribe", "a")] {
+            state.take_from_client(line(
+                json!({"id": id, "method": format!("resources/{method}"), "params": {"uri": uri}}),
+            ));
+            state.take_from_daemon(&line(json!({"id": id, "result": {}})));
+        }
+        let opening = texts(&state.hand_over().0);
+        assert_eq!(opening.len(), 3, "{opening:?}");
+        assert_eq!(opening[2]["params"]["uri"], "b");
+    }
+
+    #[test]
+    fn answers_go_to_the_daemon_that_asked() {
+        let mut state = ready();
+        state.take_from_daemon(&line(json!({"id": 0, "method": "roots/list"})));
+        let (_, cancelled) = state.hand_over();
+        assert_eq!(texts(&cancelled)[0]["params"]["requestId"], 0);
+        let RelayedMessage::Changed(asked) = state.take_from_daemon(&line(json!({"id": 0, "method": "roots/list"})))
+        else {
+            panic!()
+        };
+        let id = texts(&[asked])[0]["id"].clone();
+        assert_eq!(state.take_from_client(line(json!({"id": 0, "result": "late"}))), None);
+        let answer = state.take_from_client(line(json!({"id": id, "result": {}}))).unwrap();
+        assert_eq!(texts(&[answer]), [json!({"id": 0, "result": {}})]);
+    }
+
+    #[test]
+    fn requests_that_a_killed_daemon_may_have_read_get_an_error() {
+        let mut state = ready();
+        state.take_from_client(line(json!([{"id": 1, "method": "tools/call"}, {"id": 2, "method": "tools/call"}])));
+        state.take_from_daemon(&line(json!([{"id": 2, "result": {}}])));
+        let answers = texts(&state.fail_waiting());
+        assert_eq!((answers.len(), &answers[0]["id"]), (1, &json!(1)));
+    }
+}
