@@ -31,7 +31,7 @@ fn build(package: &str) -> PathBuf {
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // What Cargo tells of the test's package is no concern of this build, and some build scripts run anew when it
+    // Cargo's variables about the test's package do not belong in this build: some build scripts run again when one
     // changes, with all that depends on them.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|own| name.starts_with(own))) {

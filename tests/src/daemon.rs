@@ -15,7 +15,7 @@ use crate::wire::Wire;
 /// Folders for a daemon, and what lies in them before it starts.
 pub struct Setup {
     dir: TempDir,
-    /// What the daemon is started through, and its arguments.
+    /// The program that starts the daemon, and its arguments.
     through: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Setup {
         self
     }
 
-    /// What lies below this setup's own folder.
+    /// A path below this setup's own folder.
     pub fn path(&self, below: &str) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join(below)
     }
@@ -233,8 +233,8 @@ impl TestDaemon {
 
     /// The process that ends what runs when the daemon is killed. There is one from the first command on.
     #[track_caller]
-    pub fn keeper(&self) -> u32 {
-        until("there is a keeper", || {
+    pub fn reaper(&self) -> u32 {
+        until("there is a reaper", || {
             fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
                 let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
                 let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse::<u32>().ok()?;

@@ -1,4 +1,4 @@
-//! What must hold of a connection whatever is sent on it: driven by proptest, by fuzzers and by kept corpora.
+//! Properties of a connection that hold for any input: driven by proptest, by fuzzers and by kept corpora.
 //!
 //! Each function takes any bytes and panics where a promise is broken.
 
@@ -31,7 +31,7 @@ pub fn frames(data: &[u8]) {
     let pieces = split(stream, usize::from(*size).max(1), MAX);
     assert_eq!(whole, pieces, "in pieces of {size}");
     for framing in [Framing::Lines, Framing::Headers] {
-        // What is written is read again, where the framing can carry it.
+        // Written messages are read again, where the framing can carry it.
         let message: Vec<u8> =
             stream.iter().copied().filter(|byte| *byte != b'\n' && *byte != b'\r').take(MAX).collect();
         let carried = match framing {
@@ -46,7 +46,7 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// What is found in a stream that comes in pieces of so many bytes.
+/// The messages in a stream that comes in pieces of so many bytes.
 fn split(stream: &[u8], size: usize, max: usize) -> Vec<String> {
     let mut splitter = Splitter::new(max);
     let (mut buffer, mut searched, mut found) = (Vec::new(), 0, Vec::new());

@@ -41,7 +41,7 @@ impl Terminal {
             let (mut screen, written) = (keys.try_clone().unwrap(), Arc::clone(&written));
             move || {
                 let mut bytes = [0; 4096];
-                // An error, EIO, is how Linux tells that the other end is closed.
+                // Linux reports the closed other end as an error, EIO.
                 while let Ok(n @ 1..) = screen.read(&mut bytes) {
                     written.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
                 }

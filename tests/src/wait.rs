@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// No wait in any test is longer; what takes this long does not come.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Asks again and again until there is an answer. For what no event tells; all else waits for its event.
+/// Polls until there is an answer. Only for conditions without an event; everything else waits for its event.
 #[track_caller]
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Who may do what: every method for every kind of caller, and what sessions and plugins may not reach.
+//! Permissions of callers: every method for every kind of caller, and the limits of sessions and plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ fn table(column: &str) -> BTreeMap<String, bool> {
 fn the_table_in_the_security_document_names_every_method_and_what_persons_decide() {
     let daemon = TestDaemon::start();
     let served = methods(&mut daemon.connect());
-    // What ends a subscription is for whoever has one.
+    // Methods that end a subscription are for the owner of one.
     let ends = ["unsubscribe", ".detach", ".unprovide"];
     let served: BTreeSet<String> =
         served.into_iter().filter(|method| !ends.iter().any(|end| method.ends_with(end))).collect();
@@ -120,7 +120,7 @@ fn an_agent_may_do_nothing_that_is_a_persons() {
         let error = wire.error(method, params_of(method));
         assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32002), &json!("permission_denied")), "{method}");
     }
-    // Whatever else there is, a new method too, is for agents only if it is not among those.
+    // Any other method, and any new one, is for agents only if it is not among those.
     let skipped = ["rpc.discover", "session.open", "session.close", "tools.execute"];
     for method in served.iter().filter(|method| !FOR_PERSONS.contains(&method.as_str())) {
         if skipped.contains(&method.as_str()) || method.ends_with("subscribe") {

@@ -1,4 +1,4 @@
-//! What plugin authors run: a new plugin works, is checked and tested apart from any daemon.
+//! Commands for plugin authors: a new plugin works, and is checked and tested apart from any daemon.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn a_new_plugin_passes_its_check_and_its_test_and_serves() {
 }
 
 #[test]
-fn a_broken_plugin_is_told_with_its_line() {
+fn a_broken_plugin_is_reported_with_its_line() {
     let setup = Setup::new().file("broken.lua", "local x = 1\nlocal = 2\n").file("failing.lua", "hygge.register_tool{name = \"f\", description = \"F\", execute = function() return \"a\" end}\n").file(
         "failing_test.lua",
         "describe(\"f\", function() it(\"gives b\", function() expect(call(\"f\").content).to_be(\"b\") end) end)\n",

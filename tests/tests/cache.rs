@@ -185,7 +185,7 @@ fn a_file_that_tools_may_not_read_any_more_is_not_shown_from_memory() {
 }
 
 #[test]
-fn a_plugin_that_was_loaded_anew_runs_anew() {
+fn a_plugin_that_was_loaded_again_runs_again() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     assert_eq!(told(&mut wire, "count", json!({})), fresh("1: ran"));

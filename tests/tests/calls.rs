@@ -76,7 +76,7 @@ fn a_call_answers_with_its_progress_before_it() {
 }
 
 #[test]
-fn all_that_is_wrong_with_arguments_is_told() {
+fn all_that_is_wrong_with_arguments_is_reported() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     let error = wire.error("tools.execute", json!({"name": "greet", "arguments": {"times": 0, "nmae": "x"}}));
@@ -261,7 +261,7 @@ fn every_call_has_one_start_and_one_end() {
 }
 
 #[test]
-fn what_needs_leave_is_denied_with_the_way_to_allow_it() {
+fn what_needs_permission_is_denied_with_the_way_to_allow_it() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     let result = wire.tool("bash", json!({"command": "touch made"}));

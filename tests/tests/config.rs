@@ -1,4 +1,4 @@
-//! The configuration: layered, checked, shown, and read anew, whole or not at all.
+//! The configuration: layered, checked, shown, and reloaded as a whole or not at all.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -47,7 +47,7 @@ fn a_saved_file_counts_without_a_restart() {
 }
 
 #[test]
-fn a_broken_file_leaves_what_was_read_before_and_is_told() {
+fn a_broken_file_leaves_what_was_read_before_and_is_reported() {
     let daemon = Setup::new().config(DENY_MAKE).start();
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["config.changed"]}));
@@ -74,10 +74,10 @@ fn a_broken_file_leaves_what_was_read_before_and_is_told() {
 }
 
 #[test]
-fn a_signal_reads_the_file_anew() {
+fn a_signal_reads_the_file_again() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
-    // Where nothing tells of changes, such as on a network's disk, a person says so.
+    // Where no event reports changes, such as on a network disk, a person reloads it.
     write_config(&daemon, ALLOW_MAKE);
     daemon.signal("HUP");
     until("the file is read", || (verdict(&mut wire) == "allow").then_some(()));

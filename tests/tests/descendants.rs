@@ -1,4 +1,4 @@
-//! What a tool started has the session of its tool, and never more.
+//! A process that a tool started has its tool's session, and never more.
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ fn setup() -> Setup {
     Setup::new().config(ALLOW_ALL).file("speak.py", SPEAK)
 }
 
-/// Whoever says what stands in a file of this name.
+/// A program that sends the requests in a file of this name.
 struct DescendantScript {
     script: PathBuf,
     socket: PathBuf,
@@ -81,7 +81,7 @@ impl DescendantScript {
     }
 }
 
-/// What a program answers that `bash` runs in the session of `wire`.
+/// The answers to a program that `bash` runs in the session of `wire`.
 #[track_caller]
 fn below(daemon: &TestDaemon, wire: &mut Wire, how: &str, requests: &Value) -> Vec<Value> {
     let speaker = DescendantScript::new(daemon, "said", requests);

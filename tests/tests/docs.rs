@@ -71,7 +71,7 @@ fn commands(block: &FencedBlock) -> Vec<(String, String)> {
     found
 }
 
-/// What an interactive shell shows when it waits for a command.
+/// The prompt of an interactive shell.
 const PROMPT: &str = "$ ";
 
 /// A command in the folders of this setup and nothing else, with both programs in its path.
@@ -291,7 +291,7 @@ fn commands_of_all_documents_are_understood() {
                 continue;
             }
             let program = if words[0] == "toold" { toold() } else { toolctl() };
-            // What reads its arguments only to print how to use them, says of any that it does not know. A value may be
+            // `--help` still reports unknown subcommands and arguments. A value may be
             // missing, or a name in capitals that stands for one.
             let printed = Command::new(program).args(&words[1..]).arg("--help").output().unwrap();
             let printed = String::from_utf8_lossy(&printed.stderr).into_owned();

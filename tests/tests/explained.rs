@@ -25,7 +25,7 @@ const RULES: &[&str] = &[
     "jobs *",
 ];
 
-/// What was found, and a part of what is told of it.
+/// A finding, and a part of its text.
 const FOUND: &[(&str, &str)] = &[
     ("git log -1 --format='[[permission.rules]]' --output=CONFIG", "control files"),
     ("git diff --output=CONFIG", "control files"),
@@ -104,7 +104,7 @@ fn a_denied_command_is_denied_however_it_is_written() {
 }
 
 #[test]
-fn programs_options_and_files_are_told() {
+fn programs_options_and_files_are_reported() {
     let daemon = Setup::new().file("a.txt", "a\n").start();
     let (status, text) = explained(&daemon, "sort -r a.txt | head -3 > out");
     assert_eq!(status, 1, "{text}");

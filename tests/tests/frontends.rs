@@ -1,4 +1,4 @@
-//! What editors do beside calling tools: questions, buffers, undo, slash commands.
+//! Features of editors besides calling tools: questions, buffers, undo, slash commands.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire};
@@ -118,7 +118,7 @@ fn a_connection_s_own_session_ends_with_it() {
     });
 }
 
-/// Whoever ends a subscription as soon as it has its id is told that it ended, which it does.
+/// A client that ends a subscription as soon as it has the id is answered that it ended, and it does end.
 #[test]
 fn a_subscription_can_be_ended_as_soon_as_it_is_answered() {
     let daemon = TestDaemon::start();

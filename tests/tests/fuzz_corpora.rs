@@ -63,7 +63,7 @@ fn every_target_calls_the_function_that_is_replayed() {
     }
 }
 
-/// What programs are not made for.
+/// Input that programs do not expect.
 fn odd_value() -> impl Strategy<Value = Value> {
     let plain = [
         json!(null),

@@ -122,7 +122,7 @@ fn whoever_has_a_token_is_answered_beside_all_who_have_none() {
         client.write_all(served.ping().as_bytes()).unwrap();
         let answered = answer(&mut client).expect("the client with a token is answered");
         assert!(answered.starts_with("HTTP/1.1 200"), "{answered}");
-        // Those with a whole header were answered, and those before the last 256 made room.
+        // Requests with a whole header were answered, and connections before the last 256 made room.
         (flood.iter().filter(|stream| is_open(stream)).count() > LIMIT / 4).then_some(())
     });
 

@@ -102,7 +102,7 @@ fn a_stateless_client_discovers_lists_and_calls() {
     let result = client.result("tools/call", new(json!({}), call("greet", json!({"name": "you"}))));
     assert_eq!(result["structuredContent"], json!({"said": "hello you"}));
     assert_eq!(result["resultType"], "complete");
-    // What the older revisions had is gone in this one.
+    // This revision has no methods of the older ones.
     assert_eq!(client.error("ping", new(json!({}), json!({})))["code"], -32601);
 }
 
@@ -219,7 +219,7 @@ fn both_eras_hear_that_the_list_changed() {
         second.request("subscriptions/listen", new(json!({}), json!({"notifications": {"toolsListChanged": true}})));
     let acknowledged = second.notification("notifications/subscriptions/acknowledged");
     assert_eq!(acknowledged["notifications"]["toolsListChanged"], true);
-    // What is answered after `initialized` comes after it took effect.
+    // Answers after `initialized` come after it took effect.
     first.result("tools/list", json!({}));
     std::fs::write(
         daemon.plugins().join("late.lua"),

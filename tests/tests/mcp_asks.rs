@@ -171,7 +171,7 @@ fn a_question_is_a_form() {
     let asked = elicitation(&mut client);
     assert_eq!(asked["params"]["message"], "Which way?\nRight: Longer");
     assert_eq!(asked["params"]["requestedSchema"]["properties"]["choice"]["enum"], json!(["Left", "Right"]));
-    // What is no option is asked again.
+    // An answer that is no option is asked for again.
     answer(&mut client, &asked, json!({"action": "accept", "content": {"choice": "Up"}}));
     let asked = elicitation(&mut client);
     answer(&mut client, &asked, json!({"action": "accept", "content": {"choice": "Right"}}));

@@ -1,5 +1,5 @@
 //! Mounted MCP servers: shared, bounded, and no trouble to others when they are trouble. The server of these tests
-//! is `mcp/stand_in.py`, which misbehaves when it is told to.
+//! is `mcp/stand_in.py`, which misbehaves on demand.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn one_process_serves_every_frontend_and_sees_none_of_them() {
     let (mut one, mut two) = (daemon.connect(), Wire::connect(&daemon.socket()));
     two.result("session.open", json!({"cwd": other, "roots": [&root], "env": {"SECRET_OF_TWO": "x"}}));
     let (a, b) = (seen(&mut one), seen(&mut two));
-    // A frontend of the daemon that speaks MCP itself, and tells its roots.
+    // A client of the daemon that speaks MCP itself, and names its roots.
     let mut three = Wire::connect(&daemon.socket());
     let info = json!({"name": "three", "version": "1"});
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": info});
@@ -146,7 +146,7 @@ fn nothing_starts_for_a_list_once_it_is_known() {
 fn progress_goes_to_the_caller_alone_and_in_order() {
     let daemon = mounted(&[]);
     let (mut one, mut two) = (daemon.connect(), daemon.connect());
-    // It is listed a moment before it runs, and who calls in between is told that it starts.
+    // It is listed a moment before it runs; a call in between is answered that it starts.
     one.tool("s_echo", json!({"text": "hi"}));
     let steps = |n: u32| json!({"name": "s_steps", "arguments": {"n": n}, "progress": true});
     let (a, b) = (one.request("tools.execute", steps(50)), two.request("tools.execute", steps(7)));
@@ -207,7 +207,7 @@ fn a_server_that_dies_is_started_again_and_keeps_its_tools() {
     assert_eq!(only(&mut wire)["state"], "failed");
     assert!(names(&mut wire).contains(&"s_echo".to_owned()));
     assert_ne!(seen(&mut wire)["pid"], before);
-    // Who dies again and again is left alone for a while, which is told at once.
+    // A server that crashes again and again is not restarted for a while, and calls fail at once with that reason.
     wire.tool("s_die", json!({}));
     let refused = wire.tool("s_echo", json!({}));
     assert!(text(&refused).contains("tried again"), "{refused}");
@@ -391,7 +391,7 @@ fn the_newer_way_is_spoken_where_it_is_understood() {
 }
 
 #[test]
-fn a_call_needs_leave_for_its_server_and_tool() {
+fn a_call_needs_permission_for_its_server_and_tool() {
     let config = server("s", &[], "tools = { deny = [\"die\", \"f*\"] }")
         + "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"s/echo\"\naction = \"allow\"\n"
         + "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"s/r*\"\naction = \"deny\"\n";
@@ -462,7 +462,7 @@ fn a_server_is_a_tool_and_decides_nothing() {
 }
 
 #[test]
-fn toolctl_shows_the_servers_and_starts_them_anew() {
+fn toolctl_shows_the_servers_and_starts_them_again() {
     let daemon = mounted(&[]);
     let shown = daemon.toolctl(&["mcp", "servers"]);
     let table = String::from_utf8(shown.stdout).unwrap();

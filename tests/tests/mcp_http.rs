@@ -227,7 +227,7 @@ fn another_user_of_the_machine_reads_no_token_and_reaches_no_socket() {
     let connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])";
     let connected = as_nobody("python3", &["-c", connect, socket.to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&connected.stderr).contains("PermissionError"), "{connected:?}");
-    // What everybody can reach, the port, is of no use without the token.
+    // Everybody can reach the port, but it is of no use without the token.
     let ask = "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], data=b'{}'), timeout=30)";
     let asked = as_nobody("python3", &["-c", ask, &format!("http://{}/mcp", served.address)]);
     assert!(String::from_utf8_lossy(&asked.stderr).contains("401"), "{asked:?}");
@@ -259,7 +259,7 @@ fn large_bodies_are_refused() {
     let params = json!({"name": "hello", "arguments": {"x": "x".repeat(200_000)}});
     let told = served.request("tools/call", params.clone(), &[]);
     assert_eq!(told.status, 413, "{}", told.body);
-    // The same when its length is not told before.
+    // The same without a length in advance.
     let body = stateless("tools/call", params).to_string();
     let own = [("Content-Length", ""), ("Transfer-Encoding", "chunked"), ("MCP-Protocol-Version", "2026-07-28")];
     let mut stream = served.stream();
@@ -292,13 +292,13 @@ fn headers_narrow_the_tools_to_some_sources() {
         let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     };
-    // Those that look for tools and call what they found are of no source.
+    // The tools that search for tools and call them have no source.
     assert_eq!(names(&[("Toold-Sources", "plugin, nobody")]), ["forever", "hello", "tools_call", "tools_search"]);
     assert!(names(&[("Toold-Without-Sources", "plugin")]).contains(&"read".to_owned()));
     assert!(!names(&[("Toold-Without-Sources", "builtin, plugin")]).contains(&"hello".to_owned()));
     let hello = |own: &[(&str, &str)]| served.request("tools/call", json!({"name": "hello", "arguments": {}}), own);
     assert_eq!(hello(&[("Toold-Sources", "plugin")]).json()["result"]["content"][0]["text"], "hello");
-    // What is left out is as if it were not there.
+    // A tool that is left out does not exist for the client.
     let left_out = hello(&[("Toold-Sources", "builtin")]).json();
     assert!(left_out.to_string().contains("no tool hello"), "{left_out}");
 }

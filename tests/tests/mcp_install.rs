@@ -145,7 +145,7 @@ fn a_file_that_cannot_be_understood_is_left_alone() {
 }
 
 #[test]
-fn the_doctor_tells_who_is_set_up_and_speaks_as_clients_do() {
+fn the_doctor_shows_who_is_set_up_and_speaks_as_clients_do() {
     let daemon = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").start();
     done(&daemon.setup, &["zed", "--yes"]);
     let told = toold_tests::until("HTTP is served", || {

@@ -198,7 +198,7 @@ fn a_task_asks_by_its_state_and_goes_on_with_the_answer() {
     assert_eq!((&request["method"], &request["params"]["message"]), (&json!("elicitation/create"), &json!("Who?")));
     client.update(&task, json!({"other": {"action": "accept"}}));
     assert_eq!(asked(&client.get(&task)).0, key);
-    // What does not do is asked again, by another key: one stands for one thing.
+    // An invalid answer is asked for again, by another key: a key stands for one thing.
     client.update(&task, json!({key.clone(): {"action": "accept", "content": {"name": 3}}}));
     let again = asked(&client.in_state(&task, "input_required")).0;
     assert_ne!(again, key);
@@ -208,7 +208,7 @@ fn a_task_asks_by_its_state_and_goes_on_with_the_answer() {
 }
 
 #[test]
-fn leave_for_a_task_is_asked_of_all_and_the_first_answer_counts() {
+fn permission_for_a_task_is_asked_of_all_and_the_first_answer_counts() {
     let allow =
         |pattern| format!("[[permission.rules]]\ncategory = \"shell\"\npattern = \"{pattern}\"\naction = \"allow\"\n");
     let mcp = "[mcp]\ntask_after_ms = 3000\n[mcp.clients.trusted]\napprove = true\n";
@@ -243,7 +243,7 @@ fn what_a_task_wanted_and_its_client_does_not_offer_is_an_error_of_the_protocol(
 }
 
 #[test]
-fn an_unknown_task_is_told_and_ids_are_not_guessed() {
+fn an_unknown_task_is_reported_and_ids_are_not_guessed() {
     let daemon = daemon("");
     let mut client = TaskClient::of(&daemon);
     let first = client.task("always", json!({}));

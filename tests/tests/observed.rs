@@ -1,4 +1,4 @@
-//! What a daemon tells of itself: status, logs, metrics, traces.
+//! A daemon's reports about itself: status, logs, metrics, traces.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -64,7 +64,7 @@ fn latency<'s>(status: &'s Value, tool: &str) -> &'s Value {
 }
 
 #[test]
-fn status_tells_what_calls_wait_for() {
+fn status_shows_what_calls_wait_for() {
     let daemon = daemon("");
     let (mut one, mut two, mut beside) = (daemon.connect(), daemon.connect(), daemon.connect());
     let mut person = daemon.connect();
@@ -90,7 +90,9 @@ fn status_tells_what_calls_wait_for() {
     at(&mut watching, "a person is asked", [2, 1, 1, 1]);
     let shown = String::from_utf8(daemon.toolctl(&["status"]).stdout).unwrap();
     assert!(
-        shown.contains("waiting      1 for an answer from you, 1 for another call of their session, 1 for another call of"),
+        shown.contains(
+            "waiting      1 for an answer from you, 1 for another call of their session, 1 for another call of"
+        ),
         "{shown}"
     );
     let request_id = &asked["result"]["request"]["request_id"];
@@ -109,7 +111,7 @@ fn status_tells_what_calls_wait_for() {
 }
 
 #[test]
-fn status_tells_how_long_tools_take_and_what_they_use() {
+fn status_shows_how_long_tools_take_and_what_they_use() {
     let daemon = daemon("");
     let mut wire = daemon.connect();
     for _ in 0..20 {

@@ -35,7 +35,7 @@ fn answers(wire: &mut Wire, method: &str, names: &[&str], params: impl Fn(&str) 
 }
 
 #[test]
-fn the_folder_of_a_call_does_not_tell_what_is_outside() {
+fn the_folder_of_a_call_does_not_reveal_what_is_outside() {
     let daemon = daemon();
     let mut wire = agent(&daemon, "a");
     let outside = daemon.setup.path("outside");
@@ -55,7 +55,7 @@ fn the_folder_of_a_call_does_not_tell_what_is_outside() {
 }
 
 #[test]
-fn a_check_does_not_tell_what_is_outside() {
+fn a_check_does_not_reveal_what_is_outside() {
     let daemon = daemon();
     let mut wire = agent(&daemon, "a");
     let outside = daemon.setup.path("outside").display().to_string();
@@ -104,7 +104,7 @@ fn a_diff_is_shown_to_who_may_answer_and_to_nobody_else() {
     for seen in [seen, pending, event] {
         assert_eq!((&seen["request_id"], &seen["diff"]), (&ask["request_id"], &Value::Null), "{seen}");
     }
-    // What the person allowed does not show it afterwards, either.
+    // An allowed change does not reveal it afterwards either.
     person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
     let result = caller.answer(id)["result"].take();
     assert_eq!(result["is_error"], false, "{result}");

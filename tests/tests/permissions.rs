@@ -207,7 +207,7 @@ if len(sys.argv) > 2: sys.stdout.close(); os.rename(sys.argv[2] + ".part", sys.a
 }
 
 #[test]
-fn check_tells_what_would_happen_and_why() {
+fn check_shows_what_would_happen_and_why() {
     let config = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"git status\"\naction = \"allow\"\n";
     let daemon = Setup::new().config(config).file(".env", "SECRET=1").file("a.txt", "x").start();
     let mut wire = daemon.connect();

@@ -137,7 +137,7 @@ fn a_call_in_flight_ends_on_its_own_version() {
     let (mut wire, mut watcher) = (daemon.connect(), daemon.connect());
     let id = wire.request("tools.execute", json!({"name": "slow", "progress": true}));
     wire.notification("tools.progress");
-    // Not before the call runs: one who looks from the start is told of what is loaded first, too.
+    // Not before the call runs: a subscriber from the start also receives the events of the first load.
     watcher.result("events.subscribe", json!({"kinds": ["tools.changed"]}));
     fs::write(daemon.plugins().join("slow.lua"), slow("new")).unwrap();
     changed(&mut watcher);
@@ -217,7 +217,7 @@ fn a_plugin_that_loops_at_load_delays_nobody() {
 }
 
 #[test]
-fn reload_by_name_loads_anew() {
+fn reload_by_name_loads_again() {
     let daemon = Setup::new().plugin("say.lua", &tool("here")).start();
     let mut wire = daemon.connect();
     let before = wire.result("tools.list", json!({}))["revision"].as_u64().unwrap();

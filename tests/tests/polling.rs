@@ -12,7 +12,7 @@ fn greet(version: &str) -> String {
     format!("hygge.register_tool{{name = 'greet', permission = false, execute = function() return '{version}' end}}\n")
 }
 
-/// Saves as an editor does at another time than now: no clock of this system tells that it is newer.
+/// Saves as an editor does at another time than now: no clock of this system shows that it is newer.
 fn save_at(path: &Path, text: &str, time: SystemTime) {
     fs::write(path, text).unwrap();
     fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
@@ -77,10 +77,10 @@ fn a_linked_plugin_is_looked_at_where_it_leads() {
     until_greeted(&mut wire, "two");
 }
 
-/// What the system lets a user watch can be bounded in a namespace of one's own, which not every system lets one
+/// The number of watches of a user can be limited in a user namespace, which not every system lets one
 /// make: there, the unit tests of the watching stand alone.
 #[test]
-fn where_the_system_lets_nothing_be_watched_folders_are_looked_at_and_people_are_told() {
+fn where_the_system_lets_nothing_be_watched_folders_are_looked_at_and_people_are_reported() {
     for (limit, words) in [("max_inotify_watches", "max_user_watches"), ("max_inotify_instances", "max_user_instances")]
     {
         let within = |command: &mut Command, program: &str| {

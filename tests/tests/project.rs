@@ -12,7 +12,7 @@ fn open(daemon: &TestDaemon, below: &str) -> Wire {
     wire
 }
 
-/// What would happen to a command, and by which rule.
+/// The decision about a command, and its rule.
 fn check(wire: &mut Wire, command: &str) -> (String, String) {
     let answer = wire.result("permissions.check", json!({"category": "shell", "target": command}));
     let text = |key: &str| answer[key].as_str().unwrap().to_owned();
@@ -64,7 +64,7 @@ fn a_change_counts_at_once_where_it_denies_and_waits_where_it_allows() {
     assert_eq!(wire.notification("events.event")["result"]["project"], json!(daemon.work().join("p")));
     std::fs::write(&file, format!("{ALLOW_TOUCH}{DENY_ECHO}{}", ALLOW_TOUCH.replace("touch", "rm"))).unwrap();
     assert_eq!(wire.notification("events.event")["result"]["file"], json!(file));
-    // What was trusted before still counts.
+    // Earlier trust still counts.
     for (command, verdict) in [("echo a", "deny"), ("rm a", "ask"), ("touch a", "allow")] {
         assert_eq!(check(&mut wire, command).0, verdict, "{command}");
     }

@@ -1,4 +1,4 @@
-//! What a project may configure beside rules, hooks, plugins and servers: nothing of it counts until it is trusted.
+//! Other sections of a project's configuration than rules, hooks, plugins and servers: none counts until it is trusted.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, toold};

@@ -165,7 +165,7 @@ fn tools_run_there_and_are_followed_and_cancelled_from_here() {
 }
 
 #[test]
-fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_anew() {
+fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_again() {
     let two = two();
     let mut client = two.client();
     let mut watcher = two.far.connect();
@@ -208,7 +208,7 @@ fn asks_there_are_answered_here() {
     let result = client.answer(call)["result"].take();
     assert_eq!(result["is_error"], false, "{result}");
     assert!(two.far.setup.path("home/made").exists());
-    // What was allowed is allowed there, for this session, and not here.
+    // The approval holds there, for this session, and not here.
     assert_eq!(client.result("tools.execute", bash("touch made"))["is_error"], false);
     let grants = two.far.connect().result("permissions.list", json!({}))["grants"].take();
     assert_eq!((&grants[0]["category"], &grants[0]["scope"]), (&json!("shell"), &json!("session")), "{grants}");
@@ -223,7 +223,7 @@ fn asks_there_are_answered_here() {
     let result = other.answer(call)["result"].take();
     assert!(result["is_error"] == true && text(&result).contains("not that"), "{result}");
 
-    // Who answers first counts, wherever.
+    // The first answer counts, wherever it comes from.
     let call = other.request("tools.execute", bash("touch made"));
     let ask = asked(&mut person);
     let mut there = two.far.connect();

@@ -21,7 +21,7 @@ use toold_proto::method::DaemonGetStatus;
 use toold_proto::session::OpenSession;
 use toold_tests::{Setup, toolctl, toold, until};
 
-/// Commands and the files that they write need nobody's leave.
+/// Commands and the files that they write need no approval.
 const ALLOW_ALL: &str = "\
 [[permission.rules]]
 category = \"shell\"
@@ -47,7 +47,7 @@ impl Drop for KilledProcess {
     }
 }
 
-/// A place for daemons of which each takes over from the one before; the last is stopped when the test is over.
+/// Folders for daemons, each of which takes over from the one before. The last one is stopped at the end of the test.
 struct RestartingDaemon {
     setup: Setup,
     first: KilledProcess,
@@ -306,10 +306,10 @@ const READ_INPUT: &[&str] = &["connect", "parse", "shells write"];
 /// These end at once without a person at a terminal.
 const NEED_TERMINAL: &[&str] = &["approve"];
 
-/// What is wrong shows among what else they tell.
+/// Errors show among the other output.
 const TELL_ON_STDOUT: &[&str] = &["doctor"];
 
-/// What stands for an argument that must be given.
+/// Values for required arguments.
 fn argument(command: &str, name: &str) -> String {
     match (command, name) {
         // It makes the folder, below the one that the command runs in.
@@ -465,7 +465,7 @@ fn every_command_ends_when_another_program_answers() {
         let setup = Setup::new();
         let kept = Mutex::new(Vec::new());
         let (socket, words) = stranger(&setup, move |mut stream| {
-            // Who asked may be gone.
+            // The caller may be gone.
             let _ = stream.write_all(answer.as_bytes());
             kept.lock().unwrap().push(stream);
         });
@@ -504,7 +504,7 @@ fn every_command_ends_when_only_pings_are_answered() {
                 let Ok(line) = line else { return };
                 let request: Value = serde_json::from_str(&line).unwrap_or_default();
                 if request["method"] == "daemon.ping" {
-                    // Who asked may be gone.
+                    // The caller may be gone.
                     let _ = writeln!(output, "{}", json!({"jsonrpc": "2.0", "id": request["id"], "result": {}}));
                 }
             }

@@ -104,9 +104,11 @@ fn an_approver_sees_which_client_wants_which_folder_and_what_is_allowed_is_remem
     let id = wire.request("tools.execute", json!({"name": "read", "arguments": {"path": "letter.txt"}}));
     person.wait_for("deny, with a reason");
     let shown = person.written();
-    for part in
-        ["asks for permission: use this workspace", "as a workspace of the agent", "allow, and remember it for this client"]
-    {
+    for part in [
+        "asks for permission: use this workspace",
+        "as a workspace of the agent",
+        "allow, and remember it for this client",
+    ] {
         assert!(shown.contains(part), "{part}: {shown:?}");
     }
     assert!(!shown.contains(PROMPT) && !shown.contains("in this project"), "{shown:?}");

@@ -19,7 +19,7 @@ fn start(wire: &mut Wire, mut arguments: Value) -> String {
     result["metadata"]["shell_id"].as_str().unwrap().to_owned()
 }
 
-/// What comes of a shell until this text is there.
+/// The output of a shell until this text is there.
 #[track_caller]
 fn output_until(wire: &mut Wire, wanted: &str) -> String {
     let mut text = String::new();
@@ -115,7 +115,7 @@ fn what_an_agent_writes_is_judged_as_what_it_does() {
     let text = agent.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}))["content"][0]["text"].take();
     assert!(text.as_str().unwrap().starts_with("echo hi\n"), "{text}");
 
-    // Nor may it say that a person typed, end shells without leave, or see those of others.
+    // Nor may it claim that a person typed, end shells without permission, or see those of others.
     for (method, params) in [
         ("shells.write", json!({"shell_id": id, "text": "x\n", "typed": true})),
         ("shells.kill", json!({"shell_id": id})),
@@ -168,10 +168,10 @@ fn what_a_killed_daemon_leaves_is_ended_by_the_next() {
     let id = start(&mut wire, json!({"command": command}));
     wire.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}));
     until("all have started", || (daemon.processes().len() >= 5).then_some(()));
-    // The keeper ends them at once. Whoever kills it too leaves them to the next daemon: this one, or one of another
+    // The reaper kills them at once. If it is killed too, they are left to the next daemon: this one, or one of another
     // test that starts before it.
-    let keeper = daemon.keeper();
-    assert!(Command::new("kill").args(["-9", &keeper.to_string()]).status().unwrap().success());
+    let reaper = daemon.reaper();
+    assert!(Command::new("kill").args(["-9", &reaper.to_string()]).status().unwrap().success());
     daemon.restart("KILL");
     until("they are found and ended", || daemon.processes().is_empty().then_some(()));
 }
@@ -358,7 +358,7 @@ fn a_flood_does_not_take_the_daemons_memory() {
         assert_eq!((&end["exit_code"], last.ends_with("the end\n")), (&json!(0), true));
         wire.result("daemon.status", json!({}))["memory_bytes"].as_u64().unwrap()
     };
-    // What it takes for any such thing at all: its own code, buffers, the 1 MiB that a shell keeps.
+    // A fixed amount for any of these: its own code, buffers, the 1 MiB that a shell keeps.
     let before = floods(4);
     let grown = floods(100).saturating_sub(before);
     // The allocator gives memory back when it likes.

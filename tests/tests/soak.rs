@@ -1,4 +1,4 @@
-//! Many clients that do everything at once; afterwards the books balance and nothing is left.
+//! Many clients that do everything at once; afterwards the counters agree and nothing is left.
 //!
 //! A few seconds by default; `TOOLD_SOAK_SECONDS` and `TOOLD_SOAK_CLIENTS` make it longer and wider.
 
@@ -42,7 +42,7 @@ impl Dice {
     }
 }
 
-/// What the clients did, as they count it.
+/// The actions of the clients, by their own count.
 #[derive(Default)]
 struct Books {
     calls: AtomicU64,
@@ -144,7 +144,7 @@ fn audit_rows(wire: &mut Wire) -> u64 {
 }
 
 #[test]
-fn the_books_balance_after_everything_at_once() {
+fn the_counters_agree_after_everything_at_once() {
     let seconds = setting("TOOLD_SOAK_SECONDS", 5);
     let clients = setting("TOOLD_SOAK_CLIENTS", 40);
     let audit = "[audit]\nmax_rows = 100000000\n";

@@ -1,4 +1,4 @@
-//! What outlives the daemon, and what the daemon does without a database.
+//! Data that outlives the daemon, and the daemon without a database.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -113,7 +113,7 @@ fn every_call_is_in_the_audit_log_and_stays_there() {
     assert_eq!((&ok["tool"], &ok["client"], &ok["source"]), (&json!("read"), &json!("test"), &json!("builtin:toold")));
     assert_eq!(ok["decisions"][0]["target"], json!(daemon.work().join("a.txt")));
     assert_eq!(denied["decisions"][0]["verdict"], "deny");
-    // A query puts what it tells onto the disk first, so that even a crash takes none of it.
+    // A query writes its rows to the disk first, so that not even a crash loses one.
     daemon.restart("KILL");
     let mut wire = daemon.connect();
     assert_eq!(audit(&mut wire, json!({})), entries);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toold_tests::{Setup, TestDaemon, toolctl, until};
 
-/// What the shells show when they wait for a line.
+/// The prompt of the shells.
 const PROMPT: &str = "ready>";
 
 /// A person who gets no answer presses the key again after this.
@@ -193,7 +193,7 @@ fn a_shell_is_attached_to_typed_into_and_left_running() {
     first.wait_for_line("begun");
     first.type_line("by hand");
     first.wait_for_line("got by hand");
-    // What comes while it is attached is seen too.
+    // Output that comes while it is attached is shown too.
     second.run("toolctl shells write sh_1 from elsewhere");
     first.wait_for_line("got from elsewhere");
     first.press("C-]");

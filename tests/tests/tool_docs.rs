@@ -1,7 +1,7 @@
 //! The pages about the built-in tools, `daemon/builtins/docs/`: written from what the tools say of themselves and
 //! from real calls, and checked to be current.
 //!
-//! `UPDATE=1 cargo test -p toold-tests --test tool_docs` writes them anew.
+//! `UPDATE=1 cargo test -p toold-tests --test tool_docs` writes them again.
 
 #[allow(dead_code, unreachable_pub, reason = "the tests of the client underneath use the rest")]
 #[path = "../../daemon/host/tests/http/server.rs"]
@@ -151,7 +151,7 @@ fn name(tool: &Value) -> &str {
     tool["name"].as_str().unwrap()
 }
 
-/// What a person sees: the result, what was told beside it, and a status that is not 0.
+/// The terminal's text: the result, messages, and a status that is not 0.
 fn said(output: &Output) -> String {
     let mut text = String::new();
     for part in [&output.stdout, &output.stderr] {

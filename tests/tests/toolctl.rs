@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
 
-/// Whatever daemon toolctl started in this setup is stopped at the end.
+/// Stops the daemon that toolctl started in this setup.
 struct DaemonOfToolctl(Setup);
 
 impl DaemonOfToolctl {
@@ -29,7 +29,7 @@ impl DaemonOfToolctl {
 impl Drop for DaemonOfToolctl {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Whatever failed may fail once more, and must not hide the first failure.
+            // A second failure must not hide the first one.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| self.run(&["stop"])));
             return;
         }
@@ -60,7 +60,7 @@ fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("ended by a signal: {}", err(output)))
 }
 
-/// A tool that tells each step, gives `n` lines of output, and fails when it is told to.
+/// A tool that reports each step, gives `n` lines of output, and fails on demand.
 const COUNT: &str = r#"
 hygge.register_tool({
   name = "count",
@@ -104,7 +104,7 @@ fn a_result_is_all_there_is_on_stdout() {
 }
 
 #[test]
-fn output_and_result_in_one_file_are_not_told_twice() {
+fn output_and_result_in_one_file_are_not_printed_twice() {
     let daemon = with_plugin();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = daemon.setup.command(toolctl());
@@ -182,7 +182,7 @@ fn a_calls_session_ends_with_it() {
 }
 
 #[test]
-fn a_broken_plugin_is_told_with_its_place() {
+fn a_broken_plugin_is_reported_with_its_place() {
     let daemon = Setup::new().plugin("bad.lua", "local x =\n").start();
     let output = until("the plugin has failed", || {
         let output = daemon.toolctl(&["plugins", "reload", "bad"]);

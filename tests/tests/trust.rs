@@ -33,7 +33,7 @@ fn project() -> Setup {
 }
 
 #[test]
-fn an_untrusted_plugin_is_told_and_does_not_run() {
+fn an_untrusted_plugin_is_reported_and_does_not_run() {
     let loud = "io.open('ran', 'w'):close()";
     let daemon = Setup::new().file("p/.toold/plugins/here.lua", loud).start();
     let mut wire = open(&daemon, "p");
@@ -53,7 +53,7 @@ fn a_trusted_plugin_is_in_the_view_of_its_project_and_asks() {
     assert!(has_tool(&mut inside, "here") && has_tool(&mut inside, "old"));
     assert!(!has_tool(&mut outside, "here") && plugin(&mut outside, "here").is_null());
     assert_eq!(outside.call("tools.execute", json!({"name": "here"}))["error"]["code"], -32001);
-    // Whoever trusts a plugin has not allowed all that it will ever do.
+    // Trusting a plugin does not allow everything that it will ever do.
     let denied = inside.tool("here", json!({}));
     assert!(denied["is_error"] == true && denied["metadata"]["permission"]["category"] == "plugin", "{denied}");
     inside.result("permissions.grant", json!({"category": "plugin", "pattern": "here", "scope": "project"}));

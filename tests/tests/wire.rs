@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, WireFraming, until};
 
 #[test]
-fn both_framings_are_told_apart_by_the_first_byte() {
+fn both_framings_are_distinguished_by_the_first_byte() {
     let daemon = TestDaemon::start();
     for framing in [WireFraming::Lines, WireFraming::Headers] {
         let mut wire = Wire::connect_framed(&daemon.socket(), framing);
@@ -320,7 +320,7 @@ hygge.register_tool{
             }
         }
     }
-    // What differs from run to run.
+    // These values differ from run to run.
     let root = daemon.work().parent().unwrap().display().to_string();
     let text = serde_json::to_string_pretty(&seen).unwrap().replace(&root, "ROOT");
     let text: Vec<String> = text

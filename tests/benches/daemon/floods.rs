@@ -1,4 +1,4 @@
-//! What a client that sends and never reads costs, and how soon its calls end when it goes.
+//! The cost of a client that sends and never reads, and how soon its calls end when it disconnects.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;

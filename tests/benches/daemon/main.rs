@@ -1,4 +1,4 @@
-//! What the daemon costs, as ratios to a floor that is measured in the same run.
+//! The cost of the daemon, as ratios to a baseline that is measured in the same run.
 //!
 //! `cargo bench -p toold-tests` prints the table; `-- --quick` takes few rounds, to see that it runs.
 //! The statistics are our own: rounds of all candidates are interleaved, since absolute times of two runs

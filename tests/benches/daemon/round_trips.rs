@@ -1,4 +1,4 @@
-//! One small call after another, each candidate in turn; and how soon a saved plugin is told.
+//! One small call after another, each candidate in turn; and how soon a saved plugin is reported.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -147,7 +147,7 @@ impl Candidate {
     }
 }
 
-/// From `rename(2)` of a changed plugin to the event that tells of its new tools.
+/// From `rename(2)` of a changed plugin to the event about its new tools.
 fn reloads(plugins: &Path, socket: &Path, times: usize) {
     let mut wire = Wire::connect(socket);
     wire.result("events.subscribe", json!({"kinds": ["tools.changed"]}));

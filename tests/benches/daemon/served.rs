@@ -197,10 +197,10 @@ pub(crate) fn websocket(port_file: &Path) {
     });
 }
 
-/// What each message of progress says.
+/// The text of each progress message.
 const TEXT: &str = "hello world 0123456789";
 
-/// A whole daemon with three more built-ins: one does nothing, one tells progress, one waits.
+/// A whole daemon with three more built-ins: one does nothing, one reports progress, one waits.
 pub(crate) fn daemon(dir: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -225,7 +225,7 @@ pub(crate) fn daemon(dir: &Path) {
     });
 }
 
-/// What the daemon under test has beside its own tools.
+/// The additional tools of the daemon under test.
 #[derive(Clone, Copy)]
 enum BenchAction {
     Nothing,

@@ -24,7 +24,7 @@ pub(crate) fn rate_row(name: &str, rate: f64, floor: f64) {
     println!("{name:<44} {rate:>10.0} /s   {:>6.2} x", rate / floor);
 }
 
-/// What a goal demands, in the unit that it is told in.
+/// The demand of a goal, in the unit of its figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Demand {
     AtMost(f64),

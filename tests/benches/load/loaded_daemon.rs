@@ -76,7 +76,7 @@ impl Drop for LoadedDaemon {
 pub(crate) struct ProcessMemory {
     /// With pages of the program's file, which the kernel takes back when it needs them, and shares.
     pub(crate) resident: f64,
-    /// What it wrote.
+    /// Its output.
     pub(crate) own: f64,
     /// Of that in huge pages, which are taken whole for little.
     pub(crate) huge: f64,

@@ -1,4 +1,4 @@
-//! What many clients at once cost a real daemon: memory of those that are idle, calls of those that are not, events to
+//! The cost of many clients at once to a real daemon: memory of those that are idle, calls of those that are not, events to
 //! those that listen.
 //!
 //! `cargo bench -p toold-tests --bench load` prints lines of a table; `-- --quick` takes few of each, to see that it

@@ -26,7 +26,7 @@ use toold_tests::Setup;
 /// How long the processes may take to end, before they are killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What lies in the folders, and whether a daemon runs there from the start.
+/// The files in the folders, and whether a daemon runs there from the start.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct FolderContents {

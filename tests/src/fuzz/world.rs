@@ -22,7 +22,7 @@ static WORLD: Mutex<Option<World>> = Mutex::new(None);
 /// How long answers may take; then the client goes away.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// What came back.
+/// The answers of the daemon.
 pub(super) struct Answered {
     pub(super) out: Vec<u8>,
     /// The daemon ended the connection by itself: there is nothing more to come.
@@ -57,7 +57,7 @@ impl World {
         for name in ["config", "state", "work"] {
             std::fs::create_dir(dir.path().join(name)).expect("the folder is new");
         }
-        // Whatever is asked for, nothing is run, written or fetched: what denies stands above grants and modes.
+        // No request runs, writes or fetches anything: deny rules come before grants and modes.
         let closed = Category::ALL.into_iter().filter(|category| *category != Category::FileRead);
         let rules = closed.map(|category| {
             format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"*\"\naction = \"deny\"\n")

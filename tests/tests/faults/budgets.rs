@@ -196,7 +196,7 @@ fn what_plugins_tell_has_a_bound_for_those_who_do_not_read() {
     deaf.result("events.subscribe", json!({"kinds": ["log", "call.progress"]}));
     let mut wire = daemon.connect();
     until("the plugin is loaded", || wire.call("tools.schema", json!({"name": "shout"})).get("result").map(drop));
-    // What the plugin itself takes is known then.
+    // By then the memory of the plugin itself is known.
     wire.tool("shout", json!({}));
     let before = peak(&daemon);
     // Once: then its connection has so much to read that it is not read from any more.
@@ -206,7 +206,7 @@ fn what_plugins_tell_has_a_bound_for_those_who_do_not_read() {
     }
     let cost = peak(&daemon) - before;
     assert!(cost < ONE / 2, "{} MiB", cost >> 20);
-    // What waits is read, and nothing of it is kept.
+    // Waiting messages are read, and nothing of them is stored.
     assert_eq!(deaf.answer(shouted)["result"]["is_error"], json!(false));
     until("all of it is read", || {
         let last = deaf.request("daemon.ping", json!({}));
@@ -229,7 +229,7 @@ fn a_batch_of_small_requests_is_answered_whole_and_too_many_are_refused_at_once(
     let answer = batch(&mut wire, &requests(20_001));
     assert_eq!(answer["error"]["data"]["kind"], "too_large", "{answer}");
     assert!(answer["error"]["message"].as_str().unwrap().contains("20000"), "{answer}");
-    // What comes behind a batch waits for its turn, and is answered.
+    // A request behind a batch waits for its turn, and is answered.
     let first = json!(requests(5_000)).to_string();
     wire.send_bytes(format!("{first}\n").as_bytes());
     let id = wire.request("daemon.ping", json!({}));

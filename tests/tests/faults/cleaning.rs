@@ -1,4 +1,4 @@
-//! What a daemon keeps has limits while it runs, and not only when it starts.
+//! Stored data has limits while the daemon runs, and not only when it starts.
 
 use std::path::Path;
 

@@ -42,7 +42,7 @@ fn half_a_frame_and_then_the_end_harms_nobody() {
         let mut client = connect(&daemon);
         client.write_all(halves[round % halves.len()]).unwrap();
         if round % 2 == 0 {
-            // What is answered, if anything, ends with the connection.
+            // Answers, if any, end with the connection.
             client.shutdown(std::net::Shutdown::Write).unwrap();
             client.read_to_end(&mut Vec::new()).unwrap();
         }
@@ -134,7 +134,7 @@ fn subscribers_that_never_read_lose_events_and_take_no_memory() {
     }
     let after = memory(&mut wire);
     assert!(after < before + CLIENTS as u64 * (1 << 20), "{before} to {after} bytes");
-    // Who reads again hears how much it missed, and then what comes.
+    // A client that reads again receives the number of lost events, and then new ones.
     let late = &mut deaf[0];
     let mut lagged = false;
     wire.result("session.open", json!({"cwd": "/", "session_id": "last"}));

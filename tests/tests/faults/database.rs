@@ -1,4 +1,4 @@
-//! A database that cannot be written, is held by others, is damaged or gone: it is told, and the daemon serves on with
+//! A database that cannot be written, is locked, damaged or gone: the daemon reports it, and keeps serving with
 //! the grants that it has.
 
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ fn grants_of_a_database_on_a_read_only_disk_count_and_none_is_added() {
 }
 
 #[test]
-fn a_database_that_another_process_holds_is_told() {
+fn a_database_that_another_process_holds_is_reported() {
     let (setup, outside) = with_grant();
     let other = rusqlite::Connection::open(setup.path("state/toold/toold.db")).unwrap();
     other.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
@@ -111,7 +111,7 @@ fn a_database_that_is_held_for_a_while_is_written_later() {
 }
 
 #[test]
-fn a_database_that_is_damaged_while_it_is_used_is_told() {
+fn a_database_that_is_damaged_while_it_is_used_is_reported() {
     let daemon = Setup::new().file("a.txt", "here").start();
     let mut wire = daemon.connect();
     serves(&mut wire);
@@ -139,7 +139,7 @@ fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
 }
 
 #[test]
-fn a_database_that_is_removed_while_it_is_used_is_told() {
+fn a_database_that_is_removed_while_it_is_used_is_reported() {
     let daemon = Setup::new().file("a.txt", "here").start();
     let mut wire = daemon.connect();
     assert!(grant(&mut wire)["result"].is_object());
@@ -148,7 +148,7 @@ fn a_database_that_is_removed_while_it_is_used_is_told() {
     // It would be gone at the next start.
     keeps_no_grant(&mut wire, "is gone");
     told(&daemon, &mut wire, "is gone");
-    // What was granted before holds for as long as the daemon lives.
+    // Earlier grants hold for as long as the daemon lives.
     let checked = wire.result("permissions.check", json!({"category": "shell", "target": "ls"}));
     assert_eq!(checked["verdict"], "allow");
     let write = wire.tool("write", json!({"path": "new.txt", "content": "x"}));
@@ -159,7 +159,7 @@ fn a_database_that_is_removed_while_it_is_used_is_told() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_files_whole() {
+fn a_full_disk_is_reported_and_leaves_files_whole() {
     let setup = Setup::new();
     let (state, work) = (setup.path("state").display().to_string(), setup.path("work/disk").display().to_string());
     std::fs::create_dir(&work).unwrap();

@@ -80,7 +80,7 @@ fn a_plugin_folder_that_is_replaced_is_seen() {
 }
 
 #[test]
-fn a_configuration_that_may_not_be_read_denies_and_is_told() {
+fn a_configuration_that_may_not_be_read_denies_and_is_reported() {
     let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"ls\"\naction = \"allow\"\n";
     let setup = Setup::new().file("a.txt", "here").config(rule);
     let config = setup.path("config/toold/config.toml");
@@ -97,7 +97,7 @@ fn a_configuration_that_may_not_be_read_denies_and_is_told() {
     mode(&config, 0o644);
     std::fs::write(&config, rule).unwrap();
     until("it is read", || (verdict(&mut wire) == "allow").then_some(()));
-    // What was read last counts on.
+    // The last version that was read still counts.
     mode(&config, 0);
     wire.result("daemon.reload", json!({}));
     assert_eq!(verdict(&mut wire), "allow");

@@ -12,7 +12,7 @@ use crate::{peak, threads};
 const COST: u64 = 200 << 20;
 const SPARSE: u64 = 8 << 30;
 
-/// What can be put in the place of a file.
+/// Things that can take the place of a file.
 const TRAPS: [&str; 6] = ["link to /dev/zero", "sparse", "pipe", "link to a pipe", "folder", "many patterns"];
 
 fn trap(kind: &str, path: &Path) {

@@ -64,7 +64,7 @@ fn what_left_a_command_on_purpose_ends_with_a_daemon_that_is_killed() {
 }
 
 #[test]
-fn a_keeper_that_is_killed_is_followed_by_another() {
+fn a_reaper_that_is_killed_is_followed_by_another() {
     let mut daemon = Setup::new().config(ALLOW).start();
     let mut wire = daemon.connect();
     let start = |wire: &mut toold_tests::Wire, line: &str| {
@@ -72,8 +72,8 @@ fn a_keeper_that_is_killed_is_followed_by_another() {
         assert_eq!(result["is_error"], false, "{result}");
     };
     start(&mut wire, "exec sleep 1000");
-    let keeper = daemon.keeper();
-    assert!(std::process::Command::new("kill").args(["-9", &keeper.to_string()]).status().unwrap().success());
+    let reaper = daemon.reaper();
+    assert!(std::process::Command::new("kill").args(["-9", &reaper.to_string()]).status().unwrap().success());
     start(&mut wire, "exec sleep 1001");
     until("both run", || (daemon.processes().len() == 2).then_some(()));
     kill(&mut daemon);
@@ -82,15 +82,15 @@ fn a_keeper_that_is_killed_is_followed_by_another() {
 }
 
 #[test]
-fn a_keeper_that_is_stopped_when_the_daemon_is_killed_does_its_work_later() {
+fn a_reaper_that_is_stopped_when_the_daemon_is_killed_does_its_work_later() {
     let mut daemon = Setup::new().config(ALLOW).start();
     let mut wire = daemon.connect();
     // In the foreground: what is in the background may be ended by the daemon of another test.
     wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch started; exec sleep 1000"}}));
     until("the command runs", || daemon.work().join("started").exists().then_some(()));
-    let keeper = daemon.keeper().to_string();
+    let reaper = daemon.reaper().to_string();
     let signal = |name: &str| {
-        assert!(std::process::Command::new("kill").args([name, &keeper]).status().unwrap().success());
+        assert!(std::process::Command::new("kill").args([name, &reaper]).status().unwrap().success());
     };
     signal("-STOP");
     kill(&mut daemon);
@@ -100,7 +100,7 @@ fn a_keeper_that_is_stopped_when_the_daemon_is_killed_does_its_work_later() {
     daemon.start_again();
 }
 
-/// What the clients did, and how far they came before the daemon went.
+/// The actions of the clients, and how far they came before the daemon was killed.
 #[derive(Default)]
 struct Load {
     done: AtomicU64,

@@ -16,7 +16,7 @@ fn without_descriptors_new_clients_wait_and_the_others_go_on() {
     let mut wire = daemon.connect();
     let idle: Vec<UnixStream> = (0..150).map(|_| UnixStream::connect(daemon.socket()).unwrap()).collect();
     until("no more are taken", || daemon.log().contains("few descriptors are left").then_some(()));
-    // What a call opens is still to be had.
+    // The descriptors of a call are still available.
     for _ in 0..5 {
         let read = wire.tool("read", json!({"path": "a.txt"}));
         assert_eq!(read["is_error"], false, "{read}");
@@ -46,12 +46,12 @@ fn many_messages_that_are_never_whole_do_not_fill_the_memory() {
             scope.spawn(move || client.send_bytes(half.as_bytes()));
         }
     });
-    // What was given up goes back to the system a moment later.
+    // Freed memory goes back to the system a moment later.
     until("no more is kept than all may keep", || {
         let now = wire.result("daemon.status", json!({}))["memory_bytes"].as_u64().unwrap();
         (now < before + (512 << 20)).then_some(())
     });
-    // Each is answered when its message ends, and lives on: those that there was no place for are told so.
+    // Each is answered when its message ends, and lives on: the others are refused with that reason.
     let mut refused = 0;
     for client in &mut clients {
         client.send_bytes(b"\"}\n");

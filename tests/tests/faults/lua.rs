@@ -63,7 +63,7 @@ fn code_that_cannot_give_way_keeps_nobody_waiting() {
     until("they have ended", || (status(&daemon)["calls"]["in_flight"] == 0).then_some(()));
 }
 
-/// What takes memory until there is none, within a `pcall`, and what still holds it afterwards.
+/// Scripts that take memory until there is none, within a `pcall`, and what still holds it afterwards.
 const HUNGRY: [(&str, &str); 8] = [
     ("strings", r#"kept = {} while true do kept[#kept + 1] = ("x"):rep(100000) .. #kept end"#),
     ("tables", "kept = {} while true do kept[#kept + 1] = {{}, {}, {}} end"),
@@ -105,7 +105,7 @@ fn memory_that_a_script_used_up_is_given_back_also_when_it_caught_the_error() {
 #[test]
 fn a_plugin_that_nobody_calls_gives_its_memory_back_and_is_there_at_the_next_call() {
     let counts = "count = (count or 0) + 1 return tostring(count)";
-    // What reads the clock while it loads may hold something that another run would not give.
+    // A script that reads the clock while it loads may hold a value that another run would not give.
     let holds = format!("local started = os.time()\n{}", tool("holds", counts));
     let config = "[plugins]\nrelease_after_ms = 100\n";
     let daemon =

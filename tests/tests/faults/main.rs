@@ -1,4 +1,4 @@
-//! What goes wrong around the daemon: each fault is made to happen to a real one, which serves on.
+//! Faults around the daemon: each one happens to a real daemon, which keeps serving.
 
 mod budgets;
 mod cleaning;

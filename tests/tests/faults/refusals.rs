@@ -1,4 +1,4 @@
-//! What a person refused is never allowed without an ask, whatever becomes of the files that say so.
+//! A refusal of a person is never lifted without a prompt, whatever happens to the files that store it.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};

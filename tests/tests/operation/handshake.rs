@@ -1,4 +1,4 @@
-//! Daemons of other versions: who is older is told, and what to do.
+//! Daemons of other versions: the error says which one is older, and what to do.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -25,7 +25,7 @@ fn stand_in(setup: &Setup, version: &'static str, protocol: u32) -> JoinHandle<(
     })
 }
 
-/// What every status has.
+/// The members of every status.
 fn status_of_today() -> Value {
     json!({
         "epoch": "e", "instance": "i", "uptime_s": 1.0, "plugin_dirs": [], "sessions": 0, "connections": 1, "tools": 0,
@@ -60,7 +60,7 @@ fn serve(stream: UnixStream, version: &str, protocol: u32) -> bool {
         };
         answer["jsonrpc"] = json!("2.0");
         answer["id"] = request["id"].clone();
-        // Who has no more questions may be gone.
+        // A client without further requests may be gone.
         let _ = writeln!(writer, "{answer}");
         if request["method"] == "daemon.shutdown" {
             return true;
@@ -86,7 +86,7 @@ fn end(setup: &Setup) {
 }
 
 #[test]
-fn a_daemon_of_another_protocol_is_told_with_what_to_do() {
+fn a_daemon_of_another_protocol_is_reported_with_what_to_do() {
     let own = env!("CARGO_PKG_VERSION");
     let speaks = format!("toolctl {own} speaks 2; ");
     check(
@@ -95,11 +95,16 @@ fn a_daemon_of_another_protocol_is_told_with_what_to_do() {
         &["call", "read", "path=f"],
         &[&speaks, "protocol mismatch: daemon 9.0.0 at ", "(pid 7) speaks protocol 3", "use toolctl 9.0.0"],
     );
-    check("0.0.1", 1, &["call", "read", "path=f"], &[&speaks, "daemon 0.0.1 at ", "(pid 7) speaks protocol 1", "`toolctl restart`"]);
+    check(
+        "0.0.1",
+        1,
+        &["call", "read", "path=f"],
+        &[&speaks, "daemon 0.0.1 at ", "(pid 7) speaks protocol 1", "`toolctl restart`"],
+    );
 }
 
 #[test]
-fn a_method_that_an_older_daemon_does_not_have_is_told() {
+fn a_method_that_an_older_daemon_does_not_have_is_reported() {
     check("0.0.1", 2, &["list"], &["version mismatch: daemon 0.0.1 at ", "(pid 7), toolctl ", "`toolctl restart`"]);
     // The same, where its answer lacks what is read of it.
     check("0.0.1", 2, &["status"], &["daemon 0.0.1 at ", "(pid 7)", "`toolctl restart`"]);

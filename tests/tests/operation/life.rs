@@ -91,7 +91,7 @@ fn idle_exit_under_a_service_manager_leaves_the_client_to_the_next_daemon() {
 }
 
 #[test]
-fn a_daemon_whose_folder_was_deleted_binds_anew_and_stays_the_only_one() {
+fn a_daemon_whose_folder_was_deleted_binds_again_and_stays_the_only_one() {
     let setup = Setup::new();
     private(&setup);
     let daemon = serve(&setup);

@@ -41,7 +41,7 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
     let _stopped = Stopped(&setup);
     let (over, served_by) = (AtomicBool::new(false), Mutex::default());
     let pids = std::thread::scope(|scope| {
-        // New connections: none is refused, and each has its answer or is told that another daemon serves.
+        // New connections: none is refused, and each gets its answer, or an error that another daemon serves.
         let newcomers = scope.spawn(|| {
             let mut told = 0;
             while !over.load(Ordering::Relaxed) {
@@ -88,7 +88,7 @@ impl Drop for SetWhenOver<'_> {
     }
 }
 
-/// Calls a tool until it is over, and tells the process ids of the daemons that served it.
+/// Calls a tool until it is over, and gives the process ids of the daemons that served it.
 async fn call_in_a_loop(setup: &Setup, over: &AtomicBool, served_by: &Mutex<BTreeSet<u32>>) {
     let mut client = Client::connect(&socket(setup)).await.unwrap();
     loop {
@@ -234,7 +234,7 @@ fn what_is_followed_goes_on_after_a_restart() {
 }
 
 #[test]
-fn a_service_manager_is_told_of_the_new_process_and_keeps_its_socket() {
+fn a_service_manager_hears_of_the_new_process_and_keeps_its_socket() {
     let setup = Setup::new();
     let (listener, manager) = (listener(&setup), Manager::new(&setup));
     let mut command = activated(&setup, listener);

@@ -1,4 +1,4 @@
-//! Daemons that a test starts, stops and watches itself: they may end by themselves, and leave their socket.
+//! Daemons that a test starts, stops and watches itself: they may end by themselves and leave their socket behind.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use toold_tests::{PATIENCE, Setup, toolctl, toold, until};
 
-/// Commands and the files that they write need nobody's leave.
+/// Commands and the files that they write need no approval.
 pub(crate) const ALLOW_ALL: &str = "\
 [[permission.rules]]
 category = \"shell\"
@@ -103,7 +103,7 @@ pub(crate) fn text(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// What a daemon tells its service manager.
+/// The messages of a daemon to its service manager.
 pub(crate) struct Manager(UnixDatagram);
 
 impl Manager {

@@ -1,4 +1,4 @@
-//! What runs below an agent decides nothing.
+//! Processes below an agent decide nothing.
 
 use serde_json::json;
 use toold_tests::{TestDaemon, toolctl};

@@ -42,7 +42,7 @@ const HARMFUL: &[&str] = &[
     "toString",
 ];
 
-/// Those that only change how output looks.
+/// Variables that only change how output looks.
 const HARMLESS: &[&str] = &["LANG", "LC_ALL", "LC_TIME", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI"];
 
 fn all() -> BTreeMap<&'static str, &'static str> {

@@ -1,5 +1,5 @@
 //! A process that a tool left behind is a tool's for good: while its daemon lives, when the next one serves, and when
-//! daemon and keeper were killed.
+//! daemon and reaper were killed.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, toold, until};
@@ -53,11 +53,11 @@ fn it_grants_nothing_while_its_daemon_lives() {
 }
 
 #[test]
-fn it_grants_nothing_when_daemon_and_keeper_were_killed() {
+fn it_grants_nothing_when_daemon_and_reaper_were_killed() {
     let mut daemon = Setup::new().config(ALLOW).start();
     let speaker = leave_behind(&daemon, &grants());
-    let keeper = daemon.keeper().to_string();
-    assert!(std::process::Command::new("kill").args(["-KILL", &keeper]).status().unwrap().success());
+    let reaper = daemon.reaper().to_string();
+    assert!(std::process::Command::new("kill").args(["-KILL", &reaper]).status().unwrap().success());
     daemon.restart("KILL");
     granted_nothing(&daemon, &speaker);
 }
@@ -78,8 +78,8 @@ fn it_starts_no_daemon_of_its_own_when_its_own_was_killed() {
         said = said.display(),
     );
     daemon.connect().tool("bash", json!({"command": line}));
-    let keeper = daemon.keeper().to_string();
-    assert!(std::process::Command::new("kill").args(["-KILL", &keeper]).status().unwrap().success());
+    let reaper = daemon.reaper().to_string();
+    assert!(std::process::Command::new("kill").args(["-KILL", &reaper]).status().unwrap().success());
     daemon.restart("KILL");
     go(&daemon);
     let said = until("it has ended", || std::fs::read_to_string(&said).ok());

@@ -1,4 +1,4 @@
-//! Who counts as a person, and what all others may choose: folders, variables, sessions.
+//! Clients that count as a person, and the choices of all others: folders, variables, sessions.
 
 mod agents;
 mod environment;

@@ -39,7 +39,7 @@ for number, (method, params) in enumerate(json.load(open(sys.argv[2]))):
 os.rename(sys.argv[2] + ".part", sys.argv[2] + ".answers")
 "#;
 
-/// A stand-in for an agent: it starts `toolctl mcp`, waits until it is connected, lets it go if it is told to, and
+/// A stand-in for an agent: it starts `toolctl mcp`, waits until it is connected, lets it go on demand, and
 /// runs a shell command as agents do.
 const AGENT: &str = r#"
 import json, subprocess, sys

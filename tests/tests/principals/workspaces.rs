@@ -106,7 +106,7 @@ fn the_first_call_that_needs_the_folder_asks_once_and_the_answer_is_remembered()
             daemon.restart("TERM");
         }
     }
-    // What was remembered is a workspace, and no grant.
+    // The remembered answer is a workspace, and no grant.
     assert_eq!(daemon.connect().result("permissions.list", json!({}))["grants"], json!([]));
 }
 
@@ -187,7 +187,7 @@ fn folders_are_allowed_on_the_command_line_and_in_the_configuration() {
 }
 
 #[test]
-fn a_client_without_a_folder_is_told_how_a_person_opens_one() {
+fn a_client_without_a_folder_is_reported_how_a_person_opens_one() {
     let daemon = setup().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").start();
     let opened = over_http(&daemon, json!({}));
     assert_eq!(opened["workspace"], "none", "{opened}");
@@ -277,7 +277,7 @@ fn what_a_project_holds_is_not_shown_before_a_person_opens_it() {
             ("tools.execute", json!({"name": "skill", "arguments": {"name": "secret-claude"}})),
             ("session.list", json!({})),
         ];
-        // What the call itself names is no news.
+        // The paths that the call itself names reveal nothing new.
         let answer = |(method, params)| agent.call(method, params).to_string().replace("there is no skill secret-", "");
         calls.map(answer).join("\n").replace("no skill secret-", "")
     };

@@ -1,4 +1,4 @@
-//! What is run every day goes on working.
+//! Everyday commands work.
 
 use std::process::Command;
 

@@ -52,7 +52,7 @@ fn what_controls_the_daemon_stays_as_it_is() {
         "touch -d 2001-01-01 {C}/config.toml",
         "ln {C}/config.toml linked",
         "mv {C} {C}2",
-        // What lies above it cannot be put out of the way either.
+        // Folders above it cannot be moved away either.
         "mv {T}/config {T}/config2",
         "mv {T} {T}2",
         "mv {T}/state {T}/state2",

@@ -1,4 +1,4 @@
-//! The sandbox of commands: what fails in it, what works, and who is told.
+//! The sandbox of commands: what fails in it, what works, and where it is reported.
 //!
 //! Where this machine cannot give a sandbox the daemon must say so and run nothing, and that is what is tested then.
 
@@ -72,7 +72,7 @@ fn read_only_reads_and_writes_nothing() {
     let work: Vec<_> = std::fs::read_dir(daemon.work()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(work, ["here.txt"]);
     assert_eq!(std::fs::read_to_string(daemon.work().join("here.txt")).unwrap(), "what is here\n");
-    // What a program needs for itself is its own and goes with it.
+    // Files that a program needs for itself are its own, and go with it.
     assert_eq!(run(&mut wire, "f=$(mktemp) && echo text > $f && cat $f; sort <<< b"), "text\nb\n");
     assert_eq!(run(&mut wire, "ls -A $TMPDIR | wc -l"), "0\n");
 }
@@ -246,7 +246,7 @@ fn the_mode_is_shown_to_whoever_is_asked_and_eased_where_that_is_configured() {
     wire.result("permissions.set_mode", json!({"mode": "default"}));
     assert_eq!(wire.tool("bash", json!({"command": "rm f"}))["is_error"], true);
     assert_eq!(wire.tool("bash", json!({"command": "cat f"}))["metadata"]["permission"]["category"], "shell");
-    // What the line itself writes is a need of its own.
+    // A file that the line itself writes is a need of its own.
     assert_eq!(wire.tool("bash", json!({"command": "ls > g"}))["metadata"]["permission"]["category"], "file.write");
     assert!(daemon.work().join("f").exists());
 
@@ -258,7 +258,7 @@ fn the_mode_is_shown_to_whoever_is_asked_and_eased_where_that_is_configured() {
 }
 
 #[test]
-fn what_does_not_go_together_is_told_and_nothing_runs() {
+fn what_does_not_go_together_is_reported_and_nothing_runs() {
     let daemon = Setup::new().config(&format!("{ALLOW}[sandbox]\nmode = \"workspace-write\"\nease = true\n")).start();
     let mut wire = daemon.connect();
     let problems = wire.result("daemon.status", json!({}))["problems"].take();
@@ -271,7 +271,7 @@ fn what_does_not_go_together_is_told_and_nothing_runs() {
 
 /// In a sandbox there is no other: a daemon in one stands for a system that cannot give any.
 #[test]
-fn what_the_system_cannot_give_is_told_and_nothing_runs() {
+fn what_the_system_cannot_give_is_reported_and_nothing_runs() {
     if !machine_can() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a file is besides its content: mode, owner, times, attributes, links.
+//! The metadata of a file: mode, owner, times, attributes, links.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -19,7 +19,7 @@ const CHANGES: [&str; 9] = [
     "chmod 700 $(dirname {F})",
 ];
 
-/// All that is told of a file but when it was read.
+/// All metadata of a file but the time of its last read.
 fn facts(path: &Path) -> (u32, u32, u32, u64, i64, i64, i64) {
     let metadata = path.metadata().unwrap();
     let changed = (metadata.ctime(), metadata.ctime_nsec());

@@ -32,7 +32,7 @@ impl Outside {
     }
 }
 
-/// What a command does to a process, by name.
+/// Actions of a command on a process, by name.
 fn reached(daemon: &TestDaemon, names: &str) -> Vec<(String, String)> {
     let script = include_str!("reach_others.py");
     std::fs::write(daemon.work().join("reach_others.py"), script).unwrap();

@@ -70,7 +70,7 @@ fn first_segment(path: &str) -> Option<String> {
     (end > 0).then(|| path[..end].to_owned())
 }
 
-/// Those of a group of imports, whose text starts after the opening brace.
+/// The first segments of a group of imports, whose text starts after the opening brace.
 fn first_segments(group: &str) -> Vec<String> {
     let (mut depth, mut start, mut found) = (1, 0, Vec::new());
     for (at, c) in group.char_indices() {

@@ -224,7 +224,7 @@ fn a_working_day_takes_few_approvals() {
     assert!(document.contains(&counted.to_string()), "daemon/SECURITY.md does not say {counted:?}: {counted}");
 }
 
-/// What was granted for longer than a session.
+/// Grants that outlast a session.
 fn grants(daemon: &TestDaemon) -> Vec<Value> {
     let listed = daemon.connect().result("permissions.list", json!({}))["grants"].take();
     listed.as_array().unwrap().iter().filter(|grant| grant["scope"] != "session").cloned().collect()

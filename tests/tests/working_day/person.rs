@@ -20,7 +20,7 @@ pub(crate) struct AnsweredAsk {
     pub(crate) category: String,
     pub(crate) target: String,
     pub(crate) allowed: bool,
-    /// What was allowed for the session, if more than this once.
+    /// The pattern that was allowed for the session, if more than this once.
     pub(crate) pattern: Option<String>,
 }
 

@@ -121,7 +121,7 @@ impl DayStep {
         }
     }
 
-    /// What is done, for the table.
+    /// The action, for the table.
     pub(crate) fn text(&self) -> String {
         match &self.does {
             DayAction::Tool("bash", arguments) => format!("$ {}", arguments["command"].as_str().unwrap_or_default()),

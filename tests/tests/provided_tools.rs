@@ -1,11 +1,11 @@
-//! Tools that a frontend lends, called by another; calls that outlive their connection.
+//! Tools that one client provides and another calls; calls that outlive their connection.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
 
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"plugin\"\npattern = \"editor_*\"\naction = \"allow\"\n";
 
-fn lend(wire: &mut Wire) -> Value {
+fn provide(wire: &mut Wire) -> Value {
     wire.result(
         "tools.provide",
         json!({"tools": [{
@@ -31,10 +31,10 @@ fn call(wire: &mut Wire) -> u64 {
 }
 
 #[test]
-fn a_lent_tool_is_listed_called_and_gone_with_its_lender() {
+fn a_provided_tool_is_listed_called_and_gone_with_its_provider() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut editor, mut agent) = (daemon.connect(), daemon.connect());
-    let subscription = lend(&mut editor);
+    let subscription = provide(&mut editor);
     let listed = agent.result("tools.schema", json!({"name": "editor_open"}));
     assert_eq!((&listed["source"]["kind"], &listed["source"]["name"]), (&json!("frontend"), &json!("test")));
 
@@ -63,19 +63,19 @@ fn a_lent_tool_is_listed_called_and_gone_with_its_lender() {
 }
 
 #[test]
-fn a_tool_that_was_taken_back_can_be_lent_anew_at_once() {
+fn a_tool_that_was_taken_back_can_be_provided_again_at_once() {
     let daemon = Setup::new().config(ALLOW).start();
     for _ in 0..50 {
-        // Before its session it is a lender of another name, so the tool would be taken.
+        // Before its session it is a provider of another name, so the tool would be taken.
         let mut editor = Wire::connect(&daemon.socket());
-        let subscription = lend(&mut editor);
+        let subscription = provide(&mut editor);
         editor.result("session.open", json!({"cwd": daemon.work(), "client": {"name": "editor"}}));
         assert_eq!(editor.result("tools.unprovide", json!({"subscription": subscription})), true);
         assert_eq!(editor.result("tools.unprovide", json!({"subscription": subscription})), false);
         assert_eq!(editor.error("tools.schema", json!({"name": "editor_open"}))["code"], -32001);
-        let again = lend(&mut editor);
+        let again = provide(&mut editor);
         assert_ne!(again, subscription);
-        // Only whoever lends it takes it back.
+        // Only its provider takes it back.
         let mut other = daemon.connect();
         assert_eq!(other.result("tools.unprovide", json!({"subscription": again})), false);
         assert_eq!(other.result("tools.schema", json!({"name": "editor_open"}))["source"]["name"], "editor");
@@ -84,10 +84,10 @@ fn a_tool_that_was_taken_back_can_be_lent_anew_at_once() {
 }
 
 #[test]
-fn a_lender_that_leaves_ends_its_calls_with_bad_news() {
+fn a_provider_that_leaves_ends_its_calls_with_bad_news() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut editor, mut agent) = (daemon.connect(), daemon.connect());
-    lend(&mut editor);
+    provide(&mut editor);
     let id = call(&mut agent);
     invocation(&mut editor);
     drop(editor);
@@ -97,10 +97,10 @@ fn a_lender_that_leaves_ends_its_calls_with_bad_news() {
 }
 
 #[test]
-fn a_lender_hears_of_cancel_and_time_out() {
+fn a_provider_hears_of_cancel_and_time_out() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut editor, mut agent) = (daemon.connect(), daemon.connect());
-    lend(&mut editor);
+    provide(&mut editor);
     let id = call(&mut agent);
     let asked = invocation(&mut editor);
     agent.result("tools.cancel", json!({"call_id": "c"}));
@@ -134,12 +134,12 @@ fn names_that_are_taken_or_wrong_are_refused_whole() {
 }
 
 #[test]
-fn of_two_lenders_the_one_of_the_session_is_called() {
+fn of_two_providers_the_one_of_the_session_is_called() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut mine, mut other) = (Wire::connect(&daemon.socket()), Wire::connect(&daemon.socket()));
     for (wire, session) in [(&mut mine, "mine"), (&mut other, "other")] {
         wire.result("session.open", json!({"cwd": daemon.work(), "session_id": session, "client": {"name": "editor"}}));
-        lend(wire);
+        provide(wire);
     }
     let mut agent = Wire::connect(&daemon.socket());
     agent.result("session.open", json!({"session_id": "mine"}));
@@ -159,10 +159,10 @@ fn of_two_lenders_the_one_of_the_session_is_called() {
 }
 
 #[test]
-fn a_lent_tool_needs_leave() {
+fn a_provided_tool_needs_permission() {
     let daemon = TestDaemon::start();
     let (mut editor, mut agent) = (daemon.connect(), daemon.connect());
-    lend(&mut editor);
+    provide(&mut editor);
     let result = agent.tool("editor_open", json!({"path": "x"}));
     assert_eq!(result["metadata"]["permission"]["category"], "plugin", "{result}");
 }
@@ -172,7 +172,7 @@ fn a_detached_call_outlives_its_connection() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut editor, mut agent) = (daemon.connect(), Wire::connect(&daemon.socket()));
     agent.result("session.open", json!({"cwd": daemon.work(), "session_id": "s"}));
-    lend(&mut editor);
+    provide(&mut editor);
     agent.request(
         "tools.execute",
         json!({"name": "editor_open", "arguments": {"path": "x"}, "call_id": "long", "detach": true}),
