@@ -1,4 +1,4 @@
-"""A daemon in folders of its own, and clients of it, for what measures it from outside."""
+"""A daemon in folders of its own, and clients of it, for programs that measure it from outside."""
 
 import itertools
 import json
@@ -53,7 +53,7 @@ class Client:
 
 
 class Daemon:
-    """Serves until `stop`. What `prepare` does with it comes before its start."""
+    """Serves until `stop`. `prepare` runs before the start."""
 
     def __init__(self, program, config, prepare=lambda daemon: None):
         self.home = Path(tempfile.mkdtemp(prefix="toold-bench-"))

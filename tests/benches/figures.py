@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every bench and writes what they tell of the goals into README.md and goals.svg beside this file.
+"""Runs every benchmark and writes the goals that they report into README.md and goals.svg beside this file.
 
 usage: tests/benches/figures.py [--quick] [--from FOLDER]
 
@@ -28,7 +28,7 @@ def run(quick):
             # It has no quick way: how long endless programs take does not get less.
             continue
         # Unoptimised, since the tests have built that already, and only whether it runs is of interest.
-        # With the features of all packages together, as there; figures are taken of what is given out, with the features of
+        # With the features of all packages together, as there; figures are taken of release builds, with the features of
         # the benches' packages.
         packages = [f"--package={package}" for package in PACKAGES]
         of = ["--profile", "dev", "--workspace"] if quick else ["--profile", "dist", *packages]
@@ -97,7 +97,7 @@ def main():
         return
     outputs = {bench: (kept / f"{bench}.txt").read_text() for bench in BENCHES}
     found = goals(outputs)
-    assert found, "no bench told of a goal"
+    assert found, "no benchmark reported a goal"
     details = "\n".join(f"### {bench}\n\n```\n{text.strip()}\n```\n" for bench, text in outputs.items())
     written = f"{BEGIN}\n{machine()}\n\n{table(found)}\n\n![How far each is from its goal](goals.svg)\n\n{details}\n{END}"
     readme = HERE / "README.md"

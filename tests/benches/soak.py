@@ -5,7 +5,7 @@ usage: tests/benches/soak.py [--seconds N] [--toold PROGRAM] [--plot FILE]
 
 All figures must be level after the first fifth of the time, and memory must be within 20 MiB of the start again when all
 clients have left. The clients open sessions and leave them, call built-ins and plugins, save plugins, write files, make long
-results, subscribe, and send what is wrong. --plot writes the curves as an SVG.
+results, subscribe, and send invalid input. --plot writes the curves as an SVG.
 """
 
 import argparse
@@ -97,7 +97,7 @@ class Soaked(Daemon):
 
 
 def work(daemon, number, over):
-    """What one client does until the time is over."""
+    """The work of one client until the time is over."""
     dice = random.Random(number)
     while not over.is_set():
         with daemon.client() as client:
@@ -147,7 +147,7 @@ def step(daemon, client, dice, number, kind):
 
 
 def verdicts(samples, first, start, end):
-    """What grew, in words."""
+    """A description of the values that grew."""
     wrong = []
     settled = [sample for sample in samples if sample["time"] >= first]
     third = max(1, len(settled) // 3)
@@ -211,7 +211,7 @@ def main():
             over.set()
 
     with daemon.client() as watcher:
-        # Warm: the machines of all plugins are there, and each kind of work was done, but for what takes much memory.
+        # Warm: the Lua states of all plugins exist, and each kind of work was done, except work that takes much memory.
         watcher.call("session.open", {"cwd": str(daemon.work)})
         for number in range(8):
             watcher.tool(f"work{number}")
@@ -232,7 +232,7 @@ def main():
         over.set()
         for client in clients:
             client.join(130)
-        # What leaves, leaves within a minute.
+        # Memory that is released goes within a minute.
         until = time.monotonic() + 60
         while time.monotonic() < until:
             end = daemon.sample(watcher)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures how long other clients wait beside what a hostile or careless one does.
+"""Measures how long other clients wait while a hostile or careless one works.
 
 usage: tests/benches/waits.py [--seconds N] [--toold PROGRAM]
 
-Each load runs for the given time. Meanwhile one client pings, one reads a file, one calls a plugin, and one connects anew
-each time; beside what the database does, clients also open sessions, ask the audit log, and grant and revoke. The longest
+Each load runs for the given time. Meanwhile one client pings, one reads a file, one calls a plugin, and one connects again
+each time; while the database works, clients also open sessions, ask the audit log, and grant and revoke. The longest
 wait of any of them may be above the longest wait without a load by the goal of the load, at most.
 """
 
@@ -39,7 +39,7 @@ def filled(head, piece, tail):
 
 
 def messages():
-    """What is 15 MiB long and more than that when it is parsed, with its name."""
+    """Messages that are 15 MiB long, and longer when they are parsed, with their names."""
     yield "a batch of numbers", filled("[", "1,", "1]")
     yield "a batch of objects", filled("[", "{},", "1]")
     yield "numbers", filled(CALL + "[", "1,", "1]}}}")
@@ -74,7 +74,7 @@ class Measured(Daemon):
             with contextlib.closing(sqlite3.connect(self.state / "toold/toold.db")) as database, database:
                 database.execute("PRAGMA synchronous = off")
                 database.execute(INSERT.format(rows=rows))
-            # What the system has still to write would be written within the daemon's next checkpoint.
+            # Data that the system has not written yet would be written within the daemon's next checkpoint.
             os.sync()
             self.start()
 
@@ -85,7 +85,7 @@ class Measured(Daemon):
 
 
 def flood(daemon, message, until):
-    """Sends a message again and again, and reads what comes."""
+    """Sends a message again and again, and reads the answers."""
     with daemon.client() as client:
         while time.monotonic() < until:
             client.socket.sendall(message + b"\n")

@@ -25,7 +25,7 @@ PATIENCE = 30
 
 
 class News:
-    """What the server tells beside its answers."""
+    """The server's notifications."""
 
     def __init__(self):
         self.tools_changed = asyncio.Event()

@@ -4,7 +4,7 @@ usage: figures.py TOOLD TOOLCTL NODE FILESYSTEM_SERVER_JS MCP_HUB_JS PYTHON_WITH
 
 Each client session uses five servers. A program that serves many (the daemon, mcp-hub) has five reference filesystem
 servers mounted; of those that serve one client over stdio, each session starts five of its own. See README.md beside
-this file for what the columns are. Build TOOLD and TOOLCTL with `--release`.
+this file for the meaning of the columns. Build TOOLD and TOOLCTL with `--release`.
 """
 
 import json
@@ -19,7 +19,7 @@ import time
 from http.client import HTTPConnection
 from pathlib import Path
 
-# The servers run in a folder of the test's own. A link is what a virtual environment is known by, so it stays.
+# The servers run in a folder of the test's own. A virtual environment is recognised by its link, so the link stays.
 TOOLD, TOOLCTL, NODE, FILESYSTEM, HUB, PYTHON = (os.path.abspath(path) for path in sys.argv[1:7])
 CALLS = int(sys.argv[7]) if len(sys.argv) > 7 else 2000
 SERVERS = 5
@@ -116,7 +116,7 @@ class Sse:
 
 
 class Client:
-    """A session with one server, which has told its tools."""
+    """A session with one server, which has listed its tools."""
 
     def __init__(self, way):
         self.way = way
@@ -164,7 +164,7 @@ def resident(pids):
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except OSError:
             continue
-        # What processes share counts once in all.
+        # Shared memory counts once in all.
         total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
     return total
 
@@ -181,7 +181,7 @@ class Case:
         self.shared = []
 
     def start(self):
-        """What all sessions share."""
+        """The processes that all sessions share."""
 
     def stop(self):
         """Ends it."""
@@ -295,7 +295,7 @@ def close(sessions):
 
 def measure(case):
     cold, warm = [], []
-    # The first is for what is made once: compiled scripts, and lists of tools that are kept.
+    # The first run makes things that are made once: compiled scripts and cached lists of tools.
     for _ in range(STARTS + 1):
         before = time.perf_counter()
         case.start()

@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Client:
-    """One message a line, answers by id; what else comes is kept."""
+    """One message a line, answers by id; other messages are stored."""
 
     def __init__(self, path, cwd):
         self.socket = socket.socket(socket.AF_UNIX)

@@ -58,7 +58,7 @@ else:
 
 @server.tool()
 def fail() -> str:
-    """Always fails; what it says of it is the SDK's affair."""
+    """Always fails; the SDK chooses the message."""
     raise ValueError("on purpose")
 
 

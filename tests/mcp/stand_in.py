@@ -1,4 +1,4 @@
-"""An MCP server that misbehaves when it is told to. One message a line on stdin and stdout, or on a socket.
+"""An MCP server that misbehaves on demand. One message a line on stdin and stdout, or on a socket.
 
     stand_in.py [--modern] [--tools N] [--hostile] [--list FILE] [--mute] [--die] [--socket PATH]
 """
@@ -157,7 +157,7 @@ def ask(request, params):
 
 
 def later(request, method, params):
-    """Asks the client, and answers the request with what it says."""
+    """Asks the client, and answers the request with its answer."""
     global next_id
     next_id += 1
     answers[next_id] = request

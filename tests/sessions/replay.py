@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Replays recorded terminal sessions, and tells where they differ from what happens now.
+"""Replays recorded terminal sessions, and shows where they differ from the programs' behaviour now.
 
     replay.py --bin FOLDER [--update] SESSION...
 
 Each session runs in a home folder of its own, with the `toold` and `toolctl` of FOLDER in PATH, and stops the daemon that
-its commands started. A session is a text. What stands in the first column of a line says what the line is:
+its commands started. A session is a text file. The first character of a line is its kind:
 
     # words      a remark
     % command    a preparation: run by bash, must succeed, prints nothing. $REPO is the folder of the sources
-    $ command    run by bash; the indented lines under it are what it prints, on either stream
+    $ command    run by bash; the indented lines under it are its output, from both streams
     > more       the next line of the command above
     @ command    run in a terminal of 80 columns and 24 lines, which the lines below talk to
     : keys       typed there; <Enter>, <Esc>, <C-g>, <M-x> and the like are keys
     ? text       waits until the terminal shows this; `^text` at the start of a line
-    =            the indented lines under it are what the terminal shows
+    =            the indented lines under it are the contents of the terminal
 
 `[status N]` is printed behind a command that failed. What differs from run to run (the home folder, ids, times) is
-replaced by what it might be, so that --update writes the same text each time.
+replaced by fixed examples, so that --update writes the same text each time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-# No wait is longer, in seconds; what takes this long does not come.
+# The longest wait, in seconds.
 PATIENCE = 60.0
 INDENT = "    "
 KEY = re.compile(r"<((?:[CM]-)?(?:[A-Za-z]|Enter|Esc|Tab|Up|Down|BSpace))>")
@@ -50,11 +50,11 @@ STEADY = [
 ]
 
 
-class Place:
-    """Folders for one session, and what runs in them."""
+class SessionFolders:
+    """Folders for one session, and the programs that run in them."""
 
     def __init__(self, bin: Path) -> None:
-        # Short: a socket's path must be.
+        # Short, because the path of a socket must be.
         self.root = Path(tempfile.mkdtemp(prefix="toold-session-")).resolve()
         self.home = self.root / "you"
         self.home.mkdir()
@@ -67,7 +67,7 @@ class Place:
             "LC_ALL": "C.UTF-8",
             "TERM": "xterm-256color",
             "NO_COLOR": "1",
-            # Editors that are killed leave their files.
+            # Killed editors leave files there.
             "TMPDIR": str(temporary),
             "TMUX_TMPDIR": str(self.root),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -139,7 +139,7 @@ class Place:
             raise RuntimeError(f"the terminal never showed {text!r}, but:\n{seen}")
 
     def processes(self) -> list[int]:
-        """What runs with this home folder: the daemon, and what it and the session's commands left."""
+        """Processes with this home folder: the daemon, and those that it and the session's commands left behind."""
         mark = f"HOME={self.home}".encode()
         found = []
         for entry in Path("/proc").iterdir():
@@ -161,7 +161,7 @@ class Place:
             raise RuntimeError(f"processes are left: {left}")
 
     def steady(self, text: str) -> list[str]:
-        """Lines of what was printed, without what differs from run to run."""
+        """The lines of an output, without the values that differ from run to run."""
         text = text.replace(str(self.home), "/home/you")
         for pattern, words in STEADY:
             text = re.sub(pattern, words, text)
@@ -172,7 +172,7 @@ class Place:
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    """Asks again and again: no event tells of another process's screen."""
+    """Polls, because no event reports changes of another process's screen."""
     end = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > end:
@@ -181,8 +181,8 @@ def until(condition: Callable[[], bool]) -> bool:
     return True
 
 
-def play(lines: list[str], place: Place) -> list[str]:
-    """Does what the lines say; gives them with the output that there is now."""
+def play(lines: list[str], place: SessionFolders) -> list[str]:
+    """Runs the lines; gives them with their output now."""
     played: list[str] = []
     at = 0
 
@@ -191,7 +191,7 @@ def play(lines: list[str], place: Place) -> list[str]:
         while at < len(lines) and (lines[at].startswith(INDENT) or not lines[at]):
             at += 1
         played.extend(f"{INDENT}{line}".rstrip() for line in place.steady(text))
-        # A blank line parts what belongs together, as far as the text had one.
+        # A blank line separates groups, where the text had one.
         if at < len(lines) and not lines[at - 1]:
             played.append("")
 
@@ -226,9 +226,9 @@ def play(lines: list[str], place: Place) -> list[str]:
 
 
 def replay(path: Path, bin: Path, update: bool) -> bool:
-    """Whether the session went as recorded; with `update` it is recorded anew."""
+    """Whether the session went as recorded; with `update` it is recorded again."""
     recorded = path.read_text().splitlines()
-    place = Place(bin)
+    place = SessionFolders(bin)
     try:
         played = play(recorded, place)
     finally:
@@ -249,7 +249,7 @@ def replay(path: Path, bin: Path, update: bool) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, required=True, help="the folder of toold and toolctl")
-    parser.add_argument("--update", action="store_true", help="record what happens now")
+    parser.add_argument("--update", action="store_true", help="record the output of now")
     parser.add_argument("sessions", nargs="+", type=Path)
     options = parser.parse_args()
     results = [replay(path, options.bin, options.update) for path in options.sessions]

@@ -254,7 +254,7 @@ async fn cost_of_payloads(bench: &LuaBench) {
     }
     let again = "10,000 objects through Lua and back, of parsing them, in processor time";
     goal(6, again, ratios[0], "x", "at most 3", ratios[0] <= 3.0);
-    goal(6, "the same, each made anew", ratios[1], "x", "at most 3", ratios[1] <= 3.0);
+    goal(6, "the same, each created again", ratios[1], "x", "at most 3", ratios[1] <= 3.0);
 }
 
 /// How long after their deadline endless programs end.
@@ -375,8 +375,8 @@ async fn cores(root: &Path) {
         }
     }
     let [one, two, alone, both] = best;
-    row("two CPU-bound calls, one machine", one, 1.0, "");
-    row("the same, two machines", two, ratio(one, two), "as fast");
+    row("two CPU-bound calls, one Lua state", one, 1.0, "");
+    row("the same, two Lua states", two, ratio(one, two), "as fast");
     row("two CPU-bound functions, one thread", alone, 1.0, "");
     row("the same, two threads", both, ratio(alone, both), "as fast");
     for (_, host) in hosts {
@@ -384,7 +384,7 @@ async fn cores(root: &Path) {
     }
     println!("the same work without Lua: {:.2} x", ratio(alone, both));
     let gain = ratio(one, two);
-    goal(9, "parallelizable Lua on two machines, of one", gain, "x", "at least 1.8", gain >= 1.8);
+    goal(9, "parallelizable Lua in two Lua states, of one", gain, "x", "at least 1.8", gain >= 1.8);
 }
 
 /// About as much as the tool of that name does.

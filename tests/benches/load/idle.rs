@@ -11,7 +11,7 @@ pub(crate) fn run(daemon: &LoadedDaemon, clients: usize) {
     let bare = daemon.memory();
     row("daemon without plugins, memory of its own", bare.own / 1024.0, "MiB");
     row("of that in huge pages", bare.huge / 1024.0, "MiB");
-    row("with what is mapped of its program's file", bare.resident / 1024.0, "MiB");
+    row("with the mapped parts of its program file", bare.resident / 1024.0, "MiB");
     goal(12, "daemon without plugins, memory of its own", bare.own / 1024.0, "MiB", 15.0);
     let mut wires: Vec<Wire> = (0..clients).map(|_| daemon.wire()).collect();
     until("all are served", || (daemon.connections() == clients as u64).then_some(()));

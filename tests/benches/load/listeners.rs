@@ -41,6 +41,6 @@ pub(crate) fn run(daemon: &LoadedDaemon, subscribers: usize, calls: usize) {
     });
     let seconds = start.elapsed().as_secs_f64();
     row(&format!("{subscribers} subscribers, events delivered"), heard.into_inner() as f64 / seconds, "a second");
-    row("events that a subscriber was told it had lost", lost.into_inner() as f64, "");
+    row("events that a subscriber lost, as reported to it", lost.into_inner() as f64, "");
     row("calls of one client beside them", calls as f64 / seconds, "a second");
 }
