@@ -167,7 +167,7 @@ fn said(output: &Output) -> String {
     text
 }
 
-/// As a shell takes it.
+/// Quoted for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     match argument.split_once('=') {
@@ -178,7 +178,7 @@ fn quoted(argument: &str) -> String {
     }
 }
 
-/// Without what differs from run to run.
+/// Without the values that differ from run to run.
 fn plain(text: &str, daemon: &TestDaemon, site: &str) -> String {
     let work = daemon.work().display().to_string();
     let top = daemon.setup.path("").display().to_string();
@@ -194,14 +194,17 @@ fn page(tool: &Value, examples: &str) -> String {
     } else {
         page.push_str("| argument | type | meaning |\n|---|---|---|\n");
         rows.iter().for_each(|row| page.push_str(row));
-        page.push_str("\nThose in bold must be given.\n\n");
+        page.push_str("\nArguments in bold are required.\n\n");
     }
     let needs: Vec<String> =
         tool["permissions"].as_array().into_iter().flatten().map(|need| format!("`{}`", text(need))).collect();
-    let needs = if needs.is_empty() { "nothing".to_owned() } else { needs.join(", ") };
+    let needs = match needs.is_empty() {
+        true => "Needs no permission".to_owned(),
+        false => format!("Needs permission for {}", needs.join(", ")),
+    };
     let beside = if tool["parallelizable"] == true { "runs beside other calls" } else { "runs alone in its session" };
     let changes = if tool["annotations"]["read_only"] == true { "changes nothing" } else { "may change something" };
-    writeln!(page, "Needs leave for: {needs}. It {beside} and {changes}.\n\n## Examples\n\n{examples}").unwrap();
+    writeln!(page, "{needs}. It {beside} and {changes}.\n\n## Examples\n\n{examples}").unwrap();
     format!("{}\n", page.trim_end())
 }
 
@@ -247,9 +250,9 @@ fn text(value: &Value) -> &str {
 }
 
 fn index(tools: &[Value]) -> String {
-    let mut page = "# The built-in tools\n\nEach page has a tool's arguments, and calls with their real output. \
-                    They were made one after another in a small project, with `--quiet --session docs`, which is left \
-                    out.\n\n| tool | what it does |\n|---|---|\n"
+    let mut page = "# The built-in tools\n\nEach page has the arguments of a tool, and calls with their real output. \
+                    The calls were made one after another in a small project, with `--quiet --session docs`, which is \
+                    left out.\n\n| tool | what it does |\n|---|---|\n"
         .to_owned();
     for tool in tools {
         let first = text(&tool["description"]).split_inclusive(". ").next().unwrap_or_default().trim();

@@ -7,3 +7,5 @@ mod picture;
 mod sources;
 mod type_names;
 mod unsafe_code;
+
+mod words;
