@@ -227,6 +227,10 @@ impl DaemonFolders {
 
     /// Stops what runs and removes the folders. False if something did not stop by itself or could not be removed.
     fn remove(mut self) -> bool {
+        if !self.socket().exists() {
+            // A daemon that does not listen yet, or a client's other processes: no test stops them any more.
+            signal_all(&self.processes(), Signal::TERM);
+        }
         let stopped = self.stop();
         if let Err(error) = &stopped {
             eprintln!("toold-test-daemon: {error:#}");
