@@ -231,7 +231,7 @@ sys.stdin.read()
 (toold-test-deftest toold-what-cannot-run-is-an-error
   (let ((err (should-error (toold-execute "gret" '(:name "Ada"))
                            :type 'toold-error)))
-    (should (string-match-p "perhaps greet" (nth 1 err)))
+    (should (string-match-p "did you mean greet" (nth 1 err)))
     (should (= -32001 (nth 2 err))))
   (let ((err (should-error (toold-execute "greet") :type 'toold-error)))
     (should (= -32602 (nth 2 err)))

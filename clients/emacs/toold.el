@@ -375,15 +375,9 @@ cannot be sent."
 
 (defun toold--fail (err)
   "Signal the error object ERR, a plist."
-  (let* ((data (plist-get err :data))
-         (names (and (listp data) (plist-get data :suggestions)))
-         (message (or (plist-get err :message) "The daemon returned an error")))
-    (signal 'toold-error
-            (list (if (length> names 0)
-                      (format "%s; perhaps %s" message
-                              (mapconcat #'identity names ", "))
-                    message)
-                  (plist-get err :code) data))))
+  (signal 'toold-error
+          (list (or (plist-get err :message) "The daemon returned an error")
+                (plist-get err :code) (plist-get err :data))))
 
 (defun toold--await (connection method params &optional timeout)
   "Make a request on CONNECTION and wait for its result.

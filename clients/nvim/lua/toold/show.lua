@@ -89,7 +89,7 @@ end
 function M.result(name, err, result, mods)
   if err then
     local level = err.code == -32800 and vim.log.levels.INFO or vim.log.levels.ERROR
-    return vim.notify(("toold: %s: %s"):format(name, M.explain(err)), level)
+    return vim.notify(("toold: %s: %s"):format(name, text.line(err.message)), level)
   end
   local show = config.options.result
   if type(show) == "function" then
@@ -102,16 +102,6 @@ function M.result(name, err, result, mods)
     -- Replaces the progress.
     vim.api.nvim_echo({ { ("toold: %s done in %d ms"):format(name, result.duration_ms) } }, false, {})
   end
-end
-
---- The text of an error, with the daemon's suggestions.
-function M.explain(err)
-  local words = { text.line(err.message) }
-  local data = err.data
-  if type(data) == "table" and data.suggestions and #data.suggestions > 0 then
-    words[#words + 1] = "; perhaps " .. table.concat(data.suggestions, ", ")
-  end
-  return table.concat(words)
 end
 
 return M
