@@ -42,7 +42,7 @@ fact("invalid words are reported, and nothing is called", function()
   vim.cmd("Tool greet {name}")
   support.noticed("invalid JSON")
   vim.cmd("Tool gret name=Ada")
-  support.noticed("did you mean greet?")
+  support.noticed("did you mean greet")
 end)
 
 fact("Tool asks for required arguments that are missing", function()
