@@ -262,7 +262,7 @@ async fn hostile() {
     const LIMIT: Duration = Duration::from_millis(150);
     let mut overruns = Vec::new();
     for (what, body, ends) in programs::BODIES {
-        if *ends != programs::BodyEnding::AtLimit {
+        if *ends != programs::ProgramEnding::AtLimit {
             continue;
         }
         let root = tempfile::tempdir().unwrap();

@@ -35,8 +35,8 @@ use crate::vm::script_run::{self, ScriptRun};
 
 /// Adds the host functions to a new Lua state.
 pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>) -> mlua::Result<()> {
-    let waits = WaitingFunctions::new(lua, prelude, context)?;
-    let module = ApiTable { lua, prelude, context, waits: &waits, table: lua.create_table()? };
+    let waiting_functions = WaitingFunctions::new(lua, prelude, context)?;
+    let module = ApiTable { lua, prelude, context, waiting_functions: &waiting_functions, table: lua.create_table()? };
     register::install(&module)?;
     register_offers::install(&module)?;
     log::install(&module)?;
@@ -58,7 +58,7 @@ pub(crate) struct ApiTable<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) prelude: &'a Prelude,
     pub(crate) context: &'a Arc<ScriptContext>,
-    waits: &'a WaitingFunctions,
+    waiting_functions: &'a WaitingFunctions,
     pub(crate) table: Table,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct HostCall<'a> {
     pub(crate) context: &'a Arc<ScriptContext>,
     pub(crate) call: &'a Arc<ScriptRun>,
     /// The script cannot yield: its Lua state is blocked until the work is done.
-    pub(crate) held: bool,
+    pub(crate) blocking: bool,
 }
 
 /// A value that a host function returns, made outside of the Lua state.
@@ -127,8 +127,8 @@ impl<'a> ApiTable<'a> {
         W: Future<Output = Result<HostReply, String>> + Send + 'static,
     {
         let begin: BeginWork = Box::new(move |host_call| Ok(begin(host_call)?.boxed()));
-        let place = self.waits.add(called, begin);
-        let function: Function = self.waits.lift.call(place)?;
+        let place = self.waiting_functions.add(called, begin);
+        let function: Function = self.waiting_functions.lift.call(place)?;
         self.table.raw_set(name, &function)?;
         Ok(function)
     }
@@ -149,14 +149,14 @@ impl WaitingFunctions {
         let all = Arc::<Mutex<Vec<(&'static str, BeginWork)>>>::default();
         let start = {
             let (all, context) = (all.clone(), context.clone());
-            move |lua: &Lua, mut values: MultiValue, held: bool| {
+            move |lua: &Lua, mut values: MultiValue, blocking: bool| {
                 let place = values.pop_front().and_then(|place| place.as_usize()).unwrap_or(usize::MAX);
                 let all = all.lock();
                 let (called, begin) = all.get(place).ok_or("there is no such function")?;
                 let call = script_run::current().ok_or_else(|| format!("{called}: no call is running"))?;
                 let args = Args::new(called, values);
                 context.note_side_effect();
-                let work = begin(&HostCall { lua, args: &args, context: &context, call: &call, held })?;
+                let work = begin(&HostCall { lua, args: &args, context: &context, call: &call, blocking })?;
                 drop(all);
                 Ok::<_, String>((call, work))
             }

@@ -180,10 +180,10 @@ impl PluginHost {
     pub async fn reload(&self, name: Option<&str>) -> Reloaded {
         let (answer, answered) = oneshot::channel();
         let order = ManagerRequest::Reload { name: name.map(str::to_owned), answer };
-        let gone = || Ok(self.list().to_vec());
+        let current_list = || Ok(self.list().to_vec());
         match self.orders.send(order).await {
-            Ok(()) => answered.await.unwrap_or_else(|_| gone()),
-            Err(_) => gone(),
+            Ok(()) => answered.await.unwrap_or_else(|_| current_list()),
+            Err(_) => current_list(),
         }
     }
 

@@ -34,13 +34,13 @@ const MAX_SEEN: usize = 1_000_000;
 pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let fs = hygge.within("fs")?;
     fs.waiting("read", "hygge.fs.read", |host_call| {
-        to_read(host_call, |path, notes| {
-            notes.facts();
+        to_read(host_call, |path, cache_notes| {
+            cache_notes.depends_on_facts();
             let file = files::open(path).map_err(|error| error.to_string())?;
-            let stamp = notes.before_reading(&file);
+            let stamp = cache_notes.before_reading(&file);
             let mut bytes = Vec::new();
             (&file).take(MAX_READ + 1).read_to_end(&mut bytes).map_err(|error| cannot("read", path, &error))?;
-            notes.content(stamp, &bytes);
+            cache_notes.content(stamp, &bytes);
             if bytes.len() as u64 > MAX_READ {
                 return Err(format!("{} is larger than {} MiB", path.display(), MAX_READ >> 20));
             }
@@ -57,16 +57,16 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     })?;
     fs.waiting("list", "hygge.fs.list", |host_call| {
         let folder = FsTarget::of(host_call, 1, Access::Read)?;
-        folder.notes().unknown();
+        folder.cache_notes().not_cacheable();
         let (call, plugin) = (host_call.call.clone(), host_call.context.plugin.clone());
         Ok(async move {
-            let folder = folder.judged().await?;
+            let folder = folder.checked().await?;
             blocking(move || list(&mut FolderView::new(&call, plugin, &folder), &folder)).await
         })
     })?;
     fs.waiting("stat", "hygge.fs.stat", |host_call| {
-        to_read(host_call, |path, notes| {
-            notes.facts();
+        to_read(host_call, |path, cache_notes| {
+            cache_notes.depends_on_facts();
             let Some(facts) = known_facts(path)? else { return Ok(HostReply::Nil) };
             let mtime = facts.modified.as_secs_f64();
             // The size of a folder grows with the names in it, including those that may not be shown.
@@ -75,8 +75,8 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         })
     })?;
     fs.waiting("exists", "hygge.fs.exists", |host_call| {
-        to_read(host_call, |path, notes| {
-            notes.facts();
+        to_read(host_call, |path, cache_notes| {
+            cache_notes.depends_on_facts();
             Ok(HostReply::Json(known_facts(path)?.is_some().into()))
         })
     })?;
@@ -84,7 +84,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let folder = FsTarget::of(host_call, 1, Access::Write)?;
         let call = host_call.call.clone();
         Ok(async move {
-            let folder = folder.judged().await?;
+            let folder = folder.checked().await?;
             refuse_above(&folder, &call).await?;
             blocking(move || done("make", &folder, files::make_folders(&folder).map(drop))).await
         })
@@ -97,7 +97,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let to = FsTarget::of(host_call, 2, Access::Write)?;
         let from = FsTarget::of(host_call, 1, Access::Move)?;
         Ok(async move {
-            let (from, to) = (from.judged().await?, to.judged().await?);
+            let (from, to) = (from.checked().await?, to.checked().await?);
             blocking(move || done("rename", &from, files::rename(&from, &to))).await
         })
     })?;
@@ -106,10 +106,10 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
         let glob = glob.map_err(|error| format!("hygge.fs.glob: {error}"))?.compile_matcher();
         let base = FsTarget::at(host_call, ".", Access::Read)?;
-        base.notes().unknown();
+        base.cache_notes().not_cacheable();
         let (call, plugin) = (host_call.call.clone(), host_call.context.plugin.clone());
         Ok(async move {
-            let base = base.judged().await?;
+            let base = base.checked().await?;
             blocking(move || {
                 let mut found = Vec::new();
                 files::open_folder(&base).map_err(|error| refused("list", &base, error))?;
@@ -171,14 +171,14 @@ impl FsTarget {
         Ok(Self { path, veil, access, call, plugin, host_call })
     }
 
-    fn notes(&self) -> CacheNotes {
+    fn cache_notes(&self) -> CacheNotes {
         let cx = self.call.cx.clone().filter(|cx| cx.wants_stamps());
         CacheNotes { cx, path: self.host_call.clone() }
     }
 
     /// The path, once the policy or the user has allowed it: first as it was named, if only that may be checked at
     /// first, and then as it resolves.
-    async fn judged(self) -> Result<PathBuf, String> {
+    async fn checked(self) -> Result<PathBuf, String> {
         let Self { path, veil, access, call, plugin, host_call: _ } = self;
         let is_open = |path: &Path| access == Access::Read && plugin.owns(path);
         for place in veil.into_iter().chain([path.clone()]) {
@@ -262,7 +262,7 @@ struct CacheNotes {
 
 impl CacheNotes {
     /// Depends only on what the system now reports about the path. To be called before the system is asked.
-    fn facts(&self) {
+    fn depends_on_facts(&self) {
         let Some(cx) = &self.cx else { return };
         match stamps::of_facts(&self.path) {
             Some(stamp) => cx.depends_on(stamp),
@@ -283,7 +283,7 @@ impl CacheNotes {
     }
 
     /// Depends on something that has no stamp.
-    fn unknown(&self) {
+    fn not_cacheable(&self) {
         self.cx.iter().for_each(|cx| cx.do_not_keep());
     }
 }
@@ -293,8 +293,8 @@ fn to_read(
     host_call: &HostCall,
     work: impl FnOnce(&Path, &CacheNotes) -> Result<HostReply, String> + Send + 'static,
 ) -> Result<HostWork, String> {
-    let notes = FsTarget::of(host_call, 1, Access::Read)?.notes();
-    on_path(host_call, 1, Access::Read, move |path| work(path, &notes))
+    let cache_notes = FsTarget::of(host_call, 1, Access::Read)?.cache_notes();
+    on_path(host_call, 1, Access::Read, move |path| work(path, &cache_notes))
 }
 
 /// Checks the path in an argument, then works on it on a blocking thread.
@@ -306,7 +306,7 @@ fn on_path(
 ) -> Result<HostWork, String> {
     let target = FsTarget::of(host_call, place, access)?;
     Ok(Box::pin(async move {
-        let path = target.judged().await?;
+        let path = target.checked().await?;
         blocking(move || work(&path)).await
     }))
 }

@@ -1,5 +1,5 @@
--- `io` and `os` as plugins know them, over the functions of the host, which ask the policy.
--- Files are read as a whole, and every write is done when it is made.
+-- The standard `io` and `os`, on top of the host functions, which check permissions.
+-- Files are read as a whole, and writes are not buffered.
 local hygge, host = ...
 
 local fs, log, print = hygge.fs, hygge.log, print

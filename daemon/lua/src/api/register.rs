@@ -125,7 +125,7 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
     let permission = match fields.get("permission")? {
         Value::Nil => ToolPermission::Default,
         Value::Boolean(false) => ToolPermission::None,
-        Value::Function(told) => ToolPermission::Told(told),
+        Value::Function(function) => ToolPermission::Function(function),
         other => return Err(fields.mistake("permission", "false or a function of the input", &other)),
     };
     let spec = ToolSpec {
@@ -140,7 +140,7 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
         permissions: match &permission {
             ToolPermission::Default => NeedsSource::Default.categories(),
             ToolPermission::None => NeedsSource::None.categories(),
-            ToolPermission::Told(_) => NeedsSource::Told.categories(),
+            ToolPermission::Function(_) => NeedsSource::Function.categories(),
         },
         cache_ttl: match (fields.flag("cacheable")?, fields.optional_duration("cache_ttl")?) {
             (_, Some(ttl)) => Some(ttl),

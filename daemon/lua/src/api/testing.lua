@@ -1,5 +1,5 @@
--- What `*_test.lua` files see beside the plugin: `describe`, `it`, `expect`, `call`, `fake`.
--- `setup` runs before the plugin does, so that even its first lines meet the fakes.
+-- The functions for `*_test.lua` files: `describe`, `it`, `expect`, `call`, `fake`.
+-- Runs before the plugin, so that even the plugin's first lines use the fakes.
 local hygge = ...
 
 local fakes, before_each, cases, path = {}, {}, {}, {}
@@ -19,7 +19,7 @@ hygge.exec = function(command, args, options)
   return result
 end
 
--- As the host reads them, so that a fake sees what a server would.
+-- Reads the options as the host does, so that a fake gets what a server would.
 local function request(method, url, options)
   options = options or {}
   local headers, body = {}, options.body
@@ -144,7 +144,7 @@ function call(name, input)
   return hygge.call_tool(name, input)
 end
 
--- Gives the function that runs the file's cases, once the plugin has loaded.
+-- Returns the function that runs the cases of the file, after the plugin has loaded.
 return function(chunk, traceback)
   chunk()
   local results = {}

@@ -12,7 +12,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let arguments =
             if args.value(2).is_nil() { Json::Object(Map::new()) } else { args.json(host_call.lua, 2, "args")? };
         let (cx, chain) = (host_call.call.cx()?.clone(), host_call.call.chain.clone());
-        if host_call.held {
+        if host_call.blocking {
             return Err("hygge.call_tool: tools cannot be called from a callback of a C function".to_owned());
         }
         Ok(async move {

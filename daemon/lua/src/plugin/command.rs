@@ -68,8 +68,8 @@ impl LuaCommand {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let version = &self.version;
         let loaded = version.main().await.map_err(ToolError::Failed)?;
-        let gone = || ToolError::Failed(format!("the plugin no longer registers the command {}", self.name));
-        let execute = loaded.commands.get(&self.name).ok_or_else(gone)?;
+        let missing = || ToolError::Failed(format!("the plugin no longer registers the command {}", self.name));
+        let execute = loaded.commands.get(&self.name).ok_or_else(missing)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());
         match handler::run(version, &loaded, execute, &cx, &text, &[&text]).await? {

@@ -19,32 +19,32 @@ use crate::vm::script_run::ScriptRun;
 pub(crate) struct LuaHook {
     spec: HookSpec,
     /// Its position among the hooks of its plugin.
-    place: usize,
+    index: usize,
     version: Arc<StatePool>,
 }
 
 impl LuaHook {
-    pub(crate) fn new(registered: HookRegistration, place: usize, version: Arc<StatePool>) -> Self {
+    pub(crate) fn new(registered: HookRegistration, index: usize, version: Arc<StatePool>) -> Self {
         let HookRegistration { name, event, priority, asynchronous, timeout, fail_closed, tools } = registered;
         let source = version.plugin.key.clone();
         let tools = tools.map(|patterns| globs(&patterns).expect("they were read when they were registered"));
         let spec = HookSpec { name, source, event, priority, asynchronous, timeout, fail_closed, tools };
-        Self { spec, place, version }
+        Self { spec, index, version }
     }
 
     async fn handle(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
         let loaded = self.version.main().await?;
-        let handler = loaded.hooks.get(self.place).ok_or("the plugin no longer registers this hook")?;
+        let handler = loaded.hooks.get(self.index).ok_or("the plugin no longer registers this hook")?;
         let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, self.version.plugin.name());
         let _watched = self.version.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
         let explain = |error: &mlua::Error| self.version.plugin.sources.explain(error).message;
-        let told = serde_json::to_value(input).map_err(|error| error.to_string())?;
-        let told = convert::to_lua(lua, &told).map_err(|error| explain(&error))?;
+        let event = serde_json::to_value(input).map_err(|error| error.to_string())?;
+        let event = convert::to_lua(lua, &event).map_err(|error| explain(&error))?;
         let script = lua.create_thread(handler.clone()).map_err(|error| explain(&error))?;
-        let values = loaded.state.run(&call, script, told).await.map_err(|error| explain(&error))?;
-        let answered = values.front().unwrap_or(&LuaValue::Nil);
-        match convert::to_json(lua, answered).map_err(|error| error.to_string())? {
+        let values = loaded.state.run(&call, script, event).await.map_err(|error| explain(&error))?;
+        let answer = values.front().unwrap_or(&LuaValue::Nil);
+        match convert::to_json(lua, answer).map_err(|error| error.to_string())? {
             Value::Null => Ok(HookAnswer::default()),
             table @ Value::Object(_) => {
                 serde_json::from_value(table).map_err(|error| format!("its answer is not valid: {error}"))

@@ -28,7 +28,7 @@ impl ScriptRegistrations {
         let needs = |handlers: &ToolHandlers| match handlers.permission {
             ToolPermission::Default => NeedsSource::Default,
             ToolPermission::None => NeedsSource::None,
-            ToolPermission::Told(_) => NeedsSource::Told,
+            ToolPermission::Function(_) => NeedsSource::Function,
         };
         Registrations {
             tools: self.tools.iter().map(|(spec, handlers)| (spec.clone(), needs(handlers))).collect(),
@@ -56,7 +56,7 @@ pub(crate) enum ToolPermission {
     /// Nothing; what it asks of the host is checked when it does.
     None,
     /// A function of the input.
-    Told(Function),
+    Function(Function),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ pub(crate) enum NeedsSource {
     /// Nothing in advance.
     None,
     /// A function of the input.
-    Told,
+    Function,
 }
 
 impl NeedsSource {
@@ -119,7 +119,7 @@ impl NeedsSource {
         match self {
             Self::Default => vec![Category::Plugin],
             Self::None => Vec::new(),
-            Self::Told => Category::ALL.to_vec(),
+            Self::Function => Category::ALL.to_vec(),
         }
     }
 }

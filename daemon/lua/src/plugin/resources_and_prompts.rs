@@ -136,13 +136,13 @@ impl LuaOffer {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let version = &self.version;
         let loaded = version.main().await.map_err(ToolError::Failed)?;
-        let gone = || ToolError::Failed(format!("the plugin no longer registers {}", self.spec.label));
-        let handlers = self.handlers(&loaded).ok_or_else(gone)?;
+        let missing = || ToolError::Failed(format!("the plugin no longer registers {}", self.spec.label));
+        let handlers = self.handlers(&loaded).ok_or_else(missing)?;
         let function = match (&self.task, &handlers.complete) {
             (OfferTask::Read { .. } | OfferTask::Render(_), _) => &handlers.run,
             (_, Some(Completer::Function(complete))) => complete,
             (_, Some(Completer::Lists(lists))) => return from_list(lists, &input).map_err(ToolError::Failed),
-            (_, None) => return Err(gone()),
+            (_, None) => return Err(missing()),
         };
         let cx = cx.shared();
         match handler::run(version, &loaded, function, &cx, &input, &self.given(&input)).await? {

@@ -104,24 +104,24 @@ impl StatePool {
     /// # Errors
     /// As [`StatePool::main`].
     pub(crate) async fn any(self: &Arc<Self>) -> Result<StateLease, String> {
-        if let Some(held) = self.take_least() {
-            return Ok(held);
+        if let Some(lease) = self.lease_least_busy() {
+            return Ok(lease);
         }
         let _growing = self.creating.lock().await;
-        if let Some(held) = self.take_least() {
-            return Ok(held);
+        if let Some(lease) = self.lease_least_busy() {
+            return Ok(lease);
         }
         if self.ready().is_none() {
             return self.main_while_creating().await;
         }
         let fresh = self.load_another().await?;
-        let held = StateLease::new(fresh.clone());
+        let lease = StateLease::new(fresh.clone());
         self.others.lock().push(fresh);
-        Ok(held)
+        Ok(lease)
     }
 
     /// `None` if there should be one more. Taken under the lock, or two calls could find the same state idle.
-    fn take_least(&self) -> Option<StateLease> {
+    fn lease_least_busy(&self) -> Option<StateLease> {
         let main = self.ready();
         let mut others = self.others.lock();
         others.retain(|loaded| !loaded.state.is_exhausted());

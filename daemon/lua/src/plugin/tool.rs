@@ -40,7 +40,7 @@ impl Callable for LuaTool {
             NeedsSource::Default => {
                 std::future::ready(Ok(vec![Need::new(Category::Plugin, self.spec.name.as_str())])).boxed()
             }
-            NeedsSource::Told => self.ask_needs(input, cx).boxed(),
+            NeedsSource::Function => self.run_permission_function(input, cx).boxed(),
         }
     }
 
@@ -99,14 +99,14 @@ impl LuaTool {
         })
     }
 
-    async fn ask_needs(&self, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
+    async fn run_permission_function(&self, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
         let loaded = self.lease_state().await?;
-        let ToolPermission::Told(told) = &self.handlers(&loaded)?.permission else { return Ok(Vec::new()) };
+        let ToolPermission::Function(permission) = &self.handlers(&loaded)?.permission else { return Ok(Vec::new()) };
         let cx = cx.shared();
         let call = ScriptRun::new(ScriptInterrupt::of_needs(cx.clone()), cx.clone());
         let _watched = self.version.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
-        let begun = convert::to_lua(lua, input).and_then(|input| Ok((lua.create_thread(told.clone())?, input)));
+        let begun = convert::to_lua(lua, input).and_then(|input| Ok((lua.create_thread(permission.clone())?, input)));
         let ended = match begun {
             Ok((script, input)) => loaded.state.run(&call, script, input).await,
             Err(error) => Err(error),

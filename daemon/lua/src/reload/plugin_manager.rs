@@ -66,7 +66,7 @@ const PROJECTS: usize = 1 << 20;
 type EntryKey = (usize, PathBuf);
 
 struct FinishedLoad {
-    unit: EntryKey,
+    entry: EntryKey,
     number: u64,
     outcome: LoadOutcome,
 }
@@ -82,13 +82,13 @@ pub(crate) enum ReloadMode {
 }
 
 enum ManagerJob {
-    Looked(Box<FinishedLoad>),
+    Loaded(Box<FinishedLoad>),
     Scanned(Vec<usize>, Vec<EntryKey>),
     Polled(Poller, PollResult),
 }
 
 struct PendingReload {
-    units: HashSet<EntryKey>,
+    entries: HashSet<EntryKey>,
     answer: oneshot::Sender<Reloaded>,
 }
 
@@ -172,8 +172,8 @@ impl PluginManager {
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<ManagerRequest>, stop: CancellationToken) {
         let changes = self.changes.clone();
         let mut watching = {
-            let (folders, changes, looks) = (self.folders.clone(), changes.clone(), self.poll.is_some());
-            blocking(move || FolderWatcher::start(folders, changes, looks)).await
+            let (folders, changes, poll_all) = (self.folders.clone(), changes.clone(), self.poll.is_some());
+            blocking(move || FolderWatcher::start(folders, changes, poll_all)).await
         };
         let mut events = self.shared.engine.events.subscribe(EventSelection::NoCalls, None).receiver;
         let release_every = self.shared.release_after.map_or(IDLE, |after| IDLE.min(after.max(MIN_RELEASE_INTERVAL)));
@@ -222,7 +222,7 @@ impl PluginManager {
                 release_at = Instant::now() + release_every;
                 self.entries
                     .values()
-                    .filter_map(|unit| unit.serving.as_ref())
+                    .filter_map(|entry| entry.serving.as_ref())
                     .for_each(|serving| serving.version.release_idle(IDLE));
             }
             let wake_at =
@@ -232,7 +232,7 @@ impl PluginManager {
                 () = stop.cancelled() => break,
                 Some(ManagerRequest::Reload { name, answer }) = inbox.recv() => self.reload(name, answer),
                 Ok(()) = self.newest_settings.changed() => watching = self.apply_settings(watching).await,
-                Some(job) = self.jobs.join_next() => self.finish_job(job.expect("looking at a plugin does not panic")),
+                Some(job) = self.jobs.join_next() => self.finish_job(job.expect("panics of loads are caught")),
                 () = changes.wake.notified() => {}
                 event = events.recv() => self.on_event(event),
                 () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now).into()), if wake_at.is_some() => {}
@@ -287,7 +287,7 @@ impl PluginManager {
         let stale: Vec<EntryKey> = self
             .entries
             .iter()
-            .filter(|(key, unit)| self.is_stale(key, unit, &before))
+            .filter(|(key, entry)| self.is_stale(key, entry, &before))
             .map(|(key, _)| key.clone())
             .collect();
         stale.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
@@ -299,9 +299,9 @@ impl PluginManager {
     /// Takes the plugins in these folders out of service.
     fn close(&mut self, dirs: &[usize]) {
         let mut plan = CommitPlan::default();
-        for (key, unit) in self.entries.extract_if(.., |key, _| dirs.contains(&key.0)).collect::<Vec<_>>() {
-            self.retire(unit.serving, &key.1, &mut plan);
-            plan.freed.push(unit.name);
+        for (key, entry) in self.entries.extract_if(.., |key, _| dirs.contains(&key.0)).collect::<Vec<_>>() {
+            self.retire(entry.serving, &key.1, &mut plan);
+            plan.freed.push(entry.name);
         }
         if plan.freed.is_empty() {
             return;
@@ -313,17 +313,17 @@ impl PluginManager {
     }
 
     /// Whether a plugin may be different now, because of the settings or its configuration table.
-    fn is_stale(&self, key: &EntryKey, unit: &PluginEntry, before: &PluginSettings) -> bool {
+    fn is_stale(&self, key: &EntryKey, entry: &PluginEntry, before: &PluginSettings) -> bool {
         let Some(dir) = self.dirs.get(&key.0) else { return false };
         let scope = dir.scope();
-        let table = |of: &PluginSettings| of.tables.get(&scope).and_then(|tables| tables.get(&unit.name)).cloned();
+        let table = |of: &PluginSettings| of.tables.get(&scope).and_then(|tables| tables.get(&entry.name)).cloned();
         let switched = |of: &PluginSettings| {
-            (of.disabled.contains(&(scope.clone(), unit.name.clone())), of.enabled.contains(&unit.name))
+            (of.disabled.contains(&(scope.clone(), entry.name.clone())), of.enabled.contains(&entry.name))
         };
         // Trust may have changed since it was checked, also for a load whose result is not committed yet.
         let is_judged = matches!(dir.kind, DirKind::Project { .. })
-            && (unit.pending_mode.is_some() || self.ready.iter().any(|done| done.unit == *key));
-        unit.status == Some(PluginStatus::Untrusted)
+            && (entry.pending_mode.is_some() || self.ready.iter().any(|done| done.entry == *key));
+        entry.status == Some(PluginStatus::Untrusted)
             || is_judged
             || switched(before) != switched(&self.settings)
             || table(before) != table(&self.settings)
@@ -333,8 +333,8 @@ impl PluginManager {
     async fn shut_down(mut self) {
         while self.jobs.join_next().await.is_some() {}
         let mut plan = CommitPlan::default();
-        for (key, unit) in std::mem::take(&mut self.entries) {
-            self.retire(unit.serving, &key.1, &mut plan);
+        for (key, entry) in std::mem::take(&mut self.entries) {
+            self.retire(entry.serving, &key.1, &mut plan);
         }
         self.shared.engine.registry.commit(plan.changes);
         self.publish();

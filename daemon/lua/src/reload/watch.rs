@@ -98,7 +98,7 @@ impl FolderWatcher {
         };
         // On a network file system, events report changes made by this computer, and are faster than polling.
         let listened = self.listen(dir);
-        self.note(WatchTarget::Dir(number), reason.or(listened.err()));
+        self.set_reason(WatchTarget::Dir(number), reason.or(listened.err()));
     }
 
     fn listen(&mut self, dir: &ResolvedDir) -> Result<(), PollReason> {
@@ -114,8 +114,8 @@ impl FolderWatcher {
                 self.add(folder, mode)?;
             }
         }
-        let look = || (dir.path.is_dir(), above(folder).next());
-        until_still(look, |(is_there, above)| {
+        let state = || (dir.path.is_dir(), above(folder).next());
+        until_still(state, |(is_there, above)| {
             if *is_there {
                 self.add(&dir.path, RecursiveMode::Recursive)?;
             }
@@ -149,7 +149,7 @@ impl FolderWatcher {
             let reason = PollReason::of_file_system(target);
             reason.or(listened.err())
         });
-        self.note(place.clone(), reason);
+        self.set_reason(place.clone(), reason);
         let mut links = self.links.lock();
         match target {
             Some(target) => links.insert(place, target.clone()) != Some(target),
@@ -209,7 +209,7 @@ impl FolderWatcher {
         }
     }
 
-    fn note(&mut self, place: WatchTarget, reason: Option<PollReason>) {
+    fn set_reason(&mut self, place: WatchTarget, reason: Option<PollReason>) {
         if self.polled.get(&place) == reason.as_ref() {
             return;
         }

@@ -99,7 +99,7 @@ pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
 }
 
 pub(crate) fn shapes(lua: &Lua) -> mlua::Result<AppDataRef<'_, Metatables>> {
-    lua.app_data_ref().ok_or_else(|| mlua::Error::runtime("this machine is not prepared"))
+    lua.app_data_ref().ok_or_else(|| mlua::Error::runtime("this Lua state is not prepared"))
 }
 
 /// The metatable that marks a table as an array.
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn machine() -> Lua {
+    fn new_state() -> Lua {
         let lua = Lua::new();
         install(&lua).unwrap();
         let array = array_metatable(&lua).unwrap();
@@ -164,14 +164,14 @@ mod tests {
 
     #[track_caller]
     fn check(script: &str, expected: Value) {
-        let lua = machine();
+        let lua = new_state();
         let value: LuaValue = lua.load(script).eval().unwrap();
         assert_eq!(to_json(&lua, &value), Ok(expected), "{script}");
     }
 
     #[track_caller]
     fn check_error(script: &str, expected: &str) {
-        let lua = machine();
+        let lua = new_state();
         let value: LuaValue = lua.load(script).eval().unwrap();
         assert_eq!(to_json(&lua, &value).unwrap_err().to_string(), expected, "{script}");
     }
@@ -226,7 +226,7 @@ mod tests {
             "a function cannot be converted to JSON (at [4].b.c)",
         );
         let wide = "local list = {} for i = 1, 3 do local t = {} for j = 1, 70 do t['k' .. j] = i end list[i] = t end return list";
-        let lua = machine();
+        let lua = new_state();
         let value: LuaValue = lua.load(wide).eval().unwrap();
         assert_eq!(to_json(&lua, &value).unwrap()[2]["k70"], json!(3));
     }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn mixed_tables_are_walked_once_however_deep() {
-        let lua = machine();
+        let lua = new_state();
         let script = "local t = {1, x = 1} for i = 1, 100 do t = {t, x = 1} end return t";
         let value: LuaValue = lua.load(script).eval().unwrap();
         assert!(to_json(&lua, &value).unwrap()["1"]["1"]["x"] == json!(1));
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn keys_are_sorted() {
-        let lua = machine();
+        let lua = new_state();
         let value: LuaValue = lua.load("return {c = 1, a = 2, b = 3, B = 4}").eval().unwrap();
         assert_eq!(to_json(&lua, &value).unwrap().to_string(), r#"{"B":4,"a":2,"b":3,"c":1}"#);
     }
@@ -288,7 +288,7 @@ mod tests {
     fn a_graph_that_unfolds_for_ever_is_refused() {
         check_error("local t = {} for i = 1, 100 do t = {t, t} end return #t > 0 and t", &{
             // The walk goes along the first members first.
-            let lua = machine();
+            let lua = new_state();
             let value: LuaValue = lua.load("local t = {} for i = 1, 100 do t = {t, t} end return t").eval().unwrap();
             let error = to_json(&lua, &value).unwrap_err();
             assert!(error.to_string().starts_with("it is larger than 64 MiB"), "{error}");
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn empty_tables_of_schemas_follow_their_key() {
-        let lua = machine();
+        let lua = new_state();
         let script = "return {type = 'object', properties = {}, required = {}, anyOf = {}, items = {enum = {}}}";
         let value: LuaValue = lua.load(script).eval().unwrap();
         assert_eq!(
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn json_survives_the_way_there_and_back() {
-        let lua = machine();
+        let lua = new_state();
         let there = json!({"a": [], "b": {}, "c": [1, 2.5, "x", null, true], "d": {"e": null}, "f": [[]]});
         let value = to_lua_exact(&lua, &there).unwrap();
         assert_eq!(to_json(&lua, &value).unwrap(), there);

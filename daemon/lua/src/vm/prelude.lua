@@ -1,5 +1,5 @@
--- What Lua 5.1 has and Luau has not, and what Luau's own library leaves unbounded.
--- Runs once in each new machine, before any plugin; `host` holds functions of the host.
+-- Adds what Lua 5.1 has and Luau lacks, and replaces library functions that could run without a bound.
+-- Runs once in each new Lua state, before any plugin; `host` holds host functions.
 local host = ...
 
 local string, table, math, coroutine, bit32, os = string, table, math, coroutine, bit32, os
@@ -12,7 +12,7 @@ local raw_create, raw_resume, raw_yield = coroutine.create, coroutine.resume, co
 local raw_status, isyieldable = coroutine.status, coroutine.isyieldable
 local raw_collectgarbage = collectgarbage
 
--- Which level, counted from the caller of this function, is the first that is not of the host.
+-- The first stack level, counted from the caller of this function, that is not host code.
 local debug_info = debug.info
 local function level()
   local depth = 2
@@ -22,8 +22,8 @@ local function level()
   return depth - 1
 end
 
--- Host functions answer `true, ...` or `false, message`; here a message becomes an error that
--- names the line of the plugin that called.
+-- Host functions return `true, ...` or `false, message`; this turns a message into an error at the
+-- plugin's line that made the call.
 local function settle(ok, ...)
   if ok then
     return ...
@@ -50,7 +50,7 @@ function string.rep(text, times, separator)
   return string_rep(text .. separator, times - 1) .. text
 end
 
--- A plain search must not depend on how often the needle almost fits.
+-- A plain search takes linear time, no matter how often the needle almost matches.
 local plain_find = host.plain_find
 function string.find(text, pattern, init, plain)
   if plain and type(text) == "string" and type(pattern) == "string" then
@@ -87,7 +87,7 @@ local function less(a, b)
   return a < b
 end
 
--- A comparison in Lua can be stopped, the built-in one cannot.
+-- A comparison in Lua can be interrupted, the built-in one cannot.
 function table.sort(list, compare)
   if compare == nil and type(list) == "table" and #list > 20000 then
     compare = less
@@ -176,11 +176,11 @@ debug = {
   end,
 }
 
--- coroutines: waits of the host inside a plugin's own coroutine go up to the host, and so do the ends of slices ----
+-- coroutines: host waits inside a plugin's own coroutine are passed up to the host, and so are the ends of slices --
 
 local PENDING = host.pending
 local slice_is_over = host.slice_is_over
--- How many resumes on the way up cannot yield; the waits of the host then block their thread.
+-- How many resumes on the stack cannot yield; host waits then block their thread.
 local blocked = 0
 
 local function is_wait(co, count, ok, first)
@@ -191,13 +191,13 @@ local function is_slice(co, count, ok)
   return ok and count == 1 and raw_status(co) == "suspended" and slice_is_over()
 end
 
--- A loop, since a wait may be looked at many times before it ends, and each call would keep its frame.
+-- A loop, since a wait may be polled many times before it ends, and each call would keep its frame.
 local function forward(co, results)
   while true do
     if is_wait(co, results.n, results[1], results[2]) then
       results = table_pack(raw_resume(co, raw_yield(PENDING)))
     elseif is_slice(co, results.n, results[1]) then
-      -- Before this loop comes round, whoever runs it has stopped too, if it can.
+      -- Before the next iteration, the coroutine that runs this loop has stopped too, if it can.
       results = table_pack(raw_resume(co))
     else
       return table_unpack(results, 1, results.n)
@@ -205,7 +205,7 @@ local function forward(co, results)
   end
 end
 
--- Only what looks like a wait or a slice is packed up: most resumes give something else.
+-- Results are packed only if they look like a wait or a slice: most resumes return something else.
 local function unless_host(co, ...)
   local count = select("#", ...)
   if count == 1 or (count == 2 and select(2, ...) == PENDING) then
@@ -245,8 +245,8 @@ function coroutine.wrap(f)
   end
 end
 
--- A function of the host that waits: `waiting` yields, `blocking` holds the thread.
--- `place` is its place among the functions of the host that wait.
+-- A host function that waits: `waiting` yields, `blocking` blocks the thread.
+-- `place` is its position in the list of host functions that wait.
 local function lift_waiting(waiting, blocking, place)
   return function(...)
     if blocked == 0 and isyieldable() then
@@ -256,7 +256,7 @@ local function lift_waiting(waiting, blocking, place)
   end
 end
 
--- Runs functions side by side; the first error ends them all.
+-- Runs functions concurrently; the first error ends them all.
 local function all(functions)
   if type(functions) ~= "table" then
     error("hygge.all: argument 1 'functions': expected a list of functions", 2)
@@ -293,7 +293,7 @@ local function all(functions)
   return results
 end
 
--- `exec` with `on_output`: the script hears each piece as it comes, in its own coroutine.
+-- `exec` with `on_output`: the script gets each piece of output while the program runs, in its own coroutine.
 local function exec(plain, begin, next)
   return function(command, args, options)
     local on_output = type(options) == "table" and rawget(options, "on_output")
@@ -317,7 +317,7 @@ local function exec(plain, begin, next)
   end
 end
 
--- `require` over `find`, which gives a module's compiled text.
+-- `require` on top of `find`, which returns the compiled text of a module.
 local function make_require(find)
   local loaded, loading = {}, {}
   return function(name)
@@ -342,7 +342,8 @@ local function make_require(find)
   end
 end
 
--- While a plugin loads, `note` hears of what may give something else next time. Gives a function that ends that.
+-- While a plugin loads, calls `note` when it uses functions whose result may differ next time. Returns a function that
+-- ends this.
 local function note_changing(note)
   local loading = true
   for library, names in pairs({ [os] = { "time", "date", "clock" }, [math] = { "random", "randomseed" } }) do

@@ -25,7 +25,7 @@ pub(crate) struct ScriptRun {
     pub(crate) cx: Option<Arc<Cx>>,
     /// The plugins between the caller and what the script touches; its own is the last.
     pub(crate) chain: Arc<[String]>,
-    asked: Mutex<Vec<BoxFuture<'static, ()>>>,
+    new_effects: Mutex<Vec<BoxFuture<'static, ()>>>,
     /// How many lines it has logged.
     pub(crate) logged: AtomicU32,
     /// Whether it may block its thread for as long as it needs.
@@ -80,7 +80,7 @@ impl ScriptRun {
             interrupt: Arc::new(interrupt),
             cx,
             chain,
-            asked: Mutex::default(),
+            new_effects: Mutex::default(),
             logged: AtomicU32::new(0),
             owns_thread,
         })
@@ -124,13 +124,13 @@ impl ScriptRun {
             // Fails when the script is gone; then the result is not needed.
             let _ = sender.send(done);
         };
-        self.asked.lock().push(work.boxed());
+        self.new_effects.lock().push(work.boxed());
         receiver.await.unwrap_or_else(|_| Err(self.interrupt.reason().to_owned()))
     }
 
     /// Starts work that the script does not wait for yet. It ends with the run of the script.
     pub(crate) fn begin(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.asked.lock().push(work.boxed());
+        self.new_effects.lock().push(work.boxed());
     }
 
     /// The same where the script cannot yield: blocks the thread.
@@ -155,8 +155,8 @@ impl ScriptRun {
     }
 
     pub(crate) fn take_effects(&self, effects: &mut Effects) {
-        let mut asked = self.asked.lock();
-        effects.extend(asked.drain(..));
+        let mut new_effects = self.new_effects.lock();
+        effects.extend(new_effects.drain(..));
     }
 }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::hostile::programs::BODIES;
-use crate::hostile::programs::BodyEnding::{self, AtLimit, Somehow, Well, With};
+use crate::hostile::programs::ProgramEnding::{self, AtLimit, Somehow, Well, With};
 use crate::world::TestPlugins;
 
-impl BodyEnding {
+impl ProgramEnding {
     /// Those that must not reach their limit get time enough on the slowest machine.
     fn limit_ms(self) -> u64 {
         match self {
@@ -38,7 +38,7 @@ async fn hostile_programs_end_their_own_call_only() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), BODIES.len(), wrong.join("\n"));
 }
 
-async fn run(what: &'static str, body: &'static str, ends: BodyEnding) -> Option<String> {
+async fn run(what: &'static str, body: &'static str, ends: ProgramEnding) -> Option<String> {
     static PLACES: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(4);
     let _place = PLACES.acquire().await.unwrap();
     let world = TestPlugins::of(&format!(

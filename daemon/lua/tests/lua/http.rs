@@ -12,13 +12,13 @@ use toold_proto::permission::Verdict;
 use crate::world::TestPlugins;
 
 /// Answers each connection with what `answer` makes of its request, and keeps the requests.
-struct ScriptedServer {
+struct OneShotServer {
     url: String,
     requests: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl ScriptedServer {
+impl OneShotServer {
     async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -42,7 +42,7 @@ impl ScriptedServer {
     }
 }
 
-impl Drop for ScriptedServer {
+impl Drop for OneShotServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -89,7 +89,7 @@ async fn world() -> TestPlugins {
 async fn a_request_is_sent_and_its_answer_read() {
     let world = world().await;
     world.allow_all();
-    let server = ScriptedServer::start(|_| answer("201 Created", "X-A: 1\r\nx-a: 2\r\n", "made")).await;
+    let server = OneShotServer::start(|_| answer("201 Created", "X-A: 1\r\nx-a: 2\r\n", "made")).await;
     let url = format!("{}/x?y=1", server.url);
     let request =
         json!({"url": url, "method": "put", "headers": {"X-Token": "t", "x-list": ["a", "b"]}, "json": {"n": 1}});
@@ -117,7 +117,7 @@ async fn a_request_is_sent_and_its_answer_read() {
 async fn only_reading_requests_are_kept() {
     let world = world().await;
     world.allow_all();
-    let server = ScriptedServer::start(|_| answer("200 OK", "", "x")).await;
+    let server = OneShotServer::start(|_| answer("200 OK", "", "x")).await;
     for (method, times) in [("GET", 1), ("POST", 3)] {
         for _ in 0..2 {
             world.call("fetch", json!({"url": server.url, "method": method})).await;
@@ -129,9 +129,9 @@ async fn only_reading_requests_are_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_host_needs_leave_and_redirects_too() {
     let world = world().await;
-    let target = ScriptedServer::start(|_| answer("200 OK", "", "secret")).await;
+    let target = OneShotServer::start(|_| answer("200 OK", "", "secret")).await;
     let to = target.url.clone();
-    let server = ScriptedServer::start(move |_| answer("302 Found", &format!("location: {to}/there\r\n"), "")).await;
+    let server = OneShotServer::start(move |_| answer("302 Found", &format!("location: {to}/there\r\n"), "")).await;
     let refused = world.call("fetch", json!({"url": server.url})).await;
     assert!(refused.is_error && refused.text().contains("network 127.0.0.1:"), "{}", refused.text());
     assert!(server.requests().is_empty());

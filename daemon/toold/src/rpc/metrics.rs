@@ -110,7 +110,7 @@ impl Scraped {
         let plugins = [("loaded", plugins.loaded), ("failed", plugins.failed), ("other", plugins.other)];
         out.gauges("toold_plugins", "Plugins, by status", "status", &plugins)?;
         out.gauge("toold_problems", "What works less well than it should", status.problems.len() as u64)?;
-        out.gauge("toold_lua_machines", "Lua machines", status.lua.machines)?;
+        out.gauge("toold_lua_machines", "Lua states", status.lua.machines)?;
         out.bytes("toold_lua_memory", "What scripts have allocated", Some(status.lua.memory_bytes))?;
         let cache = &self.cache;
         out.counter("toold_cache_hits", "Results that were served again", cache.hits)?;

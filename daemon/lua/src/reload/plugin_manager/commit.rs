@@ -38,21 +38,21 @@ impl PluginManager {
         self.commit_at = None;
         let mut ready = std::mem::take(&mut self.ready);
         // Its file changed again since: what was read may be half of a save.
-        ready.retain(|done| self.entries.get(&done.unit).is_some_and(|unit| unit.newest_load == done.number));
+        ready.retain(|done| self.entries.get(&done.entry).is_some_and(|entry| entry.newest_load == done.number));
         // If two plugins want the same tool name, the earlier folder gets it, then the earlier name.
-        ready.sort_by(|a, b| a.unit.cmp(&b.unit));
-        let looked: Vec<EntryKey> = ready.iter().map(|done| done.unit.clone()).collect();
+        ready.sort_by(|a, b| a.entry.cmp(&b.entry));
+        let finished: Vec<EntryKey> = ready.iter().map(|done| done.entry.clone()).collect();
         let mut plan = CommitPlan::default();
         for done in ready {
             self.plan(done, &mut plan);
         }
         let answers = self.shared.engine.registry.commit(plan.changes);
-        for (place, unit, prepared) in plan.puts {
+        for (place, entry, prepared) in plan.puts {
             match &answers[place] {
-                Ok(()) => self.serve(&unit, prepared),
+                Ok(()) => self.serve(&entry, prepared),
                 Err(taken) => {
                     let error = plain_error(taken.to_string());
-                    self.fail(&unit, error, true);
+                    self.fail(&entry, error, true);
                 }
             }
         }
@@ -61,53 +61,53 @@ impl PluginManager {
         }
         self.publish();
         self.emit_events();
-        self.answer_reloads(&looked);
+        self.answer_reloads(&finished);
     }
 
     fn plan(&mut self, done: FinishedLoad, plan: &mut CommitPlan) {
-        let FinishedLoad { unit: key, outcome, .. } = done;
+        let FinishedLoad { entry: key, outcome, .. } = done;
         match outcome {
             LoadOutcome::Unchanged => {}
             LoadOutcome::Gone => {
-                if let Some(unit) = self.entries.remove(&key) {
-                    self.retire(unit.serving, &key.1, plan);
-                    plan.freed.push(unit.name);
+                if let Some(entry) = self.entries.remove(&key) {
+                    self.retire(entry.serving, &key.1, plan);
+                    plan.freed.push(entry.name);
                 }
             }
             LoadOutcome::Withheld { digest, manifest, why } => {
-                let Some(unit) = self.entries.get_mut(&key) else { return };
-                if unit.serving.is_none() {
-                    unit.name = manifest.name.clone();
+                let Some(entry) = self.entries.get_mut(&key) else { return };
+                if entry.serving.is_none() {
+                    entry.name = manifest.name.clone();
                 }
-                unit.learn(Some(digest), Some(manifest));
-                unit.error = None;
+                entry.learn(Some(digest), Some(manifest));
+                entry.error = None;
                 match why {
                     WithheldReason::Disabled => {
-                        unit.status = Some(PluginStatus::Disabled);
-                        let serving = unit.serving.take();
-                        plan.freed.push(unit.name.clone());
+                        entry.status = Some(PluginStatus::Disabled);
+                        let serving = entry.serving.take();
+                        plan.freed.push(entry.name.clone());
                         self.retire(serving, &key.1, plan);
                     }
                     // The last trusted version keeps serving.
                     WithheldReason::Untrusted => {
-                        unit.status = Some(PluginStatus::Untrusted);
-                        let (plugin, path) = (unit.name.clone(), key.1.display().to_string());
+                        entry.status = Some(PluginStatus::Untrusted);
+                        let (plugin, path) = (entry.name.clone(), key.1.display().to_string());
                         self.pending_events.push(EventBody::PluginUntrusted { plugin, path });
                     }
                 }
             }
             LoadOutcome::Failed { digest, name, manifest, error, name_taken } => {
-                let Some(unit) = self.entries.get_mut(&key) else { return };
-                unit.learn(digest, manifest);
-                if unit.serving.is_none() {
-                    unit.name = name;
+                let Some(entry) = self.entries.get_mut(&key) else { return };
+                entry.learn(digest, manifest);
+                if entry.serving.is_none() {
+                    entry.name = name;
                 }
                 self.fail(&key, error, name_taken);
             }
             LoadOutcome::Loaded { digest, plugin, loaded, registered, only_registered } => {
-                let Some(unit) = self.entries.get_mut(&key) else { return };
-                let name_before = std::mem::replace(&mut unit.name, plugin.name().to_owned());
-                unit.learn(Some(digest), Some(plugin.manifest.clone()));
+                let Some(entry) = self.entries.get_mut(&key) else { return };
+                let name_before = std::mem::replace(&mut entry.name, plugin.name().to_owned());
+                entry.learn(Some(digest), Some(plugin.manifest.clone()));
                 if name_before != plugin.name() {
                     plan.freed.push(name_before);
                 }
@@ -115,8 +115,9 @@ impl PluginManager {
                     return self.shadow(&key, plan);
                 }
                 let prepared = PreparedPlugin::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
-                let unit = self.entries.get(&key);
-                if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != prepared.key) {
+                let entry = self.entries.get(&key);
+                if let Some(old) = entry.and_then(|entry| entry.serving.as_ref()).filter(|old| old.key != prepared.key)
+                {
                     plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
                 }
                 let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
@@ -130,7 +131,7 @@ impl PluginManager {
     }
 
     fn serve(&mut self, key: &EntryKey, prepared: PreparedPlugin) {
-        let Some(unit) = self.entries.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
         let plugin = &prepared.version.plugin;
         let tools: Vec<String> = prepared.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
         self.shared.engine.hooks.replace(&prepared.key, prepared.hooks);
@@ -141,8 +142,8 @@ impl PluginManager {
             path: plugin.path.display().to_string(),
             tools: tools.clone(),
         });
-        (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Loaded), None, false);
-        unit.serving = Some(ServingPlugin {
+        (entry.status, entry.error, entry.name_taken) = (Some(PluginStatus::Loaded), None, false);
+        entry.serving = Some(ServingPlugin {
             key: prepared.key,
             tools,
             subagents: prepared.subagents,
@@ -154,17 +155,17 @@ impl PluginManager {
 
     /// The version in service keeps serving.
     fn fail(&mut self, key: &EntryKey, error: PluginError, name_taken: bool) {
-        let Some(unit) = self.entries.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
         tracing::warn!(
-            plugin = unit.name, path = %key.1.display(), file = error.file, line = error.line,
+            plugin = entry.name, path = %key.1.display(), file = error.file, line = error.line,
             source_line = error.source_line, "plugin failed to load: {}", error.message
         );
         self.pending_events.push(EventBody::PluginFailed {
-            plugin: unit.name.clone(),
+            plugin: entry.name.clone(),
             path: key.1.display().to_string(),
             error: error.clone(),
         });
-        (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Failed), Some(error), name_taken);
+        (entry.status, entry.error, entry.name_taken) = (Some(PluginStatus::Failed), Some(error), name_taken);
     }
 
     /// Takes a version out of service.
@@ -179,9 +180,9 @@ impl PluginManager {
     }
 
     fn shadow(&mut self, key: &EntryKey, plan: &mut CommitPlan) {
-        let Some(unit) = self.entries.get_mut(key) else { return };
-        (unit.status, unit.error) = (Some(PluginStatus::Shadowed), None);
-        let serving = unit.serving.take();
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        (entry.status, entry.error) = (Some(PluginStatus::Shadowed), None);
+        let serving = entry.serving.take();
         self.retire(serving, &key.1, plan);
     }
 
@@ -191,23 +192,23 @@ impl PluginManager {
 
     /// Other entries that some session would see under the same name, and that may run.
     fn rivals<'a>(&'a self, key: &'a EntryKey) -> impl Iterator<Item = &'a EntryKey> {
-        let name = self.entries.get(key).map(|unit| unit.name.as_str());
+        let name = self.entries.get(key).map(|entry| entry.name.as_str());
         let scope_of = |key: &EntryKey| self.dirs.get(&key.0).map_or(SourceScope::Global, ResolvedDir::scope);
         let scope = scope_of(key);
-        self.entries.iter().filter_map(move |(other, unit)| {
+        self.entries.iter().filter_map(move |(other, entry)| {
             let others = scope_of(other);
             let overlaps = others == SourceScope::Global || scope == SourceScope::Global || others == scope;
-            let withheld = matches!(unit.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
-            let runs = unit.serving.is_some() || !withheld;
-            (other != key && Some(unit.name.as_str()) == name && overlaps && runs).then_some(other)
+            let withheld = matches!(entry.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
+            let runs = entry.serving.is_some() || !withheld;
+            (other != key && Some(entry.name.as_str()) == name && overlaps && runs).then_some(other)
         })
     }
 
     /// A name is free: loads the plugins that were shadowed by it.
     pub(super) fn load_shadowed(&mut self, name: &str) {
-        let waiting = |unit: &PluginEntry| unit.status == Some(PluginStatus::Shadowed) && unit.name == name;
+        let waiting = |entry: &PluginEntry| entry.status == Some(PluginStatus::Shadowed) && entry.name == name;
         let keys: Vec<EntryKey> =
-            self.entries.iter().filter(|(_, unit)| waiting(unit)).map(|(key, _)| key.clone()).collect();
+            self.entries.iter().filter(|(_, entry)| waiting(entry)).map(|(key, _)| key.clone()).collect();
         keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
     }
 
@@ -219,7 +220,7 @@ impl PluginManager {
         };
         if freed {
             let keys: Vec<EntryKey> =
-                self.entries.iter().filter(|(_, unit)| unit.name_taken).map(|(key, _)| key.clone()).collect();
+                self.entries.iter().filter(|(_, entry)| entry.name_taken).map(|(key, _)| key.clone()).collect();
             keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
         }
     }

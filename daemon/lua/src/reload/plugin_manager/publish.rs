@@ -9,19 +9,19 @@ use crate::reload::plugin_manager::{EntryKey, PluginManager};
 
 impl PluginManager {
     pub(super) fn publish(&self) {
-        let mut units: Vec<(&EntryKey, &PluginEntry)> = self.entries.iter().collect();
-        units.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
-        let described = units.iter().filter_map(|(key, unit)| {
+        let mut entries: Vec<(&EntryKey, &PluginEntry)> = self.entries.iter().collect();
+        entries.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
+        let described = entries.iter().filter_map(|(key, entry)| {
             let (project, bundled) = match self.dirs.get(&key.0).map(|dir| &dir.kind) {
                 Some(DirKind::Project { project }) => (Some(project.as_path()), false),
                 Some(DirKind::Bundled) => (None, true),
                 Some(DirKind::User | DirKind::Configured) | None => (None, false),
             };
-            unit.describe(&key.1, project, bundled)
+            entry.describe(&key.1, project, bundled)
         });
         let described = described.collect();
         self.published.described.store(Arc::new(described));
-        let serving = || units.iter().filter_map(|(_, unit)| unit.serving.as_ref());
+        let serving = || entries.iter().filter_map(|(_, entry)| entry.serving.as_ref());
         self.published.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));
         self.published.commands.store(Arc::new(serving().flat_map(|serving| serving.commands.clone()).collect()));
     }

@@ -41,17 +41,17 @@ impl PluginManager {
     }
 
     /// Starts loading an entry.
-    pub(super) fn start_load(&mut self, unit: EntryKey, mode: ReloadMode) {
-        let Some(dir) = self.dirs.get(&unit.0).filter(|dir| dir.has(&unit.1)) else { return };
+    pub(super) fn start_load(&mut self, entry: EntryKey, mode: ReloadMode) {
+        let Some(dir) = self.dirs.get(&entry.0).filter(|dir| dir.has(&entry.1)) else { return };
         self.newest_load += 1;
         let number = self.newest_load;
-        let known = self.entries.entry(unit.clone()).or_insert_with(|| PluginEntry::new(&unit.1));
+        let known = self.entries.entry(entry.clone()).or_insert_with(|| PluginEntry::new(&entry.1));
         known.newest_load = number;
         // It replaces a load that is running.
         let mode = known.pending_mode.map_or(mode, |pending| pending.max(mode));
         known.pending_mode = Some(mode);
         let request = LoadRequest {
-            path: unit.1.clone(),
+            path: entry.1.clone(),
             origin: dir.origin(),
             scope: dir.scope(),
             known: known.digest.filter(|_| mode == ReloadMode::IfChanged),
@@ -65,16 +65,16 @@ impl PluginManager {
         self.jobs.spawn(async move {
             let place = load_slots.acquire_owned().await;
             let mut work = tokio::task::spawn_blocking(move || load_entry(request));
-            let looked = tokio::select! {
-                looked = &mut work => looked,
+            let finished = tokio::select! {
+                finished = &mut work => finished,
                 () = tokio::time::sleep(PATIENCE) => {
                     // Slow plugins must not keep the others waiting.
                     drop(place);
                     work.await
                 }
             };
-            let look = looked.unwrap_or_else(|error| LoadOutcome::broken(&unit.1, &error.to_string()));
-            ManagerJob::Looked(Box::new(FinishedLoad { unit, number, outcome: look }))
+            let outcome = finished.unwrap_or_else(|error| LoadOutcome::broken(&entry.1, &error.to_string()));
+            ManagerJob::Loaded(Box::new(FinishedLoad { entry, number, outcome }))
         });
     }
 
@@ -96,13 +96,13 @@ impl PluginManager {
                 self.running_scans -= 1;
                 let known: Vec<EntryKey> = self.entries.keys().filter(|(dir, _)| dirs.contains(dir)).cloned().collect();
                 let found: HashSet<EntryKey> = found.into_iter().collect();
-                for unit in known.into_iter().filter(|unit| !found.contains(unit)).collect::<Vec<_>>() {
-                    self.start_load(unit, ReloadMode::IfChanged);
+                for entry in known.into_iter().filter(|entry| !found.contains(entry)).collect::<Vec<_>>() {
+                    self.start_load(entry, ReloadMode::IfChanged);
                 }
                 let mut found: Vec<EntryKey> = found.into_iter().collect();
                 found.sort();
                 self.maybe_links.extend(found.iter().cloned());
-                found.into_iter().for_each(|unit| self.start_load(unit, ReloadMode::IfChanged));
+                found.into_iter().for_each(|entry| self.start_load(entry, ReloadMode::IfChanged));
             }
             ManagerJob::Polled(poller, polled) => {
                 self.poller = Some(poller);
@@ -113,12 +113,13 @@ impl PluginManager {
                     self.changes.due_now(WatchTarget::Entry(dir, path));
                 }
             }
-            ManagerJob::Looked(done) => {
+            ManagerJob::Loaded(done) => {
                 self.running_loads -= 1;
                 self.last_progress = Instant::now();
                 // A newer load is running: what this one read may be half of a save.
-                if let Some(unit) = self.entries.get_mut(&done.unit).filter(|unit| unit.newest_load == done.number) {
-                    unit.pending_mode = None;
+                if let Some(entry) = self.entries.get_mut(&done.entry).filter(|entry| entry.newest_load == done.number)
+                {
+                    entry.pending_mode = None;
                     self.ready.push(*done);
                     self.commit_at.get_or_insert_with(|| Instant::now() + BATCH);
                 }
@@ -173,11 +174,11 @@ impl PluginManager {
     }
 
     pub(super) fn reload(&mut self, name: Option<String>, answer: oneshot::Sender<Reloaded>) {
-        let chosen = |unit: &PluginEntry| name.as_ref().is_none_or(|name| unit.name == *name);
-        let units: HashSet<EntryKey> =
-            self.entries.iter().filter(|(_, unit)| chosen(unit)).map(|(key, _)| key.clone()).collect();
+        let chosen = |entry: &PluginEntry| name.as_ref().is_none_or(|name| entry.name == *name);
+        let entries: HashSet<EntryKey> =
+            self.entries.iter().filter(|(_, entry)| chosen(entry)).map(|(key, _)| key.clone()).collect();
         match name {
-            Some(name) if units.is_empty() => {
+            Some(name) if entries.is_empty() => {
                 // Fails when nobody waits any more, here and below.
                 let _ = answer.send(Err(UnknownPlugin(name)));
                 return;
@@ -185,22 +186,22 @@ impl PluginManager {
             Some(_) => {}
             None => self.scan(self.dirs.keys().copied().collect()),
         }
-        for unit in &units {
-            self.start_load(unit.clone(), ReloadMode::Anew);
+        for entry in &entries {
+            self.start_load(entry.clone(), ReloadMode::Anew);
         }
-        if units.is_empty() {
+        if entries.is_empty() {
             let _ = answer.send(Ok(Vec::new()));
             return;
         }
-        self.reloads.push(PendingReload { units, answer });
+        self.reloads.push(PendingReload { entries, answer });
     }
 
-    pub(super) fn answer_reloads(&mut self, looked: &[EntryKey]) {
+    pub(super) fn answer_reloads(&mut self, finished: &[EntryKey]) {
         for reloading in &mut self.reloads {
-            reloading.units.retain(|unit| !looked.contains(unit));
+            reloading.entries.retain(|entry| !finished.contains(entry));
         }
         let described = self.published.described.load_full();
-        for done in self.reloads.extract_if(.., |reloading| reloading.units.is_empty()) {
+        for done in self.reloads.extract_if(.., |reloading| reloading.entries.is_empty()) {
             let _ = done.answer.send(Ok(described.to_vec()));
         }
     }

@@ -90,19 +90,19 @@ mod tests {
         let path = folder.join("a.lua");
         let dirs = BTreeMap::from([(0, ResolvedDir::new(PluginDir { path: folder, kind: DirKind::User }))]);
         let (links, changes) = (LinkTargets::default(), PendingChanges::default());
-        let told = |kind| sort(&Event::new(kind).add_path(path.clone()), &dirs, &links, &changes);
+        let sort_event = |kind| sort(&Event::new(kind).add_path(path.clone()), &dirs, &links, &changes);
         let written = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
         std::fs::write(&path, "").unwrap();
         let before = Instant::now();
-        told(written);
+        sort_event(written);
         let (ready, next) = changes.take_due();
         assert!(ready.is_empty() && next.unwrap() >= before + EMPTY);
         std::fs::write(&path, "return 1").unwrap();
-        told(written);
+        sort_event(written);
         let (ready, next) = changes.take_due();
         assert!(!ready.is_empty() || next.unwrap() <= Instant::now() + Duration::from_millis(10));
         std::fs::write(&path, "").unwrap();
-        told(EventKind::Access(AccessKind::Close(AccessMode::Write)));
+        sort_event(EventKind::Access(AccessKind::Close(AccessMode::Write)));
         assert_eq!(changes.take_due().0, [WatchTarget::Entry(0, path.clone())]);
     }
 }

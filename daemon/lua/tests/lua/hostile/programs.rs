@@ -2,7 +2,7 @@
 
 /// How a program must end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum BodyEnding {
+pub(crate) enum ProgramEnding {
     /// Stopped at its limit.
     AtLimit,
     /// With an error of its own that has these words.
@@ -13,10 +13,10 @@ pub(crate) enum BodyEnding {
     Well,
 }
 
-use BodyEnding::{AtLimit, Somehow, Well, With};
+use ProgramEnding::{AtLimit, Somehow, Well, With};
 
 /// What each tries, how, and how it must end.
-pub(crate) const BODIES: &[(&str, &str, BodyEnding)] = &[
+pub(crate) const BODIES: &[(&str, &str, ProgramEnding)] = &[
     ("endless loop", "while true do end", AtLimit),
     ("long for", "for i = 1, 1e18 do end", AtLimit),
     ("repeat", "repeat until false", AtLimit),
