@@ -108,7 +108,7 @@ fn a_tool_that_fails_answers_with_the_place() {
 }
 
 #[test]
-fn loops_and_hunger_end_only_their_own_call() {
+fn loops_and_memory_use_end_only_their_own_call() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     let spin = wire.request("tools.execute", json!({"name": "spin"}));

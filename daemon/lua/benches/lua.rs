@@ -1,5 +1,5 @@
-//! What Lua costs: `cargo bench -p toold-lua`. Ratios of one run count, not the times. What is compared is measured in
-//! turns, so that whatever slows the machine down slows both; the goals are told in a table at the end.
+//! The cost of Lua: `cargo bench -p toold-lua`. Ratios within one run count, not the times. Things that are compared are
+//! measured in turns, so that other load on the computer slows both; a table at the end shows the goals.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -285,7 +285,7 @@ async fn hostile() {
     goal(7, "the last of the endless programs ends after its deadline", worst, "ms", "at most 20", worst <= 20.0);
 }
 
-/// What all threads of this process took of the processors: what else runs on the machine does not count.
+/// Processor time of all threads of this process; other processes do not count.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -338,7 +338,7 @@ async fn fairness(bench: &LuaBench) {
     goal(8, "others' worst wait beside an endless loop, more than alone", one, "ms", "at most 5", one <= 5.0);
 }
 
-/// CPU-bound parallelizable calls on one machine and on two, and as much work without Lua on one thread and on two: that
+/// CPU-bound parallelizable calls in one Lua state and in two, and as much work without Lua on one thread and on two: that
 /// tells what there was to be had. The quickest round of each counts, since others on the machine make rounds slower and
 /// never quicker.
 async fn cores(root: &Path) {
@@ -368,7 +368,7 @@ async fn cores(root: &Path) {
                 }
                 _ => _ = join_all(calls).await,
             }
-            // The first round makes the machines.
+            // The first round makes the Lua states.
             if round > 0 {
                 best[kind] = best[kind].min(start.elapsed());
             }
@@ -396,7 +396,7 @@ fn burn() {
     std::hint::black_box(sum);
 }
 
-/// From the end of a save to the event that tells of it.
+/// From the end of a save to the event that reports it.
 async fn reload_latency() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("p.lua");

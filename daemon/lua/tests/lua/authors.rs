@@ -1,4 +1,4 @@
-//! What authors run: a check of a plugin, and its tests.
+//! Commands for authors: checking a plugin, and running its tests.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What a call of a Lua tool gives.
+//! Calls of Lua tools, and their results.
 
 use std::sync::Arc;
 
@@ -443,7 +443,7 @@ async fn check_slices(body: &str) {
     assert!(!spun.is_error && spun.text().parse::<f64>().unwrap() < 3e8, "{body}: {}", spun.text());
 }
 
-/// On one thread, and in the one machine of the plugin: the loop ends only if hooks of the same plugin run meanwhile.
+/// On one thread, and in the only Lua state of the plugin: the loop ends only if hooks of the same plugin run meanwhile.
 #[tokio::test]
 async fn a_loop_lets_others_run_wherever_it_is() {
     for body in [

@@ -221,7 +221,7 @@ async fn programs_give_what_they_give_elsewhere() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), PROGRAMS.len(), wrong.join("\n"));
 }
 
-/// What a plugin that is written for another host does at its top level.
+/// The top level of a plugin that was written for another host.
 #[tokio::test(flavor = "multi_thread")]
 async fn plugins_of_other_hosts_load() {
     let world = TestPlugins::of(

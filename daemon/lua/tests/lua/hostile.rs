@@ -13,7 +13,7 @@ use crate::hostile::programs::ProgramEnding::{self, AtLimit, Somehow, Well, With
 use crate::world::TestPlugins;
 
 impl ProgramEnding {
-    /// Those that must not reach their limit get time enough on the slowest machine.
+    /// Programs that must not reach their limit get enough time on the slowest computer.
     fn limit_ms(self) -> u64 {
         match self {
             AtLimit | Somehow => 150,
@@ -22,7 +22,7 @@ impl ProgramEnding {
     }
 }
 
-/// Of 64 MiB that a machine may use; one that runs nothing has a quarter of one.
+/// Of the 64 MiB that a Lua state may use; an idle one uses a quarter of a MiB.
 const MEMORY_BACK: u64 = 4 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,7 +64,7 @@ async fn run(what: &'static str, body: &'static str, ends: ProgramEnding) -> Opt
     if next.text() != "works" {
         return Some(format!("{what}: the next call gave {}", next.text()));
     }
-    // What stopped because of its memory or its time leaves none behind but what it put into globals.
+    // A program that was stopped because of its memory or time keeps only what it put into globals.
     let left = world.host.lua_usage().memory_bytes;
     let is_state = what.contains("globals");
     if (timed_out || text.contains("not enough memory")) && !is_state && left > MEMORY_BACK {
@@ -72,7 +72,7 @@ async fn run(what: &'static str, body: &'static str, ends: ProgramEnding) -> Opt
     }
     world.host.stop().await;
     world.engine.tasks.close();
-    // What was stopped is gone, not only answered.
+    // A stopped program has really ended, not only been answered.
     if tokio::time::timeout(Duration::from_secs(60), world.engine.tasks.wait()).await.is_err() {
         return Some(format!("{what}: its work did not end"));
     }
@@ -103,7 +103,7 @@ async fn hostile_loads_end_their_own_load_only() {
         ("message", "error(('x'):rep(1e6))", "bytes cut"),
         ("nested", &format!("return {}1{}", "(".repeat(3000), ")".repeat(3000)), "Exceeded allowed recursion depth"),
     ];
-    // What is refused for what it is has time to get there, however busy the machine is.
+    // Programs that are refused get enough time for that, however busy the computer is.
     check_loads(scripts, Duration::from_secs(60)).await;
 }
 

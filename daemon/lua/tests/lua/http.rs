@@ -77,7 +77,7 @@ const FETCH: &str =
  hygge.register_tool{name = 'short', permission = false, execute = function(ctx, input)
    return hygge.http.get(input.url .. '/get').body .. hygge.http.post(input.url .. '/post', {b = 1}).body end}";
 
-/// A plugin that may reach this machine.
+/// A plugin that may reach this computer.
 async fn world() -> TestPlugins {
     let local = |options: &mut toold_lua::reload::options::PluginHostOptions| {
         options.http = Arc::new(Http::new(Guard::parse(&["127.0.0.1".to_owned()]).unwrap()));

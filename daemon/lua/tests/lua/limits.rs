@@ -1,4 +1,4 @@
-//! What plugins cannot do to others.
+//! A plugin cannot harm other plugins and calls.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn a_loop_ends_with_its_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hunger_ends_its_own_call_only() {
+async fn memory_use_ends_its_own_call_only() {
     let world = TestPlugins::of(
         "hygge.register_tool{name = 't', timeout = 5000, execute = function() return #('a'):rep(1e9) end}
          hygge.register_tool{name = 'hoard', timeout = 5000, execute = function() keep = {} for i = 1, 1e9 do keep[i] = table.create(1000, i) end end}

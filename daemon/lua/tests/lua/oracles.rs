@@ -335,7 +335,7 @@ fn person(world: &TestPlugins, action: Action) -> (Arc<Mutex<Vec<String>>>, toki
     (kept, answering)
 }
 
-/// What each call is answered, by its name.
+/// The answers to calls, by name.
 async fn answers(case: &LuaCase, side: Side, mode: Mode, asked: OracleQuestion) -> Vec<(String, String)> {
     let world = TestPlugins::of(&plugin()).await;
     let work = world.work().to_owned();

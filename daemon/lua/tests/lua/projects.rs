@@ -1,4 +1,4 @@
-//! Plugins of projects: only what a person trusts runs, and only sessions of the project see it.
+//! Plugins of projects: only trusted content runs, and only sessions of the project see it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,7 +15,7 @@ use toold_proto::plugin::PluginStatus;
 
 use crate::world::{TestPlugins, soon, write};
 
-/// A person who trusts what is named here, as it was then.
+/// Trusts the content that is listed here, by digest.
 #[derive(Default)]
 struct TrustingPerson(Mutex<HashSet<(PathBuf, ContentDigest)>>);
 
@@ -32,7 +32,7 @@ impl ContentTrust for TrustingPerson {
     }
 }
 
-/// Is asked for the first time, and says what it thinks of that only when it is told to.
+/// Answers the first question only when the test allows it.
 struct Hesitant {
     person: TrustingPerson,
     asked: Mutex<Option<Sender<()>>>,
@@ -69,7 +69,7 @@ impl ProjectFolder {
         Self::with(users, files, |_| ()).await
     }
 
-    /// The same, with what `change` makes before the daemon looks there.
+    /// The same, after `change` prepared the folder, before the host scans it.
     async fn with(users: &[(&str, &str)], files: &[(&str, &str)], change: impl FnOnce(&Self)) -> Self {
         let person = Arc::<TrustingPerson>::default();
         let trust = person.clone();
@@ -96,7 +96,7 @@ impl ProjectFolder {
         soon(self.world.host.settled()).await;
     }
 
-    /// A person looks at what is there now, and trusts it.
+    /// Trusts the current content.
     async fn trust(&self, name: &str) {
         self.person.trusts(&self.plugin(name));
         self.world.host.update_settings(|_| ());

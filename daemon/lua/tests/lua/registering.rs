@@ -1,4 +1,4 @@
-//! What `register_tool` and its siblings take and refuse.
+//! Registrations that `register_tool` and its siblings accept and refuse.
 
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;

@@ -136,7 +136,7 @@ async fn many_changes_at_once_are_few_revisions() {
     let start = Instant::now();
     fs::rename(&aside, &world.plugins).unwrap();
     world.until(|world| world.tools().len() == 100).await;
-    // One in 20 ms, however slow the machine is, and the last one.
+    // One in 20 ms, however slow the computer is, and the last one.
     let most = start.elapsed().as_millis() / 20 + 1;
     let revisions = u128::from(world.revision() - before);
     assert!(revisions <= most, "{revisions} revisions; at most {most} were expected");
@@ -202,10 +202,10 @@ async fn reload_loads_what_has_not_changed() {
 }
 
 /// Many saves of many plugins while they are called: no call is lost, none sees half a plugin, and
-/// what serves in the end is what the files say.
+/// in the end the versions in the files serve.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_and_saves_at_once() {
-    // The whole minute is for those who look for what happens seldom: a thousand saves over fifty plugins.
+    // The full minute is for finding rare failures: a thousand saves over fifty plugins.
     let seconds: u64 = std::env::var("TOOLD_FIRE_SECONDS").map_or(0, |seconds| seconds.parse().unwrap());
     let (plugins, rounds, calls) = if seconds == 0 { (20, 10, 200) } else { (50, 20, usize::MAX) };
     let pause = std::time::Duration::from_secs(seconds) / (plugins * rounds) as u32;

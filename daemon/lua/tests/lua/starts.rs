@@ -1,4 +1,4 @@
-//! What is kept of a plugin's load, and what a later start does with it.
+//! Cached registrations, and how a later start uses them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -28,7 +28,7 @@ impl CacheDir {
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// A start of the daemon; all of them look at one plugin folder.
+    /// A start of the daemon; all starts use the same plugin folder.
     async fn start(&self, build: &str) -> TestPlugins {
         self.start_with(build, Value::Null).await
     }
@@ -92,7 +92,7 @@ async fn a_later_start_shows_the_same_without_running_the_script() {
     let all = seen(&first);
     first.host.stop().await;
     assert_eq!(kept.files().len(), 1);
-    // The script is not looked at again: what is kept is, here changed by hand.
+    // The script does not run again: the cached registrations are used, which the test has changed by hand.
     let file = &kept.files()[0];
     let text = std::fs::read_to_string(file).unwrap();
     std::fs::write(file, text.replace("\"does\"", "\"kept\"")).unwrap();

@@ -1,4 +1,4 @@
-//! Whose state is whose, what waits for what, and what a reload replaces.
+//! Which state calls share, which calls wait for each other, and what a reload replaces.
 
 use serde_json::{Map, Value, json};
 use toold_engine::events::EventSelection;
@@ -22,7 +22,7 @@ fn counter(version: &str) -> String {
     )
 }
 
-/// What the tool, the hook, the command and the prompt say, one after another.
+/// The results of the tool, the hook, the command and the prompt, one after another.
 async fn counted(world: &TestPlugins) -> Vec<String> {
     let command = world.host.commands()[0].tool.clone();
     let commanded = soon(execute_tool(&world.engine, command, world.call_of("command", json!({})))).await.unwrap();
@@ -51,7 +51,7 @@ async fn tools_hooks_commands_and_prompts_share_the_plugins_state_and_a_reload_r
     assert_eq!(counted(&world).await[0], "two tool 6");
 }
 
-/// One that answers only when it is told to, and what serves meanwhile.
+/// A load that ends only when the test allows it, and the version that serves meanwhile.
 const WAITS: &str = "
     local serials = 0
     hygge.register_tool{name = 'prompts', execute = function(ctx)

@@ -1,4 +1,4 @@
-//! What plugins can do in the world, and that they ask first.
+//! Files, programs and modules of plugins, and the permissions that they need.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A host with plugins in a folder of its own, and an engine to call them through.
+//! A plugin host with a folder of its own, and an engine to call its tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
@@ -189,7 +189,7 @@ pub(crate) fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Keeps what a call tells.
+/// Records the progress of a call.
 #[derive(Default)]
 pub(crate) struct ProgressRecord(pub(crate) Mutex<Vec<Progress>>);
 

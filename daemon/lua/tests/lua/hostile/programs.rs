@@ -7,7 +7,7 @@ pub(crate) enum ProgramEnding {
     AtLimit,
     /// With an error of its own that has these words.
     With(&'static str),
-    /// At its limit, or with an error: which comes first depends on the machine.
+    /// At its limit, or with an error: which comes first depends on the computer.
     Somehow,
     /// Well: it could do no harm.
     Well,
@@ -15,7 +15,7 @@ pub(crate) enum ProgramEnding {
 
 use ProgramEnding::{AtLimit, Somehow, Well, With};
 
-/// What each tries, how, and how it must end.
+/// The attempts: a title, the body, and how it must end.
 pub(crate) const BODIES: &[(&str, &str, ProgramEnding)] = &[
     ("endless loop", "while true do end", AtLimit),
     ("long for", "for i = 1, 1e18 do end", AtLimit),
@@ -91,7 +91,7 @@ pub(crate) const BODIES: &[(&str, &str, ProgramEnding)] = &[
     ("strings that are kept", "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end", Somehow),
     ("tables that are kept", "local t = {} while true do t[#t + 1] = {} end", Somehow),
     (
-        "hunger in pcall",
+        "memory use in pcall",
         "while true do pcall(function() local t = {} while true do t[#t + 1] = {1, 2, 3} end end) end",
         Somehow,
     ),
