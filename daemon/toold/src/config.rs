@@ -1,6 +1,6 @@
 //! The configuration: the user's `config.toml`, and what stands over it.
 //!
-//! ReadConfig whole or not at all: a file that cannot be read leaves the defaults, and the policy closed. What a
+//! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed. What a
 //! project's own file says is [`project`]; what becomes of both is [`active_config`].
 
 pub mod active_config;
@@ -103,19 +103,19 @@ pub struct Config {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PluginsConfig {
-    /// Folders and files beside the user's plugin folder; `~/` is the home folder.
+    /// Plugin folders and files in addition to the user's plugin folder; `~/` is the home folder.
     pub paths: Vec<String>,
     /// Names of plugins that are not loaded.
     pub disabled: Vec<String>,
-    /// Names of bundled plugins that are.
+    /// Names of bundled plugins that are loaded.
     pub bundled: Vec<String>,
-    /// How often plugin folders are looked at for changes, in milliseconds, whatever the system tells. Absent: the
-    /// system tells, and they are looked at every second only where it does not tell all, as on a network's file
-    /// system. Counts from the next start on, and in the user's configuration alone.
+    /// How often to poll plugin folders for changes, in milliseconds, in addition to file system events. When absent,
+    /// toold relies on the events, and polls every second only where they are not complete, as on network file
+    /// systems. Takes effect at the next start; only in the user's configuration.
     pub poll_ms: Option<NonZeroU64>,
-    /// After so many milliseconds without a call, a plugin gives its memory back: its globals are new at the next call. Only
-    /// of plugins whose script did nothing but register when it ran. Absent: half an hour; 0: never. Counts from the next
-    /// start on, and in the user's configuration alone.
+    /// After this many milliseconds without a call, a plugin's memory is freed: its globals are new at the next call.
+    /// Applies only to plugins whose script only registers when it is loaded. Half an hour when absent; 0 means never.
+    /// Takes effect at the next start; only in the user's configuration.
     pub release_after_ms: Option<u64>,
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, serde_json::Map<String, serde_json::Value>>")]
@@ -125,17 +125,18 @@ pub struct PluginsConfig {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PermissionConfig {
-    /// Who may do what. The more specific rule counts; `deny` counts before all others.
+    /// Permission rules. The most specific rule wins; `deny` wins over all others.
     #[schemars(with = "Vec<RuleConfig>")]
     pub rules: Vec<Spanned<RuleConfig>>,
-    /// Files that need an approval of their own before a tool writes them, in every mode but `yolo`: a rule or a grant
-    /// with a wildcard does not cover them. Patterns such as `deploy/**`, `~/scripts/*.sh` or `/srv/www/**`; one that
-    /// begins with neither `/` nor `~/` counts in any folder. They add to the built-in list (PROTECTED_WRITES.md).
+    /// Files that need an approval of their own before a tool writes them, in every mode except `yolo`: a rule or a
+    /// grant with a wildcard does not cover them. Patterns such as `deploy/**`, `~/scripts/*.sh` or `/srv/www/**`; a
+    /// pattern that begins with neither `/` nor `~/` applies in any folder. They add to the built-in list
+    /// (PROTECTED_WRITES.md).
     #[schemars(with = "Vec<String>")]
     pub protected_writes: Vec<Spanned<String>>,
     /// What happens to commands that only read, such as `git status` or `ls`: `allow` runs them without an approval of
-    /// their own, `ask` asks as for any others. The files that they name need permission either way, and rules that deny
-    /// or ask count before this. A project can set it to `ask` only.
+    /// their own, `ask` asks as for any other command. The files that they name need permission either way, and rules
+    /// that deny or ask take precedence. A project can only set it to `ask`.
     pub read_only_commands: ReadOnlyCommands,
 }
 
@@ -151,21 +152,22 @@ pub enum ReadOnlyCommands {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Calls in flight, those that wait included, of one connection.
+    /// The maximum number of calls in flight for one connection, including those that wait.
     pub calls_per_connection: usize,
-    /// Calls in flight in all.
+    /// The maximum number of calls in flight for all connections.
     pub calls: usize,
-    /// A longer message is refused.
+    /// The maximum length of a message, in bytes; longer ones are refused.
     pub message_bytes: usize,
-    /// ConfigText of a result; what is longer is cut, and kept whole in a file.
+    /// The maximum text of a result, in bytes; longer text is cut, and the whole of it is kept in a file.
     pub result_bytes: usize,
-    /// Subscriptions of one connection.
+    /// The maximum number of subscriptions for one connection.
     pub subscriptions_per_connection: u32,
-    /// For tools that name no limit of their own.
+    /// The timeout of tools that set none of their own, in milliseconds.
     pub timeout_ms: u64,
-    /// No call may ask for more.
+    /// The maximum timeout that a call may ask for, in milliseconds.
     pub max_timeout_ms: u64,
-    /// What a plugin's machine may use, unless its manifest says otherwise. Counts from the next start on.
+    /// The memory that a plugin's Lua state may use, in MiB, unless its manifest says otherwise. Takes effect at the
+    /// next start.
     pub vm_memory_mib: usize,
 }
 
@@ -187,9 +189,9 @@ impl Default for LimitsConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpoolConfig {
-    /// Files of long results go at this age.
+    /// Files of long results are deleted at this age, in hours.
     pub max_age_hours: u64,
-    /// The oldest of them go when there is more.
+    /// The oldest files are deleted when all together are larger, in MiB.
     pub max_mib: u64,
 }
 
@@ -199,13 +201,13 @@ impl Default for SpoolConfig {
     }
 }
 
-/// How long the audit log is kept; sessions that nobody uses go at the same age.
+/// How long the audit log is kept; unused sessions are deleted at the same age.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
-    /// Rows go at this age. Counts from the next start on.
+    /// Rows are deleted at this age, in days. Takes effect at the next start.
     pub max_age_days: u64,
-    /// The oldest rows go when there are more. Counts from the next start on.
+    /// The oldest rows are deleted when there are more. Takes effect at the next start.
     pub max_rows: u64,
 }
 
@@ -215,11 +217,11 @@ impl Default for AuditConfig {
     }
 }
 
-/// `[cache]`: results of tools that say that they may be served again.
+/// `[cache]`: results of tools that declare them cacheable.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
-    /// What they may take in all; 0 keeps none. Counts from the next start on.
+    /// The maximum size of all cached results, in MiB; 0 turns the cache off. Takes effect at the next start.
     pub max_mib: u64,
 }
 

@@ -8,9 +8,9 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsConfig {
-    /// Names of variables that an agent, an MCP client, a holder of a token or a process below a tool may set for its
-    /// session, whatever their values; `*` stands for any text. A variable with the value that the client's own process
-    /// was started with is always taken, unless it holds a secret.
+    /// Names of variables that an agent, an MCP client, a client with a token or a process that a tool started may set
+    /// for its session, with any value; `*` stands for any text. A variable with the value that the client's own
+    /// process was started with is always accepted, unless it holds a secret.
     pub env: Vec<String>,
 }
 

@@ -26,25 +26,25 @@ use toold_proto::tool::SourceKind;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HookConfig {
-    /// When it runs: before or after a call, before or after a message of a frontend.
+    /// When the hook runs: before or after a call, or before or after a message of a client.
     #[schemars(extend("enum" = ["pre_tool", "post_tool", "pre_message", "post_message"]))]
     pub event: String,
     /// The program and its arguments; no shell.
     pub command: Vec<String>,
-    /// What messages call it; the program when absent.
+    /// The hook's name in messages; the program when absent.
     pub name: Option<String>,
     /// Names or globs of tools; all when absent.
     pub tools: Option<Vec<String>>,
-    /// Lower runs first.
+    /// Hooks with a lower priority run first.
     #[serde(default)]
     pub priority: i64,
-    /// `async` never delays a call, and what it answers counts for nothing.
+    /// An `async` hook never delays a call, and its answer is ignored.
     #[serde(default)]
     pub mode: HookMode,
-    /// How long it may take.
+    /// The hook's timeout, in milliseconds.
     #[serde(default = "default_timeout")]
     pub timeout_ms: u64,
-    /// What becomes of a call whose hook fails.
+    /// What happens to a call when the hook fails.
     #[serde(default)]
     pub fail: OnFailure,
 }
@@ -60,10 +60,10 @@ pub enum HookMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// The call goes on.
+    /// The call continues.
     #[default]
     Open,
-    /// The call ends.
+    /// The call fails.
     Closed,
 }
 

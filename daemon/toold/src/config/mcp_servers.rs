@@ -23,38 +23,39 @@ use crate::config::paths::DaemonPaths;
 use crate::config::workspaces::folder;
 use crate::config::{self, expand_home};
 
-/// `[mcp]`: the Model Context Protocol, both sides.
+/// `[mcp]`: the Model Context Protocol, as a client and as a server.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
-    /// `mcp.json` files of other programs whose servers are mounted too; `~/` is the home folder. One that is
-    /// not there is passed over. A name in `servers`, or in an earlier file, wins.
+    /// `mcp.json` files of other programs whose servers are mounted too; `~/` is the home folder. Missing files are
+    /// skipped. A name in `servers`, or in an earlier file, wins.
     pub import: Vec<String>,
-    /// Servers whose tools everybody shares, by name: their tools are called `NAME_tool`.
+    /// MCP servers by name, shared by all sessions: their tools are called `NAME_tool`.
     pub servers: BTreeMap<String, McpServerConfig>,
-    /// Serve clients on HTTP here too, such as `127.0.0.1:7345`: MCP at `/mcp`, our own JSON-RPC at `/rpc`, on a
-    /// WebSocket or one request at a time. A token is needed, which `toolctl mcp token` shows.
+    /// Also serve clients on HTTP at this address, such as `127.0.0.1:7345`: MCP at `/mcp`, and JSON-RPC at `/rpc`, on
+    /// a WebSocket or one request at a time. Clients need the token that `toolctl mcp token` shows.
     pub listen: Option<String>,
-    /// Let `listen` be an address that other machines reach. Whoever has the token can run tools as you.
+    /// Allow `listen` to be an address that other machines can reach. Everyone who has the token can run tools as you.
     pub allow_remote: bool,
-    /// Names by which clients may call this host beside `localhost` and its loopback addresses.
+    /// Host names that clients may use in addition to `localhost` and the loopback addresses.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may call, such as `http://localhost:*`. None when empty.
+    /// Origins of web pages that may connect, such as `http://localhost:*`. None when empty.
     pub origins: Vec<String>,
-    /// Sessions on HTTP at one time (of revisions up to 2025-11-25; later ones have none).
+    /// The maximum number of HTTP sessions at one time (protocol revisions up to 2025-11-25; later ones have no
+    /// sessions).
     pub max_sessions: Option<usize>,
-    /// A client on HTTP has so long to send a request's body, and as long to begin its next request; 20,000 when absent. A
-    /// header that has begun must arrive within 2 seconds.
+    /// How long an HTTP client may take to send a request's body, and to begin its next request, in milliseconds;
+    /// 20,000 when absent. Headers that have begun must arrive within 2 seconds.
     pub body_timeout_ms: Option<u64>,
-    /// Whether clients get `tools_search` and `tools_call`, which reach tools that were added after they read the
-    /// list. `auto`: all but those with `list_changed = true`.
+    /// Whether clients get `tools_search` and `tools_call`, which reach tools that were added after the client read
+    /// the list. `auto`: all clients except those with `list_changed = true`.
     pub meta_tools: MetaToolsConfig,
-    /// A call that is not over after so long becomes a task, with clients that take tasks (2026-07-28); 20,000 when
-    /// absent, 0 is never. What a tool says of itself goes before.
+    /// A call that takes longer than this many milliseconds becomes a task, for clients that support tasks
+    /// (2026-07-28); 20,000 when absent, 0 means never. A tool's own setting takes precedence.
     pub task_after_ms: Option<u64>,
-    /// What whoever has the token that may call is narrowed to.
+    /// What limits the token that may call tools.
     pub token: TokenConfig,
-    /// What clients may do, by the name that they give of themselves.
+    /// What clients may do, by the name that they report.
     pub clients: BTreeMap<String, McpClientConfig>,
 }
 
@@ -68,15 +69,15 @@ pub enum MetaToolsConfig {
     Auto,
 }
 
-/// `[mcp.clients.NAME]`: a client by the name that it gives of itself. Any program can give any name, so this is
-/// a matter of trust in what you start, not of proof.
+/// `[mcp.clients.NAME]`: a client by the name that it reports. Any program can report any name, so this rests on trust
+/// in the programs that you start, not on proof.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpClientConfig {
-    /// Permission prompts of its own calls are shown by it too (elicitation), and its answers count: once or for its
-    /// session, never for longer. Say so only of clients that show them to a person.
+    /// The client also shows the permission prompts of its own calls (elicitation), and its answers count: once or for
+    /// its session, never for longer. Set it only for clients that show the prompts to a person.
     pub approve: bool,
-    /// It reads the list of tools again when it is told that it changed.
+    /// The client reads the list of tools again when it is notified of a change.
     pub list_changed: bool,
 }
 
@@ -84,8 +85,8 @@ pub struct McpClientConfig {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TokenConfig {
-    /// Of the folders that people chose, only these and those in them are workspaces for it: absolute paths, which may
-    /// begin with `~/`. All when absent.
+    /// Of the folders that you chose, only these and the folders in them are workspaces for this token: absolute
+    /// paths, which may begin with `~/`. All when absent.
     pub workspaces: Option<Vec<String>>,
 }
 
@@ -103,35 +104,35 @@ impl TokenConfig {
     }
 }
 
-/// One `[mcp.servers.NAME]`. Exactly one of `command`, `url` and `socket` says how it is reached. In all texts
-/// `${env:NAME}` stands for a variable of the daemon's environment, and `${env:NAME:-text}` has a default.
+/// One `[mcp.servers.NAME]`. Set exactly one of `command`, `url` and `socket`. In all texts, `${env:NAME}` stands for
+/// a variable of the daemon's environment, and `${env:NAME:-text}` has a default.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpServerConfig {
-    /// The program, spoken to on its stdin and stdout; no shell.
+    /// The program, which speaks MCP on its stdin and stdout; no shell.
     pub command: Option<String>,
     pub args: Vec<String>,
-    /// Adds to the environment, which holds little beside `PATH` and `HOME`.
+    /// Added to the environment, which holds little more than `PATH` and `HOME`.
     pub env: BTreeMap<String, String>,
-    /// The folder that the program works in; the home folder when absent. Never that of a client.
+    /// The program's working folder; the home folder when absent. It is never a client's folder.
     pub cwd: Option<String>,
-    /// The address of a server on Streamable HTTP.
+    /// The URL of a Streamable HTTP server.
     pub url: Option<String>,
     /// Sent with each request to `url`.
     pub headers: BTreeMap<String, String>,
-    /// The path of a Unix socket that speaks one message a line.
+    /// The path of a Unix socket, with one message per line.
     pub socket: Option<String>,
-    /// The server is stopped when nobody has called it for so long; 0 is never.
+    /// The server is stopped after this many milliseconds without a call; 0 means never.
     pub idle_timeout_ms: u64,
-    /// How long a call may take; when absent, as long as other tools.
+    /// The timeout of a call, in milliseconds; that of other tools when absent.
     pub timeout_ms: Option<u64>,
-    /// How long it may take to start and to list its tools.
+    /// The timeout for starting the server and listing its tools, in milliseconds.
     pub start_timeout_ms: u64,
     pub enabled: bool,
     pub tools: McpToolFilter,
 }
 
-/// Which of a server's tools are taken, by globs over its own names.
+/// Which of the server's tools are mounted, as globs over the server's names.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpToolFilter {
@@ -174,7 +175,7 @@ pub fn kept(places: &DaemonPaths) -> PathBuf {
     places.state.join("mcp")
 }
 
-/// ConfiguredServers what the configurations say, those of projects as far as they are trusted, and follows them as they change.
+/// Mounts what the configurations say, those of projects as far as they are trusted, and follows them as they change.
 pub fn follow(config: &Arc<ActiveConfig>, mcp_servers: &Arc<McpServers>) {
     let mcp_servers = mcp_servers.clone();
     config.follow(move |config| configure(config, &mcp_servers));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use toold_builtins::skills::SkillPlaces;
 
-/// The folders of one daemon. ReadConfig from the environment once, in `main`; tests make their own.
+/// The folders of one daemon. Read from the environment once, in `main`; tests make their own.
 #[derive(Clone, Debug)]
 pub struct DaemonPaths {
     /// `$XDG_CONFIG_HOME/toold`: `config.toml` and `plugins/`.

@@ -5,20 +5,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
-/// `[daemon]`: the process itself.
+/// `[daemon]`: the daemon's process.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
-    /// The daemon ends when it was not used for so long: no client connected, no call and no command in the background
-    /// running. The next client starts it again. 0, as by default: never; nor while MCP is served on HTTP, whose
-    /// clients could not start it.
+    /// The daemon stops after this many milliseconds without use: no client connected, and no call or background
+    /// command running. The next client starts it again. 0, the default, means never. It also never stops by itself
+    /// while MCP is served on HTTP, whose clients could not start it.
     pub idle_exit_ms: u64,
-    /// A session leaves memory when it was not used for so long: no connection, no call, no command in the background.
-    /// Whoever opens it by its id finds it as after a restart of the daemon, without what was granted for the session.
-    /// A day by default; 0: never.
+    /// A session is unloaded after this many milliseconds without use: no connection, no call, no background command.
+    /// A client that opens it by its id gets it back as after a restart of the daemon, without the grants for the
+    /// session. One day by default; 0 means never.
     pub session_idle_ms: u64,
-    /// Sessions that nobody is connected to and that do nothing, at most. Beyond, those leave memory that were not used for
-    /// the longest time, as after `session_idle_ms`. 1000 by default.
+    /// The maximum number of idle sessions without a connection. When there are more, those unused for the longest
+    /// time are unloaded, as after `session_idle_ms`. 1000 by default.
     pub max_unused_sessions: usize,
 }
 
@@ -32,18 +32,18 @@ impl Default for DaemonConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
-    /// A level (`error`, `warn`, `info`, `debug`, `trace`), or levels by part, as `info,toold_mcp=debug`. `$TOOLD_LOG`
-    /// counts before it.
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`), or levels by module, such as `info,toold_mcp=debug`.
+    /// `$TOOLD_LOG` takes precedence.
     pub filter: LogFilter,
-    /// Counts from the next start on.
+    /// The format of the log. Takes effect at the next start.
     pub format: LogFormat,
-    /// Whether the shared daemon keeps a log in `$XDG_STATE_HOME/toold/log`, which `toolctl logs` shows. Counts from the
-    /// next start on.
+    /// Whether the shared daemon writes a log file in `$XDG_STATE_HOME/toold/log`, which `toolctl logs` shows. Takes
+    /// effect at the next start.
     pub file: bool,
-    /// A file that has grown beyond this is put aside. Counts from the next start on.
+    /// The log file is rotated when it is larger than this. Takes effect at the next start.
     #[schemars(range(min = 16))]
     pub max_kib: u64,
-    /// How many of those that were put aside are kept. Counts from the next start on.
+    /// How many rotated files are kept. Takes effect at the next start.
     #[schemars(range(max = 1000))]
     pub keep: usize,
 }
@@ -103,10 +103,10 @@ impl LogFilter {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceConfig {
-    /// The OpenTelemetry collector that traces of calls are sent to, over HTTP: `http://127.0.0.1:4318`. Absent: none is
-    /// made. Counts from the next start on.
+    /// The OpenTelemetry collector to which traces of calls are sent over HTTP, such as `http://127.0.0.1:4318`. No
+    /// traces are made when absent. Takes effect at the next start.
     pub otlp_endpoint: Option<String>,
-    /// Which share of the calls is traced that belong to no trace of their caller's. Counts from the next start on.
+    /// The share of calls to trace among those that do not belong to a caller's trace. Takes effect at the next start.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample: f64,
 }
@@ -121,6 +121,6 @@ impl Default for TraceConfig {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsConfig {
-    /// Serve `GET /metrics` for Prometheus where `mcp.listen` listens, to whoever has the token.
+    /// Serve `GET /metrics` for Prometheus at the address of `mcp.listen`, to clients with the token.
     pub prometheus: bool,
 }

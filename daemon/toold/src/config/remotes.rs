@@ -20,33 +20,33 @@ use crate::config::options::Options;
 use crate::config::paths::private_dir;
 use crate::config::random::{random_bytes, random_hex};
 
-/// One `[remotes.NAME]`: another daemon, whose tools are called `NAME_tool` here. Exactly one of `command` and `url`
-/// says how it is reached.
+/// One `[remotes.NAME]`: another daemon, whose tools are called `NAME_tool` here. Set exactly one of `command` and
+/// `url`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RemoteSection {
-    /// A program and its arguments, whose stdin and stdout are a connection, such as
-    /// `["ssh", "build", "toolctl", "connect"]`; no shell.
+    /// A program and its arguments, whose stdin and stdout are the connection, such as `["ssh", "build", "toolctl",
+    /// "connect"]`; no shell.
     pub command: Vec<String>,
-    /// Adds to the program's environment, which holds little beside `PATH`, `HOME` and `SSH_AUTH_SOCK`.
+    /// Added to the program's environment, which holds little more than `PATH`, `HOME` and `SSH_AUTH_SOCK`.
     pub env: BTreeMap<String, String>,
     /// The address of a WebSocket, such as `wss://build.example/rpc`.
     pub url: Option<String>,
     /// The file with the token for `url`, readable by its owner only; `~/` is the home folder.
     pub token_file: Option<String>,
-    /// Let the token go over a network without TLS. Whoever reads it can run tools there.
+    /// Send the token over a network without TLS. Everyone who reads it can run tools there.
     pub in_the_clear: bool,
-    /// The folder there that calls work in; `~` is the home folder there.
+    /// The folder on the other machine in which calls run; `~` is the home folder there.
     pub cwd: String,
-    /// How long a call may take; when absent, as long as the tool says there.
+    /// The timeout of a call, in milliseconds; the remote tool's own when absent.
     pub timeout_ms: Option<u64>,
-    /// How long it may take to connect and to list its tools.
+    /// The timeout for connecting and listing the tools, in milliseconds.
     pub start_timeout_ms: u64,
     pub enabled: bool,
     pub tools: RemoteToolFilter,
 }
 
-/// Which of its tools are taken, by globs over its own names.
+/// Which of its tools are mounted, as globs over its own names.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RemoteToolFilter {

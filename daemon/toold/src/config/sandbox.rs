@@ -14,33 +14,33 @@ use toold_proto::daemon::GuardTrial;
 use crate::config::paths::DaemonPaths;
 use crate::config::{LoadedConfig, expand_home};
 
-/// What confines the commands of `bash` and of plugins. Hooks are the user's own commands, and are not confined.
+/// The sandbox for commands of `bash` and of plugins. Hooks are your own commands and are not confined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
     pub mode: SandboxMode,
-    /// Commands reach the network, which they always do with the mode `guard`. With the other modes they never reach
-    /// what listens on a Unix socket.
+    /// Whether commands can reach the network; with mode `guard` they always can. With the other modes they can never
+    /// reach Unix sockets.
     pub network: bool,
-    /// Folders that commands may change beside the session's, with the mode `workspace-write`; `~/` is the home
+    /// Folders that commands may change in addition to the session's, with mode `workspace-write`; `~/` is the home
     /// folder.
     pub writable: Vec<String>,
-    /// Nobody is asked for a command that can change nothing. Only with the mode `read-only` without the network.
+    /// Run commands that can't change anything without asking. Only with mode `read-only` and without the network.
     pub ease: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// Commands may do what the user may.
+    /// Commands may do everything that you may.
     #[default]
     Off,
-    /// The same, but for what controls the daemon, which they cannot change, and the daemon's own files, which they
-    /// cannot read. Some programs do not work with it.
+    /// Commands may do the same, except change the files that control the daemon or read the daemon's own files. Some
+    /// programs do not work with it.
     Guard,
-    /// They change nothing.
+    /// Commands may not change any file.
     ReadOnly,
-    /// They change what is in the session's folders, but for what controls the daemon.
+    /// Commands may change files in the session's folders, except those that control the daemon.
     WorkspaceWrite,
 }
 

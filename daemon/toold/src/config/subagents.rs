@@ -18,18 +18,19 @@ use crate::config::active_config::ActiveConfig;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SubagentConfig {
-    /// For the model that chooses.
+    /// A description for the model that chooses a kind.
     pub description: String,
     pub system_prompt: String,
     /// Names of tools that it may use; all when absent.
     pub tools: Option<Vec<String>>,
     pub model: Option<String>,
-    /// The program and its arguments. `{prompt}`, `{system_prompt}`, `{description}`, `{type}`, `{model}` and
-    /// `{session_id}` are put in; without `{prompt}` the prompt comes on stdin. What it writes to stdout is the answer.
+    /// The program and its arguments, in which `{prompt}`, `{system_prompt}`, `{description}`, `{type}`, `{model}` and
+    /// `{session_id}` are replaced; without `{prompt}` the prompt is written to stdin. The program's stdout is the
+    /// answer.
     pub command: Option<Vec<String>>,
     /// Added to the program's environment.
     pub env: BTreeMap<String, String>,
-    /// How long the program may take, in milliseconds: 600000 when absent, at most 3600000.
+    /// The program's timeout, in milliseconds: 600000 when absent, at most 3600000.
     pub timeout_ms: Option<u64>,
 }
 

@@ -23,8 +23,8 @@ use crate::config::options::Options;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkConfig {
-    /// What may be reached although it is not public: networks (`10.0.0.0/8`), addresses and hosts (`127.0.0.1:8080`,
-    /// `*.corp.example`). Leave is asked for there as anywhere.
+    /// Addresses that may be reached although they are not public: networks (`10.0.0.0/8`), addresses and hosts
+    /// (`127.0.0.1:8080`, `*.corp.example`). They need permission like all others.
     #[serde(deserialize_with = "checked")]
     pub allow_private: Vec<String>,
 }
@@ -35,22 +35,22 @@ pub struct WebConfig {
     pub search: SearchConfig,
 }
 
-/// `[web.search]`: what `web_search` asks.
+/// `[web.search]`: the service that `web_search` uses.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SearchConfig {
-    /// Without it `web_search` says how to set it.
+    /// The kind of service. Without it, `web_search` explains how to set it.
     pub kind: Option<SearchKind>,
-    /// Of `searxng`: the instance, wherever it is. Of `brave`: another address than the usual one.
+    /// For `searxng`: the URL of the instance. For `brave`: a URL in place of the usual one.
     pub url: Option<String>,
-    /// The variable of the daemon's environment that holds the key of `brave`.
+    /// For `brave`: the variable of the daemon's environment that holds the key.
     pub api_key_env: Option<String>,
-    /// The file that holds it; read for each search.
+    /// For `brave`: the file that holds the key; it is read for each search.
     pub api_key_file: Option<String>,
-    /// Of `command`: the program and its arguments, in which `{query}` and `{max_results}` are put in. It prints JSON:
-    /// objects with `url`, `title` and `snippet`, in a list or as `results`.
+    /// For `command`: the program and its arguments, in which `{query}` and `{max_results}` are replaced. It prints
+    /// JSON: objects with `url`, `title` and `snippet`, in a list or as `results`.
     pub command: Vec<String>,
-    /// How long a search may take.
+    /// The timeout of a search, in milliseconds.
     pub timeout_ms: u64,
 }
 

@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::config;
 
-/// `[workspaces]`: folders in which agents, MCP clients and holders of tokens may work without being asked about.
+/// `[workspaces]`: folders in which agents, MCP clients and clients with a token may work without an approval.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspacesConfig {
-    /// Absolute paths of folders, which may begin with `~/`; what lies in them is included. Not `/`, nor the home
-    /// folder as a whole.
+    /// Absolute paths of folders, which may begin with `~/`; everything in them is included. Neither `/` nor the whole
+    /// home folder is allowed.
     pub allow: Vec<String>,
 }
 

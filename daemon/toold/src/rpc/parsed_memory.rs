@@ -31,7 +31,7 @@ pub enum Refusal {
     Overloaded(String),
 }
 
-/// ParsedMemory that was taken. Given back when dropped.
+/// Memory that was taken. Given back when dropped.
 #[derive(Debug)]
 pub struct HeldMemory {
     memory: Arc<ParsedMemory>,

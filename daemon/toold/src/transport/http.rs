@@ -176,7 +176,7 @@ impl HttpSocket {
     }
 }
 
-/// An address and a port. AllowedNames are not looked up: `localhost` is the loopback address.
+/// An address and a port. Names are not looked up: `localhost` is the loopback address.
 fn address(text: &str) -> Option<SocketAddr> {
     match text.strip_prefix("localhost:") {
         Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)),

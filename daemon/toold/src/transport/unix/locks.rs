@@ -11,7 +11,7 @@ use toold_proto::socket::lock_path;
 use super::BindError;
 use crate::config::paths::private_dir;
 
-/// HeldMemory as long as the daemon lives; the files stay.
+/// Held as long as the daemon lives; the files stay.
 pub struct Locks {
     /// Beside the socket, where all daemons of this socket look, whatever state folder they have.
     pub(super) beside: File,
