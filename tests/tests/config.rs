@@ -59,7 +59,7 @@ fn a_broken_file_leaves_what_was_read_before_and_is_reported() {
     assert_eq!(wire.result("daemon.status", json!({}))["problems"][0], problem);
     let reloaded = wire.result("daemon.reload", json!({}));
     assert_eq!((&reloaded["applied"], &reloaded["problems"][0]), (&json!(false), &json!(problem)));
-    assert!(daemon.log().contains("stays as it was"));
+    assert!(daemon.log().contains("the previous one stays active"));
     let told = daemon.toolctl(&["config", "reload"]);
     assert_eq!(told.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&told.stderr).contains("did you mean calls"));

@@ -249,7 +249,7 @@ fn servers_that_never_start_delay_nobody() {
         (0, "dead", "failed", "no reason to live"),
         (1, "mute", "failed", "300 ms"),
         (2, "none", "failed", "no-such-program"),
-        (3, "odd", "failed", "none of command"),
+        (3, "odd", "failed", "none of them is set"),
         (4, "off", "disabled", ""),
         (5, "s", "running", ""),
     ] {

@@ -49,9 +49,9 @@ fn a_rule_that_can_match_nothing_is_a_mistake_with_its_line() {
 #[test]
 fn a_name_that_nothing_can_have_is_a_mistake_with_its_line() {
     for (text, said) in [
-        ("[mcp.clients.\"\"]\napprove = true\n", "nothing is called \"\""),
-        ("[mcp.clients.\"a\\nb\"]\napprove = true\n", "nothing is called \"a\\nb\""),
-        ("[subagents.\" \"]\ndescription = \"x\"\n", "nothing is called \" \""),
+        ("[mcp.clients.\"\"]\napprove = true\n", "\"\" is not a valid name"),
+        ("[mcp.clients.\"a\\nb\"]\napprove = true\n", "\"a\\nb\" is not a valid name"),
+        ("[subagents.\" \"]\ndescription = \"x\"\n", "\" \" is not a valid name"),
         ("plugins.disabled = [\"Noisy.lua\"]\n", "did you mean noisy?"),
         ("plugins.bundled = [\"json query\"]\n", "did you mean json_query?"),
         ("[plugins.\"My-Plugin\"]\ncity = \"Bonn\"\n", "did you mean my-plugin?"),

@@ -46,7 +46,7 @@ fn the_folder_of_a_call_does_not_reveal_what_is_outside() {
             &["letter", "folder", "link", "none"],
             |name| json!({"name": "list", "cwd": format!("{base}/{name}")}),
         );
-        assert!(answers[0].contains("outside of the session"), "{answers:?}");
+        assert!(answers[0].contains("outside the session"), "{answers:?}");
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     }
     let answers =

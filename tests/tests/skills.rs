@@ -107,7 +107,7 @@ fn a_configured_program_is_a_sub_agent_whose_calls_are_judged_like_all_others() 
     let result = wire.tool("subagent", json!({"type": "writer", "description": "some work", "prompt": "do it"}));
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("gives no work to sub-agents"), "{text}");
-    assert!(text.contains("not for an agent, nor for what a tool started"), "{text}");
+    assert!(text.contains("agents and processes that tools start may not call it"), "{text}");
     assert!(text.contains("1: a note"), "{text}");
     let granted = wire.result("permissions.list", json!({}));
     assert_eq!(granted["grants"], json!([]), "{granted}");
@@ -127,7 +127,7 @@ fn what_a_tool_started_starts_no_daemon_where_it_would_pass_for_a_person() {
     let mut wire = daemon.connect();
     let result = wire.tool("subagent", json!({"type": "writer", "description": "some work", "prompt": "do it"}));
     let text = result["content"][0]["text"].as_str().unwrap();
-    assert_eq!(text.matches("what a tool started cannot start a daemon").count(), 2, "{text}");
+    assert_eq!(text.matches("a process that a tool started can't start a daemon").count(), 2, "{text}");
     assert_eq!(wire.result("permissions.list", json!({}))["grants"], json!([]));
 }
 

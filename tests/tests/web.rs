@@ -127,7 +127,7 @@ fn what_is_wrong_with_the_configuration_is_reported() {
         let found = daemon.connect().tool("web_search", json!({"query": "x"}));
         text(&found).to_owned()
     };
-    assert!(search("kind = \"searxng\"").contains("searxng wants a url"));
+    assert!(search("kind = \"searxng\"").contains("searxng needs url"));
     assert!(search("kind = \"brave\"").contains("set api_key_env or api_key_file"));
     assert!(search("kind = \"command\"\ncommand = [\"ddgr\"]").contains("{query}"));
     assert!(search("").contains("kind = \"searxng\""));

@@ -170,7 +170,7 @@ fn a_stale_socket_is_taken_over_and_a_file_in_its_place_is_not() {
     std::fs::write(&socket, "precious").unwrap();
     let refused = setup.command(toold_tests::toold()).arg("serve").output().unwrap();
     assert!(!refused.status.success());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("is no socket"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is not a socket"));
     assert_eq!(std::fs::read(&socket).unwrap(), b"precious");
 }
 

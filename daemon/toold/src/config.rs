@@ -7,6 +7,7 @@ pub mod active_config;
 pub mod agents;
 pub mod bundled;
 pub mod command;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;
 pub mod mcp_servers;
@@ -344,7 +345,7 @@ pub fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
 /// It is none, in words for people.
 pub fn absolute(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     let path = expand_home(text, home);
-    if path.is_absolute() { Ok(path) } else { Err(format!("{text:?} is no absolute path")) }
+    if path.is_absolute() { Ok(path) } else { Err(format!("{text:?} is not an absolute path")) }
 }
 
 /// A program by its name, or by its absolute path, which may begin with `~/`.

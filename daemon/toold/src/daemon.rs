@@ -58,7 +58,7 @@ impl Daemon {
     pub fn start(options: Options) -> anyhow::Result<Self> {
         let loaded = config::load(&options);
         for problem in &loaded.problems {
-            tracing::error!(problem, "the configuration is not whole");
+            tracing::error!(problem, "the configuration has errors");
         }
         let store = Arc::new(persistence::open(&options, &loaded));
         let frontends = Arc::<Frontends>::default();
@@ -72,7 +72,7 @@ impl Daemon {
         engine
             .registry
             .put(source, Origin::Builtin, toold_builtins::all(&builtins))
-            .context("the built-in tools do not go together")?;
+            .context("the built-in tools conflict")?;
         clean_up_after_a_kill(&engine, &options);
         let plugins = plugins::start(&options, &loaded, &engine, &store, &builtins.sandbox, &builtins.web.http)?;
         let plugins = Arc::new(plugins);
@@ -134,8 +134,8 @@ impl Daemon {
                 Ok(urls)
             }
             Err(error) => {
-                tracing::error!("neither MCP nor JSON-RPC is served on HTTP: {error:#}");
-                Err(format!("neither MCP nor JSON-RPC is served on HTTP: {error:#}"))
+                tracing::error!("can't serve MCP and JSON-RPC on HTTP: {error:#}");
+                Err(format!("can't serve MCP and JSON-RPC on HTTP: {error:#}"))
             }
         };
         // It is told once: this is called once.
@@ -193,7 +193,7 @@ impl Daemon {
 fn clean_up_after_a_kill(engine: &Engine, options: &Options) {
     engine.tasks.spawn_blocking(|| match toold_host::descendants::end_leftovers() {
         0 => {}
-        ended => tracing::warn!(ended, "processes in the background of a daemon that was killed are ended"),
+        ended => tracing::warn!(ended, "ended background processes of a daemon that was killed"),
     });
     if let Err(error) = record::keep_in(&options.paths.temporary_names()) {
         tracing::warn!(%error, "a kill in the middle of a change may leave a temporary file behind");

@@ -46,33 +46,33 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum DaemonCommand {
-    /// What plugin authors run apart from the daemon
+    /// Check and test plugins without the daemon
     Plugin {
         #[command(subcommand)]
         what: PluginCommand,
     },
-    /// What can be told of configurations apart from the daemon
+    /// Check configurations without the daemon
     Config {
         #[command(subcommand)]
         what: ConfigCommand,
     },
     /// Write the manual pages, one for each subcommand, into a folder
     Man {
-        /// The folder, which is made if need be; such as ~/.local/share/man/man1
+        /// The folder, created if needed, such as ~/.local/share/man/man1
         folder: PathBuf,
     },
     /// Serve every client of this user on a Unix socket
     Serve {
-        /// Where the socket is; else $TOOLD_SOCKET, else below $XDG_RUNTIME_DIR or $XDG_STATE_HOME
+        /// Path of the socket; default: $TOOLD_SOCKET, or a path below $XDG_RUNTIME_DIR or $XDG_STATE_HOME
         #[arg(long)]
         socket: Option<PathBuf>,
-        /// Leave the terminal: a session of its own, and no complaint if another daemon serves already
+        /// Run detached from the terminal; succeed if another daemon already serves
         #[arg(long)]
         detached: bool,
         /// Serve MCP clients on Streamable HTTP too, as `mcp.listen` of the configuration does
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<String>,
-        /// Let --listen name an address that other machines reach
+        /// Allow --listen an address that other machines can reach
         #[arg(long, requires = "listen")]
         allow_remote: bool,
         /// Serve the socket that a daemon hands over on stdin
@@ -93,7 +93,7 @@ enum PluginCommand {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// Print every mistake of a file, or of the whole configuration; exit status 1 when there is one
+    /// Print every error in a file or in the whole configuration; exit status 1 when there is one
     Check {
         file: Option<PathBuf>,
         #[command(flatten)]
@@ -110,13 +110,13 @@ enum ConfigCommand {
 
 #[derive(Args, Clone)]
 struct ConfigSources {
-    /// Another configuration file than $XDG_CONFIG_HOME/toold/config.toml
+    /// Configuration file in place of $XDG_CONFIG_HOME/toold/config.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A key of the configuration, over the file and the environment, as limits.calls=100; may be repeated
+    /// Set a configuration key over the file and the environment, such as limits.calls=100; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// A plugin folder or file beside the configured ones; may be repeated
+    /// An additional plugin folder or file; may be repeated
     #[arg(long, value_name = "PATH")]
     plugins: Vec<PathBuf>,
 }
@@ -212,12 +212,12 @@ fn start_logging(options: &Options, filter: Option<String>) -> anyhow::Result<Lo
 fn refuse_below_a_daemon() -> anyhow::Result<()> {
     anyhow::ensure!(
         !toold::peer::is_below_a_daemon(),
-        "what a tool started cannot start a daemon: use the one that runs, at $TOOLD_SOCKET"
+        "a process that a tool started can't start a daemon: use the running one at $TOOLD_SOCKET"
     );
     if let Some(limit) = tool_mark::of_this_process() {
         let least = tool_mark::HIGHEST + 1;
         anyhow::bail!(
-            "what a tool started cannot start a daemon. The hard limit of POSIX message queues (ulimit -Hq) is {limit} \
+            "a process that a tool started can't start a daemon. The hard limit of POSIX message queues (ulimit -Hq) is {limit} \
              bytes here, and a limit below {least} is the mark of such processes; if no tool started this shell, \
              raise the limit"
         );
@@ -264,7 +264,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 /// Gives unused memory back by a thread of the allocator. Without it, only what allocates gives memory back.
 fn release_unused_memory() {
     if let Err(error) = tikv_jemalloc_ctl::background_thread::write(true) {
-        tracing::debug!(%error, "unused memory is given back late");
+        tracing::debug!(%error, "unused memory returns to the system late");
     }
 }
 

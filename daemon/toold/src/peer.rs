@@ -35,9 +35,9 @@ pub struct Peer {
 /// Why somebody is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerRefused {
-    #[error("it is of another user")]
+    #[error("it belongs to another user")]
     OtherUser,
-    #[error("there are too many open files to see who it is")]
+    #[error("there are too many open files to identify it")]
     TooManyFiles,
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod daemon;
 mod error;
 mod events;
 mod files;
+pub mod framing;
 mod hooks;
 mod located;
 mod mcp;

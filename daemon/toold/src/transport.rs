@@ -1,6 +1,5 @@
 //! How clients reach the daemon, and how each of them is served.
 
-pub mod framing;
 pub mod http;
 pub mod stdio;
 pub mod unix;

@@ -176,7 +176,10 @@ fn a_daemon_that_cannot_take_over_leaves_the_old_one_serving() {
     let mut check = |program: &str, words: &str| {
         let output = run(&setup, &["restart", "--program", program]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains("the daemon serves on") && said.contains(words), "{said}");
+        assert!(
+            !output.status.success() && said.contains("the daemon keeps serving") && said.contains(words),
+            "{said}"
+        );
         assert_eq!(wire.result("daemon.status", json!({}))["pid"], first.0.id());
         Wire::connect(&socket(&setup)).result("daemon.ping", json!({}));
     };
@@ -300,9 +303,11 @@ print(daemon.stderr.read().decode(), daemon.wait())
     wire.result("session.open", json!({"cwd": setup.path("work")}));
     let result = wire.tool("bash", json!({"command": format!("python3 try.py {}", toold().display())}));
     let said = result["content"][0]["text"].as_str().unwrap();
-    assert!(said.contains("what a tool started cannot hand over a socket"), "{said}");
+    assert!(said.contains("a process that a tool started can't hand over a socket"), "{said}");
     first.stop();
     let mut command = setup.command(toold());
     let output = command.args(["serve", "--take-over"]).stdin(Stdio::null()).output().unwrap();
-    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("stdin is no socket"));
+    assert!(
+        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("stdin is not a daemon's socket")
+    );
 }

@@ -83,7 +83,7 @@ fn it_starts_no_daemon_of_its_own_when_its_own_was_killed() {
     daemon.restart("KILL");
     go(&daemon);
     let said = until("it has ended", || std::fs::read_to_string(&said).ok());
-    assert!(said.contains("what a tool started cannot start a daemon"), "{said}");
+    assert!(said.contains("a process that a tool started can't start a daemon"), "{said}");
 }
 
 #[test]

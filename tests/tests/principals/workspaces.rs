@@ -238,9 +238,9 @@ fn a_workspace_that_can_match_nothing_is_an_error_of_the_check() {
     for (text, meant) in [
         ("[workspaces]\nallow = [\"src\"]\n", "absolute"),
         ("[workspaces]\nallow = [\"~/src/**\"]\n", "~/src"),
-        ("[workspaces]\nallow = [\"~\"]\n", "folders in it"),
+        ("[workspaces]\nallow = [\"~\"]\n", "folders inside it"),
         ("[agents]\nenv = [\"$PATH\"]\n", "PATH"),
-        ("[mcp.token]\nworkspaces = [\"/\"]\n", "folders in it"),
+        ("[mcp.token]\nworkspaces = [\"/\"]\n", "folders inside it"),
     ] {
         std::fs::write(daemon.setup.path("check.toml"), text).unwrap();
         let checked = daemon.toolctl(&["config", "check", &path(&daemon, "check.toml")]);

@@ -262,7 +262,7 @@ impl ActiveConfig {
         if !next.problems.is_empty() {
             let problems = next.problems.clone();
             for problem in &problems {
-                tracing::error!(problem, "the configuration stays as it was");
+                tracing::error!(problem, "the new configuration is invalid: the previous one stays active");
             }
             *self.rejected.lock() = problems.clone();
             self.engine.events.emit(changed(problems.clone()));
@@ -279,7 +279,7 @@ impl ActiveConfig {
         drop(projects);
         // Not of the file before: whoever asks again, or after the daemon has seen the change itself, hears the same.
         let needs_restart = differing(&self.at_start.entries, &next.entries, AT_START);
-        tracing::info!(file, ?needs_restart, "the configuration was read anew");
+        tracing::info!(file, ?needs_restart, "configuration reloaded");
         self.engine.events.emit(changed(Vec::new()));
         ReloadedConfig { applied: true, problems: Vec::new(), needs_restart }
     }
@@ -419,7 +419,7 @@ impl ActiveConfig {
 
 fn tell(file: &ProjectFile) {
     for problem in &file.problems {
-        tracing::warn!(project = %file.project.display(), problem, "what needs leave is denied in this project");
+        tracing::warn!(project = %file.project.display(), problem, "everything that needs permission is denied in this project");
     }
 }
 

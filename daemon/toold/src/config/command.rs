@@ -55,7 +55,7 @@ pub fn check(options: &Options, file: Option<PathBuf>) -> anyhow::Result<bool> {
         writeln!(out, "{finding}")?;
     }
     if problems.is_empty() {
-        writeln!(out, "{}: no mistakes", shown.display())?;
+        writeln!(out, "{}: no errors", shown.display())?;
     }
     Ok(problems.is_empty())
 }

@@ -130,7 +130,7 @@ impl CommandHook {
             (ProcessEnding::TimedOut, _) => Err(format!("it took longer than {} ms", self.spec.timeout.as_millis())),
             (ProcessEnding::Exited, Some(0)) if out.trim().is_empty() => Ok(HookAnswer::default()),
             (ProcessEnding::Exited, Some(0)) => {
-                serde_json::from_str(&out).map_err(|error| format!("its answer cannot be used: {error}"))
+                serde_json::from_str(&out).map_err(|error| format!("can't use its answer: {error}"))
             }
             (ProcessEnding::Exited, Some(2)) => Ok(HookAnswer {
                 decision: Some(HookDecision::Deny),

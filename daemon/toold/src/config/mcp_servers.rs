@@ -255,9 +255,9 @@ fn server_config(
     var: &dyn Fn(&str) -> Option<String>,
 ) -> ServerConfig {
     let reach = match reach(config, home, var) {
-        Ok(_) if !is_name(name) => {
-            Reach::Unusable { why: "its name is longer than 64 characters, or has some that cannot be shown".into() }
-        }
+        Ok(_) if !is_name(name) => Reach::Unusable {
+            why: "its name must be 1 to 64 printable characters without / and must not begin with remote:".into(),
+        },
         Ok(reach) => reach,
         Err(why) => Reach::Unusable { why },
     };
@@ -308,13 +308,13 @@ fn reach(config: &McpServerConfig, home: Option<&Path>, var: &dyn Fn(&str) -> Op
         (None, Some(url), None) => {
             let url = text(url)?;
             if !url.starts_with("http://") && !url.starts_with("https://") {
-                return Err(format!("{url:?} is no address of http or https"));
+                return Err(format!("{url:?} is not an http or https URL"));
             }
             Ok(Reach::Http { url, headers: texts(&config.headers)? })
         }
         (None, None, Some(socket)) => Ok(Reach::Socket { path: path(socket)? }),
-        (None, None, None) => Err("none of command, url and socket says how it is reached".into()),
-        _ => Err("more than one of command, url and socket says how it is reached".into()),
+        (None, None, None) => Err("set one of command, url and socket: none of them is set".into()),
+        _ => Err("set only one of command, url and socket: more than one is set".into()),
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<Stri
             let name = key.get_ref();
             if name.trim().is_empty() || name.chars().any(char::is_control) {
                 let path = path.join(".");
-                tell(key.span(), format!("{path}: nothing is called {name:?}: expected a name that can be shown"));
+                tell(key.span(), format!("{path}: {name:?} is not a valid name: expected printable characters"));
             }
         }
     }
@@ -48,5 +48,5 @@ fn no_plugin(name: &str) -> String {
     let near = name.rsplit('/').next().unwrap_or(name);
     let near = near.strip_suffix(".lua").unwrap_or(near).to_lowercase().replace([' ', '.'], "_");
     let near = if is_plugin_name(&near) { format!(": did you mean {near}?") } else { String::new() };
-    format!("no plugin is called {name:?}: expected [a-z][a-z0-9_-]*{near}")
+    format!("{name:?} is not a plugin name: expected [a-z][a-z0-9_-]*{near}")
 }

@@ -1,4 +1,4 @@
-//! What plugin authors run apart from the daemon: `toold plugin check` and `toold plugin test`.
+//! Check and test plugins without the daemon: `toold plugin check` and `toold plugin test`.
 
 use std::io::{self, Write};
 use std::path::Path;

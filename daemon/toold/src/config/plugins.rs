@@ -34,7 +34,7 @@ pub fn start(
 ) -> anyhow::Result<PluginHost> {
     // Before anything is watched: what watches a folder that is not there yet hears of all that happens above it.
     if let Err(error) = bundled::lay_out(&options.paths) {
-        tracing::warn!(%error, "the bundled plugins can't be laid out");
+        tracing::warn!(%error, "can't write the bundled plugins");
     }
     let now = settings(options, loaded, store, &[]);
     let mut host = PluginHostOptions::new(engine.clone(), now.dirs);
@@ -130,7 +130,7 @@ fn tables_of(plugins: &PluginsConfig) -> Map<String, Value> {
     let tables = plugins.tables.iter().filter_map(|(name, table)| match serde_json::to_value(table) {
         Ok(table) => Some((name.clone(), table)),
         Err(error) => {
-            tracing::warn!(plugin = name, %error, "the plugin's table has no form in JSON");
+            tracing::warn!(plugin = name, %error, "the plugin's table can't be converted to JSON");
             None
         }
     });

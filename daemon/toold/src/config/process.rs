@@ -80,7 +80,7 @@ impl TryFrom<String> for LogFilter {
         // The library takes a word for a part of the program, whose every line is wanted then.
         let is_known = |part: &str| part.contains(['=', '[']) || levels.contains(&part.to_lowercase().as_str());
         if let Some(part) = text.split(',').map(str::trim).find(|part| !is_known(part)) {
-            return Err(format!("{part:?} is no level and no PART=LEVEL: expected one of {}", levels.join(", ")));
+            return Err(format!("{part:?} is neither a level nor PART=LEVEL: expected one of {}", levels.join(", ")));
         }
         let filter = Self(text);
         filter.read().map_err(|error| format!("{error:#}"))?;

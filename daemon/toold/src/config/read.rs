@@ -40,7 +40,7 @@ pub fn read(source: ConfigText) -> ReadConfig {
         let told = |error: &toml::de::Error| format!("{}: {}", source.place(error.span()), error.message());
         let mut problems: Vec<String> = mistakes.iter().take(MAX_PROBLEMS).map(told).collect();
         if mistakes.len() > MAX_PROBLEMS {
-            problems.push(format!("{}: {} more mistakes", source.name, mistakes.len() - MAX_PROBLEMS));
+            problems.push(format!("{}: {} more errors", source.name, mistakes.len() - MAX_PROBLEMS));
         }
         return ReadConfig { config: Err(problems), entries: Vec::new() };
     }

@@ -87,7 +87,7 @@ pub fn options(options: &Options) -> RemoteOptions {
 /// What this daemon is known by to those that mount it: the same at each start, and another one for each socket.
 fn instance(options: &Options) -> String {
     let id = kept_id(&options.paths.instance()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "can't keep what this daemon is known by");
+        tracing::warn!(%error, "can't save this daemon's id");
         random_hex(16)
     });
     let hash = blake3::hash(format!("{id}\0{:?}", options.socket).as_bytes()).to_hex();
@@ -142,7 +142,7 @@ fn reach(name: &str, section: &RemoteSection, home: Option<&Path>) -> Result<Rea
         globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
     }
     if !is_name(name) {
-        return Err("its name is no word of small letters, digits and _, of at most 32".to_owned());
+        return Err("its name must be 1 to 32 lower-case letters, digits or _, and begin with a letter".to_owned());
     }
     match (section.command.split_first(), &section.url) {
         (Some((program, args)), None) => {
@@ -150,11 +150,11 @@ fn reach(name: &str, section: &RemoteSection, home: Option<&Path>) -> Result<Rea
             Ok(Reach::Command { program, args: args.to_vec(), env: section.env.clone() })
         }
         (None, Some(url)) => {
-            let file = section.token_file.as_deref().ok_or("token_file is needed for url")?;
+            let file = section.token_file.as_deref().ok_or("url needs token_file")?;
             Reach::websocket(url.clone(), config::absolute(file, home)?, section.in_the_clear)
         }
-        (None, None) => Err("neither command nor url says how it is reached".to_owned()),
-        (Some(_), Some(_)) => Err("both command and url say how it is reached".to_owned()),
+        (None, None) => Err("set command or url: neither is set".to_owned()),
+        (Some(_), Some(_)) => Err("set either command or url, not both".to_owned()),
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         check_unusable("a", "url = \"wss://c/rpc\"", "token_file");
         check_unusable("a", "url = \"https://c\"\ntoken_file = \"/t\"", "ws or wss");
         check_unusable("a", "url = \"ws://c.example/rpc\"\ntoken_file = \"/t\"", "for all to see");
-        check_unusable("A-b", "command = [\"b\"]", "small letters");
+        check_unusable("A-b", "command = [\"b\"]", "lower-case letters");
         check_unusable("a", "command = [\"b\"]\ntools = { deny = [\"[\"] }", "tools");
     }
 

@@ -62,7 +62,7 @@ impl SandboxConfig {
 
     fn mistake(&self, rules: &SandboxRules) -> Option<String> {
         if let Some(path) = rules.writable.iter().find(|path| !path.is_absolute()) {
-            return Some(format!("writable: {} is no absolute path", path.display()));
+            return Some(format!("writable: {} is not an absolute path", path.display()));
         }
         if self.mode != SandboxMode::WorkspaceWrite && !self.writable.is_empty() {
             return Some("writable is for the mode workspace-write".to_owned());
@@ -120,6 +120,6 @@ mod tests {
         );
         check("mode = \"workspace-write\"\nease = true", Some("ease is for the mode read-only without the network"));
         check("mode = \"read-only\"\nwritable = [\"/a\"]", Some("writable is for the mode workspace-write"));
-        check("mode = \"workspace-write\"\nwritable = [\"a\"]", Some("writable: a is no absolute path"));
+        check("mode = \"workspace-write\"\nwritable = [\"a\"]", Some("writable: a is not an absolute path"));
     }
 }

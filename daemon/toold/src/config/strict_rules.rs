@@ -85,7 +85,7 @@ impl StrictRules {
         match state_file::save_durably(&self.path, &kept.files) {
             Ok(()) => kept.is_unreadable = false,
             Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "the rules that deny are not kept for a restart");
+                tracing::warn!(path = %self.path.display(), %error, "can't save the rules that deny for the next start");
             }
         }
     }

@@ -19,17 +19,19 @@ use crate::config::project_folder::project_of;
 /// Why nothing was trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("{0} is no absolute path")]
+    #[error("{0} is not an absolute path")]
     Relative(String),
     #[error("can't look at {path}: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("{path} is none of a project's plugins, nor its configuration: it needs no trust, or nobody looks there")]
+    #[error(
+        "{path} is neither a project's plugin nor its configuration: it needs no trust, or toold does not look there"
+    )]
     NotOfAProject { path: String },
-    #[error("{path} is not what was shown: look at it again")]
+    #[error("{path} changed since it was shown: review it again")]
     Changed { path: String },
     #[error("{path} cannot be trusted: {problem}")]
     Broken { path: String, problem: String },
-    #[error("the decision cannot be kept: {0}")]
+    #[error("can't save the decision: {0}")]
     Store(String),
 }
 

@@ -19,7 +19,7 @@ pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> 
 /// The same of one rule.
 pub(super) fn of_rule(rule: &Rule) -> Option<String> {
     let cwd = rule.cwd.as_ref().filter(|cwd| !cwd.is_dir())?;
-    let words = format!("there is no folder {}, so the rule holds for no call yet", cwd.display());
+    let words = format!("there is no folder {}, so the rule matches no call yet", cwd.display());
     Some(format!("{}: warning: {words}", rule.origin))
 }
 

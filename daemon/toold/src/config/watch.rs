@@ -60,7 +60,7 @@ impl ConfigWatch {
         let watcher: Box<dyn Watcher + Send> = match RecommendedWatcher::new(react.clone(), Config::default()) {
             Ok(watcher) => Box::new(watcher),
             Err(error) => {
-                tracing::warn!(%error, "no events of the file system: configurations are looked at every two seconds");
+                tracing::warn!(%error, "no file system events: toold checks configurations every two seconds");
                 let config = Config::default().with_poll_interval(POLL).with_compare_contents(true);
                 Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
             }
@@ -83,7 +83,7 @@ impl ConfigWatch {
         self.watched.lock().insert(folder.to_owned());
         // A folder that was watched before and replaced since is another one.
         if let Err(error) = self.watcher.lock().watch(folder, RecursiveMode::NonRecursive) {
-            tracing::warn!(folder = %folder.display(), %error, "can't watch: changes count after `daemon.reload`");
+            tracing::warn!(folder = %folder.display(), %error, "can't watch: changes take effect after `daemon.reload`");
         }
     }
 

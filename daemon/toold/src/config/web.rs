@@ -107,14 +107,14 @@ fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, options: &Opti
     let parse = |url: &str| target::parse(url).context("url");
     let service = match kind {
         SearchKind::Searxng => {
-            let url = config.url.as_deref().context("searxng wants a url, such as https://searx.example.org")?;
+            let url = config.url.as_deref().context("searxng needs url, such as https://searx.example.org")?;
             SearchService::Searxng { url: parse(url)? }
         }
         SearchKind::Brave => {
             SearchService::Brave { url: parse(config.url.as_deref().unwrap_or(BRAVE))?, key: key(config, options)? }
         }
         SearchKind::Command => {
-            ensure!(!config.command.is_empty(), "command wants a command: a program and its arguments");
+            ensure!(!config.command.is_empty(), "command needs command: a program and its arguments");
             ensure!(config.command.iter().any(|word| word.contains("{query}")), "command: no argument has {{query}}");
             SearchService::Command { command: config.command.clone() }
         }
@@ -144,6 +144,6 @@ fn key(config: &SearchConfig, options: &Options) -> anyhow::Result<SearchKey> {
             })
         }
         (None, Some(file)) => Ok(SearchKey::File(expand_home(file, options.paths.home.as_deref()))),
-        (None, None) => bail!("brave wants a key: set api_key_env or api_key_file"),
+        (None, None) => bail!("brave needs a key: set api_key_env or api_key_file"),
     }
 }

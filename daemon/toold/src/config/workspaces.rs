@@ -37,13 +37,13 @@ pub fn folder(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     if text.contains(['*', '?', '[']) {
         let before = text.split(['*', '?', '[']).next().unwrap_or_default().trim_end_matches('/');
         return Err(format!(
-            "{text:?} is a pattern, but a workspace is a folder with all that lies in it: did you mean {before:?}?"
+            "{text:?} is a pattern, but a workspace is a folder and everything in it: did you mean {before:?}?"
         ));
     }
     let path = config::absolute(text, home)?;
     let lexical = without_dots(&path);
     match is_wide(&lexical, home) {
-        true => Err(format!("{text:?} cannot be a workspace: too much lies in it; name the folders in it instead")),
+        true => Err(format!("{text:?} cannot be a workspace: it is too broad; name folders inside it instead")),
         false => Ok(lexical),
     }
 }

@@ -39,7 +39,9 @@ impl SocketSource {
         if let Some(listener) = given {
             return Ok(Self::Given(listener));
         }
-        let path = named.or_else(|| toold_proto::socket::socket_path(var)).context("no place for a socket")?;
+        let path = named
+            .or_else(|| toold_proto::socket::socket_path(var))
+            .context("no path for a socket: pass --socket or set TOOLD_SOCKET")?;
         Ok(Self::Bind(std::path::absolute(path)?))
     }
 
@@ -95,7 +97,7 @@ pub async fn serve(
         Some((bound_by_daemon, from, channel)) => {
             let taken = tokio::select! {
                 taken = take_over(&daemon, from, channel) => taken,
-                signal = signals.next() => Err(anyhow::anyhow!("{signal} came before it was the new daemon's turn")),
+                signal = signals.next() => Err(anyhow::anyhow!("{signal} arrived before the new daemon could take over")),
             };
             if let Err(error) = taken {
                 daemon.stop(std::future::ready(())).await;
@@ -147,7 +149,7 @@ pub async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitC
 async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
     // The daemon before has read a whole configuration. One that is not would close the policy to everything.
     if let Some(problem) = daemon.services.config.user_config_problems().first() {
-        anyhow::bail!("the configuration is not whole: {problem}");
+        anyhow::bail!("the configuration has errors: {problem}");
     }
     let mut turn = Successor::wait_for_turn(channel).await?;
     let services = &daemon.services;
@@ -201,7 +203,7 @@ async fn serve_until_told(
                 }
             },
             Happened::Lost => {
-                tracing::warn!(socket = %socket.path().display(), "the socket was deleted: it is bound anew");
+                tracing::warn!(socket = %socket.path().display(), "the socket was deleted: binding it again");
                 bind_again(socket, daemon)
             }
             Happened::Ordered(order) => match hand_over(socket, daemon, *order).await {
@@ -245,7 +247,7 @@ fn bind_again(socket: &mut Socket, daemon: &Daemon) -> Vec<UnixStream> {
         Ok(came)
     });
     bound.unwrap_or_else(|error| {
-        tracing::error!("clients do not find the daemon: {error:#}");
+        tracing::error!("clients can't find the daemon: {error:#}");
         Vec::new()
     })
 }
@@ -263,7 +265,7 @@ fn adopt_orphans(tool_mark: Option<u64>) {
     reaper::allow(tool_mark);
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)) {
-        tracing::warn!(%error, "can't become a subreaper: what a tool leaves behind is not found");
+        tracing::warn!(%error, "can't become a subreaper: toold can't find processes that tools leave behind");
     }
 }
 

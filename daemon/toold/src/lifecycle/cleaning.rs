@@ -87,7 +87,7 @@ impl Cleaner {
         let cleaned = self.engine.tasks.spawn_blocking(move || {
             for folder in folders {
                 if let Err(error) = SpoolDir::clean(&folder, age, bytes) {
-                    tracing::warn!(%error, folder = %folder.display(), "can't remove what is old");
+                    tracing::warn!(%error, folder = %folder.display(), "can't remove old files");
                 }
             }
             memories::clean(&sessions, sessions_age);
@@ -102,7 +102,7 @@ impl Cleaner {
         let config = &loaded.config.daemon;
         let unused = Some(Duration::from_millis(config.session_idle_ms)).filter(|unused| !unused.is_zero());
         for session_id in self.sessions.close_unused(unused, config.max_unused_sessions) {
-            tracing::debug!(session = %session_id, "a session that nobody uses leaves memory");
+            tracing::debug!(session = %session_id, "closed an unused session");
             self.engine.events.emit(EventBody::SessionClosed { session_id });
         }
     }

@@ -111,7 +111,8 @@ impl HandOver {
     /// # Errors
     /// It cannot be started, or says why it will not serve; in words for people.
     pub(crate) async fn prepare(&self, program: Option<&Path>, options: &Options) -> anyhow::Result<NextDaemon> {
-        let program = program.or(self.program.as_deref()).context("this daemon's program is not known: name one")?;
+        let program =
+            program.or(self.program.as_deref()).context("can't tell which program this daemon runs: name one")?;
         ensure!(program.is_absolute(), "the path {} is not absolute", program.display());
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().context("can't make a pair of sockets")?;
         let mut command = Command::new(program);
@@ -184,7 +185,7 @@ impl NextDaemon {
     pub async fn go(&mut self) -> anyhow::Result<Restarted> {
         let pid = self.pid();
         channel::say(self.channel.get_mut(), &RestartMessage::Go).await?;
-        match timeout(GO_WITHIN, self.hear()).await.context("it did not go in time")?? {
+        match timeout(GO_WITHIN, self.hear()).await.context("it did not start to serve in time")?? {
             RestartMessage::Serving { epoch } => {
                 self.child = None;
                 Ok(Restarted {
@@ -217,7 +218,7 @@ impl NextDaemon {
             None => None,
         };
         let ended = status.map_or("closed its end".to_owned(), |status: ExitStatus| format!("ended with {status}"));
-        bail!("{} {ended} before it served: the log has its words", self.program.display())
+        bail!("{} {ended} before it served: see the log", self.program.display())
     }
 }
 
@@ -226,7 +227,7 @@ impl Drop for NextDaemon {
         if let Some(child) = &mut self.child
             && let Err(error) = child.start_kill()
         {
-            tracing::debug!(%error, "the daemon that was to be the next one is gone already");
+            tracing::debug!(%error, "the next daemon is gone already");
         }
     }
 }

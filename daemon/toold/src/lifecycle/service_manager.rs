@@ -22,8 +22,8 @@ pub fn given_socket() -> anyhow::Result<Option<UnixListener>> {
     let mut given = ListenFd::from_env();
     match given.len() {
         0 => Ok(None),
-        1 => given.take_unix_listener(0).context("the service manager gave no Unix stream socket"),
-        many => bail!("the service manager gave {many} sockets: the daemon serves one"),
+        1 => given.take_unix_listener(0).context("the service manager passed no Unix stream socket"),
+        many => bail!("the service manager passed {many} sockets: the daemon keeps servinge"),
     }
 }
 

@@ -31,13 +31,13 @@ pub fn end_within(work: Duration) {
         // The log may be what does not answer.
         let _ = thread::Builder::new().spawn(|| {
             tracing::error!(
-                "the daemon did not stop in time: something in it waits for the system, and it ends without that"
+                "the daemon did not stop in time: something waits for the operating system, and the process exits without it"
             );
         });
         thread::sleep(LAST_LINE);
         std::process::exit(1);
     };
     if let Err(error) = thread::Builder::new().name("deadline".to_owned()).stack_size(64 * 1024).spawn(end) {
-        tracing::warn!(%error, "nothing sees to it that the daemon stops in time");
+        tracing::warn!(%error, "can't enforce the stop deadline");
     }
 }

@@ -79,7 +79,7 @@ impl UpgradeNotes {
         let change = |pattern: &str, origin: &str| UpgradeChange {
             kind: UpgradeKind::Rule,
             subject: format!("allow file.write {pattern} at {origin}"),
-            now: "covers no files that run code later, such as .git/hooks and shell start files".to_owned(),
+            now: "does not cover files that run code later, such as .git/hooks and shell start files".to_owned(),
             replacement: "toolctl permissions grant file.write PATH, once for each such file".to_owned(),
         };
         wide.map(|rule| change(rule.pattern.as_str(), &rule.origin)).collect()
@@ -138,8 +138,7 @@ impl UpgradeNotes {
         let change = |(folder, client): (String, String)| UpgradeChange {
             kind: UpgradeKind::Workspace,
             subject: format!("{client} worked in {folder}"),
-            now: "a person is asked once before an agent works there; a person's frontend works there as before"
-                .to_owned(),
+            now: "you are asked once before an agent works there; your own clients work there as before".to_owned(),
             replacement: workspace_command(&folder),
         };
         folders.into_iter().map(change).collect()
@@ -150,7 +149,7 @@ impl UpgradeNotes {
         let change = |(client, session): &(String, SessionId)| UpgradeChange {
             kind: UpgradeKind::Join,
             subject: format!("{client} tried to join session {session}"),
-            now: "an agent joins only sessions that its own program opened, and none in the mode yolo".to_owned(),
+            now: "agents join only sessions that their own program opened, and none in yolo mode".to_owned(),
             replacement: format!("toolctl sessions share {session}, which prints a code for the agent's session_id"),
         };
         refused.joins.iter().map(change).collect()
@@ -161,7 +160,7 @@ fn review(grant: &Grant) -> UpgradeChange {
     UpgradeChange {
         kind: UpgradeKind::Grant,
         subject: format!("grant {}: allow {} {}", grant.id, grant.category, grant.pattern.as_str()),
-        now: "holds as before, but for files that run code later; it was given to version 0.1, with a wildcard"
+        now: "still holds, except for files that run code later; it was granted in version 0.1 with a wildcard"
             .to_owned(),
         replacement: format!("keep it, or: toolctl permissions revoke {}", grant.id),
     }

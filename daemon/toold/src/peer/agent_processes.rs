@@ -135,7 +135,7 @@ impl AgentProcesses {
             let agents = known.agents.iter().map(|(id, clients)| (*id, clients.iter().copied().collect()));
             let kept = SavedAgents { boot: boot(), agents: agents.collect() };
             if let Err(error) = state_file::save(&self.file, &kept) {
-                tracing::warn!(path = %self.file.display(), %error, "the agents that run now are forgotten at a restart");
+                tracing::warn!(path = %self.file.display(), %error, "can't save the running agents: a restart forgets them");
             }
         }
     }

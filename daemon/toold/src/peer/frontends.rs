@@ -182,7 +182,7 @@ impl Frontends {
             state.providers.remove(kind);
         }
         if let Err(taken) = self.commit(state, engine, kind) {
-            tracing::warn!(%taken, "what is left of a frontend's tools cannot stay");
+            tracing::warn!(%taken, "can't update a frontend's tools");
         }
     }
 

@@ -182,8 +182,8 @@ impl SessionService {
     fn session_of_person(&self, open: SessionRequest) -> anyhow::Result<Session> {
         let real = |text: &Path| -> anyhow::Result<PathBuf> {
             let text = &self.expand_tilde(text);
-            anyhow::ensure!(text.is_absolute(), "{} is no absolute path", text.display());
-            real_dir(text).with_context(|| format!("{} is no folder to work in", text.display()))
+            anyhow::ensure!(text.is_absolute(), "{} is not an absolute path", text.display());
+            real_dir(text).with_context(|| format!("{} is not a folder to work in", text.display()))
         };
         let cwd = real(open.cwd.as_deref().unwrap_or(Path::new("/")))?;
         let project = project_of(&cwd).with_context(|| format!("can't look at {}", cwd.display()))?;
@@ -204,7 +204,7 @@ impl SessionService {
         let gate = gate.shared();
         let named = |path: &Path| -> anyhow::Result<WorkspaceFolder> {
             let path = self.expand_tilde(path);
-            anyhow::ensure!(path.is_absolute(), "{} is no absolute path", path.display());
+            anyhow::ensure!(path.is_absolute(), "{} is not an absolute path", path.display());
             let real = real_dir(&path).or_else(|_| resolve(&path, Path::new("/")))?;
             Ok(WorkspaceFolder { named: without_dots(&path), real })
         };
@@ -229,10 +229,10 @@ impl SessionService {
     fn session_below(starter: &Starter, hold: &Hold, open: SessionRequest) -> anyhow::Result<Session> {
         let tool = &starter.session;
         let wanted = open.cwd.clone().unwrap_or_else(|| tool.cwd.clone());
-        let cwd = real_dir(&wanted).with_context(|| format!("{} is no folder to work in", wanted.display()))?;
+        let cwd = real_dir(&wanted).with_context(|| format!("{} is not a folder to work in", wanted.display()))?;
         for path in std::iter::once(&cwd).chain(&open.roots) {
             let inside = real_dir(path).is_ok_and(|path| tool.contains(&path));
-            let words = "is outside of the folders of the tool that started this";
+            let words = "is outside the folders of the tool that started this process";
             anyhow::ensure!(inside, "{} {words}", path.display());
         }
         let roots = std::iter::once(&tool.cwd).chain(&tool.roots).cloned().collect();

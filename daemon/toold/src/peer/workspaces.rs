@@ -60,7 +60,7 @@ impl Workspaces {
     /// It can be no workspace, in words for people; nothing changed.
     pub fn allow(&self, folder: &Path) -> Result<(), String> {
         if is_wide(folder, self.home()) {
-            let words = "too much lies in it; allow the folders in it instead";
+            let words = "it is too broad; allow folders inside it instead";
             return Err(format!("{} cannot be a workspace: {words}", folder.display()));
         }
         if let Some(reason) = self.never(folder) {
@@ -141,9 +141,7 @@ impl Workspaces {
             .any(|part| matches!(part, Component::Normal(name) if name == ".toold" || name == ".hygge"));
         (own.is_some() || named).then(|| {
             let folder = folder.display();
-            format!(
-                "{folder} cannot be a workspace: it holds files of toold itself, such as its configuration or plugins"
-            )
+            format!("{folder} cannot be a workspace: it holds toold's own files, such as its configuration or plugins")
         })
     }
 }
@@ -189,7 +187,7 @@ impl WorkspaceGate for ClientGate {
     fn refuses(&self, folder: &Path) -> Option<String> {
         let workspaces = self.workspaces.upgrade()?;
         if is_wide(folder, workspaces.home()) {
-            let words = "too much lies in it; a person can allow a folder in it with: toolctl workspaces allow DIR";
+            let words = "it is too broad; you can allow a folder inside it with: toolctl workspaces allow DIR";
             return Some(format!("{} cannot be a workspace: {words}", folder.display()));
         }
         if self.is_narrowed_away(folder) {

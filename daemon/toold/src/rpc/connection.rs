@@ -36,10 +36,10 @@ pub(crate) use transfer::fd_hung_up;
 use transfer::{Moved, exchange, write};
 
 use crate::peer::Peer;
+use crate::rpc::framing::{self, FoundMessage, Framing, Splitter};
 use crate::rpc::message_budget::{MessageBudget, Reservation};
 use crate::rpc::outboxes::{Outbox, Outboxes};
 use crate::rpc::parsed_memory::ParsedMemory;
-use crate::transport::framing::{self, FoundMessage, Framing, Splitter};
 
 /// What the transport sets for all connections.
 #[derive(Clone, Debug)]
@@ -500,7 +500,7 @@ impl ConnectionTask {
                     self.splitter.give_up(&inbox[used..]);
                     self.unfinished.set(0);
                     self.searched = 0;
-                    let words = "all clients together have sent too much of messages that have not ended".to_owned();
+                    let words = "all clients together have sent too many bytes of unfinished messages".to_owned();
                     self.put(failure(Id::Null, error::OVERLOADED, words, "overloaded").get().as_bytes());
                 }
                 FoundMessage::Broken(words) => {

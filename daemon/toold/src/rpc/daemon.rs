@@ -72,14 +72,17 @@ const MAX_DRAIN_MS: u64 = 600_000;
 async fn restart(request: MethodRequest, restart: Restart) -> Result<Restarted, ErrorObjectOwned> {
     let services = &request.services;
     let Ok(_one) = services.lifecycle.hand_over.one.try_lock() else {
-        return Err(refused("restarting", "a restart is under way already"));
+        return Err(refused("restarting", "a restart is already in progress"));
     };
     if services.lifecycle.hand_over.predecessor().is_some() {
-        return Err(refused("restarting", "the restart before is not over: the old daemon lets its calls end"));
+        return Err(refused(
+            "restarting",
+            "the previous restart is not finished: the old daemon still lets its calls end",
+        ));
     }
     let program = restart.program.as_deref().map(Path::new);
     let next = services.lifecycle.hand_over.prepare(program, &services.config.options).await;
-    let next = next.map_err(|error| refused("restart_failed", &format!("the daemon serves on: {error:#}")))?;
+    let next = next.map_err(|error| refused("restart_failed", &format!("the daemon keeps serving: {error:#}")))?;
     let drain_ms = restart.drain_ms.unwrap_or(if restart.when_idle { MAX_DRAIN_MS } else { DRAIN.as_millis() as u64 });
     if restart.when_idle {
         let wait = Duration::from_millis(restart.timeout_ms.unwrap_or(600_000).min(86_400_000));
@@ -90,13 +93,13 @@ async fn restart(request: MethodRequest, restart: Restart) -> Result<Restarted, 
         };
         if tokio::time::timeout(wait, idle).await.is_err() {
             let (calls, shells) = (services.engine.counts.read().in_flight, services.lifecycle.running_shells());
-            let words = format!("the daemon serves on; what runs still: calls {calls}, background commands {shells}");
+            let words = format!("the daemon keeps serving; still running: calls {calls}, background commands {shells}");
             return Err(refused("busy", &words));
         }
     }
     let drain = Duration::from_millis(drain_ms.min(MAX_DRAIN_MS));
     let restarted = services.lifecycle.hand_over.carry_out(next, drain).await;
-    restarted.map_err(|error| refused("restart_failed", &format!("the daemon serves on: {error:#}")))
+    restarted.map_err(|error| refused("restart_failed", &format!("the daemon keeps serving: {error:#}")))
 }
 
 fn describe(served: &[&'static str]) -> Value {

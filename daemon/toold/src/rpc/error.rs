@@ -37,7 +37,7 @@ pub(super) fn refused(kind: &str, words: &str) -> ErrorObjectOwned {
 
 /// `agent`: the process id of the agent that the caller runs below, if there is one.
 pub(super) fn not_for(method: &str, agent: Option<u32>) -> ErrorObjectOwned {
-    let mut words = format!("{method} is for a person's frontend: not for an agent, nor for what a tool started");
+    let mut words = format!("{method} is for a person's client: agents and processes that tools start may not call it");
     if let Some(pid) = agent {
         words.push_str(&format!(
             ". This program was started by process {pid}, which runs an agent: use a terminal or an editor outside of it"

@@ -28,7 +28,7 @@ fn check_kinds(wanted: &SubscribeEvents) -> Result<(), ErrorObjectOwned> {
     let unknown = wanted.kinds.iter().flatten().find(|kind| !EventBody::KINDS.contains(&kind.as_str()));
     match unknown {
         Some(kind) => {
-            Err(invalid_params(&format!("kinds: there is no {kind}; there are {}", EventBody::KINDS.join(", "))))
+            Err(invalid_params(&format!("kinds: unknown kind {kind}; expected one of {}", EventBody::KINDS.join(", "))))
         }
         None => Ok(()),
     }

@@ -68,7 +68,7 @@ impl Scraped {
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
             }
         }
-        let help = "How long tools ran, waiting for leave and for turns left out";
+        let help = "How long tools ran, without the time waiting for permission or a turn";
         let unit = Some(&Unit::Seconds);
         let mut family = out.0.encode_descriptor("toold_call_duration", help, unit, MetricType::Histogram)?;
         for ToolTotal { tool, total, .. } in &self.tools {
@@ -84,13 +84,13 @@ impl Scraped {
     fn waits(&self, out: &mut MetricsEncoder) -> fmt::Result {
         let queues = &self.status.queues;
         out.gauge("toold_calls_in_flight", "Calls that have begun and not ended", self.status.calls.in_flight)?;
-        out.gauge("toold_calls_running", "Calls that are in their tools", queues.running)?;
+        out.gauge("toold_calls_running", "Calls whose tools run", queues.running)?;
         let waiting = [
             ("lane", queues.waiting_for_lane),
             ("place", queues.waiting_for_place),
             ("person", queues.waiting_for_person),
         ];
-        out.gauges("toold_calls_waiting", "Calls that wait, by what for", "for", &waiting)?;
+        out.gauges("toold_calls_waiting", "Waiting calls, by what they wait for", "for", &waiting)?;
         let (outboxes, events) = (&queues.outboxes, &queues.events);
         out.gauge("toold_outbox_messages", "Notifications that clients have not read yet", outboxes.messages)?;
         out.gauge("toold_outboxes_full", "Connections with no room for more notifications", outboxes.full)?;
@@ -109,15 +109,15 @@ impl Scraped {
         let plugins = &status.plugins;
         let plugins = [("loaded", plugins.loaded), ("failed", plugins.failed), ("other", plugins.other)];
         out.gauges("toold_plugins", "Plugins, by status", "status", &plugins)?;
-        out.gauge("toold_problems", "What works less well than it should", status.problems.len() as u64)?;
+        out.gauge("toold_problems", "Problems that daemon.status reports", status.problems.len() as u64)?;
         out.gauge("toold_lua_machines", "Lua states", status.lua.machines)?;
-        out.bytes("toold_lua_memory", "What scripts have allocated", Some(status.lua.memory_bytes))?;
+        out.bytes("toold_lua_memory", "Memory that scripts have allocated", Some(status.lua.memory_bytes))?;
         let cache = &self.cache;
         out.counter("toold_cache_hits", "Results that were served again", cache.hits)?;
         out.counter("toold_cache_misses", "Cacheable calls that ran", cache.misses)?;
         out.counter("toold_cache_shared", "Calls that were given the result of one in flight", cache.shared)?;
         out.counter("toold_cache_evictions", "Results that had to make room", cache.evictions)?;
-        out.bytes("toold_cache", "What kept results take", Some(cache.size))
+        out.bytes("toold_cache", "Memory of cached results", Some(cache.size))
     }
 }
 

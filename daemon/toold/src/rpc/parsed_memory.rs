@@ -51,7 +51,7 @@ impl ParsedMemory {
         let bytes = weight(text);
         if bytes > ONE {
             let words = format!(
-                "the message has so many values that it would take {} MiB of memory; at most {} are given to one: send \
+                "the message has so many values that it would take {} MiB of memory; the limit is {} MiB: send \
                  fewer values, or send them as one string",
                 bytes >> 20,
                 ONE >> 20
@@ -63,7 +63,7 @@ impl ParsedMemory {
         match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
             Ok(_) => Ok(Some(HeldMemory { memory: self.clone(), bytes })),
             Err(_) => Err(Refusal::Overloaded(
-                "large messages of other requests take all the memory that there is for them: try again when they are \
+                "other large messages use all the memory reserved for them: try again when they are \
                  answered"
                     .to_owned(),
             )),

@@ -135,7 +135,7 @@ async fn make_grant(request: MethodRequest, mut params: GrantPermission) -> Resu
         None => session.cwd.clone(),
     };
     let scope = match params.scope {
-        Scope::Once => return Err(invalid_params("scope: a grant holds for session, project or always")),
+        Scope::Once => return Err(invalid_params("scope: expected session, project or always")),
         Scope::Session => GrantScope::Session(session.id.clone()),
         Scope::Project => {
             let project = project_of(&cwd).map_err(|error| invalid_params(&format!("cwd: {}: {error}", cwd.display())));
@@ -309,7 +309,7 @@ fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
 
 fn absolute_path(cwd: &str) -> Result<&Path, ErrorObjectOwned> {
     let path = Path::new(cwd);
-    if path.is_absolute() { Ok(path) } else { Err(invalid_params(&format!("cwd: {cwd} is no absolute path"))) }
+    if path.is_absolute() { Ok(path) } else { Err(invalid_params(&format!("cwd: {cwd} is not an absolute path"))) }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {

@@ -136,7 +136,7 @@ async fn switch(request: MethodRequest, named: NamePlugin, on: bool) -> Result<P
         }
     };
     if on && disabled.contains(&plugin.name) {
-        let words = format!("{} is disabled by the configuration ([plugins] disabled): take it out there", plugin.name);
+        let words = format!("{} is disabled by the configuration ([plugins] disabled): remove it there", plugin.name);
         return Err(refused("disabled_by_config", &words));
     }
     let kept = blocking(move || {

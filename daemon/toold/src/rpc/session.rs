@@ -130,7 +130,7 @@ async fn open_any(request: MethodRequest, mut open: OpenSession) -> Result<Opene
         let data = ErrorData { supported: toold_proto::PROTOCOLS.collect(), ..ErrorData::new("unsupported_protocol") };
         let (spoken, version, pid) = (toold_proto::PROTOCOL, env!("CARGO_PKG_VERSION"), std::process::id());
         let words = format!(
-            "protocol {protocol} is not spoken here: this is toold {version}, pid {pid}, which speaks {spoken}; \
+            "protocol {protocol} is not supported: this is toold {version}, pid {pid}, which supports {spoken}; \
              after an upgrade `toolctl restart` replaces it"
         );
         return Err(object(error::INVALID_REQUEST, &words, data));
@@ -192,7 +192,7 @@ fn open_below(
     env_ignored: Vec<String>,
 ) -> Result<OpenedSession, ErrorObjectOwned> {
     let no = |words: &str| {
-        let words = format!("session.open, by what a tool started: {words}");
+        let words = format!("session.open by a process that a tool started: {words}");
         object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
     };
     let connection = request.connection();
@@ -203,7 +203,7 @@ fn open_below(
         return if same { Ok(answer(&session, true, env_ignored)) } else { Err(no("it has a session already")) };
     }
     if matches!(connection.peer.hold, Hold::Unknown) {
-        return Err(no("nobody can tell which tool it was"));
+        return Err(no("toold can't tell which tool started it"));
     }
     if open.session_id.is_some() {
         return Err(no("it cannot choose session_id"));
@@ -279,12 +279,11 @@ fn shared(request: &MethodRequest, code: &SessionId) -> Result<Arc<Session>, Err
     let session =
         request.services.sessions.share_codes.take(code).and_then(|id| request.services.engine.sessions.find(&id));
     let session = session.ok_or_else(|| {
-        let words =
-            "the code is good for no session: it was used, is too old, or its session has ended; ask for a new one";
+        let words = "the code is not valid: it was used, has expired, or its session has ended; ask for a new one";
         object(error::UNKNOWN, words, ErrorData::new("unknown_session"))
     })?;
     if session.mode() == Mode::Yolo && request.connection().kind() != OpenerKind::Person {
-        return Err(refused("session_in_yolo", "no agent joins a session in the mode yolo"));
+        return Err(refused("session_in_yolo", "agents can't join a session in yolo mode"));
     }
     request.connection().bind(session.clone());
     Ok(session)
@@ -293,9 +292,8 @@ fn shared(request: &MethodRequest, code: &SessionId) -> Result<Arc<Session>, Err
 fn share(request: MethodRequest, params: ShareSession) -> Result<SharedSession, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     let code = request.services.sessions.share_codes.make(&session.id);
-    let code =
-        code.ok_or_else(|| refused("overloaded", "too many codes are not used yet; they end after 10 minutes"))?;
-    tracing::info!(session = %session.id, by = client_name(&request), "a session was handed on by a code");
+    let code = code.ok_or_else(|| refused("overloaded", "too many codes are unused; they expire after 10 minutes"))?;
+    tracing::info!(session = %session.id, by = client_name(&request), "made a code to join a session");
     Ok(SharedSession { code, expires_in: SHARE_FOR.as_secs() })
 }
 

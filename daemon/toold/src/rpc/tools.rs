@@ -132,11 +132,11 @@ struct BatchParams {
 }
 
 #[derive(Serialize)]
-struct BatchAnswer {
+struct BatchResults {
     results: Value,
 }
 
-async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchAnswer, ErrorObjectOwned> {
+async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchResults, ErrorObjectOwned> {
     if batch.strategy == Strategy::Batched(0) {
         return Err(invalid_params("strategy: batched takes units of at least 1 call"));
     }
@@ -150,7 +150,7 @@ async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchAn
     }
 }
 
-async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchAnswer, ErrorObjectOwned> {
+async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResults, ErrorObjectOwned> {
     let read: Result<Vec<BatchCall>, _> = serde_json::from_value(batch.calls.clone());
     let calls = read.map_err(|error| invalid_params(&format!("calls: {error}")))?;
     let (ids, answers) = run_all(request, calls, &batch).await?;
@@ -162,11 +162,11 @@ async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<Bat
             Err(error) => BatchItem { call_id, result: None, error: serde_json::to_value(of_call(error)).ok() },
         })
         .collect();
-    Ok(BatchAnswer { results: json!(results) })
+    Ok(BatchResults { results: json!(results) })
 }
 
 /// What cannot be read is answered in its place, since providers want a result for each call.
-async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchAnswer, ErrorObjectOwned> {
+async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResults, ErrorObjectOwned> {
     let blocks = calls_in(batch.format, &batch.calls);
     let calls = blocks.iter().flatten().map(|call| BatchCall {
         name: call.name.clone(),
@@ -199,7 +199,7 @@ async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<B
             },
         })
         .collect();
-    Ok(BatchAnswer { results: results_as(batch.format, &shown) })
+    Ok(BatchResults { results: results_as(batch.format, &shown) })
 }
 
 type BatchOutcomes = (Vec<CallId>, Vec<Result<ToolResult, CallError>>);
@@ -261,7 +261,7 @@ fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, Erro
         .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))?;
     if found.veil.is_some() || !session.contains(&found.path) {
         let own = session.cwd.display();
-        return Err(invalid_params(&format!("cwd: {cwd} lies outside of the session's {own}")));
+        return Err(invalid_params(&format!("cwd: {cwd} is outside the session's folder {own}")));
     }
     if found.path == session.cwd {
         return Ok(found.path);
@@ -291,7 +291,7 @@ impl ProgressNotifications {
 impl ProgressSink for ProgressNotifications {
     fn send(&self, seq: u64, progress: &Progress) {
         #[derive(Serialize)]
-        struct ProgressNotification<'a> {
+        struct OutgoingProgress<'a> {
             jsonrpc: &'static str,
             method: &'static str,
             params: &'a CallProgress,
@@ -304,7 +304,7 @@ impl ProgressSink for ProgressNotifications {
                 dropped: (dropped > 0).then_some(dropped),
                 progress: progress.clone(),
             };
-            let notification = ProgressNotification { jsonrpc: "2.0", method: "tools.progress", params: &params };
+            let notification = OutgoingProgress { jsonrpc: "2.0", method: "tools.progress", params: &params };
             to_raw_value(&notification)
                 .inspect_err(|error| tracing::error!(%error, call = %self.call_id, "progress cannot be written"))
                 .ok()

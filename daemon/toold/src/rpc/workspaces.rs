@@ -44,7 +44,7 @@ async fn forget(request: MethodRequest, params: NameWorkspace) -> Result<Workspa
         Ok(true) => Ok(list(&request)),
         Ok(false) => Err(unknown("workspace", &params.path)),
         Err(error) => {
-            Err(refused(NOT_KEPT, &format!("{} is forgotten until the daemon ends only: {error}", params.path)))
+            Err(refused(NOT_KEPT, &format!("{} is forgotten only until the daemon stops: {error}", params.path)))
         }
     }
 }
@@ -53,6 +53,6 @@ fn absolute(request: &MethodRequest, text: &str) -> Result<PathBuf, ErrorObjectO
     let path = request.services.sessions.expand_tilde(Path::new(text));
     match path.is_absolute() {
         true => Ok(path),
-        false => Err(invalid_params(&format!("path: {text:?} is no absolute path"))),
+        false => Err(invalid_params(&format!("path: {text:?} is not an absolute path"))),
     }
 }

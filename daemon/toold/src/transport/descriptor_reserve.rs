@@ -16,7 +16,7 @@ pub(super) async fn room(listener: &impl AsFd) {
     if has_room(listener) {
         return;
     }
-    tracing::warn!("few descriptors are left: new clients wait until others go");
+    tracing::warn!("few file descriptors are left: new clients wait until others disconnect");
     while !has_room(listener) {
         tokio::time::sleep(LOOK_EVERY).await;
     }

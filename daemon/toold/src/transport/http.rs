@@ -81,9 +81,9 @@ impl HttpSocket {
     /// cannot be read or is open to others.
     pub fn bind(config: &McpConfig, places: &DaemonPaths) -> anyhow::Result<Option<Self>> {
         let Some(listen) = &config.listen else { return Ok(None) };
-        let address = address(listen).with_context(|| format!("mcp.listen: {listen:?} is no address and port"))?;
+        let address = address(listen).with_context(|| format!("mcp.listen: {listen:?} is not an address and port"))?;
         if !address.ip().is_loopback() && !config.allow_remote {
-            bail!("mcp.listen: other machines reach {address}; set mcp.allow_remote = true if that is meant");
+            bail!("mcp.listen: other machines can reach {address}; set mcp.allow_remote = true to allow that");
         }
         let tokens = Tokens::read(places)?;
         let listener = std::net::TcpListener::bind(address).with_context(|| format!("can't listen on {address}"))?;
@@ -208,12 +208,12 @@ pub fn token(file: &Path) -> anyhow::Result<String> {
     let metadata = opened.metadata()?;
     let others = Mode::from_raw_mode(metadata.mode()).intersects(Mode::RWXG | Mode::RWXO);
     if others || metadata.uid() != rustix::process::geteuid().as_raw() {
-        bail!("{} is open to others: chmod 600 it, or remove it, and the token changes", file.display());
+        bail!("{} is open to others: run chmod 600 on it, or remove it to get a new token", file.display());
     }
     let token = files::read_opened(&mut opened, file, MAX_TOKEN)?;
     let token = String::from_utf8_lossy(&token).trim().to_owned();
     if token.len() < 16 {
-        bail!("{} holds no token of 16 characters or more: remove it, and a new one is made", file.display());
+        bail!("{} holds no token of 16 characters or more: remove it to get a new one", file.display());
     }
     Ok(token)
 }
@@ -262,7 +262,7 @@ impl HttpGate {
     async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken, place: Arc<ConnectionPlace>) {
         // Small answers would wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "an HTTP client is answered with delays");
+            tracing::debug!(%error, "can't turn off TCP delays for an HTTP client");
         }
         let stream = CountedStream::new(stream);
         let (gate, held) = (self.clone(), place.clone());
@@ -293,7 +293,7 @@ impl HttpGate {
     async fn answer(&self, request: Request<Incoming>, place: Arc<ConnectionPlace>) -> HttpAnswer {
         let offered = websocket::is_upgrade(&request).then(|| websocket::offered_token(&request)).flatten();
         let Some(principal) = bearer(&request).or(offered).and_then(|token| self.tokens.principal(token)) else {
-            let mut answer = refusal(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
+            let mut answer = refusal(StatusCode::UNAUTHORIZED, "send a token: Authorization: Bearer TOKEN");
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer realm=\"toold\""));
             // The body was not read, and is not waited for.
             answer.headers_mut().insert(CONNECTION, http::HeaderValue::from_static("close"));
@@ -304,7 +304,7 @@ impl HttpGate {
             MCP => self.mcp(request).await,
             RPC => self.rpc(request, principal, place).await,
             METRICS if self.clients.services.config.loaded().config.metrics.prometheus => self.metrics(&request).await,
-            _ => refusal(StatusCode::NOT_FOUND, "nothing is here; MCP is at /mcp, JSON-RPC at /rpc"),
+            _ => refusal(StatusCode::NOT_FOUND, "not found: MCP is at /mcp, JSON-RPC at /rpc"),
         }
     }
 
@@ -456,7 +456,7 @@ mod tests {
         let places = DaemonPaths { config: dir.path().into(), state: dir.path().into(), home: None };
         let refused = |listen| format!("{:#}", HttpSocket::bind(&config(listen), &places).err().unwrap());
         assert!(refused("0.0.0.0:0").contains("allow_remote"));
-        assert!(refused("example.com:1").contains("no address"));
+        assert!(refused("example.com:1").contains("not an address"));
         let bound = HttpSocket::bind(&config("localhost:0"), &places).unwrap().unwrap();
         assert!(bound.address.ip().is_loopback() && bound.address.port() != 0);
         let remote = McpConfig { allow_remote: true, ..config("0.0.0.0:0") };

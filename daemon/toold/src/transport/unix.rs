@@ -80,12 +80,12 @@ impl Socket {
     pub fn given(listener: std::os::unix::net::UnixListener, state: &Path) -> Result<Self, BindError> {
         let path = checked(&listener)?;
         if identity(&path).is_err() {
-            tracing::warn!(path = %path.display(), "the given socket is not at its place any more: it is bound anew");
+            tracing::warn!(path = %path.display(), "the file of the inherited socket is gone: binding it again");
             return Self::bind(&path, state);
         }
         let locks = Locks::take(&path, state)?;
-        listener.set_nonblocking(true).context("can't use the given socket")?;
-        let listener = UnixListener::from_std(listener).context("can't use the given socket")?;
+        listener.set_nonblocking(true).context("can't use the inherited socket")?;
+        let listener = UnixListener::from_std(listener).context("can't use the inherited socket")?;
         let identity = identity(&path)?;
         Ok(Self { listener, path, identity, owner: Owner::Another, locks, given_up: false })
     }
@@ -201,7 +201,7 @@ impl Socket {
             Ok(()) => {}
             Err(BindError::Running(_)) => {
                 self.given_up = true;
-                bail!("another daemon, which has another state folder, serves {} now", self.path.display());
+                bail!("another daemon with a different state folder serves {} now", self.path.display());
             }
             Err(BindError::Other(error)) => return Err(error),
         }
@@ -266,17 +266,17 @@ impl Drop for Socket {
 /// Device and inode of a socket.
 fn identity(path: &Path) -> anyhow::Result<(u64, u64)> {
     let metadata = std::fs::symlink_metadata(path).with_context(|| format!("can't look at {}", path.display()))?;
-    ensure!(metadata.file_type().is_socket(), "{} is no socket", path.display());
+    ensure!(metadata.file_type().is_socket(), "{} is not a socket", path.display());
     Ok((metadata.dev(), metadata.ino()))
 }
 
 /// The path of a socket that was given; nobody but its user may reach it.
 fn checked(listener: &std::os::unix::net::UnixListener) -> anyhow::Result<PathBuf> {
-    let listens = rustix::net::sockopt::socket_acceptconn(listener).context("can't ask the given socket")?;
-    ensure!(listens, "the given socket does not listen: it has to be one of SOCK_STREAM, with Accept=no");
-    let address = listener.local_addr().context("can't ask the given socket for its address")?;
-    let path = address.as_pathname().context("the given socket has no path in the file system")?.to_owned();
-    ensure!(path.is_absolute(), "the given socket's path {} is not absolute", path.display());
+    let listens = rustix::net::sockopt::socket_acceptconn(listener).context("can't inspect the inherited socket")?;
+    ensure!(listens, "the inherited socket does not listen: it must be a SOCK_STREAM socket with Accept=no");
+    let address = listener.local_addr().context("can't read the address of the inherited socket")?;
+    let path = address.as_pathname().context("the inherited socket has no path in the file system")?.to_owned();
+    ensure!(path.is_absolute(), "the inherited socket's path {} is not absolute", path.display());
     let uid = rustix::process::geteuid().as_raw();
     let dir = path.parent().context("the socket's path has no folder")?;
     for (path, setting) in [(dir, "DirectoryMode=0700"), (path.as_path(), "SocketMode=0600")] {
@@ -304,7 +304,7 @@ fn clear_stale(path: &Path) -> anyhow::Result<()> {
             );
             std::fs::remove_file(path).with_context(|| format!("can't remove the old {}", path.display()))
         }
-        Ok(_) => bail!("{} is there and is no socket: move it away, or set TOOLD_SOCKET", path.display()),
+        Ok(_) => bail!("{} exists and is not a socket: move it away, or set TOOLD_SOCKET", path.display()),
     }
 }
 

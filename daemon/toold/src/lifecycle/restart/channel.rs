@@ -68,7 +68,7 @@ pub(super) fn send_offer(channel: &UnixStream, offer: &SocketOffer) -> anyhow::R
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ensure!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)), "there are too many descriptors");
     let sent = sendmsg(channel, &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::empty())?;
-    ensure!(sent == line.len(), "the offer was cut");
+    ensure!(sent == line.len(), "the offer was sent only in part");
     Ok(())
 }
 
@@ -78,7 +78,7 @@ pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<SocketOffer>
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = vec![0; MAX_LINE];
     let received = recvmsg(channel, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::empty())
-        .context("no offer came")?;
+        .context("no offer arrived")?;
     let mut descriptors = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {

@@ -29,7 +29,7 @@ impl Successor {
     pub fn receive() -> anyhow::Result<Self> {
         let stdin = std::io::stdin().as_fd().try_clone_to_owned().context("can't use stdin")?;
         let from = of_parent(&stdin)?;
-        ensure!(!super::above::is_below_a_daemon(from), "what a tool started cannot hand over a socket");
+        ensure!(!super::above::is_below_a_daemon(from), "a process that a tool started can't hand over a socket");
         let channel = UnixStream::from(stdin);
         channel.set_read_timeout(Some(Duration::from_secs(20)))?;
         let offer = channel::receive_offer(&channel)?;
@@ -52,8 +52,8 @@ impl Successor {
         channel::say(channel.get_mut(), &RestartMessage::Ready { version, protocol: toold_proto::PROTOCOL }).await?;
         let mut line = String::new();
         channel.read_line(&mut line).await.context("the old daemon is gone")?;
-        ensure!(!line.is_empty(), "the old daemon serves on");
-        match serde_json::from_str(&line).context("the old daemon cannot be understood")? {
+        ensure!(!line.is_empty(), "the old daemon keeps serving");
+        match serde_json::from_str(&line).context("can't read the old daemon's message")? {
             RestartMessage::Go => Ok(TakeOverTurn(channel)),
             other => bail!("the old daemon said {other:?}"),
         }
@@ -94,10 +94,10 @@ impl TakeOverTurn {
 /// The parent's process id, if it made this socket: a pair's credentials are its maker's.
 #[cfg(target_os = "linux")]
 fn of_parent(stdin: &impl AsFd) -> anyhow::Result<u32> {
-    let maker = rustix::net::sockopt::socket_peercred(stdin).context("stdin is no socket of a daemon")?.pid;
+    let maker = rustix::net::sockopt::socket_peercred(stdin).context("stdin is not a daemon's socket")?.pid;
     ensure!(
         rustix::process::getppid() == Some(maker),
-        "--take-over is said by a daemon to the next one: use toolctl restart"
+        "only a daemon passes --take-over, to its successor: use toolctl restart"
     );
     Ok(maker.as_raw_nonzero().get().unsigned_abs())
 }

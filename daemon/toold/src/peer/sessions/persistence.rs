@@ -77,7 +77,7 @@ impl SessionService {
         let (engine, builtins, id) = (self.engine.clone(), self.builtins.clone(), id.clone());
         let forgotten = with_store(&self.store, move |store| {
             if let Err(error) = memories::forget_session(&builtins, &id) {
-                tracing::warn!(session = %id, %error, "what the session remembered stays");
+                tracing::warn!(session = %id, %error, "can't delete the session's memories");
             }
             if engine.grants.forget_session(&id) {
                 engine.policy_changed();

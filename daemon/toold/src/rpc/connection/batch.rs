@@ -59,7 +59,7 @@ impl ConnectionTask {
             Err(error) => return Err(not_json(&error)),
         };
         if requests.is_empty() {
-            return Err(wrong("an empty batch asks for nothing".to_owned(), "invalid_request"));
+            return Err(wrong("the batch is empty".to_owned(), "invalid_request"));
         }
         Ok(Box::new(RequestBatch {
             text: message.into(),
@@ -122,18 +122,18 @@ impl RequestBatch {
     fn why_not(&self, max_waiting: usize) -> Option<(i32, String, &'static str)> {
         if self.answers.json.len() >= MAX_ANSWERS {
             let words = format!(
-                "not carried out: the answers to this batch have over {} MiB already; send the request in another batch",
+                "not run: the answers to this batch have over {} MiB already; send the request in another batch",
                 MAX_ANSWERS >> 20
             );
             return Some((error::INTERNAL_ERROR, words, "too_large"));
         }
         if self.answers.others_have_all {
-            let words = format!("not carried out: {OTHERS_HAVE_ALL}; send the request again later, alone");
+            let words = format!("not run: {OTHERS_HAVE_ALL}; send the request again later, alone");
             return Some((error::OVERLOADED, words, "overloaded"));
         }
         (self.waiting.len() >= max_waiting).then(|| {
             let words = format!(
-                "not carried out: {max_waiting} requests of this batch are in flight already; send the request again when \
+                "not run: {max_waiting} requests of this batch are in flight already; send the request again when \
                  the batch is answered"
             );
             (error::OVERLOADED, words, "overloaded")
@@ -141,7 +141,7 @@ impl RequestBatch {
     }
 }
 
-const OTHERS_HAVE_ALL: &str = "answers that clients have not read take all the memory that there is for them";
+const OTHERS_HAVE_ALL: &str = "answers that clients have not read use all the memory reserved for them";
 
 /// The answers so far, each behind a comma.
 struct BatchAnswers {
@@ -167,8 +167,7 @@ impl BatchAnswers {
         } else {
             return self.push(json);
         };
-        let words =
-            format!("the request was carried out; its answer of {} bytes is left out, because {why}", json.len());
+        let words = format!("the request ran; its answer of {} bytes is left out, because {why}", json.len());
         let refusal = failure(id().unwrap_or(Id::Null), error::INTERNAL_ERROR, words, "too_large");
         self.push(refusal.get().as_bytes());
     }

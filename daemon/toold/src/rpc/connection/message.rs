@@ -23,7 +23,7 @@ pub(super) struct RawRequest<'a> {
 
 /// A string that is borrowed where it holds no escapes.
 #[derive(Deserialize)]
-pub(super) struct JsonString<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct MessageString<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// An id of `null` is there, and wrong; for serde it would be none at all.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
@@ -47,7 +47,7 @@ pub(super) fn by_position(params: Option<&str>) -> Option<String> {
 }
 
 pub(super) fn not_json(error: &impl Display) -> Box<RawValue> {
-    failure(Id::Null, error::PARSE_ERROR, format!("the message is no JSON: {error}"), "parse_error")
+    failure(Id::Null, error::PARSE_ERROR, format!("the message is not JSON: {error}"), "parse_error")
 }
 
 pub(crate) fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<RawValue> {

@@ -11,10 +11,10 @@ use super::{MessageReply, PendingReply, RequestId};
 /// The requests in flight of one connection. Takes no memory before the first one that waits: most clients are idle, and
 /// most requests are answered at once.
 #[derive(Default)]
-pub(super) struct PendingRequests(Option<Box<InFlight>>);
+pub(super) struct PendingRequests(Option<Box<InFlightRequests>>);
 
 #[derive(Default)]
-struct InFlight {
+struct InFlightRequests {
     replies: FuturesUnordered<PendingReply>,
     tokens: HashMap<RequestId, CancellationToken>,
 }
@@ -50,7 +50,7 @@ impl PendingRequests {
 
     /// The next one that is answered; `None` when none is in flight. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<MessageReply> {
-        let InFlight { replies, tokens } = self.0.as_deref_mut()?;
+        let InFlightRequests { replies, tokens } = self.0.as_deref_mut()?;
         let reply = replies.next().await?;
         for id in &reply.ids {
             tokens.remove(id);

@@ -13,7 +13,7 @@ use toold_engine::blocking::Blocking;
 use toold_host::file_systems::answering;
 use toold_proto::error;
 
-use super::message::{JsonString, RawRequest, by_position, bytes, failure, not_json, read_id, success};
+use super::message::{MessageString, RawRequest, by_position, bytes, failure, not_json, read_id, success};
 use super::{ClientDialect, ConnectionTask, MessageReply, RequestId, RequestScope, Responding};
 use crate::rpc::parsed_memory::{HeldMemory, Refusal, beside_others};
 
@@ -81,9 +81,9 @@ impl ConnectionTask {
             }
         };
         let answer_id = id.clone().unwrap_or(Id::Null);
-        let method: Option<JsonString> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let method: Option<MessageString> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let version = request.jsonrpc.map(RawValue::get);
-        let (Some(JsonString(method)), Some("\"2.0\"")) = (method, version) else {
+        let (Some(MessageString(method)), Some("\"2.0\"")) = (method, version) else {
             let words = "expected jsonrpc: \"2.0\" and method: a string".to_owned();
             return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
         };
@@ -169,7 +169,7 @@ impl ConnectionTask {
                 };
             }
             MethodCallback::Subscription(_) if !self.is_kept => {
-                let words = format!("{name} is a subscription: it needs a connection that stays, such as a WebSocket");
+                let words = format!("{name} is a subscription: it needs a lasting connection, such as a WebSocket");
                 return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "no_stream")));
             }
             MethodCallback::Subscription(run) => {

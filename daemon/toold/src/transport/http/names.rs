@@ -22,7 +22,7 @@ impl AllowedNames {
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
         let host = only(headers, HOST).and_then(|host| host.parse::<Authority>().ok());
         if !host.is_some_and(|host| self.hosts.iter().any(|known| is_host(known, &host))) {
-            return Err("this host is not called so: mcp.hosts names it otherwise");
+            return Err("unknown host name: add it to mcp.hosts");
         }
         // Who sends none is no browser.
         if !headers.contains_key(ORIGIN) || is_same_origin(headers) {
@@ -31,7 +31,7 @@ impl AllowedNames {
         let origin = only(headers, ORIGIN).and_then(|origin| origin.parse::<Uri>().ok());
         match origin.is_some_and(|origin| self.origins.iter().any(|known| is_origin(known, &origin))) {
             true => Ok(()),
-            false => Err("pages of this origin may not call: mcp.origins names others"),
+            false => Err("this origin is not allowed: add it to mcp.origins"),
         }
     }
 }

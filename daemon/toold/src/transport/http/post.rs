@@ -21,8 +21,8 @@ use toold_proto::error::INVALID_REQUEST;
 use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
 use crate::rpc::connection::{ClientStream, failure};
+use crate::rpc::framing::Framing;
 use crate::transport::ClientServer;
-use crate::transport::framing::Framing;
 
 /// What is on its way between the request and its connection.
 const ON_THE_WAY: usize = 64 * 1024;

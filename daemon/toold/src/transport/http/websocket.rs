@@ -21,8 +21,8 @@ use super::connections::ConnectionPlace;
 use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
 use crate::rpc::connection::{ClientStream, failure};
+use crate::rpc::framing::Framing;
 use crate::transport::ClientServer;
-use crate::transport::framing::Framing;
 
 /// What a client offers beside its token, and is answered with (RFC 6455, section 1.9).
 const PROTOCOL: &str = "toold";
@@ -50,7 +50,7 @@ pub(super) fn upgrade(
 ) -> HttpAnswer {
     let headers = request.headers();
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        let mut answer = refusal(StatusCode::UPGRADE_REQUIRED, "version 13 of WebSocket is spoken here");
+        let mut answer = refusal(StatusCode::UPGRADE_REQUIRED, "expected version 13 of WebSocket");
         answer.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return answer;
     }
@@ -72,7 +72,7 @@ pub(super) fn upgrade(
     tracker.spawn(async move {
         match hyper::upgrade::on(request).await {
             Ok(stream) => serve(&clients, stream, principal).await,
-            Err(error) => tracing::debug!(%error, "a WebSocket did not come to be"),
+            Err(error) => tracing::debug!(%error, "the upgrade to a WebSocket failed"),
         }
         drop(place);
     });
