@@ -23,8 +23,10 @@ pub(crate) struct AuditArgs {
     /// Only calls that began at this time or later: 2026-01-31T12:00:00Z, or how long ago, such as 15m
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
+    /// Only calls of this session
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
+    /// Only calls of this tool
     #[arg(long, value_name = "NAME", value_parser = tool_name, add = ArgValueCompleter::new(completion::tools))]
     tool: Option<ToolName>,
     /// Only calls with this outcome: ok, error, denied, timed_out, cancelled, ...

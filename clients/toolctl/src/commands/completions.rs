@@ -16,6 +16,7 @@ use crate::exit::OK;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CompletionsArgs {
+    /// The shell
     #[arg(value_enum)]
     shell: CompletionShell,
 }

@@ -43,7 +43,10 @@ enum ConfigAction {
         project: bool,
     },
     /// Print every error in a file, or in the whole configuration; exit status 1 if there is one
-    Check { file: Option<PathBuf> },
+    Check {
+        /// The file; defaults to the whole configuration
+        file: Option<PathBuf>,
+    },
     /// Print where the configuration file is
     Path,
     /// Print the JSON Schema of configuration files, for editors

@@ -24,6 +24,7 @@ pub(crate) struct McpServersArgs {
 /// Restart a mounted MCP server, however often it failed; exit status 3 if it does not start
 #[derive(Debug, Args)]
 pub(crate) struct McpRestartArgs {
+    /// The name of the server
     name: String,
     /// Print JSON
     #[arg(long)]
@@ -63,7 +64,7 @@ fn render(list: &McpServerList, width: Option<u16>) -> String {
         return String::new();
     }
     let mut rows = table::new(width);
-    rows.set_header(table::header(&["SERVER", "STATE", "PID", "TOOLS", "CALLS", "BAD", "UP", "BY"]));
+    rows.set_header(table::header(&["SERVER", "STATE", "PID", "TOOLS", "CALLS", "FAILED", "UP", "VIA"]));
     for server in &list.servers {
         let color = match server.state {
             McpServerState::Running => Color::Green,
@@ -127,9 +128,9 @@ mod tests {
         ]}))
         .unwrap();
         insta::assert_snapshot!(anstream::adapter::strip_str(&render(&list, None)).to_string(), @r"
-         SERVER  STATE    PID   TOOLS  CALLS  BAD  UP   BY
-         files   running  4321  2      12     1    1 h  stdio
-         web     failed         0      0      0         http
+         SERVER  STATE    PID   TOOLS  CALLS  FAILED  UP   VIA
+         files   running  4321  2      12     1       1 h  stdio
+         web     failed         0      0      0            http
         files: a b is left out
         web: no such host
         ");

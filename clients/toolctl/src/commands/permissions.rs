@@ -60,13 +60,16 @@ enum PermissionsAction {
         /// Why, or what to do instead; the model reads it
         #[arg(long, short)]
         message: Option<String>,
+        /// How long the answer holds
         #[arg(long, value_enum, default_value = "once")]
         scope: ReplyScopeArg,
     },
     /// Change the permission mode of a session
     Mode {
+        /// The new mode
         #[arg(value_enum)]
         mode: ModeArg,
+        /// The session
         #[arg(long, value_name = "ID", value_parser = session_id)]
         session: SessionId,
     },

@@ -96,9 +96,15 @@ enum PluginsAction {
         dir: PathBuf,
     },
     /// Load a plugin outside the daemon and print every problem; exit status 1 if there is one
-    Check { path: PathBuf },
+    Check {
+        /// The plugin's file or folder
+        path: PathBuf,
+    },
     /// Run a plugin's tests; exit status 1 if one fails
-    Test { path: PathBuf },
+    Test {
+        /// The plugin's file or folder
+        path: PathBuf,
+    },
     /// Print the type definitions of `hygge` for lua-language-server
     Types,
 }

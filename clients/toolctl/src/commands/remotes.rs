@@ -30,7 +30,10 @@ enum RemotesAction {
     /// Show why remotes are away and what may help; exit status 3 if any is
     Doctor,
     /// Reconnect to a remote, however often it failed; exit status 3 if it stays away
-    Reconnect { name: String },
+    Reconnect {
+        /// The name of the remote
+        name: String,
+    },
 }
 
 pub(crate) async fn run(args: RemotesArgs, globals: &Globals) -> anyhow::Result<u8> {
@@ -64,7 +67,7 @@ fn render(list: &RemoteList, width: Option<u16>) -> String {
         return String::new();
     }
     let mut rows = table::new(width);
-    rows.set_header(table::header(&["REMOTE", "STATE", "TOOLS", "CALLS", "BAD", "ASKS", "VERSION", "BY"]));
+    rows.set_header(table::header(&["REMOTE", "STATE", "TOOLS", "CALLS", "FAILED", "ASKS", "VERSION", "VIA"]));
     for remote in &list.remotes {
         let color = match remote.state {
             RemoteState::Connected => Color::Green,
@@ -151,9 +154,9 @@ mod tests {
         .unwrap();
         let text = render(&list, None) + &diagnosis(&list);
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
-         REMOTE  STATE      TOOLS  CALLS  BAD  ASKS   VERSION  BY
-         build   connected  1      3      0    here   0.1.0    command
-         web     away       0      0      0    there           websocket
+         REMOTE  STATE      TOOLS  CALLS  FAILED  ASKS   VERSION  VIA
+         build   connected  1      3      0       here   0.1.0    command
+         web     away       0      0      0       there           websocket
         build: 2 tools are left out
         web: can't connect
         web: is `mcp.listen` set there, and is the token the one that `toolctl mcp token` shows there?

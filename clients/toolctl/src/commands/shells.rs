@@ -39,6 +39,7 @@ pub(crate) struct ShellsArgs {
 enum ShellsAction {
     /// List the shells of all sessions, or of one, the oldest first
     List {
+        /// Only shells of this session
         #[arg(long, value_name = "ID", value_parser = session_id)]
         session: Option<SessionId>,
     },

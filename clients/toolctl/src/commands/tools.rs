@@ -21,6 +21,7 @@ use crate::{connection, table};
 pub(crate) struct ToolsArgs {
     #[command(subcommand)]
     action: Option<ToolsAction>,
+    /// The output format
     #[arg(long, short, value_enum, default_value_t)]
     format: ToolFormatArg,
     /// Only these tools

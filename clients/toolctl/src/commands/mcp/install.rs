@@ -19,6 +19,7 @@ use crate::output;
 /// file is kept beside it, and --undo restores it.
 #[derive(Debug, Args)]
 pub(crate) struct McpInstallArgs {
+    /// The MCP client to set up
     client: McpClient,
     /// Change this file instead of the client's default one
     #[arg(long, value_name = "FILE")]
