@@ -59,7 +59,7 @@ async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::
             // The input has ended already, so only a check of stdout shows whether the client is there: the calls of a
             // client that is gone must not keep running.
             () = tokio::time::sleep(LISTENS_CHECK), if !sending => {
-                if nobody_listens() {
+                if stdout_is_closed() {
                     return Ok(());
                 }
             }
@@ -68,7 +68,7 @@ async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::
 }
 
 /// Whether the other end of stdout is gone for good.
-pub(crate) fn nobody_listens() -> bool {
+pub(crate) fn stdout_is_closed() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];

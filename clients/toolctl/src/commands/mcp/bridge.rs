@@ -17,7 +17,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{sleep, timeout};
 use toold_client::{Client, ClientError};
 
-use crate::commands::connect::{LISTENS_CHECK, nobody_listens};
+use crate::commands::connect::{LISTENS_CHECK, stdout_is_closed};
 use conversation::{Conversation, RelayedMessage};
 
 /// The daemon's limit for a message. A longer one passes in pieces, and the daemon answers it with an error.
@@ -36,7 +36,7 @@ enum RelayEnd {
     /// The daemon closed it.
     Closed,
     /// The client no longer reads stdout.
-    NobodyListens,
+    ClientGone,
 }
 
 impl Bridge {
@@ -57,7 +57,7 @@ impl Bridge {
             let upstream =
                 self.upstream(std::mem::take(&mut opening), &mut input, &mut half_line, &mut input_ended, writer);
             let end = self.pass(upstream, self.downstream(reader)).await?;
-            if let RelayEnd::NobodyListens = end {
+            if let RelayEnd::ClientGone = end {
                 return Ok(());
             }
             // The last message on the control connection says whether unanswered requests were read.
@@ -101,8 +101,8 @@ impl Bridge {
                 _ = &mut upstream, if sending => sending = false,
                 // The input has ended already, so only a check of stdout shows whether the client is there.
                 () = sleep(LISTENS_CHECK), if !sending => {
-                    if nobody_listens() {
-                        return Ok(RelayEnd::NobodyListens);
+                    if stdout_is_closed() {
+                        return Ok(RelayEnd::ClientGone);
                     }
                 }
             }
