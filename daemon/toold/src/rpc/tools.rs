@@ -132,11 +132,11 @@ struct BatchParams {
 }
 
 #[derive(Serialize)]
-struct BatchResults {
+struct BatchResponse {
     results: Value,
 }
 
-async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchResults, ErrorObjectOwned> {
+async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchResponse, ErrorObjectOwned> {
     if batch.strategy == Strategy::Batched(0) {
         return Err(invalid_params("strategy: batched takes units of at least 1 call"));
     }
@@ -150,7 +150,7 @@ async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchRe
     }
 }
 
-async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResults, ErrorObjectOwned> {
+async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResponse, ErrorObjectOwned> {
     let read: Result<Vec<BatchCall>, _> = serde_json::from_value(batch.calls.clone());
     let calls = read.map_err(|error| invalid_params(&format!("calls: {error}")))?;
     let (ids, answers) = run_all(request, calls, &batch).await?;
@@ -162,11 +162,11 @@ async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<Bat
             Err(error) => BatchItem { call_id, result: None, error: serde_json::to_value(of_call(error)).ok() },
         })
         .collect();
-    Ok(BatchResults { results: json!(results) })
+    Ok(BatchResponse { results: json!(results) })
 }
 
 /// What cannot be read is answered in its place, since providers want a result for each call.
-async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResults, ErrorObjectOwned> {
+async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResponse, ErrorObjectOwned> {
     let blocks = calls_in(batch.format, &batch.calls);
     let calls = blocks.iter().flatten().map(|call| BatchCall {
         name: call.name.clone(),
@@ -199,7 +199,7 @@ async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<B
             },
         })
         .collect();
-    Ok(BatchResults { results: results_as(batch.format, &shown) })
+    Ok(BatchResponse { results: results_as(batch.format, &shown) })
 }
 
 type BatchOutcomes = (Vec<CallId>, Vec<Result<ToolResult, CallError>>);
