@@ -110,7 +110,7 @@ async fn run_pipeline(
         _ => None,
     };
 
-    // 2. The arguments fit the schema, or all that does not fit is into_answer.
+    // 2. The arguments fit the schema, or every mismatch is reported.
     let mut input = if call.arguments.is_null() { Value::Object(Map::new()) } else { call.arguments };
     check(spec, &input)?;
 

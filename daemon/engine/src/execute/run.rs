@@ -31,7 +31,7 @@ type ToolFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + S
 
 /// Runs the tool, until it ends, is cancelled, or its time is over.
 ///
-/// It is polled once in permits, unless that may block: most calls end there. What does not gets a task of its own, so that it
+/// It is polled once in place, unless it may block: most calls end there. A tool that does not gets a task of its own, so that it
 /// runs beside others on any core, and lives on for its grace when the caller has been answered.
 pub(super) async fn run(
     tool: Arc<dyn Callable>,
