@@ -34,16 +34,16 @@ pub struct SlashCommand {
 struct LuaCommand {
     spec: ToolSpec,
     name: String,
-    version: Arc<StatePool>,
+    states: Arc<StatePool>,
 }
 
 impl SlashCommand {
-    pub(crate) fn new(registered: CommandRegistration, version: &Arc<StatePool>) -> Self {
+    pub(crate) fn new(registered: CommandRegistration, states: &Arc<StatePool>) -> Self {
         let CommandRegistration { name, description } = registered;
-        let plugin = &version.plugin;
+        let plugin = &states.plugin;
         let input = json!({"type": "object", "properties": {"input": {"type": "string"}}});
         let spec = handler::spec("command", &name, (format!("/{name}"), description.clone()), input, plugin);
-        let tool = Arc::new(LuaCommand { spec, name: name.clone(), version: version.clone() });
+        let tool = Arc::new(LuaCommand { spec, name: name.clone(), states: states.clone() });
         let scope = plugin.key.scope.clone();
         Self { name, plugin: plugin.name().to_owned(), scope, description, tool }
     }
@@ -66,13 +66,13 @@ impl Callable for LuaCommand {
 
 impl LuaCommand {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let version = &self.version;
-        let loaded = version.main().await.map_err(ToolError::Failed)?;
+        let states = &self.states;
+        let loaded = states.main().await.map_err(ToolError::Failed)?;
         let missing = || ToolError::Failed(format!("the plugin no longer registers the command {}", self.name));
         let execute = loaded.commands.get(&self.name).ok_or_else(missing)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());
-        match handler::run(version, &loaded, execute, &cx, &text, &[&text]).await? {
+        match handler::run(states, &loaded, execute, &cx, &text, &[&text]).await? {
             HandlerOutcome::Returned(values) => {
                 let lua = loaded.state.lua();
                 let value = values.front().unwrap_or(&LuaValue::Nil);

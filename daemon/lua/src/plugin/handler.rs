@@ -26,7 +26,7 @@ pub(crate) enum HandlerOutcome {
 
 /// Runs a function as a call, with its deadline, with the call's `ctx` and `given`. `input` is the call's own.
 pub(crate) async fn run(
-    version: &StatePool,
+    states: &StatePool,
     loaded: &LoadedState,
     function: &Function,
     cx: &Arc<Cx>,
@@ -34,16 +34,16 @@ pub(crate) async fn run(
     given: &[&Value],
 ) -> Result<HandlerOutcome, ToolError> {
     let call = ScriptRun::new(ScriptInterrupt::of_call(cx.clone()), cx.clone());
-    let _watched = version.plugin.shared.watchdog.watch(&call.interrupt);
+    let _watched = states.plugin.shared.watchdog.watch(&call.interrupt);
     let ended = match begin(loaded.state.lua(), function, cx, input, given) {
         Ok(script) => loaded.state.run(&call, script, ()).await,
         Err(error) => Err(error),
     };
-    version.note_call(loaded.state.stalls());
+    states.note_call(loaded.state.stalls());
     match ended {
         Ok(values) => Ok(HandlerOutcome::Returned(values)),
         Err(_) if call.interrupt.check() && cx.is_cancelled() => Err(ToolError::Cancelled),
-        Err(error) => Ok(HandlerOutcome::Failed(failed(&version.plugin, &error, call.interrupt.is_set(), cx))),
+        Err(error) => Ok(HandlerOutcome::Failed(failed(&states.plugin, &error, call.interrupt.is_set(), cx))),
     }
 }
 
@@ -127,8 +127,8 @@ pub(crate) fn begin(
         true => Some(lua.named_registry_value::<Table>(SESSION)?),
         false => None,
     };
-    let facts = CtxFields { texts, session: &session, shared_session: shared.as_ref() };
-    convert::begin(lua, handler, &facts, input, given)
+    let fields = CtxFields { texts, session: &session, shared_session: shared.as_ref() };
+    convert::begin(lua, handler, &fields, input, given)
 }
 
 /// The name of the table `hygge.session` in the registry of the Lua state.

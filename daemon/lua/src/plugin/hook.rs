@@ -20,25 +20,25 @@ pub(crate) struct LuaHook {
     spec: HookSpec,
     /// Its position among the hooks of its plugin.
     index: usize,
-    version: Arc<StatePool>,
+    states: Arc<StatePool>,
 }
 
 impl LuaHook {
-    pub(crate) fn new(registered: HookRegistration, index: usize, version: Arc<StatePool>) -> Self {
+    pub(crate) fn new(registered: HookRegistration, index: usize, states: Arc<StatePool>) -> Self {
         let HookRegistration { name, event, priority, asynchronous, timeout, fail_closed, tools } = registered;
-        let source = version.plugin.key.clone();
+        let source = states.plugin.key.clone();
         let tools = tools.map(|patterns| globs(&patterns).expect("they were read when they were registered"));
         let spec = HookSpec { name, source, event, priority, asynchronous, timeout, fail_closed, tools };
-        Self { spec, index, version }
+        Self { spec, index, states }
     }
 
     async fn handle(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
-        let loaded = self.version.main().await?;
+        let loaded = self.states.main().await?;
         let handler = loaded.hooks.get(self.index).ok_or("the plugin no longer registers this hook")?;
-        let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, self.version.plugin.name());
-        let _watched = self.version.plugin.shared.watchdog.watch(&call.interrupt);
+        let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, self.states.plugin.name());
+        let _watched = self.states.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
-        let explain = |error: &mlua::Error| self.version.plugin.sources.explain(error).message;
+        let explain = |error: &mlua::Error| self.states.plugin.sources.explain(error).message;
         let event = serde_json::to_value(input).map_err(|error| error.to_string())?;
         let event = convert::to_lua(lua, &event).map_err(|error| explain(&error))?;
         let script = lua.create_thread(handler.clone()).map_err(|error| explain(&error))?;

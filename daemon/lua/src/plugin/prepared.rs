@@ -18,7 +18,7 @@ use crate::plugin::tool::LuaTool;
 /// A version that is about to be put into service.
 pub(crate) struct PreparedPlugin {
     pub(crate) key: SourceKey,
-    pub(crate) version: Arc<StatePool>,
+    pub(crate) states: Arc<StatePool>,
     pub(crate) tools: Vec<Arc<dyn Callable>>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) subagents: Vec<SubagentSpec>,
@@ -36,19 +36,19 @@ impl PreparedPlugin {
         rebuildable: bool,
     ) -> Self {
         let key = plugin.key.clone();
-        let version = StatePool::new(plugin, loaded, rebuildable);
+        let states = StatePool::new(plugin, loaded, rebuildable);
         let tools = registered.tools.into_iter().map(|(spec, needs)| {
-            let tool: Arc<dyn Callable> = Arc::new(LuaTool { spec, version: version.clone(), needs });
+            let tool: Arc<dyn Callable> = Arc::new(LuaTool { spec, states: states.clone(), needs });
             tool
         });
         let tools = tools.collect();
         let hooks = registered.hooks.into_iter().enumerate().map(|(place, spec)| {
-            let hook: Arc<dyn Hook> = Arc::new(LuaHook::new(spec, place, version.clone()));
+            let hook: Arc<dyn Hook> = Arc::new(LuaHook::new(spec, place, states.clone()));
             hook
         });
         let hooks = hooks.collect();
-        let commands = registered.commands.into_iter().map(|spec| SlashCommand::new(spec, &version)).collect();
-        let offer = offer(registered.resources, registered.prompts, &version);
-        Self { key, tools, hooks, subagents: registered.subagents, commands, offer, version }
+        let commands = registered.commands.into_iter().map(|spec| SlashCommand::new(spec, &states)).collect();
+        let offer = offer(registered.resources, registered.prompts, &states);
+        Self { key, tools, hooks, subagents: registered.subagents, commands, offer, states }
     }
 }

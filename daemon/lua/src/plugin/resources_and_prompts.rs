@@ -65,15 +65,15 @@ pub(crate) enum Completer {
 pub(crate) fn offer(
     resources: Vec<ResourceRegistration>,
     prompts: Vec<PromptRegistration>,
-    version: &Arc<StatePool>,
+    states: &Arc<StatePool>,
 ) -> SourceOffer {
     let of = |kind: &str, about: &About, task: OfferTask| -> Arc<dyn Callable> {
         let label = about.title.clone().unwrap_or_else(|| about.name.clone());
         let words = (label, about.description.clone().unwrap_or_default());
-        let spec = handler::spec(kind, &about.name, words, json!({"type": "object"}), &version.plugin);
-        Arc::new(LuaOffer { spec, version: version.clone(), task })
+        let spec = handler::spec(kind, &about.name, words, json!({"type": "object"}), &states.plugin);
+        Arc::new(LuaOffer { spec, states: states.clone(), task })
     };
-    let source = version.plugin.source();
+    let source = states.plugin.source();
     let resources = resources.into_iter().enumerate().map(|(place, registered)| {
         let ResourceRegistration { address, about, mime_type, completes } = registered;
         let task = OfferTask::Read { place, mime_type: mime_type.clone() };
@@ -106,7 +106,7 @@ pub(crate) fn offer(
 /// A function of a resource or a prompt, called like a tool.
 struct LuaOffer {
     spec: ToolSpec,
-    version: Arc<StatePool>,
+    states: Arc<StatePool>,
     task: OfferTask,
 }
 
@@ -134,8 +134,8 @@ impl Callable for LuaOffer {
 
 impl LuaOffer {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let version = &self.version;
-        let loaded = version.main().await.map_err(ToolError::Failed)?;
+        let states = &self.states;
+        let loaded = states.main().await.map_err(ToolError::Failed)?;
         let missing = || ToolError::Failed(format!("the plugin no longer registers {}", self.spec.label));
         let handlers = self.handlers(&loaded).ok_or_else(missing)?;
         let function = match (&self.task, &handlers.complete) {
@@ -145,7 +145,7 @@ impl LuaOffer {
             (_, None) => return Err(missing()),
         };
         let cx = cx.shared();
-        match handler::run(version, &loaded, function, &cx, &input, &self.given(&input)).await? {
+        match handler::run(states, &loaded, function, &cx, &input, &self.given(&input)).await? {
             HandlerOutcome::Returned(values) => self
                 .output(loaded.state.lua(), values.front().unwrap_or(&LuaValue::Nil), &input)
                 .or_else(|why| Ok(ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.label)))),

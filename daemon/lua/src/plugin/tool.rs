@@ -25,7 +25,7 @@ use crate::vm::script_run::ScriptRun;
 
 pub(crate) struct LuaTool {
     pub(crate) spec: ToolSpec,
-    pub(crate) version: Arc<StatePool>,
+    pub(crate) states: Arc<StatePool>,
     pub(crate) needs: NeedsSource,
 }
 
@@ -45,7 +45,7 @@ impl Callable for LuaTool {
     }
 
     fn may_block(&self) -> bool {
-        answering::any() || self.version.may_stall()
+        answering::any() || self.states.may_stall()
     }
 
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
@@ -55,22 +55,22 @@ impl Callable for LuaTool {
 
 impl LuaTool {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let version = &self.version;
+        let states = &self.states;
         // An outer call of the same plugin holds the serial lock; an inner one runs under it.
-        let nested = cx.outer_chain.iter().any(|plugin| plugin == version.plugin.name());
+        let nested = cx.outer_chain.iter().any(|plugin| plugin == states.plugin.name());
         let _serial = match self.spec.parallelizable || nested {
             true => None,
-            false => match version.serial.try_lock() {
+            false => match states.serial.try_lock() {
                 Ok(serial) => Some(serial),
                 Err(_) => {
                     let _counted = cx.engine.counts.stay(CallStage::Place);
-                    Some(version.serial.lock().await)
+                    Some(states.serial.lock().await)
                 }
             },
         };
         let loaded = self.lease_state().await?;
         let execute = &self.handlers(&loaded)?.execute;
-        match run(version, &loaded, execute, &cx.shared(), &input, &[&input]).await? {
+        match run(states, &loaded, execute, &cx.shared(), &input, &[&input]).await? {
             HandlerOutcome::Returned(values) => {
                 let value = values.front().unwrap_or(&LuaValue::Nil);
                 Ok(tool_result::output(loaded.state.lua(), value, &self.spec).unwrap_or_else(|why| {
@@ -83,10 +83,10 @@ impl LuaTool {
 
     /// The Lua state to run in.
     async fn lease_state(&self) -> Result<StateLease, ToolError> {
-        let version = &self.version;
+        let states = &self.states;
         let loaded = match self.spec.parallelizable {
-            true => version.any().await,
-            false => version.main().await,
+            true => states.any().await,
+            false => states.main().await,
         };
         loaded.map_err(ToolError::Failed)
     }
@@ -94,7 +94,7 @@ impl LuaTool {
     /// The tool's functions in that Lua state.
     fn handlers<'a>(&self, loaded: &'a LoadedState) -> Result<&'a ToolHandlers, ToolError> {
         loaded.tools.get(&self.spec.name).ok_or_else(|| {
-            let plugin = self.version.plugin.name();
+            let plugin = self.states.plugin.name();
             ToolError::Failed(format!("the plugin {plugin} no longer registers {}", self.spec.name))
         })
     }
@@ -104,7 +104,7 @@ impl LuaTool {
         let ToolPermission::Function(permission) = &self.handlers(&loaded)?.permission else { return Ok(Vec::new()) };
         let cx = cx.shared();
         let call = ScriptRun::new(ScriptInterrupt::of_needs(cx.clone()), cx.clone());
-        let _watched = self.version.plugin.shared.watchdog.watch(&call.interrupt);
+        let _watched = self.states.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
         let begun = convert::to_lua(lua, input).and_then(|input| Ok((lua.create_thread(permission.clone())?, input)));
         let ended = match begun {
@@ -112,10 +112,10 @@ impl LuaTool {
             Err(error) => Err(error),
         };
         match ended {
-            Ok(values) => read_needs(values, &call, &self.version.plugin).map_err(ToolError::Failed),
+            Ok(values) => read_needs(values, &call, &self.states.plugin).map_err(ToolError::Failed),
             Err(_) if cx.is_cancelled() => Err(ToolError::Cancelled),
             Err(error) => {
-                let message = self.version.plugin.sources.explain(&error).message;
+                let message = self.states.plugin.sources.explain(&error).message;
                 Err(ToolError::Failed(format!("the permission function of {} failed: {message}", self.spec.name)))
             }
         }

@@ -37,7 +37,7 @@ pub(crate) struct ServingPlugin {
     pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) commands: Vec<SlashCommand>,
     pub(crate) loaded_at: SystemTime,
-    pub(crate) version: Arc<StatePool>,
+    pub(crate) states: Arc<StatePool>,
 }
 
 impl PluginEntry {

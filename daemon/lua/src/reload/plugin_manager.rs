@@ -76,9 +76,9 @@ struct FinishedLoad {
 pub(crate) enum ReloadMode {
     IfChanged,
     /// Puts the plugin into service again.
-    Again,
+    Always,
     /// Also runs its script, even if its registrations are cached.
-    Anew,
+    RunScript,
 }
 
 enum ManagerJob {
@@ -223,7 +223,7 @@ impl PluginManager {
                 self.entries
                     .values()
                     .filter_map(|entry| entry.serving.as_ref())
-                    .for_each(|serving| serving.version.release_idle(IDLE));
+                    .for_each(|serving| serving.states.release_idle(IDLE));
             }
             let wake_at =
                 [next, self.commit_at, self.settles_at(), self.poll_at, Some(release_at)].into_iter().flatten().min();
@@ -290,7 +290,7 @@ impl PluginManager {
             .filter(|(key, entry)| self.is_stale(key, entry, &before))
             .map(|(key, _)| key.clone())
             .collect();
-        stale.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
+        stale.into_iter().for_each(|key| self.start_load(key, ReloadMode::Always));
         // Waiting for what was just started begins now, however long ago anything ended.
         self.last_progress = Instant::now();
         watching

@@ -121,12 +121,12 @@ pub(crate) fn to_lua_exact(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
 pub(crate) fn begin(
     lua: &Lua,
     handler: &Function,
-    facts: &CtxFields,
+    fields: &CtxFields,
     input: &Value,
     given: &[&Value],
 ) -> mlua::Result<Thread> {
     let shapes = shapes(lua)?;
-    raw::begin(lua, handler, facts, input, given, &shapes.array, &shapes.ctx)
+    raw::begin(lua, handler, fields, input, given, &shapes.array, &shapes.ctx)
 }
 
 /// The JSON for a value; an empty table is an object unless `json.array` made it.

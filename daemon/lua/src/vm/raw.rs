@@ -208,7 +208,7 @@ const MAX_GIVEN: usize = 8;
 pub(crate) fn begin(
     lua: &Lua,
     function: &Function,
-    facts: &CtxFields,
+    fields: &CtxFields,
     input: &Value,
     given: &[&Value],
     array: &Table,
@@ -225,16 +225,16 @@ pub(crate) fn begin(
     // SAFETY: fewer than twenty slots are used, which are always free, and as many as are moved are free on a new
     // coroutine. What may raise unwinds through references only.
     unsafe {
-        lua.exec_raw((array, meta, function, facts.shared_session), |state| {
+        lua.exec_raw((array, meta, function, fields.shared_session), |state| {
             let thread = ffi::lua_newthread(state);
-            ffi::lua_createtable(state, 0, facts.texts.len() as c_int + 2);
-            push_texts(state, facts.texts);
+            ffi::lua_createtable(state, 0, fields.texts.len() as c_int + 2);
+            push_texts(state, fields.texts);
             push_name(state, "session");
-            if facts.shared_session.is_some() {
+            if fields.shared_session.is_some() {
                 ffi::lua_pushvalue(state, SESSION);
             } else {
-                ffi::lua_createtable(state, 0, facts.session.len() as c_int);
-                push_texts(state, facts.session);
+                ffi::lua_createtable(state, 0, fields.session.len() as c_int);
+                push_texts(state, fields.session);
             }
             ffi::lua_rawset(state, CTX);
             push_value(state, input, Nulls::Absent);

@@ -123,7 +123,7 @@ impl PluginManager {
                 let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
                 later.iter().for_each(|rival| self.shadow(rival, plan));
                 let (key_of, origin, tools) =
-                    (prepared.key.clone(), prepared.version.plugin.origin, prepared.tools.clone());
+                    (prepared.key.clone(), prepared.states.plugin.origin, prepared.tools.clone());
                 plan.puts.push((plan.changes.len(), key, prepared));
                 plan.changes.push(RegistryChange::Put { key: key_of, origin, tools });
             }
@@ -132,7 +132,7 @@ impl PluginManager {
 
     fn serve(&mut self, key: &EntryKey, prepared: PreparedPlugin) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let plugin = &prepared.version.plugin;
+        let plugin = &prepared.states.plugin;
         let tools: Vec<String> = prepared.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
         self.shared.engine.hooks.replace(&prepared.key, prepared.hooks);
         self.offers.push((prepared.key.clone(), plugin.origin, prepared.offer));
@@ -149,7 +149,7 @@ impl PluginManager {
             subagents: prepared.subagents,
             commands: prepared.commands,
             loaded_at: SystemTime::now(),
-            version: prepared.version,
+            states: prepared.states,
         });
     }
 
@@ -209,7 +209,7 @@ impl PluginManager {
         let waiting = |entry: &PluginEntry| entry.status == Some(PluginStatus::Shadowed) && entry.name == name;
         let keys: Vec<EntryKey> =
             self.entries.iter().filter(|(_, entry)| waiting(entry)).map(|(key, _)| key.clone()).collect();
-        keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
+        keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Always));
     }
 
     /// Plugins that failed because a tool name was taken are loaded again when names become free.
@@ -221,7 +221,7 @@ impl PluginManager {
         if freed {
             let keys: Vec<EntryKey> =
                 self.entries.iter().filter(|(_, entry)| entry.name_taken).map(|(key, _)| key.clone()).collect();
-            keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
+            keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Always));
         }
     }
 }

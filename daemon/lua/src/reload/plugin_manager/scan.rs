@@ -55,7 +55,7 @@ impl PluginManager {
             origin: dir.origin(),
             scope: dir.scope(),
             known: known.digest.filter(|_| mode == ReloadMode::IfChanged),
-            run: mode == ReloadMode::Anew,
+            run: mode == ReloadMode::RunScript,
             may_run: self.may_run(dir),
             trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
             shared: self.shared.clone(),
@@ -187,7 +187,7 @@ impl PluginManager {
             None => self.scan(self.dirs.keys().copied().collect()),
         }
         for entry in &entries {
-            self.start_load(entry.clone(), ReloadMode::Anew);
+            self.start_load(entry.clone(), ReloadMode::RunScript);
         }
         if entries.is_empty() {
             let _ = answer.send(Ok(Vec::new()));
