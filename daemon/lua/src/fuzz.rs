@@ -47,7 +47,7 @@ pub fn fuzz_manifest(data: &[u8]) {
     }
 }
 
-/// Takes any bytes as a plugin's script, loads it and calls each tool that it registers, with nobody there to allow
+/// Takes any bytes as a plugin's script, loads it and calls each tool that it registers, with no client to allow
 /// anything; panics when a script can make the host panic. One that could make it wait for ever would be found by the
 /// fuzzer's own time limit.
 #[doc(hidden)]
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_harm_nobody() {
+    fn scripts_cannot_crash_the_host() {
         proptest!(config(100), |(words in prop::collection::vec(prop::sample::select(SCRIPT), 0..16))| {
             fuzz_source(words.concat().as_bytes());
         });

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_lets_nobody_watch_is_to_be_looked_at_until_it_does() {
+    fn places_beyond_the_limit_of_watches_are_polled_until_there_is_room() {
         let root = tempfile::tempdir().unwrap();
         let dir = |name: &str| {
             std::fs::create_dir(root.path().join(name)).unwrap();

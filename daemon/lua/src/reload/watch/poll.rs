@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_told_when_it_is_as_it_was_a_moment_ago() {
+    fn a_change_is_reported_once_it_is_stable() {
         let mut world = PollWorld::new();
         world.write("a.lua", "1");
         world.now += FRESH * 2;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_just_now_is_told_once_more() {
+    fn a_fresh_change_is_reported_once_more() {
         let mut world = PollWorld::new();
         world.write("f/plugin.lua", "1");
         world.check(&[], true);
