@@ -80,7 +80,7 @@ impl Requester for Fetching<'_> {
             return;
         }
         *last = Instant::now();
-        self.cx.tell(Progress::Update {
+        self.cx.report(Progress::Update {
             progress: Some(bytes as f64),
             total: total.map(|total| total as f64),
             message: Some(format!("{bytes} bytes have come")),

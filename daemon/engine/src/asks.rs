@@ -1,7 +1,7 @@
-//! Asking a person for leave.
+//! Asking a person for permission.
 //!
-//! [`ask`] is a call that waits; [`reply`] is a person's answer to it. How prompts are kept and told is
-//! [`crate::prompts`]; which patterns a person is offered is [`suggest`].
+//! [`ask`] is a call that waits; [`reply`] is a person's answer to it. How prompts are kept and delivered is in
+//! [`crate::prompts`]; the patterns that an ask suggests are in [`crate::policy::suggest`].
 
 pub mod relay;
 
@@ -56,12 +56,12 @@ pub struct EndedAsk {
     reply: Option<ReplyPermission>,
 }
 
-/// What became of an ask.
+/// The outcome of an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskAnswer {
     Allowed {
         rule: String,
-        /// What a person chose; `None` when a rule or a grant answered.
+        /// The scope that a person chose; `None` when a rule or a grant answered.
         scope: Option<Scope>,
     },
     Denied {
@@ -90,7 +90,7 @@ pub enum AskReplyError {
     Store(String),
 }
 
-/// Who replies, and how far that reaches.
+/// The author of a reply, and how far the reply may reach.
 #[derive(Clone, Debug)]
 pub struct Replier {
     pub by: Answerer,
@@ -134,7 +134,7 @@ impl AskSubscription {
         to_wire(self.0.next().await)
     }
 
-    /// What can be had without waiting.
+    /// The next event, if there is one without waiting.
     pub fn try_next(&mut self) -> Option<PermissionEvent> {
         self.0.try_next().map(to_wire)
     }
@@ -190,7 +190,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
     if engine.stop.is_cancelled() {
         return Err(ToolError::PermissionEngine("the daemon is stopping and asks nobody any more".to_owned()));
     }
-    // What was granted since the decision counts, and from here on every change is heard of.
+    // A grant made since the decision counts, and from here on every change is noticed.
     let mut policy = engine.policy_changes();
     let since = decide_need(cx, chain, need);
     match since.verdict {
@@ -205,7 +205,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
         return Ok(nobody(chain, need, decision));
     };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.stay(CallStage::Person);
+    let _counted = engine.counts.enter(CallStage::Person);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let request_id = waiter.prompt.ask.request_id.clone();
     let end = |resolution, answer| ended(&request_id, resolution, answer);
@@ -291,7 +291,7 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     if was_there { Ok(()) } else { Err(AskReplyError::Unknown(reply.request_id.clone())) }
 }
 
-/// What a reply wants to be remembered, if anything.
+/// The grant that a reply asks for, if any.
 fn grant_of(
     engine: &Engine,
     asked: &PendingAsk,
@@ -351,7 +351,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
     let now = SystemTime::now();
     let policy = cx.engine.policy.load();
     let protected = policy.protected_write(cx.session.project(), need);
-    // A workspace is the folder that was named and no other; frontends tell such an ask by that.
+    // A workspace is the folder that was named and no other; frontends recognise such an ask by that.
     let mut suggestions = if need.workspace { Vec::new() } else { suggestions(need, policy.home.as_deref()) };
     if protected.is_some() {
         // A wider grant would not cover it.

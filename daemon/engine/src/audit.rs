@@ -1,4 +1,4 @@
-//! The record of what was done, by whom, and who allowed it.
+//! The audit log: what was done, by whom, and who allowed it.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use toold_proto::event::Outcome;
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
-/// Takes one row for each call. Never blocks: the log writes in batches, elsewhere.
+/// Receives one row for each call. Never blocks: the log writes in batches, elsewhere.
 pub trait AuditLog: Send + Sync {
     fn record(&self, row: AuditRow);
 }

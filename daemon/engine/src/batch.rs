@@ -42,7 +42,7 @@ pub async fn execute_batch(engine: &Arc<Engine>, calls: Vec<Call>, strategy: Str
     answers.into_iter().map(|answer| answer.expect("each call is in one unit")).collect()
 }
 
-/// Which calls run at once, one unit after another. Each place is in exactly one unit.
+/// The calls that run at once, one unit after another. Each index is in exactly one unit.
 fn units(engine: &Engine, calls: &[Call], strategy: Strategy) -> Vec<Vec<usize>> {
     let all = 0..calls.len();
     match strategy {

@@ -1,7 +1,7 @@
 //! Results that may be served again, and calls that wait for an identical one.
 //!
-//! Asked after the permission, or one caller could read what another was allowed to compute. What a
-//! result was made from is in [`crate::dependencies`]; how identical calls meet is in [`flight`].
+//! Looked up after the permission, or one caller could read what another was allowed to compute. The
+//! dependencies of a result are in [`crate::dependencies`]; identical calls in flight are in [`flight`].
 
 mod flight;
 mod key;
@@ -25,19 +25,19 @@ pub(crate) use crate::cache::lookup::{Lookup, LookupRequest, lookup};
 use crate::dependencies::{Dependencies, FileChecks};
 use crate::tool::{ToolError, ToolOutput};
 
-/// For a daemon whose configuration says nothing of it.
+/// The capacity if the configuration sets none.
 pub const DEFAULT_CAPACITY: u64 = 64 * 1024 * 1024;
-/// What an entry takes beside its texts, about.
+/// The approximate size of an entry without its texts.
 const ENTRY_BYTES: usize = 512;
 
-/// The results that are kept. Bounded in bytes; what was not used for the longest time goes first.
+/// The stored results. Bounded in bytes; the least recently used are evicted first.
 pub struct ResultCache {
     kept: Moka<CacheKey, Arc<CachedOutcome>>,
     flights: Arc<Flights>,
     capacity: u64,
     files: Option<Arc<dyn FileChecks>>,
     counts: Arc<CacheCounts>,
-    /// Grows when the cache is cleared: what began to run before is not kept.
+    /// Grows when the cache is cleared: results of calls that began before are not stored.
     generation: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ struct CacheCounts {
     evictions: AtomicU64,
 }
 
-/// What a run gave, and what that depends on.
+/// The result of a run, and its dependencies.
 pub(crate) struct CachedOutcome {
     pub(crate) result: Result<ToolOutput, ToolError>,
     pub(crate) depends: Dependencies,
@@ -104,7 +104,7 @@ impl ResultCache {
         }
     }
 
-    /// Forgets every result; gives how many there were. What runs now is not kept either.
+    /// Removes every result and returns how many there were. Results of calls that run now are not stored either.
     pub async fn clear(&self) -> u64 {
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.kept.run_pending_tasks().await;

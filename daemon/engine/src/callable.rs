@@ -8,15 +8,15 @@ use crate::need::Need;
 use crate::tool::{ToolError, ToolOutput, ToolSpec};
 
 /// Something that can be called. Built-ins, Lua tools, frontend tools and mounted tools are its
-/// implementations; nothing else in the house knows the difference.
+/// implementations; nothing else in the engine knows the difference.
 pub trait Callable: Send + Sync + 'static {
     fn spec(&self) -> &ToolSpec;
 
-    /// What a call with this input will touch, before it touches anything. The input fits the schema.
+    /// Everything that a call with this input will touch, before it touches anything. The input matches the schema.
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>>;
 
     /// Whether `needs` and the first poll of `call` may wait for the system, as for a file system that does not answer. Then
-    /// both happen on a task of their own, whatever becomes of it.
+    /// both happen on a task of their own, whatever they do.
     fn may_block(&self) -> bool {
         false
     }

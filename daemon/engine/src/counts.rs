@@ -1,4 +1,4 @@
-//! How many calls there were, and how they ended.
+//! The number of calls, and how they ended.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,16 +18,16 @@ pub(crate) const OUTCOMES: [Outcome; 9] = [
     Outcome::Skipped,
 ];
 
-/// What a call is at.
+/// The stage that a call is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStage {
-    /// In its tool, whatever that waits for.
+    /// Its tool runs, whatever the tool waits for.
     Running,
     /// Waits for its session's lane.
     Lane,
     /// Waits for its turn in its plugin, or for an identical call that runs already.
-    Place,
-    /// Waits for a person: for leave, or for an answer.
+    Turn,
+    /// Waits for a person: for permission, or for an answer.
     Person,
 }
 
@@ -38,7 +38,7 @@ pub struct Counts {
     at: [AtomicU64; 4],
 }
 
-/// A call that is at something, until it is dropped.
+/// Counts a call in a stage until it is dropped.
 pub struct StageGuard<'c>(&'c AtomicU64);
 
 impl Drop for StageGuard<'_> {
@@ -56,14 +56,14 @@ impl Counts {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a call as being at something until the guard is dropped.
-    pub fn stay(&self, at: CallStage) -> StageGuard<'_> {
+    /// Counts a call in this stage until the guard is dropped.
+    pub fn enter(&self, at: CallStage) -> StageGuard<'_> {
         let count = &self.at[at as usize];
         count.fetch_add(1, Ordering::Relaxed);
         StageGuard(count)
     }
 
-    /// How many calls are at it. One that waits within its tool is counted at both.
+    /// How many calls are in this stage. A call that waits within its tool is counted in both stages.
     pub fn now(&self, at: CallStage) -> u64 {
         self.at[at as usize].load(Ordering::Relaxed)
     }
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn calls_are_counted_where_they_are() {
         let counts = Counts::default();
-        let (running, person) = (counts.stay(CallStage::Running), counts.stay(CallStage::Person));
+        let (running, person) = (counts.enter(CallStage::Running), counts.enter(CallStage::Person));
         assert_eq!(
-            [CallStage::Running, CallStage::Lane, CallStage::Place, CallStage::Person].map(|at| counts.now(at)),
+            [CallStage::Running, CallStage::Lane, CallStage::Turn, CallStage::Person].map(|at| counts.now(at)),
             [1, 0, 0, 1]
         );
         drop((running, person));

@@ -1,4 +1,4 @@
-//! All that a tool gets of the house it runs in.
+//! The context of a call: everything that a tool can use.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -40,7 +40,7 @@ pub struct Cx {
     pub depth: u32,
     /// Whether this call, or one that it is inside of, holds the session's lane.
     pub holds_lane: bool,
-    /// No result that is there already may be used, in calls from inside this one neither.
+    /// No stored result may be used, neither for this call nor for calls that it makes.
     pub no_cache: bool,
     pub deadline: Deadline,
     /// Fires when the caller gave up, the time is over, or the daemon stops.
@@ -67,8 +67,8 @@ impl Cx {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
             SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp | SourceKind::Remote => call.chain.clone(),
         };
-        // What a plugin's tool does for another tool is written down, since it is the other's result then. All
-        // other tools that don't say that their results are good for a while look at what nobody can check.
+        // Dependencies of a plugin's tool are recorded when another tool calls it, since they are those of the
+        // other's result then. All other tools without a `cache_ttl` depend on things that nobody can check.
         let is_part = call.depth > 0 && spec.source.kind == SourceKind::Plugin;
         let depends = match spec.cache_ttl.is_some() || is_part {
             true => Dependencies::default(),
@@ -102,13 +102,13 @@ impl Cx {
         self.this.upgrade().expect("a context is made within an Arc, which is alive while it is borrowed")
     }
 
-    /// The result depends on this file: once it is another one, the result is not served again. To be
-    /// stamped before the file is read.
+    /// The result depends on this file: once the file has changed, the result is not served again. Stamp it
+    /// before the file is read.
     pub fn depends_on(&self, stamp: FileStamp) {
         self.notes.lock().depends.stamp(stamp);
     }
 
-    /// Whether stamps are wanted at all.
+    /// Whether stamps have any effect.
     pub fn wants_stamps(&self) -> bool {
         !self.notes.lock().depends.is_private()
     }
@@ -141,11 +141,11 @@ impl Cx {
         self.progress.message(text);
     }
 
-    pub fn tell(&self, progress: Progress) {
-        self.progress.tell(progress);
+    pub fn report(&self, progress: Progress) {
+        self.progress.report(progress);
     }
 
-    /// What is written down from now on, and these needs, is what the result depends on.
+    /// The result depends on these needs and on everything that is recorded from now on.
     pub(crate) fn start_noting(&self, needs: &[Need]) {
         let mut depends = Dependencies::default();
         needs.iter().for_each(|need| depends.need(&self.tool, self.origin, need, &self.outer_chain, true));

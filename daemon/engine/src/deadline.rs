@@ -38,7 +38,7 @@ impl Deadline {
         state.end.saturating_duration_since(now)
     }
 
-    /// Starts anew with this much time, whatever was left. A pause goes on.
+    /// Restarts with this much time, whatever was left. A pause continues.
     pub fn restart(&self, time: Duration) {
         let mut state = self.lock();
         let now = state.paused.map_or_else(Instant::now, |(since, _)| since);
@@ -100,11 +100,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// When nobody has looked for longer than this, although deadlines waited, the process did not run: the machine slept,
 /// or somebody stopped the process. That time is nobody's fault, and all calls in flight would end at once.
 const GAP: Duration = Duration::from_secs(2);
-/// What is seen sooner changes nothing.
+/// A look sooner than this after the last one is skipped.
 const FRESH: Duration = Duration::from_millis(100);
 
 /// How long the process has stood still, in all, as far as it was looked at. Process-wide: it is the process that does.
-/// Time that passed while no deadline waited is in it too, so only differences between two looks tell.
+/// Time that passed while no deadline waited is in it too, so only differences between two looks mean anything.
 fn stood_still() -> Duration {
     static START: OnceLock<std::time::Instant> = OnceLock::new();
     /// In milliseconds, since the start.

@@ -1,4 +1,4 @@
-//! What the policy says about a need of a call, with nobody asked.
+//! The policy's decision about a need of a call, with nobody asked.
 
 use toold_proto::tool::ToolName;
 
@@ -7,7 +7,7 @@ use crate::need::Need;
 use crate::policy::{Decision, Subject, decide};
 use crate::tool::Origin;
 
-/// The policy's word alone, with nobody asked.
+/// The policy's decision alone, with nobody asked.
 pub fn decide_need(cx: &Cx, chain: &[String], need: &Need) -> Decision {
     decide_need_for(cx, &cx.tool, cx.origin, chain, need)
 }

@@ -1,4 +1,4 @@
-//! What a result depends on: the files that were read for it, what its tool had leave for, and whose it is.
+//! The dependencies of a result: the files that were read for it, the needs that were permitted, and its session.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::tool::Origin;
 /// A file as it was when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStamp {
-    /// Absolute, as it was asked for: links are followed anew at each check.
+    /// Absolute, as it was asked for: links are followed again at each check.
     pub path: PathBuf,
     /// `None`: there was nothing.
     pub facts: Option<FileFacts>,
@@ -21,7 +21,7 @@ pub struct FileStamp {
     pub digest: Option<[u8; 32]>,
 }
 
-/// What the system tells of a file. Any change of its content changes them, if it comes late enough.
+/// The metadata of a file. Any change of its content changes them, if it comes late enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
     pub device: u64,
@@ -47,13 +47,13 @@ pub trait FileChecks: Send + Sync + 'static {
 /// A result that was made from more is not kept: to look at so many files again is no gain.
 const MAX_PARTS: usize = 1_000;
 
-/// What a result depends on. Written down while a call runs.
+/// The dependencies of a result. Recorded while a call runs.
 #[derive(Clone, Default)]
 pub struct Dependencies {
     pub(crate) stamps: Vec<FileStamp>,
     pub(crate) needs: Vec<DecidedNeed>,
     pub(crate) only_for: Option<SessionId>,
-    /// Somebody said no, or it depends on what nobody can check.
+    /// A need was denied, or the result depends on something that nobody can check.
     pub(crate) private: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct DecidedNeed {
 }
 
 impl Dependencies {
-    /// Those of a result that nobody else will get: nothing is written down.
+    /// Dependencies of a result that nobody else will get: nothing is recorded.
     pub(crate) fn private() -> Self {
         Self { private: true, ..Self::default() }
     }
@@ -85,8 +85,8 @@ impl Dependencies {
 
     /// A need that was decided while the tool ran.
     pub(crate) fn need(&mut self, tool: &ToolName, origin: Origin, need: &Need, chain: &[String], allowed: bool) {
-        // A result that came with a change does not make the change again, and nobody knows what a program
-        // has looked at.
+        // Serving a stored result does not repeat a change that came with it, and nobody knows which files a
+        // program has read.
         if !allowed || matches!(need.category, Category::FileWrite | Category::Shell) {
             self.keep_private();
         }
@@ -108,7 +108,7 @@ impl Dependencies {
         *self = Self::private();
     }
 
-    /// The result of another call went into this one's.
+    /// The result of another call became part of this one's.
     pub(crate) fn join(&mut self, other: Self) {
         if self.private || other.private {
             return self.keep_private();

@@ -1,4 +1,4 @@
-//! Calls that outlive whoever made them: how they ended is kept with their session for a while.
+//! Calls that outlive their caller: their session keeps the results for a while.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

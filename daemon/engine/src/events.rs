@@ -1,4 +1,4 @@
-//! Events: numbered, bounded, replayed to whoever asks.
+//! Events: numbered, bounded, and replayed to new subscribers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const MAX_EVENT: usize = 64 * 1024;
 /// Bytes of each text of an event that takes more.
 const MAX_TEXT: usize = 2 * 1024;
 
-/// One event. The wire's form is made by whoever sends it, off the hot path.
+/// One event. The sender makes the wire's form of it, off the hot path.
 #[derive(Debug)]
 pub struct Emitted {
     pub seq: u64,
@@ -36,8 +36,8 @@ impl Emitted {
     }
 }
 
-/// What a subscriber hears. Calls come a hundred thousand times a second, so nobody is woken for theirs who does not
-/// want them.
+/// The events that a subscriber receives. There can be a hundred thousand calls a second, so only subscribers who want
+/// their events are woken for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventSelection {
     All,
@@ -46,7 +46,7 @@ pub enum EventSelection {
 }
 
 /// The daemon's events. Emitting never waits: a subscriber that falls more than [`RING`] behind
-/// loses the oldest and is told how many.
+/// loses the oldest and receives how many.
 pub struct Events {
     epoch: String,
     ring: Mutex<EventRing>,
@@ -61,7 +61,7 @@ struct EventRing {
     held: VecDeque<Arc<Emitted>>,
 }
 
-/// What a new subscriber gets.
+/// The replay and the receiver of a new subscriber.
 pub struct Subscribed {
     pub replay: Vec<Arc<Emitted>>,
     /// How many events after `since` are no longer held.
@@ -107,8 +107,8 @@ impl Events {
         &self.senders[hears as usize]
     }
 
-    /// Subscribes, with a replay of what is held after `since`. The replay has the events of calls too, whatever is
-    /// heard later.
+    /// Subscribes, with a replay of the buffered events after `since`. The replay includes the events of calls, whatever
+    /// the selection.
     pub fn subscribe(&self, hears: EventSelection, since: Option<u64>) -> Subscribed {
         let ring = self.ring.lock();
         let receiver = self.sender(hears).subscribe();
@@ -118,13 +118,13 @@ impl Events {
         let first_held = ring.held.front().map_or(ring.next, |emitted| emitted.seq);
         Subscribed {
             replay: ring.held.iter().filter(|emitted| emitted.seq > since).cloned().collect(),
-            // Nobody was told so large a number as the largest, but a client may say it.
+            // No event has the largest number, but a client may send it.
             missed: first_held.saturating_sub(since.saturating_add(1)),
             receiver,
         }
     }
 
-    /// Everything that is held, as for a subscriber of another epoch.
+    /// All buffered events, as for a subscriber of another epoch.
     pub fn subscribe_from_start(&self, hears: EventSelection) -> Subscribed {
         let ring = self.ring.lock();
         Subscribed {
@@ -144,7 +144,7 @@ impl Events {
         self.lost.fetch_add(missed, Ordering::Relaxed);
     }
 
-    /// How many there were, and how far the slowest subscriber is behind.
+    /// How many events there were, and how far the slowest subscriber is behind.
     pub fn fill(&self) -> EventsFill {
         EventsFill {
             emitted: self.next(),
@@ -167,12 +167,12 @@ impl Events {
 }
 
 fn bounded(mut what: EventBody) -> EventBody {
-    // Those of calls come too often to be looked at, and have names only.
+    // Events of calls are too frequent to be measured, and contain only names.
     let is_small = matches!(what, EventBody::CallStarted { .. } | EventBody::CallFinished { .. });
     if is_small || serde_json::to_string(&what).is_ok_and(|json| json.len() <= MAX_EVENT) {
         return what;
     }
-    // A part of an image or of data is of no use.
+    // A truncated image or blob is useless.
     if let EventBody::CallProgress { progress: Progress::Update { content, details, .. }, .. } = &mut what {
         (*content, *details) = (None, None);
     }

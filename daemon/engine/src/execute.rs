@@ -1,4 +1,5 @@
-//! The whole way of a call. [`execute`] and [`run_pipeline`] are its nine steps, one under another.
+//! The path of a call. [`execute`] and [`run_pipeline`] are its nine steps in order; the tool itself runs in
+//! [`run`](mod@run).
 
 mod answer;
 mod call_record;
@@ -93,8 +94,8 @@ pub fn execute<'a>(
     }
 }
 
-/// Steps 2 to 9 of a call. What most calls don't come to is boxed where it is awaited, or each call would be as large as
-/// the largest of it.
+/// Steps 2 to 9 of a call. Steps that most calls skip are boxed where they are awaited, or each call would be as large as
+/// the largest of them.
 async fn run_pipeline(
     tool: Arc<dyn Callable>,
     call: Call,
@@ -127,7 +128,7 @@ async fn run_pipeline(
         check(spec, &input)?;
     }
 
-    // 4. Leave for all that it will touch.
+    // 4. Permission for everything that it will touch.
     let generation = engine.policy_generation();
     let needs = match unless_cancelled(cx, check_permissions(&tool, &input, cx)).await? {
         Ok(needs) => needs,
@@ -135,8 +136,8 @@ async fn run_pipeline(
     };
     let limit = time_limit(engine, spec, call.timeout);
 
-    // 5. What an identical call gave or is about to give. After the permission, or one caller could read what
-    // another was allowed to compute.
+    // 5. The result of an identical call, stored or in flight. After the permission, or one caller could read
+    // what another was allowed to compute.
     let mut leader = None;
     if let (Some(ttl), false) = (spec.cache_ttl, call.no_cache) {
         let may_follow = cx.depth == 0 && !call.holds_lane;
@@ -160,7 +161,7 @@ async fn run_pipeline(
         }
     }
 
-    // 6. A place to run in.
+    // 6. The session's lane.
     let lane = match spec.parallelizable || call.holds_lane {
         true => None,
         false => match cx.session.lane.try_take() {
@@ -174,7 +175,7 @@ async fn run_pipeline(
         },
     };
 
-    // 7. Run. What was allowed a while ago may not be allowed any more.
+    // 7. Run. A permission may have been revoked while the call waited.
     if generation != engine.policy_generation()
         && let Err(error) = unless_cancelled(cx, check_permissions(&tool, &input, cx).boxed()).await?
     {
@@ -185,7 +186,7 @@ async fn run_pipeline(
     }
     cx.deadline.restart(limit);
     record.clock_starts();
-    let at_work = engine.counts.stay(CallStage::Running);
+    let at_work = engine.counts.enter(CallStage::Running);
     let permits = Permits { _admitted: admitted, _lane: lane };
     let mut ran = pin!(run(tool.clone(), input, cx, permits, limit)).instrument(step("run")).await;
     record.clock_stops();
@@ -193,7 +194,7 @@ async fn run_pipeline(
     if let Ok(output) = &mut ran {
         hold_to_schema(spec, output);
     }
-    // Kept as the tool gave it: hooks see it anew for each call.
+    // Stored as the tool returned it: hooks see it again for each call.
     if let Some(leader) = leader {
         leader.end(cx, &ran).boxed().await;
     }
@@ -242,7 +243,7 @@ pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Callable>, call: C
     execute(engine, CallRequest { call, tool: Some(tool), outer: None }).await
 }
 
-/// Answers a call that an interrupt kept from its turn. It has its books like any other.
+/// Answers a call that an interrupt kept from its turn. It is recorded like any other.
 pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
     let tool = look_up(engine, &call)?;
     let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
@@ -315,7 +316,7 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
 async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
     let _waiting = WaitingCall::enter(&cx.session);
-    let _counted = cx.engine.counts.stay(CallStage::Lane);
+    let _counted = cx.engine.counts.enter(CallStage::Lane);
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);
@@ -349,7 +350,7 @@ impl Drop for WaitingCall {
     }
 }
 
-/// What a call answers that an interrupt kept from running.
+/// The answer of a call that an interrupt kept from running.
 fn skipped() -> ToolOutput {
     ToolOutput::error("not run: the session was interrupted before this call started").with("skipped", true)
 }

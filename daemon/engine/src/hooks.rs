@@ -48,7 +48,7 @@ impl HookEvent {
     }
 }
 
-/// What a hook says of itself.
+/// How a hook describes itself.
 #[derive(Clone, Debug)]
 pub struct HookSpec {
     pub name: String,
@@ -59,13 +59,13 @@ pub struct HookSpec {
     /// An asynchronous hook never delays the call, and what it returns counts for nothing.
     pub asynchronous: bool,
     pub timeout: Duration,
-    /// A hook that fails ends the call, instead of being told and passed over.
+    /// A hook that fails ends the call, instead of being reported and skipped.
     pub fail_closed: bool,
     /// Only for these tools.
     pub tools: Option<globset::GlobSet>,
 }
 
-/// What a hook is told: what applies.
+/// The input of a hook; members that do not apply are absent.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct HookInput {
     pub event: Option<HookEvent>,
@@ -86,7 +86,7 @@ pub struct HookInput {
     pub mode_name: Option<String>,
 }
 
-/// What a hook may return.
+/// The answer of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HookAnswer {
@@ -111,7 +111,7 @@ pub struct Hooks {
     all: ArcSwap<Vec<Arc<dyn Hook>>>,
 }
 
-/// What the hooks before or after a call made of it.
+/// The outcome of the hooks before or after a call.
 #[derive(Debug, PartialEq)]
 pub enum HookOutcome {
     /// The value, perhaps changed.

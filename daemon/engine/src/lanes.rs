@@ -1,4 +1,4 @@
-//! Places to run in: the serial lane of a session, and the limits on calls in flight.
+//! The serial lane of a session, and the limits on calls in flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Lets one serial call of a session run at a time. Those that wait have their turns by connection, each
-/// connection's in the order in which they came: a client that sent a thousand delays another's one by one.
+/// Lets one serial call of a session run at a time. Connections take turns, and the calls of a connection run in the
+/// order in which they came: a client that sent a thousand calls delays each call of another client by one.
 #[derive(Clone, Default)]
 pub struct Lane(Arc<Mutex<LaneQueue>>);
 
@@ -40,7 +40,7 @@ impl Lane {
                 }
                 waiting.enqueue(connection)
             };
-            // Fails when the lane itself is gone, which a call in it prevents; then it is asked for anew.
+            // Fails when the lane itself is gone, which a call in it prevents; then the loop tries again.
             if let Ok(guard) = turn.await {
                 return guard;
             }
@@ -58,7 +58,7 @@ impl LaneQueue {
         turn
     }
 
-    /// Whose turn it is; the connection goes to the end of the row.
+    /// The next turn; its connection goes to the end of the queue.
     fn next(&mut self) -> Option<oneshot::Sender<LaneGuard>> {
         let (connection, mut queue) = self.turns.pop_front()?;
         let sender = queue.pop_front();
@@ -82,7 +82,7 @@ impl Drop for LaneGuard {
             let Some(next) = next else { return };
             match next.send(LaneGuard(Some(lane.clone()))) {
                 Ok(()) => return,
-                // Who waited gave up. The guard must not hand the lane on a second time.
+                // The waiting call gave up. The guard must not pass the lane on a second time.
                 Err(mut unused) => unused.0 = None,
             }
         }
@@ -113,7 +113,7 @@ impl CallLimits {
         self.in_all.store(in_all, Ordering::Relaxed);
     }
 
-    /// A place for one more call, or the limit that is reached, in words.
+    /// Admits one more call, or says which limit is reached.
     pub fn admit(&self, connection: &Arc<AtomicUsize>) -> Result<Admitted, String> {
         let (per_connection, in_all) =
             (self.per_connection.load(Ordering::Relaxed), self.in_all.load(Ordering::Relaxed));
@@ -125,7 +125,7 @@ impl CallLimits {
     }
 }
 
-/// The place of a call; free again when dropped.
+/// Counts a call towards the limits until it is dropped.
 pub struct Admitted {
     _counted: [CountGuard; 2],
 }

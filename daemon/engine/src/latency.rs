@@ -16,7 +16,7 @@ use crate::counts::OUTCOMES;
 /// A slice of the window; its oldest one goes when a new one begins.
 const SLICE: Duration = Duration::from_secs(60);
 const SLICES: usize = 6;
-/// What [`Latencies::recent`] looks back at, at least; at most a slice more.
+/// The least time that [`Latencies::recent`] covers; at most a slice more.
 pub const WINDOW: Duration = Duration::from_secs(SLICE.as_secs() * (SLICES as u64 - 1));
 
 /// Upper bounds, in seconds, of the counters since the start. What takes longer is counted above the last.
@@ -51,7 +51,7 @@ struct TimingWindow {
 /// One minute. Empty until something is counted in it.
 #[derive(Default)]
 struct Slice {
-    /// Which minute since the start it is of.
+    /// Its minute since the start.
     number: u64,
     calls: u64,
     errors: u64,

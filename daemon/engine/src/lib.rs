@@ -1,8 +1,8 @@
-//! What happens to a call, from request to answer.
+//! The path of a call, from request to answer.
 //!
-//! Read [`execute`] first: it is the whole way of a call, as statements one under another. The other
-//! modules prepare its arguments. No I/O, no JSON-RPC and no Lua here: tools, stores and clocks of
-//! the outside come in as values.
+//! Read [`execute`] first: it is the path of a call, as statements in order. The other
+//! modules prepare its arguments. No I/O, no JSON-RPC and no Lua here: tools, stores and clocks
+//! come from outside as values.
 
 pub mod asks;
 pub mod audit;
@@ -79,7 +79,7 @@ pub struct Engine {
     /// Frontends that can ask a model for tools.
     pub samplers: Samplers,
     pub hooks: Hooks,
-    /// What frontends do for built-ins; `None` when there are no frontends.
+    /// The frontends' side of built-ins; `None` when there are no frontends.
     pub roles: Option<Arc<dyn Roles>>,
     pub cache: ResultCache,
     pub events: Arc<Events>,
@@ -88,7 +88,7 @@ pub struct Engine {
     /// How long tools take.
     pub latencies: Latencies,
     pub settings: ArcSwap<Settings>,
-    /// Where results go that are too long for a model; `None` when there is no such place.
+    /// Keeps results that are too long for a model; `None` when there is no folder for them.
     pub spool: Option<Arc<dyn Spool>>,
     pub audit: Option<Arc<dyn AuditLog>>,
     /// The number in the next id that the engine makes for a call.
@@ -101,7 +101,7 @@ pub struct Engine {
     pub stop: CancellationToken,
 }
 
-/// What the configuration says of calls. Replaced as a whole.
+/// The settings of calls. Replaced as a whole.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// For tools that name no limit of their own.
@@ -114,7 +114,7 @@ pub struct Settings {
     pub ask_timeout: std::time::Duration,
     /// How long cancelled work may take to go by itself.
     pub grace: std::time::Duration,
-    /// How often a caller that waits for a person or a lane hears so.
+    /// How often a call that waits for a person or a lane reports so.
     pub heartbeat: std::time::Duration,
 }
 
@@ -192,7 +192,7 @@ impl Engine {
         CallId::parse(&id).expect("letters and digits print")
     }
 
-    /// Enough of the epoch to tell one daemon's ids from another's.
+    /// Enough of the epoch to distinguish the ids of two daemons.
     pub(crate) fn short_epoch(&self) -> &str {
         let epoch = self.events.epoch();
         epoch.get(..8).unwrap_or(epoch)

@@ -1,8 +1,8 @@
-//! What a call will touch: the unit that the policy judges.
+//! Something that a call will touch: the unit that the policy decides about.
 
 use toold_proto::tool::Category;
 
-/// One thing that a call needs leave for.
+/// One thing that a call needs permission for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     pub category: Category,
@@ -17,7 +17,7 @@ pub struct Need {
     pub diff: Option<String>,
     /// Shell only: the command as words; `None` when it could not be parsed for certain.
     pub words: Option<Vec<Word>>,
-    /// Set by whoever resolved the target when no rule and no mode may allow it: the reason, such as
+    /// Set where the target was resolved, if no rule and no mode may allow it: the reason, such as
     /// the line of an ignore file.
     pub forbidden: Option<String>,
     /// Shell only: what runs is confined so that it can change nothing, and nobody need be asked.
@@ -29,13 +29,13 @@ pub struct Need {
     /// Shell only: why no pattern with a wildcard covers the command. A person sees the whole of it, and a rule for
     /// exactly this command covers it.
     pub unsure: Option<String>,
-    /// Shell only: which program it runs, or runs in turn, cannot be told, so every rule that denies commands is about it.
+    /// Shell only: the program that it runs, or runs in turn, is unknown, so every rule that denies commands applies.
     pub may_run_any: bool,
     /// Shell only: the text of a script in a file that the command runs, for rules that deny or ask.
     pub script: Option<String>,
     /// Shell only: the command changes nothing outside of its own process. The files that it names are needs of their own.
     pub reads_only: bool,
-    /// Files only: the target of the command that names the file as an operand. Whoever approves exactly that command
+    /// Files only: the target of the command that names the file as an operand. A person who approves exactly that command
     /// has seen the file.
     pub of_command: Option<String>,
     /// Files only: what lies below the target and is read or written with it. What denies one of them denies the need.

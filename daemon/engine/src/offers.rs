@@ -61,7 +61,7 @@ impl ResourceAddress {
 
 /// A message, or several, made of arguments.
 pub struct PromptTemplate {
-    /// What a client names it by.
+    /// The name that clients use.
     pub name: String,
     pub title: Option<String>,
     pub description: Option<String>,
@@ -86,7 +86,7 @@ impl SourceOffer {
     }
 }
 
-/// What all sources offer.
+/// The offers of all sources.
 pub struct Offers {
     /// Readers never wait for writers.
     shown: ArcSwap<Vec<OwnedOffer>>,
@@ -140,7 +140,7 @@ impl Offers {
         let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
         ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
         self.shown.store(Arc::new(ordered.into_iter().map(|(_, owned)| owned.clone()).collect()));
-        // Under the lock, so that who hears of a change sees it or a later one.
+        // Under the lock, so that a subscriber who hears of a change sees it or a later one.
         if resources {
             self.events.emit(EventBody::ResourcesChanged {});
         }
@@ -149,7 +149,8 @@ impl Offers {
         }
     }
 
-    /// What sessions of a project see, sorted by URI or template. Of two with one address the first source's counts.
+    /// The resources that sessions of a project see, sorted by URI or template. If two have the same address, the first
+    /// source's counts.
     pub fn resources(&self, project: &Path) -> Vec<Arc<Resource>> {
         let mut all = BTreeMap::new();
         for owned in self.shown.load().iter().filter(|owned| owned.is_seen_in(project)) {
@@ -160,7 +161,7 @@ impl Offers {
         all.into_values().collect()
     }
 
-    /// What sessions of a project see, sorted by name. Of two with one name the first source's counts.
+    /// The prompts that sessions of a project see, sorted by name. If two have the same name, the first source's counts.
     pub fn prompts(&self, project: &Path) -> Vec<Arc<PromptTemplate>> {
         let mut all = BTreeMap::new();
         for owned in self.shown.load().iter().filter(|owned| owned.is_seen_in(project)) {
@@ -203,7 +204,7 @@ pub enum OfferError {
     /// A prompt's arguments are not what it takes, or what is to be completed has no such argument.
     #[error("{0}")]
     Arguments(String),
-    /// It ran and has bad news: an error of a script, a refusal, its time was over.
+    /// It ran and failed: an error of a script, a refusal, a timeout.
     #[error("{0}")]
     Failed(String),
     #[error(transparent)]
@@ -256,7 +257,7 @@ pub async fn render(
     Ok(rendered)
 }
 
-/// What is to be completed.
+/// The thing whose argument is completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completing {
     /// An argument of the prompt of this name.

@@ -1,4 +1,4 @@
-//! Leave for one need: the policy's decision, or a person's.
+//! Permission for one need: the policy's decision, or a person's answer.
 
 mod workspace;
 
@@ -48,7 +48,7 @@ impl Cx {
 async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
     let mut decision = decide_need(cx, chain, need);
     if cx.session.topmost().workspace().is_some() && Box::pin(workspace::approve_folders(cx, need, &decision)).await? {
-        // The folder that was opened may be what it needs.
+        // The folder that was just opened may be the one that it needs.
         decision = decide_need(cx, chain, need);
     }
     match decision.verdict {
@@ -73,7 +73,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
             AskAnswer::Allowed { rule, .. } => {
                 cx.record(need, "allow", rule);
                 if need.category == Category::Shell {
-                    // Whoever was asked saw the whole of it.
+                    // The person who was asked saw the whole command.
                     cx.approve_command(&need.target);
                 }
                 cx.remember_once(need, chain);
@@ -102,16 +102,16 @@ fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), Too
 pub enum GrantError {
     #[error("{0}")]
     BadPattern(String),
-    /// A name that nothing can have; which, and what is expected.
+    /// An impossible name, with the expected form.
     #[error("{0}")]
     BadName(String),
     #[error("can't store the grant: {0}")]
     Store(String),
 }
 
-/// Makes a grant that a person gives without being asked. It counts at once, for asks that wait too.
+/// Makes a grant that a person gives without being asked. It takes effect immediately, for waiting asks too.
 ///
-/// `scope` is what the parameters' scope means here. A relative path is meant from the parameters' `cwd`.
+/// `scope` is the parameters' scope, resolved. A relative path is relative to the parameters' `cwd`.
 ///
 /// # Errors
 /// The pattern cannot be read or can match nothing, a name is none, or the store refused the grant; nothing was granted.
@@ -163,10 +163,10 @@ pub fn grant(
     Ok(info)
 }
 
-/// Takes a grant back; false for an unknown id. Calls that have not begun to run are judged anew.
+/// Revokes a grant; false for an unknown id. Calls that have not begun to run are decided again.
 ///
 /// # Errors
-/// The store refused it, in words for people; the grant still holds.
+/// The store refused it, as a sentence for the user; the grant remains valid.
 pub fn revoke(engine: &Engine, id: &str) -> Result<bool, String> {
     let removed = engine.grants.remove(id)?;
     if removed.is_some() {

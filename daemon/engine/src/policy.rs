@@ -1,4 +1,4 @@
-//! Who may do what: a pure function of rules, grants, mode and need.
+//! The permission policy: a pure function of rules, grants, mode and need.
 //!
 //! [`decide`] is the whole of it. Asking a person is [`crate::asks`]; both fail closed.
 
@@ -33,12 +33,12 @@ use crate::tool::Origin;
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub rules: Vec<Rule>,
-    /// What could not be read, with its place. While there is anything, every need is denied that is not
-    /// allowed by its category's default.
+    /// Rules that are invalid, with their locations. While there are any, every need is denied that its
+    /// category's default does not allow.
     pub broken: Vec<String>,
     /// Categories in which a rule could not be read: it may have been one that denies, so all is denied.
     pub closed: Vec<BrokenRule>,
-    /// Rules that allow and can match nothing, with their places. They take nothing away.
+    /// Rules that allow but can match nothing, with their locations. They restrict nothing.
     pub unmatchable: Vec<String>,
     /// Folders and files that no tool may write, such as the daemon's own.
     pub control: PathSet,
@@ -123,13 +123,13 @@ impl ToolGlobs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenRule {
     pub category: Category,
-    /// Whose configuration it stands in; `None` for the user's own.
+    /// The project whose configuration it is in; `None` for the user's own.
     pub project: Option<PathBuf>,
     /// Where it stands and what is wrong.
     pub rule: String,
 }
 
-/// Who needs something.
+/// The call that needs something.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
     pub tool: &'a ToolName,
@@ -167,7 +167,7 @@ impl Decision {
     }
 }
 
-/// What the policy says to one need.
+/// The policy's decision about one need.
 ///
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
@@ -178,9 +178,9 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
     }
 }
 
-/// Steps in order; the first that has something to say decides.
+/// Steps in order; the first that applies decides.
 fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
-    // 1. What nothing lifts.
+    // 1. Denials that nothing lifts.
     if let Some(rule) = hard_deny(policy, subject, need) {
         return Decision::new(Verdict::Deny, rule);
     }
@@ -237,7 +237,7 @@ fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: 
     }
 }
 
-/// What would happen to these needs, and by which rules, with nobody asked: the strictest decides.
+/// The decision about these needs, and its rules, with nobody asked: the strictest decides.
 pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need]) -> CheckedPermission {
     let mut made = subject.made.to_vec();
     let mut judged: Vec<(Decision, &Need)> = Vec::new();
@@ -291,7 +291,7 @@ impl Rule {
             && self.project.as_ref().is_none_or(|project| subject.project == project)
     }
 
-    /// What it says and where it stands.
+    /// The rule's text and location.
     fn name(&self) -> String {
         format!("rule {} {} {:?} at {}", self.action.as_str(), self.category, self.pattern.as_str(), self.origin)
     }
@@ -302,7 +302,7 @@ pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()
 }
 
-/// What no rule and no mode lifts.
+/// Denials that no rule and no mode lifts.
 fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
     if let Some(reason) = &need.forbidden {
         return Some(reason.clone());
@@ -311,7 +311,7 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> 
         return None;
     }
     let of = |target: &String| hard_deny_of(policy, subject, need.category, target);
-    // What is used with it is named, since the target does not show it.
+    // The message names the other file, since the target does not show it.
     of(&need.target).or_else(|| need.covers.iter().find_map(|target| Some(format!("{}: {target}", of(target)?))))
 }
 
@@ -339,7 +339,7 @@ fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: 
     secrets::secret_name(path).map(|pattern| format!("secrets ({pattern})"))
 }
 
-/// Memories lie among the control files. These two tools write them and nothing else, with leave as for any file.
+/// Memories lie among the control files. These two tools write them and nothing else, with permission as for any file.
 fn keeps_memories(subject: &Subject) -> bool {
     subject.origin == Origin::Builtin && matches!(subject.tool.as_str(), "remember" | "forget")
 }
@@ -351,7 +351,7 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
         Mode::Plan => match need.category {
             Category::FileRead => None,
             Category::Shell if need.harmless => None,
-            // What a plugin's tool does is judged need by need; what the others do, nobody sees.
+            // The needs of a plugin's tool are decided one by one; the needs of the others are unknown.
             Category::Plugin
                 if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin | Origin::ProjectPlugin) =>
             {
@@ -378,7 +378,7 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
         // The command has an approval of its own, which is for writing the files of the session's folders as well.
         Category::FileWrite if need.of_command.is_some() && is_inside(policy, subject, need) => Verdict::Allow,
         Category::FileRead | Category::FileWrite if need.of_command.is_some() && need.harmless => Verdict::Allow,
-        // While a part of the configuration cannot be read, it may be the part that says otherwise.
+        // While a part of the configuration is invalid, that part may deny it.
         Category::Shell
             if need.reads_only && policy.broken.is_empty() && !policy.asks_for_reading.holds_in(subject.project) =>
         {

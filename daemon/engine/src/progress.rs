@@ -1,4 +1,4 @@
-//! What a running call tells, and who hears it.
+//! The progress of a running call, and its receivers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use toold_proto::tool::{CallId, SessionId};
 use crate::Engine;
 use crate::spool::cut;
 
-/// Takes what a call tells. Never blocks; a slow reader loses progress, and hears how much.
+/// Receives the progress of a call. Never blocks; a slow reader loses progress, and receives how much.
 pub trait ProgressSink: Send + Sync {
     fn send(&self, seq: u64, progress: &Progress);
 }
@@ -60,7 +60,7 @@ impl ProgressLog {
         }
     }
 
-    /// One more who hears what is told from now on; gives what was written before.
+    /// Adds a receiver of the progress from now on; returns the output so far.
     pub(crate) fn add_sink(&self, sink: Arc<dyn ProgressSink>) -> String {
         let mut state = self.state.lock();
         state.sinks.push(sink);
@@ -73,7 +73,7 @@ impl ProgressLog {
     }
 
     /// Long texts are cut: a client that reads slowly would have many of them waiting.
-    pub fn tell(&self, mut progress: Progress) {
+    pub fn report(&self, mut progress: Progress) {
         let text = match &mut progress {
             Progress::Output { text, .. } | Progress::Message { text } => Some(text),
             Progress::Update { message, .. } => message.as_mut(),
@@ -95,14 +95,14 @@ impl ProgressLog {
     }
 
     pub fn message(&self, text: impl Into<String>) {
-        self.tell(Progress::Message { text: text.into() });
+        self.report(Progress::Message { text: text.into() });
     }
 
     pub fn output(&self, stream: Stream, text: impl Into<String>) {
-        self.tell(Progress::Output { stream, text: text.into() });
+        self.report(Progress::Output { stream, text: text.into() });
     }
 
-    /// What the call wrote so far, its middle cut out when it is long.
+    /// The call's output so far; the middle is cut out when it is long.
     pub fn output_so_far(&self) -> String {
         self.state.lock().output.to_text()
     }

@@ -1,7 +1,7 @@
-//! Prompts for people: who waits for an answer, and who can give one.
+//! Prompts for people: the calls that wait for an answer, and the frontends that can give one.
 //!
-//! What is pending is state, not a queue: a subscriber compares it with what it was told, so a slow one
-//! loses nothing and an answered prompt is never shown late. [`crate::asks`] and [`crate::questions`]
+//! Pending prompts are state, not a queue: a subscriber compares it with the prompts it has received, so a slow
+//! one loses nothing and an answered prompt is never shown late. [`crate::asks`] and [`crate::questions`]
 //! are the two kinds.
 
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use crate::call::Caller;
 use crate::cx::Cx;
 use crate::events::Events;
 
-/// When the last one who could answer leaves, a prompt waits this long for another.
+/// When the last subscriber who can answer disconnects, a prompt waits this long for another.
 const ALONE: Duration = Duration::from_secs(10);
 
 /// One kind of prompt.
 pub trait PromptKind: Clone + Send + 'static {
-    /// How it ended, as subscribers and those who wait hear it.
+    /// How it ended, for subscribers and for the waiting calls.
     type Outcome: Clone + Send + Sync + 'static;
 
     fn session(&self) -> &SessionId;
@@ -58,7 +58,7 @@ struct PendingPrompt<P: PromptKind> {
     /// Those with the same key are one prompt.
     key: String,
     expires: Instant,
-    /// Since when nobody can answer it.
+    /// Since when no subscriber can answer it.
     alone: Option<Instant>,
     /// The calls that wait, and who made them.
     waiting: Vec<(CallId, Arc<Caller>)>,
@@ -70,17 +70,17 @@ struct PendingPrompt<P: PromptKind> {
 struct PromptSubscriber<P: PromptKind> {
     can_answer: bool,
     sees: PromptScope,
-    /// What it was told of, with the outcome that it was not told yet.
+    /// The prompts that it has received, with the outcome that it has not received yet.
     told: BTreeMap<u64, Option<P::Outcome>>,
 }
 
-/// Which prompts a subscriber sees.
+/// The prompts that a subscriber sees.
 #[derive(Clone, Debug)]
 pub enum PromptScope {
     All,
-    /// Those of this session.
+    /// Prompts of this session.
     Session(SessionId),
-    /// Those of calls that were made for this caller, straight or within others.
+    /// Prompts of calls that were made for this caller, directly or within others.
     Caller(Arc<Caller>),
 }
 
@@ -100,7 +100,7 @@ impl<P: PromptKind> PendingPrompt<P> {
     }
 }
 
-/// What a subscriber hears.
+/// A new or resolved prompt, for a subscriber.
 #[derive(Clone, Debug)]
 pub enum PromptEvent<P: PromptKind> {
     Asked(P),
@@ -113,7 +113,7 @@ pub(crate) enum WaitOutcome<O> {
     Answered(O),
     /// Its time is over.
     Expired,
-    /// The last who could answer left, and no other came.
+    /// The last subscriber who could answer disconnected, and no other came.
     Alone,
 }
 
@@ -123,8 +123,8 @@ impl<P: PromptKind> Prompts<P> {
         Self { shared: Arc::new(SharedPrompts { state: Mutex::new(state), changed: watch::Sender::new(()), events }) }
     }
 
-    /// From now on the subscriber hears of all that is pending and all that comes. While it lives it counts
-    /// as somebody who can answer what it sees, if it can.
+    /// From now on the subscriber receives all pending and all new prompts. While it lives it counts as able to
+    /// answer the prompts that it sees, if `can_answer`.
     pub fn subscribe(&self, can_answer: bool, sees: PromptScope) -> PromptSubscription<P> {
         let mut state = self.shared.state.lock();
         let id = state.next;
@@ -136,12 +136,12 @@ impl<P: PromptKind> Prompts<P> {
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
-    /// Whether a prompt of this call would find somebody.
+    /// Whether somebody could answer a prompt of this call.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
         self.shared.state.lock().can_be_answered(&cx.session.id, &cx.caller)
     }
 
-    /// What waits for an answer, the oldest first.
+    /// The pending prompts, the oldest first.
     pub fn pending(&self) -> Vec<P> {
         self.shared.state.lock().pending.values().map(|pending| pending.prompt.clone()).collect()
     }
@@ -170,7 +170,7 @@ impl<P: PromptKind> Prompts<P> {
                 let id = state.next;
                 state.next += 1;
                 let prompt = make(id);
-                // Under the lock, so that its end cannot be told before its beginning.
+                // Under the lock, so that its end cannot be reported before its beginning.
                 self.shared.events.emit(prompt.asked());
                 let expires = Instant::now() + time;
                 let outcome = watch::Sender::new(None);
@@ -196,7 +196,7 @@ impl<P: PromptKind> Prompts<P> {
         Some((*id, pending.prompt.clone()))
     }
 
-    /// Gives back what was claimed: the answer could not be carried out.
+    /// Releases a claimed prompt: the answer could not be carried out.
     pub(crate) fn release(&self, id: u64) {
         if let Some(pending) = self.shared.state.lock().pending.get_mut(&id) {
             pending.claimed = false;
@@ -252,7 +252,7 @@ pub struct PromptSubscription<P: PromptKind> {
 }
 
 impl<P: PromptKind> PromptSubscription<P> {
-    /// The next that it was not told yet, ends before beginnings; waits for it. Cancel-safe.
+    /// The next event that it has not received yet, ends before beginnings; waits for it. Cancel-safe.
     pub async fn next(&mut self) -> PromptEvent<P> {
         loop {
             self.changes.mark_unchanged();
@@ -264,7 +264,7 @@ impl<P: PromptKind> PromptSubscription<P> {
         }
     }
 
-    /// The next that it was not told yet, if there is any.
+    /// The next event that it has not received yet, if there is any.
     pub fn try_next(&mut self) -> Option<PromptEvent<P>> {
         let mut state = self.shared.state.lock();
         let PromptsState { pending, subscribers, .. } = &mut *state;
@@ -360,7 +360,7 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
         if let Some(at) = calls.iter().position(|call| *call == self.call) {
             calls.remove(at);
         }
-        // Whoever could answer for the call that is gone may not for those that are left.
+        // A subscriber that could answer for the call that is gone may not be able to for the remaining ones.
         state.see_who_is_there();
     }
 }

@@ -28,7 +28,7 @@ pub struct Questions {
     prompts: Prompts<PendingQuestion>,
 }
 
-/// What a tool asks.
+/// A question of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionRequest {
     pub question: String,
@@ -38,7 +38,7 @@ pub struct QuestionRequest {
     pub allow_other: bool,
 }
 
-/// What a person said.
+/// A person's answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionAnswer {
     /// Ids of options, in the order of the question, and a text of the person's own.
@@ -50,14 +50,14 @@ pub enum QuestionAnswer {
 /// A form that a tool wants filled in.
 #[derive(Clone, Debug)]
 pub struct FormRequest {
-    /// What a client that is asked several things at once may know it by.
+    /// The name of the form, for clients that are asked several things at once.
     pub key: Option<String>,
     pub message: String,
     /// Of an object; frontends show its properties as fields.
     pub schema: Schema,
 }
 
-/// What became of a form.
+/// The outcome of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FormOutcome {
     /// Fits the form's schema.
@@ -80,7 +80,7 @@ pub enum QuestionReplyError {
 #[derive(Clone, Debug)]
 pub struct PendingQuestion {
     question: Box<Question>,
-    /// What a form's fields are held to.
+    /// The schema that a form's fields must match.
     schema: Option<Schema>,
     /// The prompts ask for a list; a question has one call.
     calls: Vec<CallId>,
@@ -132,7 +132,7 @@ impl QuestionSubscription {
         to_wire(self.0.next().await)
     }
 
-    /// What can be had without waiting.
+    /// The next event, if there is one without waiting.
     pub fn try_next(&mut self) -> Option<QuestionEvent> {
         self.0.try_next().map(to_wire)
     }
@@ -242,7 +242,7 @@ async fn put(
     let entered = engine.questions.prompts.enter(key, cx, settings.ask_timeout, make);
     let Some(mut waiter) = entered else { return Err(nobody()) };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.stay(CallStage::Person);
+    let _counted = engine.counts.enter(CallStage::Person);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     loop {
         tokio::select! {
@@ -360,7 +360,7 @@ fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<FormOutcome, String>
     Err(format!("invalid fields: {}", errors.join("; ")))
 }
 
-/// What a person typed who saw the form as a question.
+/// Parses the text of a person who saw the form as a question.
 fn fields_of(schema: &Schema, text: &str) -> Result<Map<String, Value>, String> {
     if text.starts_with('{') {
         return serde_json::from_str(text).map_err(|error| format!("this is not a JSON object: {error}"));

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What stands for a secret.
+/// The replacement of a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// A text without what looks like a secret: tokens of well-known shapes, private keys, passwords in addresses,
@@ -69,7 +69,7 @@ const SHAPES: [(&str, &str); 9] = [
     // curl -u user:password, sshpass -p password
     (concat!(r#"((?:\s|^)(?:-u|--user|--proxy-user)[\s=]\s*["']?[^\s:"']+:)"#, value!()), "${1}[redacted]"),
     (concat!(r#"(\bsshpass\s+-p\s*)"#, value!()), "${1}[redacted]"),
-    // Tokens that tell by their shape what they are.
+    // Tokens that are recognisable by their shape.
     (
         concat!(
             r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|gl(?:pat|ptt|dt|rt)-[A-Za-z0-9_-]{16,}",

@@ -16,7 +16,7 @@ use crate::callable::Callable;
 use crate::events::Events;
 use crate::tool::Origin;
 
-/// Who sees a source.
+/// The sessions that see a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SourceScope {
     Global,
@@ -125,7 +125,7 @@ impl Registry {
         self.commit(vec![RegistryChange::Remove { key }]);
     }
 
-    /// Who would refuse this name to a source, if anybody: for an early word to a plugin's author.
+    /// The source that holds this name and would refuse it to another: for an early warning to a plugin's author.
     pub fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
         let sources = self.sources.lock();
         holder(&sources, name, key, origin)
@@ -144,7 +144,7 @@ impl Snapshot {
 
     fn of(sources: &HashMap<SourceKey, OwnedTools>, revision: u64) -> Self {
         let mut ordered: Vec<(&SourceKey, &OwnedTools)> = sources.iter().collect();
-        // What the daemon has for one project stands in for what it has for all.
+        // A built-in source for one project replaces the one for all projects.
         let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
         ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
         let view = |sees: &dyn Fn(&SourceScope) -> bool| {

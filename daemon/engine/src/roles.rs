@@ -1,5 +1,5 @@
-//! Work that a frontend does for the daemon, where one offers to: running a sub-agent, summarising the
-//! conversation, putting a question to a person in its own way.
+//! Work that a frontend offers to do for the daemon: running a sub-agent, summarising the conversation,
+//! asking a person a question in its own way.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;

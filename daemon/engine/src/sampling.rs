@@ -1,6 +1,6 @@
 //! A model's answer for a tool, asked of the frontend that called it.
 //!
-//! A connection whose client can ask a model lends its [`Sampler`]; see [`Samplers::register`].
+//! A connection whose client can ask a model provides its [`Sampler`]; see [`Samplers::register`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use toold_proto::tool::Block;
 use crate::cx::Cx;
 use crate::tool::ToolError;
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingRequest {
     pub messages: Vec<PromptMessage>,
@@ -27,7 +27,7 @@ pub struct SamplingRequest {
     pub model_preferences: Option<Value>,
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingResponse {
     pub role: Speaker,
@@ -66,7 +66,7 @@ pub struct ClientRoot {
 #[derive(Default)]
 pub struct Samplers(Arc<Mutex<HashMap<u64, Arc<dyn Sampler>>>>);
 
-/// A client's loan; ends when dropped.
+/// A client's registration; ends when dropped.
 pub struct SamplerRegistration {
     samplers: Arc<Mutex<HashMap<u64, Arc<dyn Sampler>>>>,
     connection: u64,

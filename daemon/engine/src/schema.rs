@@ -1,4 +1,4 @@
-//! JSON Schemas, compiled once and checked with all errors told.
+//! JSON Schemas, compiled once; a check reports all errors.
 
 use std::sync::{Arc, OnceLock};
 

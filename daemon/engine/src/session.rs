@@ -1,4 +1,4 @@
-//! Sessions: what conversations work in. They outlive connections.
+//! Sessions: the state of conversations. They outlive connections.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ use crate::workspace::Workspace;
 /// No more files than these are remembered as made by a session.
 const MAX_MADE: usize = 1_000;
 
-/// What a session is made of. Paths are real: the opener resolved them.
+/// The parts of a new session. Paths are real: the opener resolved them.
 pub struct NewSession {
     pub id: SessionId,
     pub cwd: PathBuf,
@@ -39,15 +39,15 @@ pub struct NewSession {
     pub workspace: Option<Workspace>,
 }
 
-/// What holds a session, beside its own mode and filter.
+/// What limits a session besides its own mode and filter.
 #[derive(Clone, Default)]
 pub enum Hold {
-    /// Nothing: it is a frontend's.
+    /// Nothing: it belongs to a frontend.
     #[default]
     Free,
-    /// It is of a process that a tool started, and is given what the tool's session is given, never more.
+    /// It belongs to a process that a tool started, and may do what the tool's session may do, never more.
     Tool(Starter),
-    /// It is of a process that a tool started, and nobody can tell which one: it may read what it is let.
+    /// It belongs to a process that an unknown tool started: it may only read.
     Unknown,
 }
 
@@ -104,7 +104,7 @@ pub struct Session {
     connections: AtomicU64,
     /// When it was opened, or a connection left it, or a call ended.
     last_use: Mutex<Instant>,
-    /// What tools keep for a session: read stamps, shells, lists. Keyed by type.
+    /// Data that tools keep for a session: read stamps, shells, lists. Keyed by type.
     slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     /// See [`Session::made`].
     made: Mutex<Vec<PathBuf>>,
@@ -270,7 +270,7 @@ impl Session {
         self.workspace_state() == WorkspaceState::Open
     }
 
-    /// What becomes of its folders; `None` when a person chose them.
+    /// The state of its folders; `None` when a person chose them.
     pub fn workspace(&self) -> Option<&Workspace> {
         self.workspace.as_ref()
     }
@@ -307,7 +307,7 @@ impl Session {
             || (self.topmost().workspace.is_some() && self.places().iter().any(|root| path.starts_with(root)))
     }
 
-    /// What a tool keeps for this session; made on first use.
+    /// Data that a tool keeps for this session; created on first use.
     pub fn slot<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut slots = self.slots.lock();
         let slot = slots.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
@@ -466,7 +466,7 @@ impl Sessions {
         unused: Duration,
         in_use: impl Fn(&Session) -> bool,
     ) -> Option<Arc<Session>> {
-        // Whoever is about to use it got it of this map, under the lock that is held here.
+        // A caller who is about to use it got it from this map, under the lock that is held here.
         let alone = |session: &Arc<Session>| {
             Arc::strong_count(session) == 1 && session.unused_for() >= unused && !in_use(session)
         };

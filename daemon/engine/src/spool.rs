@@ -1,11 +1,11 @@
-//! Where results go that are too long for a model.
+//! Storage for results that are too long for a model.
 
 use futures_util::future::BoxFuture;
 use toold_proto::tool::{CallId, SessionId};
 
 /// Keeps long texts whole, for `read` to open later. The files are the host's.
 pub trait Spool: Send + Sync {
-    /// Gives the absolute path of the kept text, or why it could not be kept.
+    /// Returns the absolute path of the stored text.
     fn keep<'a>(
         &'a self,
         session: &'a SessionId,
@@ -14,7 +14,7 @@ pub trait Spool: Send + Sync {
     ) -> BoxFuture<'a, std::io::Result<String>>;
 }
 
-/// Cuts the middle out of a text at line ends, where there are any near, and says how much.
+/// Cuts the middle out of a text, at line ends where there are any near, and returns how much.
 /// `None` when it fits.
 pub fn cut(text: &str, max: usize) -> Option<(String, usize)> {
     if text.len() <= max {

@@ -1,4 +1,4 @@
-//! What a tool declares, and what a call of it gives. The trait is [`crate::callable::Callable`].
+//! The declaration of a tool, and the result of a call. The trait is [`crate::callable::Callable`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use toold_proto::tool::{Annotations, Block, Category, Source, ToolName};
 
 use crate::schema::Schema;
 
-/// What a tool says of itself.
+/// How a tool describes itself.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
     pub name: ToolName,
@@ -19,7 +19,7 @@ pub struct ToolSpec {
     pub source: Source,
     pub origin: Origin,
     pub parallelizable: bool,
-    /// Which categories `needs` may name.
+    /// The categories that `needs` may name.
     pub permissions: Vec<Category>,
     /// How long a result may be served again; `None` for tools whose results are not kept.
     pub cache_ttl: Option<Duration>,
@@ -60,7 +60,7 @@ pub enum Origin {
     Frontend,
 }
 
-/// What a tool gives. The pipeline makes a `ToolResult` of it.
+/// The output of a tool. The pipeline makes a `ToolResult` of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     pub content: Vec<Block>,
@@ -74,7 +74,7 @@ impl ToolOutput {
         Self { content: vec![Block::text(text)], ..Self::default() }
     }
 
-    /// Bad news, in words that a model can act on.
+    /// An error, as a sentence that a model can act on.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
@@ -85,13 +85,13 @@ impl ToolOutput {
     }
 }
 
-/// Why a tool gave nothing.
+/// Why a tool returned no output.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ToolError {
-    /// Bad news: becomes a result with `is_error`.
+    /// The tool failed: becomes a result with `is_error`.
     #[error("{0}")]
     Failed(String),
-    /// Somebody or some rule said no: becomes a result with `is_error` that names the rule.
+    /// A person or a rule denied it: becomes a result with `is_error` that names the rule.
     #[error("{0}")]
     Denied(Arc<Denial>),
     /// The call was cancelled, or its time is over.
@@ -100,7 +100,7 @@ pub enum ToolError {
     /// The tool could not run at all.
     #[error("{0}")]
     Unavailable(String),
-    /// What it needs is not to be had now: another try later may have it.
+    /// A resource is not available now; a later attempt may succeed.
     #[error("{0}")]
     Overloaded(String),
     /// The permission engine is closing or broken.
@@ -108,7 +108,7 @@ pub enum ToolError {
     PermissionEngine(String),
 }
 
-/// A no, and why.
+/// A denial and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Denial {

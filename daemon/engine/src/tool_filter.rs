@@ -1,4 +1,4 @@
-//! Which tools of another server are taken, by globs over its own names.
+//! The tools of another server that are mounted, by globs over its own names.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
@@ -10,7 +10,7 @@ pub struct AllowDenyFilter {
 }
 
 impl AllowDenyFilter {
-    /// Globs that cannot be read match nothing: they were told where the configuration was read.
+    /// Invalid globs match nothing: they were reported when the configuration was loaded.
     pub fn new(allow: Option<&[String]>, deny: &[String]) -> Self {
         Self { allow: allow.map(globs), deny: globs(deny) }
     }

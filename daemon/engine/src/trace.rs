@@ -1,4 +1,4 @@
-//! The spans of a call, for whoever traces calls.
+//! The spans of a call, for tracing.
 
 use toold_proto::event::Outcome;
 use toold_proto::tool::ToolResult;
@@ -35,7 +35,7 @@ pub(crate) fn end_trace(traced: &Span, outcome: Outcome, answer: &Result<ToolRes
     traced.record("toold.cached", answer.as_ref().is_ok_and(|result| result.cached));
     match outcome {
         Outcome::Ok => {}
-        // Somebody wanted it so.
+        // Not a failure: a person, a rule or the caller wanted it.
         Outcome::Denied | Outcome::Cancelled | Outcome::Skipped => {
             traced.record("error.type", outcome.as_str());
         }

@@ -1,6 +1,6 @@
 //! The folders of a session that no person chose.
 //!
-//! What lies in a session's folders may be read without an ask, so folders are authority. A person's frontend takes
+//! Files in a session's folders may be read without an ask, so folders are authority. A person's frontend takes
 //! any. An agent, a model's client or a token names a folder, and works there only if a person did, or allows it:
 //! [`check_permission`](crate::permission::check_permission) asks once, before the first call that needs the folder.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use toold_proto::session::WorkspaceState;
 
-/// What the daemon knows of folders that people chose, for one client.
+/// The folders that people chose, for one client.
 pub trait WorkspaceGate: Send + Sync {
     /// Whether the client may work in this folder by now. May read the file system; called before calls that need it.
     fn is_open(&self, folder: &Path) -> bool;
@@ -28,7 +28,7 @@ pub trait WorkspaceGate: Send + Sync {
     fn client(&self) -> &str;
 }
 
-/// What becomes of the folders of one session.
+/// The state of the folders of one session.
 pub struct Workspace {
     pub(crate) gate: Arc<dyn WorkspaceGate>,
     /// False when the client named no folder that counts as one: then the session's `cwd` is none of its folders.

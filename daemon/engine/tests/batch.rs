@@ -249,7 +249,7 @@ proptest! {
             }
         }
 
-        // The books balance.
+        // The counts balance.
         let counts = engine.counts.read();
         prop_assert_eq!(counts.started, plan.len() as u64);
         prop_assert_eq!(counts.finished, plan.len() as u64);

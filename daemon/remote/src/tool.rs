@@ -124,7 +124,7 @@ async fn follow(mut call: CallHandle, cx: &Cx) -> Result<Result<ToolResult, Clie
         if let Some(lost) = told.dropped {
             cx.message(format!("{lost} pieces of progress were lost on the way"));
         }
-        cx.tell(told.progress);
+        cx.report(told.progress);
     }
     tokio::select! {
         biased;

@@ -27,7 +27,7 @@ pub struct ProviderCall {
 /// A block that cannot be read, in words for the model. Where its id could be read, a result
 /// with it can be sent back, which providers demand for each call.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("this call cannot be read: {reason}")]
+#[error("invalid call: {reason}")]
 pub struct MalformedCall {
     pub call_id: Option<CallId>,
     pub name: Option<String>,
@@ -142,7 +142,7 @@ fn assemble(
     let parsed_id = match call_id {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(id)) => CallId::parse(id).map(Some).map_err(|error| error.to_string()),
-        Some(_) => Err("its id is no string".to_owned()),
+        Some(_) => Err("its id is not a string".to_owned()),
     };
     let call_id = parsed_id.as_ref().ok().cloned().flatten();
     let name = name.and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned);
@@ -164,7 +164,7 @@ fn object(arguments: Option<&Value>) -> Result<Value, String> {
     match arguments {
         None | Some(Value::Null) => Ok(json!({})),
         Some(Value::Object(map)) => Ok(Value::Object(map.clone())),
-        Some(_) => Err("its arguments are no object".to_owned()),
+        Some(_) => Err("its arguments are not an object".to_owned()),
     }
 }
 
@@ -174,7 +174,7 @@ fn object_in_string(arguments: Option<&Value>) -> Result<Value, String> {
         Some(Value::String(text)) if text.trim().is_empty() => Ok(json!({})),
         Some(Value::String(text)) => match serde_json::from_str::<Value>(text) {
             Ok(value) => object(Some(&value)),
-            Err(error) => Err(format!("its arguments are no JSON: {error}")),
+            Err(error) => Err(format!("its arguments are not JSON: {error}")),
         },
         // Some servers that speak this dialect send the object itself.
         other => object(other),

@@ -155,7 +155,7 @@ fn a_malformed_block_is_an_error_of_its_own() {
         Some("c1"),
         "custom",
     );
-    check_malformed(OpenaiResponses, json!({}), None, "no item");
+    check_malformed(OpenaiResponses, json!({}), None, "not an item");
     check_malformed(Gemini, json!({"functionCall": {"args": {}}}), None, "no name");
     check_malformed(Gemini, json!({"functionCall": "x"}), None, "no name");
     check_malformed(Gemini, json!({"functioncall": {}}), None, "no functionCall");
@@ -200,8 +200,8 @@ fn an_error_without_a_result_is_one_too() {
 #[test]
 fn an_error_never_says_nothing() {
     let silent = result(vec![], true);
-    assert!(one(ToolFormat::Anthropic, &silent).contains("said nothing"));
-    assert!(one(ToolFormat::Openai, &silent).contains("said nothing"));
+    assert!(one(ToolFormat::Anthropic, &silent).contains("failed without a message"));
+    assert!(one(ToolFormat::Openai, &silent).contains("failed without a message"));
 }
 
 #[test]

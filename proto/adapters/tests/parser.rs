@@ -571,13 +571,13 @@ fn the_table_is_long() {
 fn errors_can_be_sent_back() {
     let errors = |text: &str| parse(text, None).errors.join("\n");
     let said = [
-        (r#"<tool_call>{"name":"f" "args":{}}</tool_call>"#, "'\"' stands where `,` or `}` was expected"),
-        (r#"<tool_call>{"name":"f","args":{}</tool_call>"#, "'<' stands where `,` or `}` was expected"),
-        (r#"<tool_call>{"name":"f","a":1}</tool_call>"#, "the key `a` belongs into its arguments"),
-        (r#"<tool_call>{"name":"f","args":{"a":1,"a":2}}</tool_call>"#, "the key \"a\" stands twice"),
+        (r#"<tool_call>{"name":"f" "args":{}}</tool_call>"#, "expected `,` or `}`, found '\"'"),
+        (r#"<tool_call>{"name":"f","args":{}</tool_call>"#, "expected `,` or `}`, found '<'"),
+        (r#"<tool_call>{"name":"f","a":1}</tool_call>"#, "the key `a` belongs in its arguments"),
+        (r#"<tool_call>{"name":"f","args":{"a":1,"a":2}}</tool_call>"#, "the key \"a\" is given twice"),
         (r#"<tool_call>{"args":{}}</tool_call>"#, "it has no `name`"),
         (r#"<tool_call></tool_call>"#, "the block is empty"),
-        (r#"<tool_call>{"name":"f","args":{"s":"\d"}}</tool_call>"#, r"a backslash is written `\\`"),
+        (r#"<tool_call>{"name":"f","args":{"s":"\d"}}</tool_call>"#, r"write a backslash as `\\`"),
         (r#"<tool_call>{"name":"f","args":{"s":ls}}</tool_call>"#, "`ls` is neither quoted nor"),
         (r#"<tool_call>{"name":"f","args":{"#, "the text ends in the middle of the call"),
         ("<function=f><parameter=a>x<parameter=b>y</parameter></function>", "is its </parameter> missing?"),

@@ -17,7 +17,7 @@ use crate::prompts::WaitOutcome;
 use crate::time::rfc3339;
 use crate::tool::ToolError;
 
-/// What became of an ask of another daemon.
+/// The outcome of an ask of another daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Relayed {
     /// A person's answer, to be given there. Its `request_id` is that of the prompt here.
@@ -67,7 +67,7 @@ pub async fn relay(
         return Ok(Relayed::Nobody);
     };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.stay(CallStage::Person);
+    let _counted = engine.counts.enter(CallStage::Person);
     let request_id = waiter.prompt.ask.request_id.clone();
     let need = Need { target: format!("{from}: {}", theirs.target), ..need_of(theirs) };
     let nobody = |resolution| ended(&request_id, resolution, denied("nobody answered", "nobody answered"));

@@ -38,7 +38,7 @@ pub(crate) enum FlightRole {
     Follows(Flight),
 }
 
-/// The place of a leader. Dropped without an end, it leaves the place to its followers.
+/// The leadership of a flight. If it is dropped without an end, a follower leads.
 pub(crate) struct Leading {
     flights: Arc<Flights>,
     key: CacheKey,

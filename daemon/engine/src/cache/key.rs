@@ -1,4 +1,4 @@
-//! Which calls are identical.
+//! The identity of calls.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
@@ -9,9 +9,8 @@ use crate::callable::Callable;
 use crate::cx::Cx;
 use crate::need::Need;
 
-/// What two calls must have in common to share a result: the very tool, the arguments, the folder, what
-/// the session adds to the environment, and what they are about to touch, since a link may lead elsewhere
-/// than it did.
+/// Two calls with equal keys may share a result: the same tool, arguments, folder, additions of the session to the
+/// environment, and needs, since a link may lead elsewhere than it did.
 #[derive(Clone)]
 pub(crate) struct CacheKey {
     /// Weak: a tool that was replaced goes with its plugin, and its address stays taken.

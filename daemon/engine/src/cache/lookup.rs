@@ -1,4 +1,4 @@
-//! Step 5 of a call: a kept result, that of an identical call under way, or leave to run.
+//! Step 5 of a call: a stored result, the result of an identical call in flight, or the decision to run.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,18 +19,18 @@ use crate::tool::{ToolError, ToolOutput};
 pub(crate) struct LookupRequest<'a> {
     pub(crate) tool: &'a Arc<dyn Callable>,
     pub(crate) input: &'a Value,
-    /// What it has leave for by now.
+    /// The needs that are permitted by now.
     pub(crate) needs: &'a [Need],
-    /// The tool's own word for how long results are good.
+    /// For how long the tool says that its results are valid.
     pub(crate) ttl: Duration,
     /// How long the call may take.
     pub(crate) limit: Duration,
-    /// False for a call within another: what it would follow may wait for a place that the outer one holds.
+    /// False for a call within another: a call that it would follow may wait for a permit that the outer one holds.
     pub(crate) may_follow: bool,
 }
 
 pub(crate) enum Lookup {
-    /// `cached` when it was there already, not when another call has just made it.
+    /// `cached` when the result was stored already, not when another call has just made it.
     Served { result: Result<ToolOutput, ToolError>, cached: bool },
     /// The call is to run; others may follow it.
     Run(Leader),
@@ -40,7 +40,7 @@ pub(crate) enum Lookup {
     Skipped,
 }
 
-/// What a call holds that runs for itself and for those who follow.
+/// A call that runs for itself and for its followers.
 pub(crate) struct Leader {
     key: CacheKey,
     ttl: Duration,
@@ -48,7 +48,7 @@ pub(crate) struct Leader {
     leading: Option<Leading>,
 }
 
-/// Looks for what the call would give. Cancel-safe; a leader that is dropped leaves its place to a follower.
+/// Looks up the result that the call would have. Cancel-safe; when a leader is dropped, a follower takes its place.
 pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
     let cache = &cx.engine.cache;
     let key = CacheKey::new(cx, request.tool, request.input, request.needs);
@@ -65,7 +65,7 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
                     cache.count_shared();
                     return Lookup::Served { result: outcome.result.clone(), cached };
                 }
-                // What the other call was given is not for this one, or from before a change: it runs itself.
+                // The result of the other call is not for this one, or it is from before a change: this one runs.
                 FollowOutcome::Ended { .. } => {
                     may_follow = false;
                     continue;
@@ -93,7 +93,7 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
 }
 
 impl Leader {
-    /// The call has its place and runs from now on. What it notes from here on is what its result depends on.
+    /// The call has its permits and runs from now on. From here on it records the dependencies of its result.
     pub(crate) fn begin(&self, cx: &Cx, needs: &[Need]) {
         cx.start_noting(needs);
         if let Some(leading) = &self.leading {
@@ -101,7 +101,7 @@ impl Leader {
         }
     }
 
-    /// Keeps the result, if it is one to keep, and gives it to those who follow.
+    /// Stores the result if it may be stored, and gives it to the followers.
     pub(crate) async fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>) {
         let own = match result {
             Ok(_) => cx.timed_out(),
@@ -130,14 +130,14 @@ enum FollowOutcome {
     TimedOut,
 }
 
-/// Waits for the end of another call, and hears what it tells.
+/// Waits for the end of another call, and receives its progress.
 async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &mut bool) -> FollowOutcome {
     let leader = flight.leader.clone();
     let sink: Arc<dyn ProgressSink> =
         Arc::new(FollowerSink { leader: Arc::downgrade(&leader), follower: Arc::downgrade(cx) });
     let so_far = leader.progress.add_sink(sink.clone());
     let _guard = FollowerGuard { leader: &leader, sink };
-    let _counted = cx.engine.counts.stay(CallStage::Place);
+    let _counted = cx.engine.counts.enter(CallStage::Turn);
     if !so_far.is_empty() && leader.may_be_seen_by(cx) {
         cx.output(Stream::Stdout, so_far);
     }
@@ -145,7 +145,7 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
     loop {
         match phase {
             FlightPhase::Ended { outcome, cached } => return FollowOutcome::Ended { outcome, cached },
-            // Its turn may be long in coming; that is nobody's running time.
+            // Waiting for its turn may take long, and counts as nobody's running time.
             FlightPhase::Waits => match flight.next().await {
                 Some(next) => phase = next,
                 None => return FollowOutcome::GaveUp,
@@ -173,8 +173,8 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
     }
 }
 
-/// Passes on what the leader tells, as long as the follower may have the result: the leader may have been allowed to
-/// read what the follower is not. Weak: a leader may be slow to go when its followers have gone.
+/// Passes on the progress of the leader, as long as the follower may have the result: the leader may have been allowed
+/// to read things that the follower is not. Weak: a leader may be slow to go when its followers have gone.
 struct FollowerSink {
     leader: Weak<Cx>,
     follower: Weak<Cx>,
@@ -185,7 +185,7 @@ impl ProgressSink for FollowerSink {
         if let (Some(leader), Some(follower)) = (self.leader.upgrade(), self.follower.upgrade())
             && leader.may_be_seen_by(&follower)
         {
-            follower.tell(progress.clone());
+            follower.report(progress.clone());
         }
     }
 }

@@ -20,9 +20,9 @@ impl Dependencies {
         own
     }
 
-    /// Whether the result is still good, and this call may have it: every leave that the tool had is asked
-    /// of the policy again, in this call's name. What only a person could allow makes it a no; the tool
-    /// then runs and asks. `outer` is the number of plugins around the call that ran.
+    /// Whether the result is still valid and this call may have it: the policy decides every need of the tool
+    /// again, for this call. If only a person could allow one of them the answer is no, and the tool runs
+    /// and asks. `outer` is the number of plugins around the call that ran.
     ///
     /// When it is, the call has the same dependencies as if it had run.
     pub(crate) async fn hold_for(&self, cx: &Cx, outer: usize) -> bool {

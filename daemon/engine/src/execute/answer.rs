@@ -1,4 +1,4 @@
-//! What a caller hears: results held to what the tool promised, changed by hooks, and cut to size.
+//! The answer of a call: checked against the tool's output schema, changed by hooks, and cut to size.
 
 use serde_json::{Value, json};
 use toold_proto::tool::{Block, ToolResult};
@@ -9,7 +9,7 @@ use crate::cx::Cx;
 use crate::spool::cut;
 use crate::tool::{ToolError, ToolOutput, ToolSpec};
 
-/// A result whose structured part does not fit what the tool promised is an error of the tool.
+/// A result whose structured part does not match the tool's output schema is an error of the tool.
 pub(super) fn hold_to_schema(spec: &ToolSpec, output: &mut ToolOutput) {
     let (Some(schema), Some(structured)) = (&spec.output, &output.structured) else { return };
     let errors = schema.check(structured);
@@ -43,7 +43,7 @@ pub(super) fn change_output(output: &mut ToolOutput, changed: Value) {
     }
 }
 
-/// Maps what a tool or the policy said to an answer.
+/// Maps an error of a tool or of the policy to an answer.
 pub(super) async fn into_answer(cx: &Cx, record: &CallRecord, error: ToolError) -> Result<ToolResult, CallError> {
     match error {
         ToolError::Failed(words) => answer(cx, record, ToolOutput::error(words)).await,

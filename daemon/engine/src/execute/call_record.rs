@@ -1,4 +1,4 @@
-//! The books of calls: events, counts, the audit, each once for a call.
+//! The record of a call: events, counts and the audit row, each once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::call::CallError;
 use crate::cx::Cx;
 use crate::session::InFlightGuard;
 
-/// What the log calls the way of a call, whichever file tells of it: people filter by it.
+/// The target of log lines about calls, whichever file writes them: people filter by it.
 const TARGET: &str = "toold_engine::execute";
 
 /// When a tool's run began, until it has ended, and how long it took.
@@ -23,13 +23,13 @@ struct RunClock {
     ran: Option<Duration>,
 }
 
-/// The books of one call: opened when it starts, closed exactly once.
+/// The record of one call: begun when the call starts, closed exactly once.
 pub(super) struct CallRecord {
     cx: Arc<Cx>,
     input_bytes: u64,
     clock: parking_lot::Mutex<RunClock>,
     closed: bool,
-    /// The call's id is free again when its books are closed.
+    /// The call's id is free again when its record is closed.
     _in_flight: InFlightGuard,
 }
 
@@ -123,7 +123,7 @@ impl CallRecord {
 
 impl Drop for CallRecord {
     /// The future of the call was dropped, as when its connection's task dies: the work must stop, and
-    /// the books are closed all the same.
+    /// the record is closed all the same.
     fn drop(&mut self) {
         if !self.closed {
             self.cx.cancel.cancel();

@@ -18,10 +18,10 @@ use crate::cx::Cx;
 use crate::lanes::{Admitted, LaneGuard};
 use crate::tool::{ToolError, ToolOutput};
 
-/// How long a tool whose time is over may take to hand in what it has.
+/// How long a tool that timed out may take to return a partial result.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(250);
 
-/// What a call holds while it works.
+/// The limits and the lane that a call holds while it works.
 pub(super) struct Permits {
     pub(super) _admitted: Option<Admitted>,
     pub(super) _lane: Option<LaneGuard>,
@@ -109,7 +109,7 @@ fn received(output: Result<Result<ToolOutput, ToolError>, oneshot::error::RecvEr
     output.unwrap_or_else(|_| Err(ToolError::Unavailable("the task that ran the call has ended".to_owned())))
 }
 
-/// A tool that saw its token fire because its time is over says `Cancelled`; the caller hears time-out.
+/// A tool that saw its token fire because of a timeout returns `Cancelled`; the caller gets a timeout.
 fn in_time(cx: &Cx, output: Result<ToolOutput, ToolError>, limit: Duration) -> Result<ToolOutput, ToolError> {
     match output {
         Err(ToolError::Cancelled) if cx.timed_out() => Ok(timed_out(cx, limit)),

@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 /// Approval of the session's folders, if a need is the first that uses them. True when folders were opened.
 ///
 /// # Errors
-/// As [`super::check_permission`]; a session without a folder is told how a person opens one.
+/// As [`super::check_permission`]; in a session without a folder, the error says how a person opens one.
 pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -> Result<bool, ToolError> {
     let Some(workspace) = cx.session.topmost().workspace() else { return Ok(false) };
     if decision.verdict == Verdict::Deny || cx.session.mode() == Mode::Yolo {
@@ -36,7 +36,7 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     let folders = workspace.refresh();
     // The folder may be open by now.
     let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else { return Ok(true) };
-    // Who is asked sees where links lead, and who is refused does not.
+    // The person who is asked sees where links lead; the client that is refused does not.
     let as_named = |words: &str| workspace.as_named(words);
     let told = Need { workspace: true, ..Need::new(Category::FileRead, as_named(&first.to_string_lossy())) };
     if let Some(reason) = folders.iter().find_map(|folder| workspace.gate.refuses(folder)) {
@@ -100,7 +100,7 @@ fn no_folder(need: &Need) -> String {
     )
 }
 
-/// What the person who is asked reads.
+/// The reason that the person who is asked reads.
 fn reason(folders: &[PathBuf], client: &str) -> String {
     let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
     let noun = if names.len() == 1 { "a workspace" } else { "workspaces" };

@@ -1,4 +1,4 @@
-//! What must hold of any pattern: driven by proptest, by a fuzzer and by a kept corpus.
+//! Properties of all patterns: driven by proptest, by a fuzzer and by a stored corpus.
 
 use toold_proto::tool::Category;
 
@@ -18,7 +18,7 @@ pub fn fuzz_one(data: &[u8]) {
     let need = need_of(category, target);
     if let Ok(read) = Pattern::parse(category, pattern) {
         assert_eq!(read.as_str(), pattern);
-        // What allows also denies, or a rule could be got around by writing it the other way.
+        // A pattern that matches when it allows must also match when it denies, or writing a command in another way would evade the rule.
         assert!(read.matches(&need).is_none() || read.may_match(&need).is_some(), "{category} {pattern:?} {target:?}");
     }
     let Some(exact) = exact_pattern(&need) else { return };

@@ -109,7 +109,7 @@ impl Grant {
 
 /// The grants of all frontends. Readers never wait; replaced as a whole.
 ///
-/// Whoever changes them calls `Engine::policy_changed` after it.
+/// Call `Engine::policy_changed` after a change.
 #[derive(Default)]
 pub struct Grants {
     all: ArcSwap<Vec<Grant>>,
@@ -119,7 +119,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Those that hold now.
+    /// The grants that are valid now.
     pub fn snapshot(&self) -> Arc<Vec<Grant>> {
         let all = self.all.load_full();
         if all.iter().all(|grant| grant.expires_at.is_none()) {
@@ -132,7 +132,7 @@ impl Grants {
         }
     }
 
-    /// What the store kept, and where changes go from now on. To be called once, before the first call runs.
+    /// Loads the stored grants, and sets where changes are stored from now on. Call it once, before the first call runs.
     pub fn load(&self, kept: Vec<Grant>, store: Arc<dyn GrantStore>) {
         self.all.store(Arc::new(kept));
         assert!(self.store.set(store).is_ok(), "grants are loaded once");

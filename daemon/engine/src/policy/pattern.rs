@@ -131,7 +131,7 @@ impl Pattern {
                 glob.is_match(&need.target) || folder.as_ref().is_some_and(|folder| folder.is_match(&need.target))
             }
             PatternKind::Host(host) => host.matches(&need.target),
-            // What is unsure is covered by its own words alone.
+            // A command with an uncertain effect is matched by its exact words only.
             PatternKind::Words(words) => {
                 (need.unsure.is_none() || self.is_exact())
                     && need.words.as_deref().is_some_and(|given| words.matches(given))

@@ -120,7 +120,7 @@ impl ProtectedWrite {
         reachable[names.len()]
     }
 
-    /// Which rule this is, and what to do about it.
+    /// The rule, and how to allow the write.
     fn describe(&self) -> String {
         let Self { text, reason, .. } = self;
         format!("protected write ({text}): {reason}; only a rule for exactly this file or mode yolo allows it")

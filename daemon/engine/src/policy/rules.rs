@@ -40,25 +40,25 @@ pub struct RulePlace {
     pub origin: String,
     /// The project whose configuration it stands in; `None` for the user's own.
     pub project: Option<PathBuf>,
-    /// What a project allows counts only when it is trusted; what it denies or asks always does.
+    /// Rules of a project that allow count only when it is trusted; rules that deny or ask always count.
     pub trusted: bool,
     /// The folder that relative paths in it mean: the project, or the user's home.
     pub base: Option<PathBuf>,
-    /// What `~` means.
+    /// The folder that `~` stands for.
     pub home: Option<PathBuf>,
 }
 
-/// What a project loses when it cannot be told which category a rule of its was for.
+/// The categories that a project loses when the category of one of its rules is unknown.
 const UNKNOWN: [Category; 4] = [Category::FileWrite, Category::Shell, Category::Network, Category::Mcp];
 
 impl Policy {
-    /// Adds the rules to what is there. One that cannot be read is told in `broken` and denies.
+    /// Adds the rules to the existing ones. An invalid rule is reported in `broken` and denies.
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = (RuleConfig, RulePlace)>) -> Self {
         for (config, place) in rules {
             match read_rule(&config, &place) {
                 Ok(rule) if rule.action == Verdict::Allow && !place.trusted => {}
                 Ok(rule) => self.rules.push(rule),
-                // What it would have allowed is asked about. One that denies or asks may have been meant for anything.
+                // Everything that it would have allowed is asked about. A rule that denies or asks may have been meant for anything.
                 Err(BadRule::MatchesNothing(why)) if config.action == "allow" => {
                     self.unmatchable.push(format!("{}: {why}", place.origin));
                 }
@@ -73,8 +73,8 @@ impl Policy {
         Self::default().with_rules(rules)
     }
 
-    /// What a rule that cannot be read takes away: all of its category, of an unknown one all but what
-    /// needs no leave. A project's takes it from the project alone.
+    /// The effect of an invalid rule: it denies its whole category; if the category is unknown, everything that
+    /// needs no permission. A project's rule affects the project alone.
     fn close(&mut self, config: &RuleConfig, place: RulePlace, reason: &str) {
         let told = format!("{}: {reason}", place.origin);
         let categories = match (Category::parse(&config.category), &place.project) {
@@ -97,14 +97,14 @@ impl Policy {
         }
     }
 
-    /// A project's configuration cannot be read, and may have denied anything: all that needs leave is denied there.
+    /// A project's configuration is invalid and may have denied anything: everything that needs permission is denied there.
     pub fn close_project(&mut self, project: &Path, problem: &str) {
         let rule = format!("an invalid configuration: {problem}");
         let closed = |category| BrokenRule { category, project: Some(project.to_owned()), rule: rule.clone() };
         self.closed.extend(UNKNOWN.map(closed));
     }
 
-    /// What could not be read, as `permissions.list` shows it. `project`: only the user's and this project's; all when
+    /// The invalid rules, as `permissions.list` shows them. `project`: only the user's and this project's; all when
     /// `None`.
     pub fn describe_broken(&self, project: Option<&Path>) -> Vec<String> {
         let of_projects =
@@ -122,7 +122,7 @@ impl Policy {
     }
 }
 
-/// Whether something that stands in a project's configuration is for whoever works in `seen_from`.
+/// Whether something in a project's configuration applies to sessions that work in `seen_from`.
 fn is_seen(of: Option<&Path>, seen_from: Option<&Path>) -> bool {
     of.is_none() || seen_from.is_none() || of == seen_from
 }
@@ -141,7 +141,7 @@ impl Rule {
     }
 }
 
-/// What is wrong with a rule, for people.
+/// The problem with a rule, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRule {
     #[error("{0}")]
@@ -158,7 +158,7 @@ impl From<String> for BadRule {
 }
 
 /// # Errors
-/// What is wrong with it.
+/// The problem with it.
 pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule> {
     let category = Category::parse(&config.category).ok_or_else(|| {
         let known = Category::ALL.map(Category::as_str);

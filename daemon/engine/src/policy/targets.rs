@@ -84,7 +84,7 @@ impl TargetShape {
                 (START, b'/') => None,
                 (START, _) => Some(INSIDE),
                 (INSIDE, b'/') => Some(SLASH),
-                // What stands behind the slash is the tool's own name, which may hold further ones.
+                // After the slash comes the tool's own name, which may contain further slashes.
                 (SLASH | ROOT, _) => Some(ROOT),
                 _ => Some(phase),
             },
@@ -135,7 +135,7 @@ pub(super) fn shape_of(category: Category) -> Option<TargetShape> {
 /// Whether rules and grants could ever be about this target. To be asked of targets that come from outside.
 ///
 /// # Errors
-/// What a target of the category looks like.
+/// The form of targets of the category.
 pub fn check_target(category: Category, target: &str) -> Result<(), String> {
     let expected = match (category, shape_of(category)) {
         (_, Some(shape)) if !shape.fits(target) => shape.describe(),
@@ -174,12 +174,12 @@ pub(super) fn is_address(text: &str) -> bool {
     parsed.is_ok_and(|address| is_plain(address) && address.to_string() == text.to_ascii_lowercase())
 }
 
-/// What a label of a host can hold, as it stands in a target: URLs turn other letters into these (`xn--...`).
+/// The characters of a host label in a target: URLs convert other letters into these (`xn--...`).
 pub(super) fn is_host_char(c: char) -> bool {
     c.is_ascii_graphic() && !"#/:<>?@[\\]^|%*".contains(c)
 }
 
-/// What a plugin can be called, and so what a chain of plugins is made of.
+/// Whether the text is a possible plugin name, and so a possible member of a chain.
 pub fn is_plugin_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_lowercase())

@@ -330,7 +330,7 @@ async fn identical_asks_are_one_prompt_that_ends_with_the_last_call() {
         assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
     }
     assert!(fixture.engine.asks.pending().is_empty());
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -441,7 +441,7 @@ async fn a_call_whose_task_dies_ends_its_ask() {
         assert_eq!(next_end(&mut frontend).await.action, Resolution::Cancelled);
     }
     settle().await;
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 fn permission(pattern: &str) -> GrantPermission {
@@ -512,7 +512,7 @@ async fn a_slow_reader_loses_no_ask_and_sees_none_that_is_over() {
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -542,7 +542,7 @@ async fn a_stopping_daemon_asks_nobody() {
         fixture.call("bash", bash("ls")).await,
         Err(CallError::PermissionEngine(_) | CallError::Cancelled)
     ));
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 struct Full;

@@ -128,7 +128,7 @@ async fn the_same_call_is_given_the_same_result_and_says_so() {
     let fixture = TestEngine::new(vec![plain("look").0]);
     assert_eq!(told(fixture.call("look", json!({"a": 1, "b": {"c": 2, "d": 3}})).await), ran(1));
     assert_eq!(told(fixture.call("look", json!({"b": {"d": 3, "c": 2}, "a": 1})).await), kept(1));
-    fixture.books_are_closed();
+    fixture.records_are_closed();
     let stats = fixture.engine.cache.stats().await;
     assert_eq!((stats.hits, stats.misses, stats.entries, stats.evictions), (1, 1, 1, 0));
     assert!(stats.size > 0 && stats.size < stats.capacity);
@@ -273,7 +273,7 @@ async fn a_denial_wins_over_a_result_that_is_there() {
     let refused = fixture.call("look", json!({})).await.unwrap();
     assert!(refused.is_error && !refused.cached && refused.metadata.contains_key("permission"), "{refused:?}");
     assert_eq!(runs(&count), 1);
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test]
@@ -402,7 +402,7 @@ async fn hooks_see_each_result_as_the_tool_gave_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn identical_calls_in_flight_run_once_and_have_their_own_books() {
+async fn identical_calls_in_flight_run_once_and_have_their_own_records() {
     let (look, count, gate) = gated("look");
     let fixture = TestEngine::new(vec![look]);
     let calls: Vec<_> =
@@ -416,7 +416,7 @@ async fn identical_calls_in_flight_run_once_and_have_their_own_books() {
     }
     assert_eq!(runs(&count), 1);
     assert_eq!(fixture.audit.0.lock().unwrap().len(), 10);
-    fixture.books_are_closed();
+    fixture.records_are_closed();
     let stats = fixture.engine.cache.stats().await;
     assert_eq!((stats.misses, stats.shared, stats.hits), (1, 9, 0));
 }
@@ -437,7 +437,7 @@ async fn a_follower_that_gives_up_leaves_the_others() {
     assert_eq!(told(leader.await.unwrap()), ran(1));
     assert_eq!(told(other.await.unwrap()), ran(1));
     assert_eq!(runs(&count), 1);
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -458,7 +458,7 @@ async fn when_the_first_gives_up_another_runs() {
         assert_eq!(told(other.await.unwrap()), ran(2));
     }
     assert_eq!(runs(&count), 2);
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -479,7 +479,7 @@ async fn a_panic_is_told_to_all_and_the_next_call_runs() {
     assert_eq!(runs(&count), 1);
     assert!(fixture.call("look", json!({"wait": 10})).await.is_err());
     assert_eq!(runs(&count), 2);
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -505,7 +505,7 @@ async fn each_call_has_its_own_time() {
     settle().await;
     gate.add_permits(1);
     assert_eq!(told(patient.await.unwrap()), ran(3));
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -644,7 +644,7 @@ async fn a_call_inside_another_never_waits_for_one_that_waits_for_the_outer() {
     assert_eq!(told(outer.await.unwrap()).0, "run 1");
     // By its turn the other one's result is there, but it had looked before.
     assert_eq!(told(beside.await.unwrap()), ran(2));
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -663,5 +663,5 @@ async fn an_interrupt_skips_those_who_follow_a_call_that_waits() {
     gate.add_permits(1);
     busy.await.unwrap().unwrap();
     assert_eq!(runs(&count), 0);
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }

@@ -76,7 +76,7 @@ async fn with(hooks: Vec<FakeHook>) -> (TestEngine, CallAnswer) {
     let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect();
     fixture.engine.hooks.replace(&key("plug"), hooks);
     let answer = fixture.call("echo", json!({"n": 1})).await;
-    fixture.books_are_closed();
+    fixture.records_are_closed();
     (fixture, answer)
 }
 

@@ -114,7 +114,7 @@ async fn what_is_offered_is_read_rendered_and_completed_as_a_call() {
     assert_eq!((values.values.len(), values.total, values.has_more), (100, Some(150), true));
     let unknown = complete(&fixture.engine, &of, "no", "a", Map::new(), call()).await;
     assert_eq!(unknown, Err(OfferError::Arguments("note://{id} has no argument no".into())));
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn a_form_takes_what_fits_its_schema() {
     check_form(json!({}), Err("expected content")).await;
     check_form(json!({"declined": true}), Ok("declined")).await;
     check_form(json!({"cancelled": true}), Ok("cancelled")).await;
-    check_form(json!({"cancelled": true, "content": {"age": 3}}), Err("at once")).await;
+    check_form(json!({"cancelled": true, "content": {"age": 3}}), Err("both answer and decline")).await;
 }
 
 /// Repeats the last message.

@@ -82,7 +82,7 @@ async fn answers_fit_their_question() {
     check(one(), json!({}), Err("expected answer_ids")).await;
     check(one(), json!({"answer": " "}), Err("expected answer_ids")).await;
     check(one(), json!({"cancelled": true}), Ok("declined")).await;
-    check(one(), json!({"cancelled": true, "answer_ids": ["a"]}), Err("at once")).await;
+    check(one(), json!({"cancelled": true, "answer_ids": ["a"]}), Err("both answer and decline")).await;
     check(json!({"multiple": true}), json!({"answer_ids": ["c", "a"]}), Ok("[\"a\", \"c\"] None")).await;
     check(json!({"allow_other": true}), json!({"answer": "mine"}), Ok("[] Some(\"mine\")")).await;
     let all = json!({"multiple": true, "allow_other": true});
@@ -93,7 +93,7 @@ async fn answers_fit_their_question() {
 async fn a_question_that_nobody_can_answer_is_bad_news_at_once() {
     let fixture = fixture();
     let result = fixture.call("question", json!({})).await.unwrap();
-    assert!(result.is_error && result.text().contains("nobody is connected"), "{}", result.text());
+    assert!(result.is_error && result.text().contains("no connected client"), "{}", result.text());
     assert_eq!(fixture.kinds(), ["call.started", "call.finished"]);
 }
 
@@ -133,7 +133,7 @@ async fn a_question_ends_with_its_call_and_with_its_time() {
     let call = fixture.start(fixture.prepare("question", json!({})));
     settle().await;
     drop(frontend);
-    assert!(call.await.unwrap().unwrap().text().contains("nobody is connected"));
+    assert!(call.await.unwrap().unwrap().text().contains("no connected client"));
     assert_eq!(start.elapsed(), Duration::from_secs(610));
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }

@@ -62,7 +62,7 @@ impl TestEngine {
     /// How the only call ended, by its event and its row.
     #[track_caller]
     fn outcome(&self) -> Outcome {
-        self.books_are_closed();
+        self.records_are_closed();
         let rows = self.audit.0.lock().unwrap();
         assert_eq!(rows.len(), 1);
         let ended = self.events().into_iter().find_map(|what| match what {
@@ -129,7 +129,7 @@ async fn a_panic_is_the_failure_of_its_own_call() {
         assert!(matches!(&answer, Err(CallError::Failed(words)) if words.contains("on purpose")), "{answer:?}");
     }
     fixture.call("other", json!({})).await.unwrap();
-    fixture.books_are_closed();
+    fixture.records_are_closed();
     assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 0);
 }
 
@@ -174,7 +174,7 @@ async fn the_id_of_a_call_is_its_own_while_it_is_in_flight() {
     assert_eq!(second, Err(CallError::DuplicateCallId(CallId::parse("c").unwrap())));
     first.await.unwrap().unwrap();
     fixture.start(fixture.prepare_as("c", "t", json!({"s": 0}))).await.unwrap().unwrap();
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,11 +220,11 @@ async fn work_that_does_not_listen_is_dropped_after_its_grace_and_frees_its_plac
     assert_eq!(start.elapsed(), Duration::from_secs(2));
     assert!(gone.load(Ordering::SeqCst));
     assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 0);
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_future_is_dropped_stops_its_work_and_closes_its_books() {
+async fn a_call_whose_future_is_dropped_stops_its_work_and_closes_its_record() {
     let gone = Arc::new(AtomicBool::new(false));
     let fixture = TestEngine::new(vec![deaf("t", &gone).serial()]);
     let call = fixture.start(fixture.prepare("t", json!({})));
@@ -353,7 +353,7 @@ async fn an_interrupt_skips_what_waits_and_lets_what_runs_end() {
     let results: Vec<_> = join_all(calls).await.into_iter().map(|result| result.unwrap().unwrap()).collect();
     assert_eq!(results.iter().filter(|result| result.metadata.contains_key("skipped")).count(), 2);
     assert_eq!(results[0].text(), "done");
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -363,7 +363,10 @@ async fn calls_over_a_limit_are_refused_and_those_that_wait_count() {
     let second = fixture.start(fixture.prepare("t", json!({"s": 5})));
     settle().await;
     let third = fixture.call("t", json!({"s": 5})).await;
-    assert!(matches!(&third, Err(CallError::Overloaded(words)) if words.contains("of this connection")), "{third:?}");
+    assert!(
+        matches!(&third, Err(CallError::Overloaded(words)) if words.contains("this connection already")),
+        "{third:?}"
+    );
     let from = |connection| Caller { connection, principal: Principal::Agent, in_flight: Arc::default() };
     let other = |call: Call, connection| Call { caller: Arc::new(from(connection)), ..call };
     let fourth = fixture.start(other(fixture.prepare("t", json!({"s": 0})), 2));
@@ -374,7 +377,7 @@ async fn calls_over_a_limit_are_refused_and_those_that_wait_count() {
         call.await.unwrap().unwrap();
     }
     fixture.call("t", json!({"s": 0})).await.unwrap();
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -400,7 +403,7 @@ async fn calls_inside_calls_share_the_lane_and_the_time_and_end_somewhere() {
     fixture.start(with_timeout(fixture.prepare("outer", json!({})), 7)).await.unwrap().unwrap();
     assert_eq!(start.elapsed().as_secs(), 7);
     fixture.all_work_is_gone().await;
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 /// Calls another tool, and gives what that gave.
@@ -579,7 +582,7 @@ async fn random_ends_leave_nothing_open() {
     }
     wake.notify_waiters();
     fixture.all_work_is_gone().await;
-    fixture.books_are_closed();
+    fixture.records_are_closed();
     assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 0);
     assert!(fixture.session.lane.try_take().is_some());
     assert_eq!(fixture.engine.counts.read().in_flight, 0);

@@ -106,7 +106,7 @@ async fn play(steps: Vec<SceneStep>) {
     let kinds = fixture.kinds();
     let count = |kind: &str| kinds.iter().filter(|found| **found == kind).count();
     assert_eq!(count("permission.asked"), count("permission.resolved"));
-    fixture.books_are_closed();
+    fixture.records_are_closed();
 }
 
 proptest! {

@@ -197,7 +197,7 @@ impl TestEngine {
 
     /// Waits until no work is left, and sees that each call that started has finished, with one row.
     #[track_caller]
-    pub(crate) fn books_are_closed(&self) {
+    pub(crate) fn records_are_closed(&self) {
         let count = |kind: &str| self.kinds().iter().filter(|found| **found == kind).count();
         let rows = self.audit.0.lock().unwrap().len();
         assert_eq!((count("call.started"), count("call.finished")), (rows, rows), "{:?}", self.kinds());

@@ -62,7 +62,7 @@ fn methods(ctx: &ApiTable) -> mlua::Result<()> {
             Value::Table(_) => update(lua, &args.fields(1, "progress")?)?,
             _ => Progress::Message { text: args.text(1, "text")? },
         };
-        script_run::current_cx()?.tell(progress);
+        script_run::current_cx()?.report(progress);
         Ok(())
     })?;
     ctx.function("output", "ctx.output", |_, args, _| {

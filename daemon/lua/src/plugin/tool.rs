@@ -63,7 +63,7 @@ impl LuaTool {
             false => match states.serial.try_lock() {
                 Ok(serial) => Some(serial),
                 Err(_) => {
-                    let _counted = cx.engine.counts.stay(CallStage::Place);
+                    let _counted = cx.engine.counts.enter(CallStage::Turn);
                     Some(states.serial.lock().await)
                 }
             },

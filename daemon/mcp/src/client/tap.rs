@@ -50,7 +50,7 @@ impl Calls {
         let call = lock(&self.0).get(&told.progress_token).cloned();
         if let Some(call) = call {
             let (progress, total) = (Some(told.progress), told.total);
-            call.cx.tell(Progress::Update { progress, total, message: told.message, content: None, details: None });
+            call.cx.report(Progress::Update { progress, total, message: told.message, content: None, details: None });
         }
     }
 

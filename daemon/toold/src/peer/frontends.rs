@@ -236,7 +236,7 @@ impl Frontends {
         loop {
             tokio::select! {
                 biased;
-                Some(progress) = told.recv() => cx.tell(progress),
+                Some(progress) = told.recv() => cx.report(progress),
                 result = &mut answered => {
                     let now = self.next.fetch_add(1, Ordering::Relaxed);
                     provider.active.store(now, Ordering::Relaxed);

@@ -201,7 +201,7 @@ fn queues(services: &Services) -> Queues {
     Queues {
         running: engine.counts.now(CallStage::Running),
         waiting_for_lane: engine.counts.now(CallStage::Lane),
-        waiting_for_place: engine.counts.now(CallStage::Place),
+        waiting_for_place: engine.counts.now(CallStage::Turn),
         waiting_for_person: engine.counts.now(CallStage::Person),
         outboxes: services.limits.outboxes.fill(),
         events: engine.events.fill(),

@@ -69,7 +69,7 @@ impl KnownTools {
         let names: Vec<&str> = self.tools.iter().flatten().map(|(name, _)| name.as_str()).take(SHOWN + 1).collect();
         let list = match names.len() {
             0 => "there are no tools".to_owned(),
-            n if n > SHOWN => format!("some there are: {}", names[..SHOWN].join(", ")),
+            n if n > SHOWN => format!("some of them are: {}", names[..SHOWN].join(", ")),
             _ => format!("there are: {}", names.join(", ")),
         };
         format!("there is no tool `{}`; {list}", excerpt(name))

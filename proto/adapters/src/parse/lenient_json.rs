@@ -177,7 +177,7 @@ impl JsonReader {
                 if STRING_MARKS.into_iter().any(|mark| mark.starts_with(&seen)) {
                     return self.more(JsonState::Mark { seen, key });
                 }
-                let reason = format!("{seen:?} stands where a value or a key was expected");
+                let reason = format!("expected a value or a key, found {seen:?}");
                 self.rejected = seen;
                 JsonStep::Fail(reason)
             }
@@ -214,7 +214,7 @@ impl JsonReader {
             '"' | '\'' => self.more(JsonState::Text(JsonString::plain(c, false))),
             _ if c.is_whitespace() => self.more(JsonState::Value { end }),
             _ if c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '.') => self.more(JsonState::Word(c.to_string())),
-            _ => self.comment_or(c, JsonState::Value { end }, "a value was expected"),
+            _ => self.comment_or(c, JsonState::Value { end }, "expected a value"),
         }
     }
 
@@ -227,7 +227,7 @@ impl JsonReader {
             '"' | '\'' => self.more(JsonState::Text(JsonString::plain(c, true))),
             _ if c.is_whitespace() => self.more(JsonState::Key { end }),
             _ if is_key_char(c) => self.more(JsonState::BareKey(c.to_string())),
-            _ => self.comment_or(c, JsonState::Key { end }, "a key was expected"),
+            _ => self.comment_or(c, JsonState::Key { end }, "expected a key"),
         }
     }
 
@@ -236,7 +236,7 @@ impl JsonReader {
         match c {
             _ if c == separator => self.more(JsonState::Value { end: false }),
             _ if c.is_whitespace() => self.more(JsonState::AfterKey),
-            _ => self.comment_or(c, JsonState::AfterKey, &format!("`{separator}` was expected after a key")),
+            _ => self.comment_or(c, JsonState::AfterKey, &format!("expected `{separator}` after a key")),
         }
     }
 
@@ -248,13 +248,11 @@ impl JsonReader {
             | ('}', Some(Frame::Object { round: false, .. }))
             | (')', Some(Frame::Object { round: true, .. })) => self.close(),
             _ if c.is_whitespace() => self.more(JsonState::AfterValue),
-            (_, Some(Frame::List(_))) => self.comment_or(c, JsonState::AfterValue, "`,` or `]` was expected"),
+            (_, Some(Frame::List(_))) => self.comment_or(c, JsonState::AfterValue, "expected `,` or `]`"),
             (_, Some(Frame::Object { round: true, .. })) => {
-                self.comment_or(c, JsonState::AfterValue, "`,` or `)` was expected")
+                self.comment_or(c, JsonState::AfterValue, "expected `,` or `)`")
             }
-            (_, Some(Frame::Object { .. }) | None) => {
-                self.comment_or(c, JsonState::AfterValue, "`,` or `}` was expected")
-            }
+            (_, Some(Frame::Object { .. }) | None) => self.comment_or(c, JsonState::AfterValue, "expected `,` or `}`"),
         }
     }
 
@@ -262,10 +260,10 @@ impl JsonReader {
         let kind = match c {
             '/' => Comment::Slash,
             '#' => Comment::Line,
-            _ => return JsonStep::Fail(format!("{c:?} stands where {expected}")),
+            _ => return JsonStep::Fail(format!("{expected}, found {c:?}")),
         };
         if self.dialect == JsonDialect::Python {
-            return JsonStep::Fail(format!("{c:?} stands where {expected}"));
+            return JsonStep::Fail(format!("{expected}, found {c:?}"));
         }
         self.more(JsonState::Comment { kind, then: Box::new(then) })
     }
@@ -274,7 +272,7 @@ impl JsonReader {
         let kind = match (kind, c) {
             (Comment::Slash, '/') => Comment::Line,
             (Comment::Slash, '*') => Comment::Block { star: false },
-            (Comment::Slash, _) => return JsonStep::Fail("a lone `/` stands outside of a string".to_owned()),
+            (Comment::Slash, _) => return JsonStep::Fail("there is a single `/` outside of a string".to_owned()),
             (Comment::Line, '\n') | (Comment::Block { star: true }, '/') => return self.more(*then),
             (Comment::Line, _) => Comment::Line,
             (Comment::Block { .. }, _) => Comment::Block { star: c == '*' },
@@ -297,7 +295,7 @@ impl JsonReader {
     fn take_key(&mut self, name: String) -> Result<(), String> {
         if let Some(Frame::Object { map, key, .. }) = self.frames.last_mut() {
             if map.contains_key(&name) {
-                return Err(format!("the key {:?} stands twice in one object", excerpt(&name)));
+                return Err(format!("the key {:?} is given twice in one object", excerpt(&name)));
             }
             *key = name;
         }
@@ -361,13 +359,13 @@ impl JsonString {
                 'r' => '\r',
                 'b' => '\u{8}',
                 'f' => '\u{c}',
-                _ => return Err(format!("`\\{c}` is no escape in a string; a backslash is written `\\\\`")),
+                _ => return Err(format!("`\\{c}` is not an escape in a string; write a backslash as `\\\\`")),
             }),
             Escape::Half { high, backslash: false } if c == '\\' => *escape = Escape::Half { high, backslash: true },
             Escape::Half { high, backslash: true } if c == 'u' => {
                 *escape = Escape::Unicode { digits: 0, value: 0, high: Some(high) };
             }
-            Escape::Half { .. } => return Err("half of a surrogate pair stands alone in a string".to_owned()),
+            Escape::Half { .. } => return Err("a string contains half of a surrogate pair".to_owned()),
             Escape::Unicode { digits, value, high } => {
                 let digit =
                     c.to_digit(16).ok_or_else(|| "`\\u` in a string needs four hexadecimal digits".to_owned())?;
@@ -383,7 +381,7 @@ impl JsonString {
                         self.out.extend(char::from_u32(value));
                     }
                     (None, _) if char::from_u32(value).is_some() => self.out.extend(char::from_u32(value)),
-                    _ => return Err("half of a surrogate pair stands alone in a string".to_owned()),
+                    _ => return Err("a string contains half of a surrogate pair".to_owned()),
                 }
             }
         }
@@ -392,7 +390,7 @@ impl JsonString {
 }
 
 fn line_break() -> String {
-    "a string runs over the end of its line".to_owned()
+    "a string continues after the end of its line".to_owned()
 }
 
 pub(crate) fn is_key_char(c: char) -> bool {
@@ -409,7 +407,7 @@ fn word_value(word: &str) -> Result<Value, String> {
     if !word.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return Err(format!("`{}` is neither quoted nor true, false, null or a number", excerpt(word)));
     }
-    number(word).map(Value::Number).ok_or_else(|| format!("`{}` is no JSON number", excerpt(word)))
+    number(word).map(Value::Number).ok_or_else(|| format!("`{}` is not a JSON number", excerpt(word)))
 }
 
 /// `None` for what is no number in JSON, and for one that would not keep its value.
@@ -449,7 +447,7 @@ pub(crate) fn number(word: &str) -> Option<Number> {
 pub(crate) fn read(text: &str) -> Result<Value, String> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {
-        return Err(format!("`{}` is no JSON object", excerpt(text)));
+        return Err(format!("`{}` is not a JSON object", excerpt(text)));
     }
     let mut reader = JsonReader::new(JsonDialect::Json);
     let mut chars = text.chars();

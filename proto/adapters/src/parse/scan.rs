@@ -293,7 +293,10 @@ impl Scanner {
         if let ScanState::Prose(prose) = std::mem::replace(&mut self.state, ScanState::text())
             && prose.suspect
         {
-            out.push(refused(&prose.begins, "it is no list of calls such as [name(key=value)] on a line of its own"));
+            out.push(refused(
+                &prose.begins,
+                "it is not a list of calls such as [name(key=value)] on a line of its own",
+            ));
         }
     }
 

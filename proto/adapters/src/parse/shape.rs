@@ -65,7 +65,7 @@ fn call(value: Value) -> Result<FoundCall, String> {
         if let Some(value) = map.shift_remove(key)
             && arguments.replace(value).is_some()
         {
-            return Err(format!("its arguments stand under several keys; use one of {}", ARGUMENT_KEYS.join(", ")));
+            return Err(format!("its arguments are under several keys; use one of {}", ARGUMENT_KEYS.join(", ")));
         }
     }
     only_idle(&map)?;
@@ -76,7 +76,7 @@ fn call(value: Value) -> Result<FoundCall, String> {
 fn only_idle(map: &Map<String, Value>) -> Result<(), String> {
     match map.keys().find(|key| !IDLE_KEYS.contains(&key.as_str())) {
         None => Ok(()),
-        Some(key) => Err(format!("the key `{}` belongs into its arguments", excerpt(key))),
+        Some(key) => Err(format!("the key `{}` belongs in its arguments", excerpt(key))),
     }
 }
 
@@ -88,7 +88,7 @@ fn object(arguments: Value) -> Result<Map<String, Value>, String> {
         Value::String(text) => match lenient_json::read(&text) {
             Ok(Value::Object(map)) => Ok(map),
             Ok(_) => Err("the arguments must be an object".to_owned()),
-            Err(reason) => Err(format!("the arguments are a string that is no JSON object: {reason}")),
+            Err(reason) => Err(format!("the arguments are a string that is not a JSON object: {reason}")),
         },
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => Err("the arguments must be an object".to_owned()),
     }

@@ -37,7 +37,7 @@ pub(super) fn call(block: &Value) -> ParsedBlock {
             })
         }
         Some(_) => None,
-        None => malformed("it is no block with a type"),
+        None => malformed("it is not a block with a type"),
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn result(answer: &ProviderAnswer<'_>) -> Value {
     }
     let is_error = answer.outcome.is_error();
     if is_error && content.is_empty() {
-        content.push(json!({"type": "text", "text": "the tool failed and said nothing"}));
+        content.push(json!({"type": "text", "text": "the tool failed without a message"}));
     }
     json!({
         "type": "tool_result",

@@ -41,7 +41,7 @@ fn declaration(tool: &Tool) -> Value {
 }
 
 pub(super) fn call(part: &Value) -> ParsedBlock {
-    let Some(map) = part.as_object() else { return malformed("it is no part") };
+    let Some(map) = part.as_object() else { return malformed("it is not a part") };
     let Some(call) = map.get("functionCall").or_else(|| map.get("function_call")) else {
         let known = |key: &String| PARTS.contains(&key.as_str());
         return if map.keys().any(known) { None } else { malformed("it has no functionCall") };

@@ -44,7 +44,7 @@ pub(super) fn function(tool: &Tool) -> (String, Map<String, Value>) {
 }
 
 pub(super) fn call(block: &Value) -> ParsedBlock {
-    let Some(block) = block.as_object() else { return malformed("it is no object") };
+    let Some(block) = block.as_object() else { return malformed("it is not an object") };
     // A message without calls has none.
     if block.contains_key("role") {
         return None;
@@ -92,7 +92,7 @@ pub(super) fn error_marked(answer: &ProviderAnswer<'_>, text: String) -> String 
     match answer.outcome {
         AnswerOutcome::Result(result) if !result.is_error => text,
         AnswerOutcome::Result(_) | AnswerOutcome::Error(_) if text.is_empty() => {
-            "Error: the tool failed and said nothing".to_owned()
+            "Error: the tool failed without a message".to_owned()
         }
         AnswerOutcome::Result(_) | AnswerOutcome::Error(_) => format!("Error: {text}"),
     }
@@ -106,7 +106,7 @@ fn label(answer: &ProviderAnswer<'_>) -> String {
 }
 
 const LONGEST_DESCRIPTION: usize = 1024;
-const GOES_ON: &str = " … (goes on in the description of the parameters)";
+const GOES_ON: &str = " … (continued in the description of the parameters)";
 
 /// Cuts at white space if there is some near the limit.
 fn split_off(description: &mut String) -> String {

@@ -41,7 +41,7 @@ pub(super) fn call(item: &Value) -> ParsedBlock {
             Some(assemble(id, item.get("name"), Err("custom tools, which take free text, are not offered".to_owned())))
         }
         Some(_) => None,
-        None => malformed("it is no item with a type"),
+        None => malformed("it is not an item with a type"),
     }
 }
 

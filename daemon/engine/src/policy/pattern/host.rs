@@ -50,7 +50,7 @@ impl HostPattern {
         {
             return nothing("ports are numbers up to 65535");
         }
-        // `localhost` is the one host without a dot, and whoever means it writes it.
+        // `localhost` is the one host without a dot, and a pattern for it names it.
         if matches!(self.labels.as_slice(), [Label::One(wild)] if wild.is_any()) {
             return nothing("a * matches one label, and host names have several");
         }

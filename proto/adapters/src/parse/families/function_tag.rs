@@ -58,7 +58,7 @@ impl Function {
                 Flow::More
             }
             FunctionState::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
-            FunctionState::Name => Flow::fail("`<function=` is not followed by the name of a tool and `>`", c),
+            FunctionState::Name => Flow::fail("expected the name of a tool and `>` after `<function=`", c),
             FunctionState::Gap(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Char('{') if self.json.is_none() && self.parameters.is_empty() => {
@@ -96,7 +96,7 @@ impl Function {
                     return Flow::More;
                 }
                 if c == '\n' || c == '<' || c == '>' || key.len() >= LONGEST_KEY {
-                    return Flow::fail("`<parameter=` is not followed by a key and `>`", c);
+                    return Flow::fail("expected a key and `>` after `<parameter=`", c);
                 }
                 key.push(c);
                 Flow::More
@@ -130,7 +130,7 @@ impl Function {
     fn take(&mut self) -> Flow {
         let FunctionState::Value { key, text, .. } = std::mem::take(&mut self.state) else { return Flow::More };
         if !self.keys.insert(key.clone()) {
-            return Flow::fail(format!("the parameter `{}` stands twice", excerpt(&key)), "");
+            return Flow::fail(format!("the parameter `{}` is given twice", excerpt(&key)), "");
         }
         // Then its own close tag is missing, most likely, and the value is not what was meant.
         if let Some(tag) = raw_value::TAGS.iter().find(|tag| text.contains(**tag)) {
@@ -154,4 +154,4 @@ impl Function {
     }
 }
 
-const EXPECTED: &str = "<parameter=KEY>, a JSON object or </function> was expected";
+const EXPECTED: &str = "expected <parameter=KEY>, a JSON object or </function>";

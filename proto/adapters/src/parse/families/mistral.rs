@@ -105,4 +105,4 @@ impl ToolCalls {
     }
 }
 
-const EXPECTED: &str = "[TOOL_CALLS] is not followed by a JSON list or by NAME[ARGS]{...}";
+const EXPECTED: &str = "expected a JSON list or NAME[ARGS]{...} after [TOOL_CALLS]";

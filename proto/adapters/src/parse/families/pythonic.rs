@@ -72,7 +72,7 @@ impl PythonList {
                 self.state = ListState::Call(call);
                 flow
             }
-            ListState::AfterCall => Flow::fail("`,` or `]` was expected after a call", c),
+            ListState::AfterCall => Flow::fail("expected `,` or `]` after a call", c),
             ListState::Call(call) => match call.push(c) {
                 Flow::Done(calls) => {
                     self.calls.extend(calls);

@@ -169,6 +169,6 @@ impl Tags {
 
     fn expected(&self, held: &str) -> String {
         let place = if self.any { "the close tag" } else { "a call as JSON" };
-        format!("`{}` stands where {place} was expected", excerpt(held))
+        format!("expected {place}, found `{}`", excerpt(held))
     }
 }
