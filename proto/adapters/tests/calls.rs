@@ -129,20 +129,20 @@ fn a_malformed_block_is_an_error_of_its_own() {
     check_malformed(Anthropic, json!({"type": "tool_use", "id": "c1", "input": {}}), Some("c1"), "no name");
     check_malformed(Anthropic, json!({"type": "tool_use", "id": "c1", "name": "x"}), Some("c1"), "no input");
     check_malformed(Anthropic, json!({"type": "tool_use", "name": "x", "input": {}}), None, "no id");
-    check_malformed(Anthropic, json!({"type": "tool_use", "id": 5, "name": "x", "input": {}}), None, "no string");
+    check_malformed(Anthropic, json!({"type": "tool_use", "id": 5, "name": "x", "input": {}}), None, "not a string");
     check_malformed(
         Anthropic,
         json!({"type": "tool_use", "id": "c1", "name": "x", "input": []}),
         Some("c1"),
-        "no object",
+        "not an object",
     );
-    check_malformed(Anthropic, json!("text"), None, "no block");
-    check_malformed(Openai, function(json!("x"), json!("{\"a\": ")), Some("c1"), "no JSON");
-    check_malformed(Openai, function(json!("x"), json!("[1]")), Some("c1"), "no object");
+    check_malformed(Anthropic, json!("text"), None, "not a block");
+    check_malformed(Openai, function(json!("x"), json!("{\"a\": ")), Some("c1"), "not JSON");
+    check_malformed(Openai, function(json!("x"), json!("[1]")), Some("c1"), "not an object");
     check_malformed(Openai, function(json!(""), json!("{}")), Some("c1"), "no name");
     check_malformed(Openai, json!({"id": "c1", "type": "custom"}), Some("c1"), "no function");
     check_malformed(Openai, json!({"function": {"name": "x", "arguments": "{}"}}), None, "no id");
-    check_malformed(Openai, json!(null), None, "no object");
+    check_malformed(Openai, json!(null), None, "not an object");
     check_malformed(
         OpenaiResponses,
         json!({"type": "function_call", "name": "x", "arguments": "{}"}),
@@ -159,10 +159,10 @@ fn a_malformed_block_is_an_error_of_its_own() {
     check_malformed(Gemini, json!({"functionCall": {"args": {}}}), None, "no name");
     check_malformed(Gemini, json!({"functionCall": "x"}), None, "no name");
     check_malformed(Gemini, json!({"functioncall": {}}), None, "no functionCall");
-    check_malformed(Gemini, json!({"functionCall": {"id": "c1", "name": "x", "args": "{}"}}), Some("c1"), "no object");
+    check_malformed(Gemini, json!({"functionCall": {"id": "c1", "name": "x", "args": "{}"}}), Some("c1"), "not an object");
     check_malformed(Native, json!({"call_id": "a\u{0}", "name": "x"}), None, "call id");
     check_malformed(Native, json!(1), None, "no name");
-    check_malformed(Mcp, json!({"name": "x", "arguments": 1}), None, "no object");
+    check_malformed(Mcp, json!({"name": "x", "arguments": 1}), None, "not an object");
 }
 
 #[test]
