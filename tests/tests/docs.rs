@@ -153,6 +153,10 @@ impl<'a> Screen<'a> {
         self.type_text(line);
         self.press("Enter");
         if let Some(input) = input {
+            // The shell reads keys one by one, and Ctrl-D ends the input only once the command reads whole lines.
+            let program = line.split(' ').next().unwrap();
+            let runs = || self.tmux(&["display-message", "-p", "#{pane_current_command}"]).trim() == program;
+            until(&format!("{program} runs"), || runs().then_some(()));
             self.type_text(input);
             self.press("C-d");
         }
