@@ -127,7 +127,7 @@ def check_sdk(client, name):
 def check_loss(client, name, again):
     """A server on HTTP that goes and comes back; `again` starts it."""
     gone = client.tool(f"{name}_add", a=1, b=1)
-    assert gone["is_error"] and "cannot be reached" in text(gone), gone
+    assert gone["is_error"] and "can't reach" in text(gone), gone
     assert f"{name}_add" in json.dumps(client.call("tools.list", {"source": "mcp"}))
     again()
     restarted = client.call("mcp.restart", {"name": name})["servers"][0]

@@ -175,7 +175,7 @@ fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_again() {
     let pid = two.remote()["pid"].as_u64().unwrap();
     assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
     let result = client.answer(call)["result"].take();
-    assert!(result["is_error"] == true && text(&result).contains("not known"), "{result}");
+    assert!(result["is_error"] == true && text(&result).contains("may have been executed"), "{result}");
     assert_eq!(watcher.notification("events.event")["result"]["outcome"], "cancelled");
     until("it is connected anew", || {
         (two.remote()["connects"] == 2 && two.remote()["state"] == "connected").then_some(())

@@ -1,15 +1,15 @@
 //! The daemon as an MCP server: a facade over the engine, with no logic of its own.
 //!
-//! [`handler`] names the methods. A call goes [`tools`] → the engine → [`content`]; what it asks its client
-//! meanwhile is [`work`]'s. Streams come in by [`stream`], HTTP by [`http`].
+//! [`handler`] names the methods. A call goes [`tools`] → the engine → [`content`]; [`running_request`] asks its client
+//! on the way. Streams are served by [`stream`], HTTP by [`http`].
 
 pub mod http;
-pub mod opening;
+pub mod protocol_detection;
 pub mod stream;
 
 mod changes;
+mod client_requests;
 mod content;
-mod desk;
 mod forms;
 mod handler;
 mod logs;
@@ -17,17 +17,18 @@ mod meta_tools;
 mod offers;
 mod progress;
 mod request;
-mod rounds;
+mod request_session;
+mod request_state;
+mod running_request;
 mod tasks;
 mod tools;
-mod view;
-mod weighed;
-mod work;
+mod weight_limit;
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -39,24 +40,24 @@ use toold_engine::session::Session;
 use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::{SessionId, ToolResult};
 
-use crate::server::desk::Desks;
-use crate::server::logs::Level;
-use crate::server::rounds::Rounds;
-use crate::server::tasks::Tasks;
-use crate::server::view::{Narrowed, Views, Visits};
+use crate::server::client_requests::RequestChannels;
+use crate::server::logs::LogThreshold;
+use crate::server::request_session::{ConnectionSessions, SourceSelection, StatelessSessions};
+use crate::server::request_state::RequestStates;
+use crate::server::tasks::McpTasks;
 
-/// What only the daemon knows.
-pub trait Host: Send + Sync + 'static {
+/// What the daemon provides.
+pub trait McpHost: Send + Sync + 'static {
     fn engine(&self) -> &Arc<Engine>;
 
-    /// Waits until the plugins that are loading have loaded; gives the number of the first event that came after that.
+    /// Waits until the plugins that are loading have loaded; returns the number of the first event after that.
     fn settled(&self) -> BoxFuture<'_, u64>;
 
     /// Opens a session for a client.
     ///
     /// # Errors
-    /// In words for people: a path that is no folder.
-    fn open_session(&self, wanted: Wanted) -> Result<Arc<Session>, String>;
+    /// For people: a path is no folder.
+    fn open_session(&self, wanted: WantedSession) -> Result<Arc<Session>, String>;
 
     /// Closes a session and cancels its calls.
     fn close_session(&self, id: &SessionId);
@@ -66,28 +67,28 @@ pub trait Host: Send + Sync + 'static {
 
     fn meta_tools(&self) -> MetaTools;
 
-    /// After how long a call becomes a task, with clients that take tasks; never when none.
+    /// After how long a call becomes a task, with clients that accept tasks; `None` is never.
     fn task_after(&self) -> Option<Duration>;
 
-    /// What the configuration says of a client of this name.
+    /// What the configuration lets a client of this name do.
     fn client(&self, name: &str) -> ClientRights;
 
-    /// Fires when nothing new is taken any more.
+    /// Fires when no new requests are accepted.
     fn stopping(&self) -> CancellationToken;
 
-    /// Runs a call as a part of a trace, that of a header `traceparent` as the W3C's Trace Context has it.
-    fn in_trace_of(&self, traceparent: &str, call: Called) -> Called;
+    /// Runs a call as a part of the trace that a header `traceparent` names (W3C Trace Context).
+    fn in_trace_of(&self, traceparent: &str, call: CallFuture) -> CallFuture;
 
-    /// Fires when what still runs is cut short.
+    /// Fires when calls that are still running are cancelled.
     fn cancelled(&self) -> CancellationToken;
 }
 
 /// A call that runs while it is polled.
-pub type Called = BoxFuture<'static, Result<ToolResult, CallError>>;
+pub type CallFuture = BoxFuture<'static, Result<ToolResult, CallError>>;
 
-/// What a session is to be.
+/// The session that a request needs.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedSession {
     /// Absolute; absent when the client did not say where it works.
     pub cwd: Option<PathBuf>,
     pub roots: Vec<PathBuf>,
@@ -95,7 +96,7 @@ pub struct Wanted {
     pub principal: Principal,
     /// Which tools it sees and can call.
     pub filter: ToolFilter,
-    /// Of the client; the daemon knows its process by it.
+    /// Of the client; the daemon finds its process by it.
     pub connection: u64,
     /// Variables that it wants to set.
     pub env: BTreeMap<String, String>,
@@ -106,7 +107,7 @@ pub struct Wanted {
 pub enum MetaTools {
     Off,
     On,
-    /// To all but clients that are configured as ones that follow changes of the list.
+    /// To all clients but those that are configured to follow changes of the list.
     Auto,
 }
 
@@ -115,46 +116,61 @@ pub enum MetaTools {
 pub struct ClientRights {
     /// Its answers to permission prompts count, for its own calls and its session at most.
     pub approve: bool,
-    /// It asks for the list anew when it is told that the list changed.
+    /// It requests the list again when it is notified of a change.
     pub list_changed: bool,
 }
 
 /// What all MCP clients of a daemon have in common.
-pub struct Mcp {
-    pub(crate) host: Arc<dyn Host>,
-    pub(crate) rounds: Rounds,
-    pub(crate) tasks: Tasks,
-    pub(crate) desks: Arc<Desks>,
-    /// Sessions of clients that have no connection to hold theirs.
-    pub(crate) visits: Visits,
+pub struct McpFacade {
+    pub(crate) host: Arc<dyn McpHost>,
+    pub(crate) request_states: RequestStates,
+    pub(crate) tasks: McpTasks,
+    pub(crate) channels: Arc<RequestChannels>,
+    /// Sessions of clients without a connection.
+    pub(crate) stateless_sessions: StatelessSessions,
 }
 
-impl Mcp {
-    /// `key`: 32 random bytes, with which what clients keep for us is sealed.
-    pub fn new(host: Arc<dyn Host>, key: [u8; 32]) -> Arc<Self> {
-        // Two uses, two keys: what a client is shown of one tells nothing of the other.
+impl McpFacade {
+    /// `key`: 32 random bytes, with which the state that clients keep is sealed.
+    pub fn new(host: Arc<dyn McpHost>, key: [u8; 32]) -> Arc<Self> {
+        // Each use has a key of its own, so that what a client sees of one reveals nothing of the other.
         let ids = blake3::derive_key("toold MCP task ids", &key);
-        let (rounds, tasks) = (Rounds::new(key), Tasks::new(ids));
-        Arc::new(Self { host, rounds, tasks, desks: Arc::default(), visits: Visits::default() })
+        Arc::new(Self {
+            host,
+            request_states: RequestStates::new(key),
+            tasks: McpTasks::new(ids),
+            channels: Arc::default(),
+            stateless_sessions: StatelessSessions::default(),
+        })
     }
 
-    /// A server for one client. `default_cwd`: where it works if it does not say.
-    pub fn server(self: &Arc<Self>, kind: Kind, id: u64, principal: Principal, default_cwd: Option<PathBuf>) -> Server {
-        let connection = Connection {
+    /// A server for one client. `default_cwd`: where it works if it names no folder.
+    pub fn server(
+        self: &Arc<Self>,
+        kind: ConnectionKind,
+        id: u64,
+        principal: Principal,
+        default_cwd: Option<PathBuf>,
+    ) -> ClientServer {
+        let connection = McpConnection {
             id,
             kind,
             principal,
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
             env: Mutex::default(),
-            narrowed: Mutex::default(),
+            sources: Mutex::default(),
             sampler: OnceLock::new(),
-            log_level: Level::default(),
+            log_level: LogThreshold::default(),
             watched: Mutex::default(),
             half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
         };
-        Server { mcp: self.clone(), connection: Arc::new(connection), views: Views::new(self.host.clone()) }
+        ClientServer {
+            mcp: self.clone(),
+            connection: Arc::new(connection),
+            sessions: ConnectionSessions::new(self.host.clone()),
+        }
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -164,29 +180,29 @@ impl Mcp {
 
 /// How a client is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A byte stream: what it holds ends with it.
+pub enum ConnectionKind {
+    /// A byte stream: its calls and sessions end with it.
     Stream,
-    /// HTTP: of a session of the older revisions, or of one request.
+    /// HTTP: a session of the older revisions, or one request.
     Http,
 }
 
-/// One client's way in.
-pub(crate) struct Connection {
+/// The connection of one client.
+pub(crate) struct McpConnection {
     pub(crate) id: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ConnectionKind,
     pub(crate) principal: Principal,
-    /// Calls in flight, which the engine bounds.
+    /// The number of calls in flight, which the engine limits.
     pub(crate) in_flight: Arc<AtomicUsize>,
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
     /// Variables that its bridge passes on.
     pub(crate) env: Mutex<BTreeMap<String, String>>,
-    /// What its bridge was told to show.
-    pub(crate) narrowed: Mutex<Option<Narrowed>>,
-    /// Lent while the connection lives, once its client has said that it can ask a model.
+    /// The sources that its bridge was told to show.
+    pub(crate) sources: Mutex<Option<SourceSelection>>,
+    /// Registered for the life of the connection, once its client has declared sampling.
     pub(crate) sampler: OnceLock<SamplerRegistration>,
-    pub(crate) log_level: Level,
-    /// Resources that a client of the older revisions wants to hear of.
+    pub(crate) log_level: LogThreshold,
+    /// Resources whose changes a client of the older revisions subscribed to.
     pub(crate) watched: Mutex<HashSet<String>>,
     /// Fires when the client sends no more, or the daemon stops.
     pub(crate) half_closed: CancellationToken,
@@ -194,20 +210,20 @@ pub(crate) struct Connection {
     pub(crate) gone: CancellationToken,
 }
 
-/// Serves one client. Made by [`Mcp::server`].
-pub struct Server {
-    pub(crate) mcp: Arc<Mcp>,
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) views: Views,
+/// Serves one client. Made by [`McpFacade::server`].
+pub struct ClientServer {
+    pub(crate) mcp: Arc<McpFacade>,
+    pub(crate) connection: Arc<McpConnection>,
+    pub(crate) sessions: ConnectionSessions,
 }
 
-impl Drop for Server {
+impl Drop for ClientServer {
     fn drop(&mut self) {
-        if self.connection.kind == Kind::Stream {
+        if self.connection.kind == ConnectionKind::Stream {
             self.connection.gone.cancel();
         }
     }
 }
 
-/// By address of the [`Caller`](toold_engine::call::Caller) that each call has to itself.
+/// By the address of the [`Caller`](toold_engine::call::Caller), of which each call has its own.
 pub(crate) type ByCaller<T> = Mutex<HashMap<usize, T>>;

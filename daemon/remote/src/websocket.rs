@@ -40,7 +40,7 @@ pub struct Bounds {
 
 /// A WebSocket that is read and written in lines. Each line is sent as a text frame, each text frame read as a line;
 /// line breaks within a frame are read as blanks, which is the same in JSON.
-pub struct Lines<S> {
+pub struct WebSocketLines<S> {
     socket: WebSocketStream<S>,
     too_large: Option<String>,
     /// A message that was read, and how much of it was taken.
@@ -71,7 +71,7 @@ impl Goodbye {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Lines<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
     /// The server's end of a stream on which the handshake is done.
     pub async fn server(stream: S, bounds: Bounds) -> Self {
         let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config(&bounds))).await;
@@ -222,7 +222,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Lines<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lines<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WebSocketLines<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -273,7 +273,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lines<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lines<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocketLines<S> {
     /// Ready when the socket has taken what is told as written. Until then it is called with the same bytes, perhaps
     /// with more behind them.
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -337,10 +337,10 @@ mod tests {
     }
 
     /// A server's end as lines, and a client's end as frames.
-    async fn ends() -> (Lines<DuplexStream>, WebSocketStream<DuplexStream>) {
+    async fn ends() -> (WebSocketLines<DuplexStream>, WebSocketStream<DuplexStream>) {
         let (server, client) = duplex(64);
         let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
-        (Lines::server(server, bounds()).await, client)
+        (WebSocketLines::server(server, bounds()).await, client)
     }
 
     #[tokio::test]

@@ -14,9 +14,9 @@ use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_host::replace::record;
 use toold_host::stamps::Disk;
-use toold_mcp::client::McpServers;
+use toold_mcp::client::adapter::{McpServers, ServerAdapter};
 use toold_proto::tool::SourceKind;
-use toold_remote::Remotes;
+use toold_remote::adapter::{RemoteAdapter, Remotes};
 use toold_store::Store;
 
 use crate::config::active_config::ActiveConfig;
@@ -84,10 +84,10 @@ impl Daemon {
             cancel: lifecycle.cancel().clone(),
             ..ConnectionLimits::default()
         });
-        let mcp_servers = McpServers::new(&engine, mcp_servers::options(&options));
+        let mcp_servers = McpServers::new(&engine, ServerAdapter::new(mcp_servers::options(&options)));
         let remote_options = remotes::options(&options);
         let instance = remote_options.instance.clone();
-        let remotes = Remotes::new(&engine, remote_options);
+        let remotes = Remotes::new(&engine, RemoteAdapter::new(remote_options));
         let agent_processes = Arc::new(AgentProcesses::load(options.paths.agent_processes()));
         let config = ActiveConfig::new(options, loaded, &engine, &plugins, &store, &builtins)?;
         let workspaces = Arc::new(Workspaces::load(&engine, &store, &config));

@@ -44,10 +44,10 @@ use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::session::Session;
 use toold_lua::reload::PluginHost;
-use toold_mcp::client::McpServers;
+use toold_mcp::client::adapter::McpServers;
 use toold_proto::method::Method;
 use toold_proto::tool::SessionId;
-use toold_remote::Remotes;
+use toold_remote::adapter::Remotes;
 use toold_store::Store;
 
 use crate::config::active_config::ActiveConfig;

@@ -43,9 +43,10 @@ fn dependencies_point_one_way() {
     check_own("daemon/builtins", &["toold-proto", "toold-engine", "toold-host"]);
     check_own("daemon/lua", &["toold-proto", "toold-engine", "toold-host"]);
     check_own("daemon/store", &["toold-proto", "toold-engine"]);
-    check_own("daemon/mcp", &["toold-proto", "toold-adapters", "toold-engine", "toold-host"]);
+    check_own("daemon/mounts", &["toold-proto", "toold-engine", "toold-host"]);
+    check_own("daemon/mcp", &["toold-proto", "toold-adapters", "toold-engine", "toold-host", "toold-mounts"]);
     // A mounted daemon is spoken to as any client speaks to one.
-    check_own("daemon/remote", &["toold-proto", "toold-engine", "toold-host", "toold-client"]);
+    check_own("daemon/remote", &["toold-proto", "toold-engine", "toold-host", "toold-mounts", "toold-client"]);
     check_own("clients/rust", &["toold-proto", "toold-adapters"]);
     check_own("clients/toolctl", &["toold-proto", "toold-adapters", "toold-client"]);
 }

@@ -1,4 +1,4 @@
-//! How a server is reached, and the first words with it.
+//! How a server is reached and greeted, and how its tools are listed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,143 +15,124 @@ use rmcp::service::{
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use rmcp::transport::{IntoTransport, Transport};
-use tokio::task::JoinHandle;
+use tokio::net::UnixStream;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
-use toold_host::descendants::{OWNER, owner};
 use toold_host::process::ProcessCommand;
-use toold_host::process::piped_child::{PipedChild, start_piped};
+use toold_host::stderr_log::StderrLog;
+use toold_mounts::adapter::OpenedChannel;
+use toold_mounts::program::SourceProgram;
 
-use super::McpOptions;
-use super::config::Reach;
-use super::elicit::Handler;
-use super::listing::{Listing, MAX_PAGES};
-use super::tap::{Ears, Tap};
+use super::adapter::ServerOptions;
+use super::elicitation::ElicitationHandler;
+use super::endpoint::ServerEndpoint;
+use super::listing::{MAX_PAGES, ServerListing};
+use super::notifications::InterceptingTransport;
 
-/// Between closed stdin, TERM and KILL.
-const GRACE: Duration = Duration::from_secs(1);
-
-/// A program that is to become a server, and the ends of what it is spoken to with.
-pub(super) struct Opened {
-    pub(super) talker: Option<PipedChild>,
-    /// Reads its stderr to the end.
-    pub(super) stderr: Option<JoinHandle<()>>,
-    wire: Wire,
-}
-
-enum Wire {
-    Pipes(tokio::process::ChildStdout, tokio::process::ChildStdin),
-    Socket(tokio::net::UnixStream),
+/// The transport to a server.
+pub enum Channel {
+    Pipes(ChildStdout, ChildStdin),
+    Socket(UnixStream),
     Http { url: String, headers: HashMap<http::HeaderName, http::HeaderValue>, client: reqwest::Client },
 }
 
-pub(super) type Service = RunningService<RoleClient, Handler>;
+pub(super) type ClientService = RunningService<RoleClient, ElicitationHandler>;
 
 /// Starts the program or opens the connection.
 ///
 /// # Errors
-/// Why it cannot be, for people.
-pub(super) async fn open(reach: &Reach, options: &McpOptions, ears: &Arc<Ears>) -> Result<Opened, String> {
-    match reach {
-        Reach::Stdio { program, args, env, cwd } => {
-            let environment = options.environment.clone().with(env).with([(OWNER, owner())]);
+/// Why that failed, for people.
+pub(super) async fn open(
+    endpoint: &ServerEndpoint,
+    options: &ServerOptions,
+    stderr_log: &Arc<StderrLog>,
+) -> Result<OpenedChannel<Channel>, String> {
+    match endpoint {
+        ServerEndpoint::Stdio { program, args, env, cwd } => {
             let cwd = cwd.as_deref().unwrap_or(&options.home);
-            let mut command = ProcessCommand::new(program, cwd, environment).args(args);
-            command.grace = GRACE;
-            let (talker, pipes) = start_piped(command).map_err(|error| error.to_string())?;
-            let chatter = ears.chatter.clone();
-            let stderr = tokio::spawn(async move { chatter.read(pipes.stderr).await });
-            Ok(Opened { talker: Some(talker), stderr: Some(stderr), wire: Wire::Pipes(pipes.stdout, pipes.stdin) })
+            let command = ProcessCommand::new(program, cwd, options.environment.clone().with(env)).args(args);
+            let (program, stdout, stdin) = SourceProgram::start(command, stderr_log)?;
+            Ok(OpenedChannel { channel: Channel::Pipes(stdout, stdin), program: Some(program) })
         }
-        Reach::Socket { path } => {
-            let stream = tokio::net::UnixStream::connect(path).await;
+        ServerEndpoint::Socket { path } => {
+            let stream = UnixStream::connect(path).await;
             let stream = stream.map_err(|error| format!("can't connect to {}: {error}", path.display()))?;
-            Ok(Opened { talker: None, stderr: None, wire: Wire::Socket(stream) })
+            Ok(OpenedChannel { channel: Channel::Socket(stream), program: None })
         }
-        Reach::Http { url, headers } => {
+        ServerEndpoint::Http { url, headers } => {
             let mut sent = HashMap::new();
             for (name, value) in headers {
                 let read = name.parse().ok().zip(value.parse().ok());
-                let (name, value) = read.ok_or_else(|| format!("the header {name:?} cannot be sent"))?;
+                let (name, value) = read.ok_or_else(|| format!("the header {name:?} is not valid in HTTP"))?;
                 sent.insert(name, value);
             }
             let client = tokio::task::spawn_blocking(http_client).await.map_err(|error| error.to_string())??;
-            Ok(Opened { talker: None, stderr: None, wire: Wire::Http { url: url.clone(), headers: sent, client } })
+            Ok(OpenedChannel { channel: Channel::Http { url: url.clone(), headers: sent, client }, program: None })
         }
-        Reach::Unusable { why } => Err(why.clone()),
+        ServerEndpoint::Unusable { why } => Err(why.clone()),
     }
 }
 
-/// Introduces the daemon, in the newer way first, unless the server is known not to bear it. `closing` ends the
-/// connection.
+/// Introduces the daemon as revision 2026-07-28 does, unless the server is known to need `initialize`. `closing` ends
+/// the connection.
 ///
 /// # Errors
 /// Why the two do not come together, for people.
 pub(super) async fn greet(
-    opened: Wires,
-    handler: Handler,
-    is_old: bool,
+    channel: Channel,
+    handler: ElicitationHandler,
+    uses_initialize: bool,
     closing: &CancellationToken,
-) -> Result<Service, String> {
-    let ears = handler.ears.clone();
-    match opened.0 {
-        Wire::Pipes(stdout, stdin) => {
-            greet_on(AsyncRwTransport::new(stdout, stdin), ears, handler, is_old, closing).await
+) -> Result<ClientService, String> {
+    match channel {
+        Channel::Pipes(stdout, stdin) => {
+            greet_on(AsyncRwTransport::new(stdout, stdin), handler, uses_initialize, closing).await
         }
-        Wire::Socket(stream) => {
+        Channel::Socket(stream) => {
             let (read, write) = stream.into_split();
-            greet_on(AsyncRwTransport::new(read, write), ears, handler, is_old, closing).await
+            greet_on(AsyncRwTransport::new(read, write), handler, uses_initialize, closing).await
         }
-        Wire::Http { url, headers, client } => {
+        Channel::Http { url, headers, client } => {
             let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers);
             let worker = StreamableHttpClientTransport::with_client(client, config);
             let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
-            greet_on(transport, ears, handler, is_old, closing).await
+            greet_on(transport, handler, uses_initialize, closing).await
         }
-    }
-}
-
-/// What [`greet`] speaks on.
-pub(super) struct Wires(Wire);
-
-impl Opened {
-    pub(super) fn split(self) -> (Wires, Option<PipedChild>, Option<JoinHandle<()>>) {
-        (Wires(self.wire), self.talker, self.stderr)
     }
 }
 
 async fn greet_on<T: Transport<RoleClient> + 'static>(
     transport: T,
-    ears: Arc<Ears>,
-    handler: Handler,
-    is_old: bool,
+    handler: ElicitationHandler,
+    uses_initialize: bool,
     closing: &CancellationToken,
-) -> Result<Service, String> {
-    let lifecycle = match is_old {
+) -> Result<ClientService, String> {
+    let lifecycle = match uses_initialize {
         true => ClientLifecycleMode::Initialize,
         false => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         },
     };
-    let tap = Tap::new(transport, ears);
-    let greeted = serve_client_with_lifecycle_and_ct(handler, tap, lifecycle, closing.clone()).await;
+    let transport = InterceptingTransport::new(transport, handler.notifications.clone());
+    let greeted = serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, closing.clone()).await;
     greeted.map_err(|error| {
         if error.is_authorization_required() {
-            return "it wants a token: put one into `headers`".to_owned();
+            return "it requires a token: add it to `headers` in its configuration".to_owned();
         }
         match error {
-            ClientInitializeError::ConnectionClosed(_) => "it closed the connection instead of an answer".to_owned(),
-            error => chain(&error),
+            ClientInitializeError::ConnectionClosed(_) => "it closed the connection before it answered".to_owned(),
+            error => error_chain(&error),
         }
     })
 }
 
-/// All that the server lists, page by page.
+/// All tools that the server lists, page by page.
 ///
 /// # Errors
-/// Why the list cannot be had, for people.
-pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<Listing, String> {
-    let mut listing = Listing::default();
+/// Why there is no list, for people.
+pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing, String> {
+    let mut listing = ServerListing::default();
     if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Ok(listing);
     }
@@ -159,9 +140,9 @@ pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<Listing, Strin
     for _ in 0..MAX_PAGES {
         let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let request = ListToolsRequest { params, ..ListToolsRequest::default() };
-        // Not the SDK's own method, which takes a whole list or none, and keeps it.
+        // The SDK's own method accepts a list as a whole or not at all, and keeps it.
         let answer =
-            peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(|error| chain(&error))?;
+            peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(|error| error_chain(&error))?;
         let page = match &answer {
             ServerResult::CustomResult(raw) => raw.0.clone(),
             other => serde_json::to_value(other).map_err(|error| error.to_string())?,
@@ -174,7 +155,8 @@ pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<Listing, Strin
     Ok(listing)
 }
 
-/// Asks to be told of changes, where the server speaks the newer way, which tells nobody unasked.
+/// Subscribes to changes of the list. Since revision 2026-07-28 a server reports them to subscribers only; before, it
+/// reports them unasked.
 pub(super) async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     let is_new = peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
     if !is_new {
@@ -186,7 +168,7 @@ pub(super) async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
         Ok(Ok(subscription)) => Some(subscription),
         Ok(Err(ServiceError::TransportClosed)) => None,
         Ok(Err(error)) => {
-            tracing::debug!(%error, "an MCP server tells nobody of changes");
+            tracing::debug!(%error, "an MCP server does not report changes of its tools");
             None
         }
         Err(_) => None,
@@ -202,11 +184,11 @@ fn http_client() -> Result<reqwest::Client, String> {
         .connect_timeout(Duration::from_secs(10))
         .user_agent(concat!("toold/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| chain(&error))
+        .map_err(|error| error_chain(&error))
 }
 
-/// An error and what it comes from, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+/// An error and its causes, in one line.
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

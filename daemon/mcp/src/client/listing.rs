@@ -1,11 +1,12 @@
-//! What is taken of the tools that a server lists. All of it was written by somebody else: it is bounded, and what
-//! could not be called or would deceive a reader is left out.
+//! What is accepted of the tools that a server lists. All of it was written by somebody else: it is bounded, and tools
+//! that could not be called or would deceive a reader are left out.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toold_engine::schema::Schema;
+use toold_mounts::adapter::ListedTool;
 use toold_proto::tool::Annotations;
 
 /// Of one server.
@@ -21,9 +22,10 @@ const MAX_PROBLEMS: usize = 20;
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct KnownTool {
-    /// What its server calls it.
-    pub(super) own: String,
+pub struct ListedServerTool {
+    /// Its server's name for it.
+    #[serde(rename = "own")]
+    pub(super) upstream_name: String,
     pub(super) title: Option<String>,
     pub(super) description: String,
     pub(super) input: Value,
@@ -31,32 +33,35 @@ pub(super) struct KnownTool {
     pub(super) annotations: Annotations,
 }
 
-impl KnownTool {
-    /// Changes with whatever a person saw who allowed its use.
-    pub(super) fn digest(&self) -> String {
-        let seen = json!([self.own, self.title, self.description, self.input, self.output]);
+impl ListedTool for ListedServerTool {
+    fn upstream_name(&self) -> &str {
+        &self.upstream_name
+    }
+
+    fn digest(&self) -> String {
+        let seen = json!([self.upstream_name, self.title, self.description, self.input, self.output]);
         blake3::hash(seen.to_string().as_bytes()).to_hex().to_string()
     }
 }
 
-/// A list in the making.
+/// A list that is being read.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
-    pub(super) tools: Vec<KnownTool>,
-    /// What was left out or cut, in words for people.
+pub(super) struct ServerListing {
+    pub(super) tools: Vec<ListedServerTool>,
+    /// What was left out or cut, for people.
     pub(super) problems: Vec<String>,
     names: HashSet<String>,
     bytes: usize,
 }
 
-impl Listing {
-    /// Takes a page of the list, and gives the cursor of the next one.
+impl ServerListing {
+    /// Adds a page of the list, and returns the cursor of the next one.
     ///
     /// # Errors
-    /// An answer that is no list.
+    /// When the answer is no list.
     pub(super) fn take(&mut self, page: &Value) -> Result<Option<String>, String> {
         let tools =
-            page.get("tools").and_then(Value::as_array).ok_or("its answer to tools/list is no list of tools")?;
+            page.get("tools").and_then(Value::as_array).ok_or("its answer to tools/list has no list of tools")?;
         for tool in tools {
             if let Err(problem) = self.take_one(tool) {
                 self.problem(problem);
@@ -71,18 +76,21 @@ impl Listing {
 
     fn take_one(&mut self, tool: &Value) -> Result<(), String> {
         if self.is_full() {
-            return Err(format!("it lists more than {MAX_TOOLS} tools: the others are left out"));
+            return Err(format!("it lists more than {MAX_TOOLS} tools: those beyond are left out"));
         }
         let tool = read(tool)?;
-        if self.names.contains(&tool.own) {
-            return Err(format!("{} is listed twice: the first counts", tool.own));
+        if self.names.contains(&tool.upstream_name) {
+            return Err(format!("{} is listed twice: the second is left out", tool.upstream_name));
         }
         let bytes = tool.input.to_string().len() + tool.description.len();
         if self.bytes + bytes > MAX_BYTES {
-            return Err(format!("its list is longer than {MAX_BYTES} bytes: {} and others are left out", tool.own));
+            return Err(format!(
+                "its list is longer than {MAX_BYTES} bytes: {} and others are left out",
+                tool.upstream_name
+            ));
         }
         self.bytes += bytes;
-        self.names.insert(tool.own.clone());
+        self.names.insert(tool.upstream_name.clone());
         self.tools.push(tool);
         Ok(())
     }
@@ -94,7 +102,7 @@ impl Listing {
     }
 }
 
-fn read(tool: &Value) -> Result<KnownTool, String> {
+fn read(tool: &Value) -> Result<ListedServerTool, String> {
     let own = tool.get("name").and_then(Value::as_str).unwrap_or_default();
     if own.is_empty() || own.chars().count() > MAX_NAME || own.chars().any(is_hidden) {
         return Err(format!("a tool with the name {:?} is left out", cut(own, 80)));
@@ -102,15 +110,15 @@ fn read(tool: &Value) -> Result<KnownTool, String> {
     let text = |member: &str| tool.get(member).and_then(Value::as_str);
     let input = schema(tool.get("inputSchema"));
     Schema::compile_input(input.clone()).map_err(|error| format!("{own} is left out: its input schema: {error}"))?;
-    // What a schema of results says helps a model, and no more: a tool without one can be called still.
+    // A schema of results only helps a model: a tool without one can be called all the same.
     let output =
         tool.get("outputSchema").filter(|output| output.is_object() && Schema::compile((*output).clone()).is_ok());
     let claims = tool.get("annotations").unwrap_or(&Value::Null);
     let claim = |name: &str, default: bool| claims.get(name).and_then(Value::as_bool).unwrap_or(default);
     let read_only = claim("readOnlyHint", false);
     let title = text("title").or_else(|| claims.get("title").and_then(Value::as_str));
-    Ok(KnownTool {
-        own: own.to_owned(),
+    Ok(ListedServerTool {
+        upstream_name: own.to_owned(),
         title: title.map(|title| cut(title.trim(), MAX_TITLE)).filter(|title| !title.is_empty()),
         description: cut(text("description").unwrap_or_default(), MAX_DESCRIPTION),
         input,
@@ -125,13 +133,13 @@ fn read(tool: &Value) -> Result<KnownTool, String> {
     })
 }
 
-/// Many servers forget what the root of arguments always is.
+/// Many servers forget to say that the arguments are an object.
 fn schema(given: Option<&Value>) -> Value {
     let mut schema = match given {
         Some(schema @ Value::Object(_)) => schema.clone(),
         Some(_) | None => json!({}),
     };
-    let root = schema.as_object_mut().expect("it was just made one");
+    let root = schema.as_object_mut().expect("both arms make an object");
     root.entry("type").or_insert_with(|| "object".into());
     schema
 }
@@ -158,8 +166,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_called_is_left_out_and_told() {
-        let mut listing = Listing::default();
+    fn tools_that_cannot_be_called_are_left_out_and_reported() {
+        let mut listing = ServerListing::default();
         let page = json!({"tools": [
             {"name": "good", "description": "Says\u{202e} it\u{e0041}.", "inputSchema": {"properties": {}}},
             {"name": "good"},
@@ -173,26 +181,26 @@ mod tests {
             "nonsense"
         ], "nextCursor": "2"});
         assert_eq!(listing.take(&page), Ok(Some("2".into())));
-        let names: Vec<&str> = listing.tools.iter().map(|tool| tool.own.as_str()).collect();
+        let names: Vec<&str> = listing.tools.iter().map(|tool| tool.upstream_name.as_str()).collect();
         assert_eq!(names, ["good", "bare"]);
         assert_eq!(listing.tools[0].description, "Says it.");
         assert_eq!(listing.tools[0].input, json!({"properties": {}, "type": "object"}));
         assert_eq!(listing.tools[1].output, None);
-        // The nameless one and what is no tool are the same problem.
+        // The tool without a name and the text that is no tool are the same problem.
         assert_eq!(listing.problems.len(), 7, "{:#?}", listing.problems);
     }
 
     #[test]
     fn a_huge_list_is_cut() {
-        let mut listing = Listing::default();
+        let mut listing = ServerListing::default();
         let tools: Vec<Value> = (0..5000).map(|n| json!({"name": format!("t{n}")})).collect();
         assert_eq!(listing.take(&json!({"tools": tools, "nextCursor": "more"})), Ok(None));
         assert_eq!((listing.tools.len(), listing.problems.len()), (MAX_TOOLS, 1));
         let long = json!({"tools": [{"name": "a", "description": "é".repeat(100_000)}]});
-        let mut listing = Listing::default();
+        let mut listing = ServerListing::default();
         listing.take(&long).unwrap();
         assert_eq!(listing.tools[0].description.chars().count(), MAX_DESCRIPTION + 1);
-        assert!(Listing::default().take(&json!({"tools": 7})).is_err());
+        assert!(ServerListing::default().take(&json!({"tools": 7})).is_err());
     }
 
     #[test]

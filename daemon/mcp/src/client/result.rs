@@ -1,24 +1,24 @@
-//! What a server's answer to a call is here.
+//! From a server's answer to the result of a call.
 
 use serde_json::{Map, Value};
 use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Block;
 
-/// Pieces of one result; a server that sends more says so for nobody.
+/// Pieces of one result; those beyond are left out.
 const MAX_BLOCKS: usize = 1000;
 
-/// Reads an answer leniently: a piece of a kind that there is not is shown as the JSON that it is.
+/// Reads an answer leniently: a piece of an unknown kind is shown as its JSON.
 ///
 /// # Errors
 /// An answer that is no result of a call.
 pub(super) fn output(answer: Value) -> Result<ToolOutput, String> {
-    let Value::Object(mut answer) = answer else { return Err("its answer is no result".to_owned()) };
+    let Value::Object(mut answer) = answer else { return Err("an answer that is no result of a tool".to_owned()) };
     let structured = answer.remove("structuredContent");
     let is_error = answer.remove("isError").is_some_and(|is_error| is_error == true);
     let given = match answer.remove("content") {
         Some(Value::Array(pieces)) => pieces,
         None | Some(Value::Null) if structured.is_some() => Vec::new(),
-        Some(_) | None => return Err("its answer is no result".to_owned()),
+        Some(_) | None => return Err("an answer that is no result of a tool".to_owned()),
     };
     let many = given.len();
     let mut content: Vec<Block> = given.into_iter().take(MAX_BLOCKS).map(block).collect();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_piece_is_taken() {
+    fn every_kind_of_piece_is_accepted() {
         let answer = json!({"content": [
             {"type": "text", "text": "a"},
             {"type": "image", "data": "aQ==", "mimeType": "image/png"},
@@ -92,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_structured_is_told_as_text_too() {
-        let told = output(json!({"structuredContent": {"n": 1}})).unwrap();
-        assert_eq!((told.structured, told.content), (Some(json!({"n": 1})), vec![Block::text(r#"{"n":1}"#)]));
+    fn a_result_that_is_only_structured_becomes_text_too() {
+        let read = output(json!({"structuredContent": {"n": 1}})).unwrap();
+        assert_eq!((read.structured, read.content), (Some(json!({"n": 1})), vec![Block::text(r#"{"n":1}"#)]));
         assert!(output(json!({"tools": []})).is_err());
         assert!(output(json!([])).is_err());
         let many: Vec<Value> = (0..5000).map(|_| json!({"type": "text", "text": ""})).collect();

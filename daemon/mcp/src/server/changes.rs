@@ -1,4 +1,4 @@
-//! Telling clients that lists changed.
+//! Notifies clients that lists changed.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::events::{Emitted, EventSelection};
 use toold_proto::event::EventBody;
 
-use crate::server::{Connection, Host};
+use crate::server::{McpConnection, McpHost};
 
 /// Which lists changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Changed {
+struct ListChanges {
     tools: bool,
     resources: bool,
     prompts: bool,
 }
 
-impl Changed {
+impl ListChanges {
     const ALL: Self = Self { tools: true, resources: true, prompts: true };
 
     fn is_none(self) -> bool {
@@ -28,33 +28,33 @@ impl Changed {
     }
 }
 
-/// Waits for changes. Several that came together are one.
-struct Watch {
-    host: Arc<dyn Host>,
+/// Waits for changes, and merges those that come together.
+struct ListWatch {
+    host: Arc<dyn McpHost>,
     events: Receiver<Arc<Emitted>>,
-    /// The first event that counts; `None` until plugins have loaded. What they change by that is no news: lists are
-    /// answered after it.
+    /// The first event that counts; `None` until plugins have loaded. Changes by that are not reported, since lists are
+    /// answered only after it.
     first: Option<u64>,
 }
 
-impl Watch {
-    fn new(host: &Arc<dyn Host>) -> Self {
+impl ListWatch {
+    fn new(host: &Arc<dyn McpHost>) -> Self {
         let events = host.engine().events.subscribe(EventSelection::NoCalls, None).receiver;
         Self { host: host.clone(), events, first: None }
     }
 
-    /// `None` when there will be no more. Cancel-safe.
-    async fn next(&mut self) -> Option<Changed> {
+    /// `None` when there will be no more changes. Cancel-safe.
+    async fn next(&mut self) -> Option<ListChanges> {
         let first = match self.first {
             Some(first) => first,
             None => *self.first.insert(self.host.settled().await),
         };
-        let of = |event: &Emitted| if event.seq < first { Changed::default() } else { of(&event.body) };
+        let of = |event: &Emitted| if event.seq < first { ListChanges::default() } else { of(&event.body) };
         loop {
             let mut changed = match self.events.recv().await {
                 Ok(event) => of(&event),
-                // Among what was lost may be anything.
-                Err(RecvError::Lagged(_)) => Changed::ALL,
+                // Any event may be among those that were lost.
+                Err(RecvError::Lagged(_)) => ListChanges::ALL,
                 Err(RecvError::Closed) => return None,
             };
             while let Ok(event) = self.events.try_recv() {
@@ -70,22 +70,22 @@ impl Watch {
     }
 }
 
-fn of(what: &EventBody) -> Changed {
-    Changed {
+fn of(what: &EventBody) -> ListChanges {
+    ListChanges {
         tools: matches!(what, EventBody::ToolsChanged { .. }),
         resources: matches!(what, EventBody::ResourcesChanged {}),
         prompts: matches!(what, EventBody::PromptsChanged {}),
     }
 }
 
-/// Tells a client of the older revisions, until it is gone.
-pub(super) fn tell(
-    host: &Arc<dyn Host>,
+/// Notifies a client of the older revisions, until it is gone.
+pub(super) fn notify(
+    host: &Arc<dyn McpHost>,
     peer: Peer<RoleServer>,
-    connection: Arc<Connection>,
+    connection: Arc<McpConnection>,
     gone: CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
-    let mut watch = Watch::new(host);
+    let mut watch = ListWatch::new(host);
     async move {
         loop {
             let changed = tokio::select! {
@@ -99,8 +99,8 @@ pub(super) fn tell(
             }
             if changed.resources {
                 sent = sent.and(peer.notify_resource_list_changed().await);
-                // A plugin's new version may read something else at the same place.
-                let watched = connection.watched.lock().expect("no code panics while it holds this lock").clone();
+                // A new version of a plugin may return other contents for the same URI.
+                let watched = connection.watched.lock().clone();
                 for uri in watched {
                     sent = sent.and(peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await);
                 }
@@ -115,8 +115,8 @@ pub(super) fn tell(
     }
 }
 
-/// What a subscription may hear of.
-pub(super) fn offered(requested: &SubscriptionFilter) -> SubscriptionFilter {
+/// What a subscription is notified of.
+pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let all = SubscriptionFilterBuilder::default().tools_list_changed().prompts_list_changed().resources_list_changed();
     match &requested.resource_subscriptions {
         None => all.build(),
@@ -128,8 +128,8 @@ pub(super) fn offered(requested: &SubscriptionFilter) -> SubscriptionFilter {
 const MAX_WATCHED: usize = 1_000;
 
 /// Serves one `subscriptions/listen` until the client ends it, or `over` fires.
-pub(super) async fn listen(host: &Arc<dyn Host>, subscription: &SubscriptionContext, over: &CancellationToken) {
-    let mut watch = Watch::new(host);
+pub(super) async fn listen(host: &Arc<dyn McpHost>, subscription: &SubscriptionContext, over: &CancellationToken) {
+    let mut watch = ListWatch::new(host);
     let sink = subscription.sink();
     let wants = sink.accepted().clone();
     loop {

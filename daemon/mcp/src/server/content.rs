@@ -1,4 +1,4 @@
-//! What a call gives, in the protocol's own types.
+//! Results of calls in the protocol's own types.
 
 use rmcp::model::{
     CallToolResult, ContentBlock, EmbeddedResource, MetaObject, Resource, ResourceContents as Contents, Role,
@@ -8,7 +8,7 @@ use toold_engine::call::CallError;
 use toold_proto::offer::{ResourceContents, Speaker};
 use toold_proto::tool::{Block, ToolResult};
 
-/// A result; `any_structure`: the revision takes structured content that is no object.
+/// A result. `any_structure`: the revision allows structured content that is no object.
 pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult {
     let mut content: Vec<ContentBlock> = result.content.into_iter().map(block).collect();
     let structured = result.structured.filter(|structured| any_structure || structured.is_object());
@@ -16,15 +16,15 @@ pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult 
     if let Some(structured) = structured.as_ref().filter(|_| !has_text) {
         content.insert(0, ContentBlock::text(structured.to_string()));
     }
-    let mut given = CallToolResult::success(content);
-    given.is_error = Some(result.is_error);
-    given.structured_content = structured;
+    let mut converted = CallToolResult::success(content);
+    converted.is_error = Some(result.is_error);
+    converted.structured_content = structured;
     if !result.metadata.is_empty() {
         let mut meta = MetaObject::new();
         meta.insert("toold/metadata".to_owned(), Value::Object(result.metadata));
-        given.meta = Some(meta);
+        converted.meta = Some(meta);
     }
-    given
+    converted
 }
 
 /// A call that could not run, as a result that a model can read.
@@ -37,7 +37,7 @@ pub(super) fn block(block: Block) -> ContentBlock {
         Block::Text { text } => ContentBlock::text(text),
         Block::Image { data, mime_type } => ContentBlock::image(data, mime_type),
         Block::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
-        // One without contents is a link, which needs a name.
+        // A resource without contents is a link, which must have a name.
         Block::Resource { uri, mime_type, text: None, blob: None } => {
             let name = uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&uri).to_owned();
             let mut link = Resource::new(uri, name);

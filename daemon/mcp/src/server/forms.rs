@@ -1,4 +1,4 @@
-//! Prompts as the client sees them, and its answers.
+//! Prompts as forms for the client, and its answers to them.
 #![expect(deprecated, reason = "sampling is deprecated in the newest revision only")]
 
 use rmcp::model::{
@@ -17,8 +17,8 @@ use crate::server::content;
 const ONCE: &str = "allow once";
 const SESSION: &str = "allow for this session";
 const DENY: &str = "deny";
-/// How much of a diff or a command stands in a prompt.
-const SHOWN: usize = 4_000;
+/// Bytes of a diff or a command in a prompt.
+const MAX_SHOWN: usize = 4_000;
 
 fn elicitation(message: String, schema: Value) -> Option<InputRequest> {
     let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
@@ -26,19 +26,19 @@ fn elicitation(message: String, schema: Value) -> Option<InputRequest> {
     Some(InputRequest::Elicitation(ElicitRequest::new(params)))
 }
 
-/// A text, for what no form can be made of.
-fn in_words(message: String, words: &str) -> InputRequest {
+/// A form with one text field, for a schema that elicitation cannot express.
+fn text_form(message: String, description: &str) -> InputRequest {
     let schema = json!({
         "type": "object",
-        "properties": {"answer": {"type": "string", "description": words}},
+        "properties": {"answer": {"type": "string", "description": description}},
         "required": ["answer"],
     });
-    elicitation(message, schema).expect("a form of one text is one")
+    elicitation(message, schema).expect("elicitation allows a field of type string")
 }
 
 /// A permission prompt.
 pub(super) fn ask(ask: &Ask) -> InputRequest {
-    let mut message = format!("{} wants leave for {}: {}", ask.tool, ask.category, shortened(&ask.target));
+    let mut message = format!("{} asks for permission: {} {}", ask.tool, ask.category, shortened(&ask.target));
     if !ask.chain.is_empty() {
         message.push_str(&format!("\nby plugin {}", ask.chain.join(" > ")));
     }
@@ -47,7 +47,7 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
         message.push_str(&format!("\n{}", shortened(reason)));
     }
     if let Some(command) = ask.command.as_ref().filter(|command| **command != ask.target) {
-        message.push_str(&format!("\nthe whole command: {}", shortened(command)));
+        message.push_str(&format!("\nfull command: {}", shortened(command)));
     }
     if let Some(diff) = &ask.diff {
         message.push_str(&format!("\n{}", shortened(diff)));
@@ -56,20 +56,20 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
         "type": "object",
         "properties": {
             "decision": {"type": "string", "title": "Decision", "enum": [ONCE, SESSION, DENY]},
-            "message": {"type": "string", "title": "Message", "description": "For the model: why not, or what to do instead"},
+            "message": {"type": "string", "title": "Message", "description": "For the model: the reason, or what to do instead"},
         },
         "required": ["decision"],
     });
-    let words = message.clone();
-    elicitation(message, schema).unwrap_or_else(|| in_words(words, DENY))
+    let fallback = message.clone();
+    elicitation(message, schema).unwrap_or_else(|| text_form(fallback, DENY))
 }
 
 /// # Errors
-/// The answer does not do, in words for people.
+/// Why the answer is invalid, for people.
 pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<ReplyPermission, String> {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(words) => return Ok(deny(ask, &words)),
+        Err(error) => return Ok(deny(ask, &error)),
     };
     let result: ElicitResult = serde_json::from_value(answer).map_err(|error| error.to_string())?;
     let content = result.content.unwrap_or_default();
@@ -92,19 +92,19 @@ pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<Reply
     }
 }
 
-/// A no, for who cannot say one.
-pub(super) fn deny(ask: &Ask, words: &str) -> ReplyPermission {
+/// Denies a prompt in place of a client that did not answer it.
+pub(super) fn deny(ask: &Ask, reason: &str) -> ReplyPermission {
     ReplyPermission {
         request_id: ask.request_id.clone(),
         action: Action::Deny,
         scope: None,
         pattern: None,
-        message: Some(words.to_owned()),
+        message: Some(reason.to_owned()),
         expires_in: None,
     }
 }
 
-/// What a question is called in a round: as its tool calls it, where that name is free.
+/// The key of a question in a round: the one that its tool gives it, if that is free.
 pub(super) fn key_of(question: &Question, taken: impl Fn(&str) -> bool) -> String {
     match &question.key {
         Some(key) if !taken(key) => key.clone(),
@@ -116,8 +116,8 @@ pub(super) fn key_of(question: &Question, taken: impl Fn(&str) -> bool) -> Strin
 pub(super) fn question(question: &Question) -> InputRequest {
     let message = question.question.clone();
     if let Some(schema) = &question.schema {
-        let words = format!("A JSON object that fits {}", shortened(&schema.to_string()));
-        return elicitation(message.clone(), schema.clone()).unwrap_or_else(|| in_words(message, &words));
+        let description = format!("A JSON object that matches {}", shortened(&schema.to_string()));
+        return elicitation(message.clone(), schema.clone()).unwrap_or_else(|| text_form(message, &description));
     }
     let labels: Vec<&str> = question.options.iter().map(|option| option.label.as_str()).collect();
     let mut properties = Map::new();
@@ -136,11 +136,11 @@ pub(super) fn question(question: &Question) -> InputRequest {
         described.push_str(&format!("\n{}: {}", option.label, option.description.as_deref().unwrap_or_default()));
     }
     let schema = json!({"type": "object", "properties": properties, "required": required});
-    elicitation(described, schema).unwrap_or_else(|| in_words(message, "Your answer"))
+    elicitation(described, schema).unwrap_or_else(|| text_form(message, "Your answer"))
 }
 
 /// # Errors
-/// The answer does not do, in words for people.
+/// Why the answer is invalid, for people.
 pub(super) fn read_question(question: &Question, answer: Result<Value, String>) -> Result<ReplyQuestion, String> {
     let mut reply = ReplyQuestion { request_id: question.request_id.clone(), ..ReplyQuestion::default() };
     let Ok(answer) = answer else {
@@ -203,10 +203,10 @@ pub(super) fn sampling(asked: &SamplingRequest) -> InputRequest {
 }
 
 /// # Errors
-/// The client's answer is no message, in words for the tool.
+/// When the client's answer is no message; for the tool.
 pub(super) fn read_sampled(answer: Value) -> Result<SamplingResponse, String> {
-    let result: CreateMessageResult =
-        serde_json::from_value(answer).map_err(|error| format!("the client's answer is no message: {error}"))?;
+    let result: CreateMessageResult = serde_json::from_value(answer)
+        .map_err(|error| format!("the client's answer to the sampling request is invalid: {error}"))?;
     let role = match result.message.role {
         rmcp::model::Role::User => Speaker::User,
         rmcp::model::Role::Assistant => Speaker::Assistant,
@@ -225,14 +225,14 @@ pub(super) fn read_sampled(answer: Value) -> Result<SamplingResponse, String> {
 }
 
 /// # Errors
-/// The client's answer is no list of roots, in words for the tool.
+/// When the client's answer is no list of roots; for the tool.
 pub(super) fn read_roots(answer: Value) -> Result<Vec<ClientRoot>, String> {
     let result: ListRootsResult =
-        serde_json::from_value(answer).map_err(|error| format!("the client's answer is no list of roots: {error}"))?;
+        serde_json::from_value(answer).map_err(|error| format!("the client's list of roots is invalid: {error}"))?;
     Ok(result.roots.into_iter().map(|root| ClientRoot { uri: root.uri, name: root.name }).collect())
 }
 
-/// A message's block, where we have its kind.
+/// A block of a message, if its kind is known.
 fn block_of(block: Value) -> Option<Block> {
     let text = |name: &str| block[name].as_str().map(str::to_owned);
     match block["type"].as_str()? {
@@ -244,8 +244,10 @@ fn block_of(block: Value) -> Option<Block> {
 }
 
 fn shortened(text: &str) -> String {
-    match text.len() <= SHOWN {
+    match text.len() <= MAX_SHOWN {
         true => text.to_owned(),
-        false => format!("{}\n[... {} bytes more]", &text[..text.floor_char_boundary(SHOWN)], text.len() - SHOWN),
+        false => {
+            format!("{}\n[... {} bytes more]", &text[..text.floor_char_boundary(MAX_SHOWN)], text.len() - MAX_SHOWN)
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! The methods, as the SDK names them.
-#![expect(deprecated, reason = "the older revisions have what the newest has not")]
+#![expect(deprecated, reason = "the older revisions have features that the newest deprecates")]
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
@@ -12,16 +12,16 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 
-use crate::server::{Server, changes, offers, tools};
+use crate::server::{ClientServer, changes, offers, tools};
 
-const INSTRUCTIONS: &str = "Tools of a daemon that this machine's agents and editors share. Paths are meant from the \
-client's working folder. Tools may be added, changed and removed at any time: where the list cannot be read again, \
-tools_search and tools_call reach what there is now.";
+const INSTRUCTIONS: &str = "Tools of a daemon that all agents and editors on this machine share. Paths are relative to the \
+client's working folder. Tools may be added, changed and removed at any time: if you cannot read the list again, \
+tools_search and tools_call find and call the current tools.";
 
-/// Resources that one client can watch.
+/// Resources that one client can subscribe to.
 const MAX_WATCHED: usize = 1_000;
 
-impl ServerHandler for Server {
+impl ServerHandler for ClientServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_completions()
@@ -51,7 +51,7 @@ impl ServerHandler for Server {
             self.note_sources(meta)?;
         }
         let mut answer = self.negotiate_initialize(&request)?;
-        // Extensions are of the stateless revisions.
+        // Only the stateless revisions have extensions.
         answer.capabilities.extensions = None;
         context.peer.set_peer_info(request);
         Ok(answer)
@@ -66,7 +66,7 @@ impl ServerHandler for Server {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let (host, gone) = (&self.mcp.host, self.connection.gone.child_token());
-        host.engine().tasks.spawn(changes::tell(host, context.peer, self.connection.clone(), gone));
+        host.engine().tasks.spawn(changes::notify(host, context.peer, self.connection.clone(), gone));
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -75,9 +75,12 @@ impl ServerHandler for Server {
     }
 
     async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let mut watched = self.connection.watched.lock().expect("no code panics while it holds this lock");
+        let mut watched = self.connection.watched.lock();
         if watched.len() >= MAX_WATCHED {
-            return Err(ErrorData::invalid_request(format!("{MAX_WATCHED} resources are watched already"), None));
+            return Err(ErrorData::invalid_request(
+                format!("{MAX_WATCHED} resources are subscribed to already: unsubscribe from one first"),
+                None,
+            ));
         }
         watched.insert(request.uri);
         Ok(())
@@ -88,12 +91,12 @@ impl ServerHandler for Server {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.connection.watched.lock().expect("no code panics while it holds this lock").remove(&request.uri);
+        self.connection.watched.lock().remove(&request.uri);
         Ok(())
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
-        self.views.forget_roots().await;
+        self.sessions.forget_roots().await;
     }
 
     async fn list_tools(
@@ -129,7 +132,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::global(self, name)
+        tools::global_tool(self, name)
     }
 
     async fn list_resources(
@@ -181,7 +184,7 @@ impl ServerHandler for Server {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(changes::offered(requested))
+        Some(changes::accepted(requested))
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {

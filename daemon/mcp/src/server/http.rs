@@ -1,4 +1,4 @@
-//! Streamable HTTP, as a service that a listener puts its requests into.
+//! Streamable HTTP, as a service that a listener passes its requests to.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::call::Principal;
 
-use crate::server::{Kind, Mcp, Server};
+use crate::server::{ClientServer, ConnectionKind, McpFacade};
 
 /// How requests are served.
 pub struct HttpOptions {
@@ -25,27 +25,27 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// Bytes of one request's body.
     pub max_body: usize,
-    /// Sessions of the older revisions that are idle for so long end.
+    /// A session of the older revisions ends when it is idle for so long.
     pub session_idle: Duration,
     /// Such sessions at one time; more are refused.
     pub max_sessions: usize,
-    /// Fires when all that is open is to end.
+    /// Fires when all open requests and sessions must end.
     pub stop: CancellationToken,
 }
 
 /// Answers requests of both eras.
 ///
-/// In the stateless revisions a client that leaves before its answer cancels its request. In the older ones
-/// it does not: it may come back for it, until its session ends.
+/// In the stateless revisions a client that disconnects before its answer cancels its request. In the older ones it may
+/// come back for the answer, until its session ends.
 pub struct McpHttp {
-    service: StreamableHttpService<Server, LocalSessionManager>,
+    service: StreamableHttpService<ClientServer, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     max_sessions: usize,
 }
 
 impl McpHttp {
     /// For requests whose token was checked already. Answers are JSON where no stream is needed.
-    pub fn new(mcp: &Arc<Mcp>, principal: Principal, options: HttpOptions) -> Self {
+    pub fn new(mcp: &Arc<McpFacade>, principal: Principal, options: HttpOptions) -> Self {
         let HttpOptions { hosts, origins, max_body, session_idle, max_sessions, stop } = options;
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
@@ -58,15 +58,15 @@ impl McpHttp {
         sessions.session_config.keep_alive = Some(session_idle);
         let sessions = Arc::new(sessions);
         let mcp = mcp.clone();
-        let server = move || Ok(mcp.server(Kind::Http, mcp.host.next_connection(), principal, None));
+        let server = move || Ok(mcp.server(ConnectionKind::Http, mcp.host.next_connection(), principal, None));
         let service = StreamableHttpService::new(server, sessions.clone(), config);
         Self { service, sessions, max_sessions }
     }
 
     pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
         if opens_session(request.body()) && self.sessions.sessions.read().await.len() >= self.max_sessions {
-            let words = format!("{} sessions are open; end one, or try again later\n", self.max_sessions);
-            let mut refused = Response::new(Full::new(Bytes::from(words)).boxed());
+            let message = format!("{} sessions are open: close one, or try again later\n", self.max_sessions);
+            let mut refused = Response::new(Full::new(Bytes::from(message)).boxed());
             *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             refused.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
             return refused;
@@ -77,9 +77,9 @@ impl McpHttp {
 
 fn opens_session(body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Probe<'a> {
+    struct MethodProbe<'a> {
         #[serde(borrow)]
         method: std::borrow::Cow<'a, str>,
     }
-    serde_json::from_slice::<Probe>(body).is_ok_and(|probe| probe.method == "initialize")
+    serde_json::from_slice::<MethodProbe>(body).is_ok_and(|probe| probe.method == "initialize")
 }

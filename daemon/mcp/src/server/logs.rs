@@ -1,7 +1,7 @@
-//! What plugins log in a call, as `notifications/message` to the client that made it.
+//! The log lines of plugins in a call, as `notifications/message` to the client that made the call.
 #![expect(deprecated, reason = "logging is deprecated in the newest revision only")]
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::service::{Peer, RequestContext, RoleServer};
@@ -13,72 +13,72 @@ use toold_engine::events::{Emitted, EventSelection};
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
-use crate::server::view::is_modern;
+use crate::server::request_session::is_modern;
 
 /// The level that a client of the older revisions set for its connection; `info` until it does.
 #[derive(Default)]
-pub(crate) struct Level(Mutex<Option<LoggingLevel>>);
+pub(crate) struct LogThreshold(Mutex<Option<LoggingLevel>>);
 
-impl Level {
+impl LogThreshold {
     pub(super) fn set(&self, level: LoggingLevel) {
-        *self.0.lock().expect("no code panics while it holds this lock") = Some(level);
+        *self.0.lock() = Some(level);
     }
 
-    /// What a request wants to hear; in the stateless revisions nothing, unless it says so itself.
+    /// The least level that a request wants; in the stateless revisions none, unless the request names one.
     fn of(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
         if is_modern(context) {
             return context.meta.log_level();
         }
-        let set = *self.0.lock().expect("no code panics while it holds this lock");
+        let set = *self.0.lock();
         Some(set.unwrap_or(LoggingLevel::Info))
     }
 }
 
-/// Hears the log of one request's session, and sends what is of the request's own calls.
-pub(super) struct Logs {
-    heard: Option<(broadcast::Receiver<std::sync::Arc<Emitted>>, LoggingLevel)>,
+/// Sends the log lines of a request's session while the request runs.
+pub(super) struct LogForwarder {
+    subscription: Option<(broadcast::Receiver<std::sync::Arc<Emitted>>, LoggingLevel)>,
     session: SessionId,
     peer: Peer<RoleServer>,
 }
 
-impl Logs {
+impl LogForwarder {
     pub(super) fn listen(
         engine: &Engine,
         session: &SessionId,
-        level: &Level,
+        level: &LogThreshold,
         context: &RequestContext<RoleServer>,
     ) -> Self {
         let level = level.of(context);
-        let heard = level.map(|level| (engine.events.subscribe(EventSelection::NoCalls, None).receiver, level));
-        Self { heard, session: session.clone(), peer: context.peer.clone() }
+        let subscription = level.map(|level| (engine.events.subscribe(EventSelection::NoCalls, None).receiver, level));
+        Self { subscription, session: session.clone(), peer: context.peer.clone() }
     }
 
-    /// Sends what comes, for ever. Cancel-safe but for a notification that is being sent.
+    /// Sends lines as they come; never returns. Cancel-safe but for a notification that is being sent.
     pub(super) async fn run(&mut self) {
         loop {
-            let Some((receiver, level)) = &mut self.heard else { return std::future::pending().await };
+            let Some((receiver, level)) = &mut self.subscription else { return std::future::pending().await };
             let level = *level;
             match receiver.recv().await {
-                Ok(event) => self.tell(&event, level).await,
+                Ok(event) => self.send(&event, level).await,
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => self.heard = None,
+                Err(broadcast::error::RecvError::Closed) => self.subscription = None,
             }
         }
     }
 
-    /// Sends what is left, before the result is.
+    /// Sends the lines that are left, before the result.
     pub(super) async fn finish(mut self) {
-        while let Some((receiver, level)) = &mut self.heard {
+        while let Some((receiver, level)) = &mut self.subscription {
             let level = *level;
             match receiver.try_recv() {
-                Ok(event) => self.tell(&event, level).await,
+                Ok(event) => self.send(&event, level).await,
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
     }
 
-    async fn tell(&self, event: &Emitted, least: LoggingLevel) {
+    async fn send(&self, event: &Emitted, least: LoggingLevel) {
         let EventBody::Log { session_id: Some(session), plugin, level, message, fields, .. } = &event.body else {
             return;
         };
@@ -91,7 +91,7 @@ impl Logs {
             Some(fields) => json!({"message": message, "fields": fields}),
         };
         let param = LoggingMessageNotificationParam::new(level, data).with_logger(plugin);
-        // The client is gone: its call is cancelled by others.
+        // Fails when the client is gone; the end of its connection cancels the call.
         let _ = self.peer.notify_logging_message(param).await;
     }
 }
@@ -105,7 +105,7 @@ fn level_of(level: &str) -> LoggingLevel {
     }
 }
 
-/// The order of severity (RFC 5424, section 6.2.1), the least first.
+/// The order of severity (RFC 5424, section 6.2.1), beginning with the least severe.
 fn rank(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

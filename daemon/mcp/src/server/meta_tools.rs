@@ -1,28 +1,28 @@
-//! `tools_search` and `tools_call`: for clients that never ask for the list again, the way to what was
-//! loaded a second ago.
+//! `tools_search` and `tools_call`: with them, clients that never request the list again reach a tool that was loaded a
+//! second ago.
 
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value, json};
 use toold_engine::session::Session;
 
-use crate::server::view::{client_of, is_modern};
-use crate::server::{MetaTools, Server, tools};
+use crate::server::request_session::{client_of, is_modern};
+use crate::server::{ClientServer, MetaTools, tools};
 
 const SEARCH: &str = "tools_search";
 const CALL: &str = "tools_call";
 /// How many tools a search shows.
 const MAX_FOUND: usize = 20;
 
-/// What a call of one comes to.
-pub(super) enum Meta {
+/// What a call of one means.
+pub(super) enum MetaToolUse {
     Answer(CallToolResult),
-    /// This tool with these arguments, judged as itself.
+    /// A call of this tool with these arguments, with the permissions of that tool.
     Call(String, Map<String, Value>),
 }
 
-/// Whether a client is shown them.
-pub(super) fn are_offered(server: &Server, context: &RequestContext<RoleServer>) -> bool {
+/// Whether a client sees them.
+pub(super) fn are_offered(server: &ClientServer, context: &RequestContext<RoleServer>) -> bool {
     match server.mcp.host.meta_tools() {
         MetaTools::Off => false,
         MetaTools::On => true,
@@ -35,22 +35,27 @@ pub(super) fn are_offered(server: &Server, context: &RequestContext<RoleServer>)
 }
 
 /// Whether a call is of one of them: a tool of the registry keeps its name.
-pub(super) fn is_one(server: &Server, session: &Session, name: &str, context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn is_one(
+    server: &ClientServer,
+    session: &Session,
+    name: &str,
+    context: &RequestContext<RoleServer>,
+) -> bool {
     [SEARCH, CALL].contains(&name) && are_offered(server, context) && !tools::knows(server.mcp.engine(), session, name)
 }
 
 pub(super) fn all() -> Vec<Tool> {
     let search = json!({
         "type": "object",
-        "properties": {"query": {"type": "string", "description": "Words that stand in the name, the title or the description; empty for all"}},
+        "properties": {"query": {"type": "string", "description": "Words that the name, the title or the description must contain; empty for all tools"}},
         "required": ["query"],
         "additionalProperties": false,
     });
     let call = json!({
         "type": "object",
         "properties": {
-            "name": {"type": "string", "description": "The name of a tool that tools_search shows"},
-            "arguments": {"type": "object", "description": "What that tool's inputSchema asks for"},
+            "name": {"type": "string", "description": "The name of a tool that tools_search returned"},
+            "arguments": {"type": "object", "description": "Arguments that match the tool's inputSchema"},
         },
         "required": ["name"],
         "additionalProperties": false,
@@ -60,28 +65,33 @@ pub(super) fn all() -> Vec<Tool> {
         Tool::new(name, description, schema).with_title(title)
     };
     vec![
-        tool(CALL, "Call a tool", "Calls a tool by its name, also one that was added after the list of tools was read. Find it with tools_search.", call),
-        tool(SEARCH, "Search tools", "Searches the tools that there are now, those that were added after the list of tools was read too. Call what it finds with tools_call.", search)
+        tool(CALL, "Call a tool", "Calls a tool by its name, including tools that were added after you read the list of tools. Find it with tools_search.", call),
+        tool(SEARCH, "Search tools", "Searches the current tools, including those that were added after you read the list of tools. Call them with tools_call.", search)
             .with_annotations(ToolAnnotations::new().read_only(true).idempotent(true).open_world(false)),
     ]
 }
 
-pub(super) fn read(server: &Server, session: &Session, name: &str, mut arguments: Map<String, Value>) -> Meta {
+pub(super) fn read(
+    server: &ClientServer,
+    session: &Session,
+    name: &str,
+    mut arguments: Map<String, Value>,
+) -> MetaToolUse {
     if name == CALL {
         let inner = match arguments.remove("arguments") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(inner)) => inner,
-            Some(_) => return Meta::Answer(wrong("arguments: expected an object")),
+            Some(_) => return MetaToolUse::Answer(invalid("arguments: expected an object")),
         };
         return match arguments.remove("name") {
-            Some(Value::String(name)) => Meta::Call(name, inner),
-            Some(_) | None => Meta::Answer(wrong("name: expected the name of a tool")),
+            Some(Value::String(name)) => MetaToolUse::Call(name, inner),
+            Some(_) | None => MetaToolUse::Answer(invalid("name: expected the name of a tool")),
         };
     }
     let Some(query) = arguments.get("query").and_then(Value::as_str) else {
-        return Meta::Answer(wrong("query: expected a text"));
+        return MetaToolUse::Answer(invalid("query: expected a string"));
     };
-    Meta::Answer(search(tools::visible(server.mcp.engine(), session), query))
+    MetaToolUse::Answer(search(tools::visible(server.mcp.engine(), session), query))
 }
 
 fn search(tools: Vec<Tool>, query: &str) -> CallToolResult {
@@ -98,16 +108,16 @@ fn search(tools: Vec<Tool>, query: &str) -> CallToolResult {
         .take(MAX_FOUND)
         .map(|tool| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}))
         .collect();
-    let left = found.len() - shown.len();
+    let more = found.len() - shown.len();
     let mut answer = json!({"tools": shown});
-    if left > 0 {
-        answer["more"] = json!(left);
+    if more > 0 {
+        answer["more"] = json!(more);
     }
     let mut result = CallToolResult::success(vec![ContentBlock::text(answer.to_string())]);
     result.structured_content = Some(answer);
     result
 }
 
-fn wrong(words: &str) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(format!("invalid arguments: {words}"))])
+fn invalid(problem: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(format!("invalid arguments: {problem}"))])
 }

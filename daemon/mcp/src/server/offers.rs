@@ -1,4 +1,4 @@
-//! Resources, prompts and completion: what plugins offer beside tools.
+//! Resources, prompts and completion, which plugins offer beside tools.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use toold_engine::call::Call;
 use toold_engine::offers::{self, Completing, OfferError, ResourceAddress};
 use toold_proto::offer::Rendered;
 
-use crate::server::request::Served;
-use crate::server::rounds::Binding;
+use crate::server::request::RequestEnd;
+use crate::server::request_state::StateBinding;
+use crate::server::running_request::{RequestOutcome, RequestResult};
 use crate::server::tools::LIST_TTL_MS;
-use crate::server::work::{Finished, Outcome};
-use crate::server::{Server, content};
+use crate::server::{ClientServer, content};
 
 pub(super) async fn resources(
-    server: &Server,
+    server: &ClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let all = seen(server, context).await?;
+    let all = visible(server, context).await?;
     let resources = all.iter().filter_map(|resource| match &resource.address {
         ResourceAddress::Uri(uri) => {
             let mut shown = Resource::new(uri, &resource.name);
-            say_of(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
+            set_common(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
             Some(shown)
         }
         ResourceAddress::Template(_) => None,
@@ -42,14 +42,14 @@ pub(super) async fn resources(
 }
 
 pub(super) async fn templates(
-    server: &Server,
+    server: &ClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourceTemplatesResult, ErrorData> {
-    let all = seen(server, context).await?;
+    let all = visible(server, context).await?;
     let templates = all.iter().filter_map(|resource| match &resource.address {
         ResourceAddress::Template(template) => {
             let mut shown = ResourceTemplate::new(template.as_str(), &resource.name);
-            say_of(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
+            set_common(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
             Some(shown)
         }
         ResourceAddress::Uri(_) => None,
@@ -58,25 +58,28 @@ pub(super) async fn templates(
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
 }
 
-/// What is said of a resource and of a template alike.
-fn say_of(resource: &offers::Resource, [title, description, mime_type]: [&mut Option<String>; 3]) {
+/// Sets the members that resources and templates have in common.
+fn set_common(resource: &offers::Resource, [title, description, mime_type]: [&mut Option<String>; 3]) {
     title.clone_from(&resource.title);
     description.clone_from(&resource.description);
     mime_type.clone_from(&resource.mime_type);
 }
 
-async fn seen(server: &Server, context: &RequestContext<RoleServer>) -> Result<Vec<Arc<offers::Resource>>, ErrorData> {
-    let session = server.view(context).await?;
+async fn visible(
+    server: &ClientServer,
+    context: &RequestContext<RoleServer>,
+) -> Result<Vec<Arc<offers::Resource>>, ErrorData> {
+    let session = server.session(context).await?;
     server.mcp.host.settled().await;
     Ok(server.mcp.engine().offers.resources(session.project()))
 }
 
 pub(super) async fn read(
-    server: &Server,
+    server: &ClientServer,
     mut request: ReadResourceRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
-    let binding = Binding::new("resources/read", &request.uri, None, &server.connection);
+    let binding = StateBinding::new("resources/read", &request.uri, None, &server.connection);
     let again = (request.request_state.take(), request.input_responses.take());
     let uri = request.uri;
     let start = move |engine: Arc<Engine>, call| {
@@ -84,23 +87,23 @@ pub(super) async fn read(
             let read = offers::read(&engine, &uri, call).await.map_err(failed)?;
             let contents = read.into_iter().map(content::contents).collect();
             let result = ReadResourceResult::new(contents);
-            Ok(Outcome::Resource(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private)))
+            Ok(RequestOutcome::Resource(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private)))
         };
         read.boxed()
     };
     let served = serve(server, again, binding, context, start).await?;
     match served {
-        Served::Finished(Ok(Outcome::Resource(result))) => Ok(result.into()),
-        Served::InputRequired(required) => Ok(required.into()),
+        RequestEnd::Finished(Ok(RequestOutcome::Resource(result))) => Ok(result.into()),
+        RequestEnd::InputRequired(required) => Ok(required.into()),
         other => Err(error_of(other)),
     }
 }
 
 pub(super) async fn prompts(
-    server: &Server,
+    server: &ClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListPromptsResult, ErrorData> {
-    let session = server.view(context).await?;
+    let session = server.session(context).await?;
     server.mcp.host.settled().await;
     let all = server.mcp.engine().offers.prompts(session.project());
     let prompts = all.iter().map(|prompt| {
@@ -121,44 +124,44 @@ pub(super) async fn prompts(
 }
 
 pub(super) async fn prompt(
-    server: &Server,
+    server: &ClientServer,
     mut request: GetPromptRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<GetPromptResponse, ErrorData> {
-    let binding = Binding::new("prompts/get", &request.name, request.arguments.as_ref(), &server.connection);
+    let binding = StateBinding::new("prompts/get", &request.name, request.arguments.as_ref(), &server.connection);
     let again = (request.request_state.take(), request.input_responses.take());
     let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
     let start = move |engine: Arc<Engine>, call| {
         let render = async move {
             let rendered = offers::render(&engine, &name, arguments, call).await.map_err(failed)?;
-            Ok(Outcome::Prompt(shown(rendered)))
+            Ok(RequestOutcome::Prompt(shown(rendered)))
         };
         render.boxed()
     };
     let served = serve(server, again, binding, context, start).await?;
     match served {
-        Served::Finished(Ok(Outcome::Prompt(result))) => Ok(result.into()),
-        Served::InputRequired(required) => Ok(required.into()),
+        RequestEnd::Finished(Ok(RequestOutcome::Prompt(result))) => Ok(result.into()),
+        RequestEnd::InputRequired(required) => Ok(required.into()),
         other => Err(error_of(other)),
     }
 }
 
-/// Starts a call, or goes on with the one that a client comes back for: `again` is its state and its answers.
+/// Starts a call, or continues the one that the client comes back for with its state and its answers.
 async fn serve(
-    server: &Server,
+    server: &ClientServer,
     (state, answers): (Option<String>, Option<InputResponses>),
-    binding: Binding,
+    binding: StateBinding,
     context: RequestContext<RoleServer>,
-    start: impl FnOnce(Arc<Engine>, Call) -> BoxFuture<'static, Finished>,
-) -> Result<Served, ErrorData> {
+    start: impl FnOnce(Arc<Engine>, Call) -> BoxFuture<'static, RequestResult>,
+) -> Result<RequestEnd, ErrorData> {
     let answers = answers.unwrap_or_default();
     if let Some(state) = state {
-        return server.come_again(&state, answers, binding, context).await;
+        return server.resume(&state, answers, binding, context).await;
     }
-    let session = server.view(&context).await?;
+    let session = server.session(&context).await?;
     server.mcp.host.settled().await;
     let engine = server.mcp.engine().clone();
-    Ok(server.carry_out(session, answers, binding, context, None, move |call| start(engine, call)).await)
+    Ok(server.run(session, answers, binding, context, None, move |call| start(engine, call)).await)
 }
 
 fn shown(rendered: Rendered) -> GetPromptResult {
@@ -171,11 +174,11 @@ fn shown(rendered: Rendered) -> GetPromptResult {
 }
 
 pub(super) async fn complete(
-    server: &Server,
+    server: &ClientServer,
     request: CompleteRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CompleteResult, ErrorData> {
-    let session = server.view(&context).await?;
+    let session = server.session(&context).await?;
     server.mcp.host.settled().await;
     let of = match &request.r#ref {
         Reference::Prompt(prompt) => Completing::Prompt(prompt.name.clone()),
@@ -191,32 +194,32 @@ pub(super) async fn complete(
         .map_err(failed)?;
     let total = completed.total.and_then(|total| u32::try_from(total).ok());
     let info = CompletionInfo::with_pagination(completed.values, total, completed.has_more);
-    info.map(CompleteResult::new).map_err(|words| ErrorData::internal_error(words, None))
+    info.map(CompleteResult::new).map_err(|error| ErrorData::internal_error(error, None))
 }
 
 fn failed(error: OfferError) -> ErrorData {
-    let words = error.to_string();
+    let message = error.to_string();
     match error {
-        OfferError::NoResource(uri) => ErrorData::resource_not_found(words, Some(serde_json::json!({"uri": uri}))),
-        OfferError::NoPrompt(_) | OfferError::Arguments(_) => ErrorData::invalid_params(words, None),
-        OfferError::Failed(_) | OfferError::Call(_) => ErrorData::internal_error(words, None),
+        OfferError::NoResource(uri) => ErrorData::resource_not_found(message, Some(serde_json::json!({"uri": uri}))),
+        OfferError::NoPrompt(_) | OfferError::Arguments(_) => ErrorData::invalid_params(message, None),
+        OfferError::Failed(_) | OfferError::Call(_) => ErrorData::internal_error(message, None),
     }
 }
 
-/// For what is no result of the request's own kind.
-fn error_of(served: Served) -> ErrorData {
+/// The error for an end that is no result of this kind of request.
+fn error_of(served: RequestEnd) -> ErrorData {
     match served {
-        Served::Finished(Err(error)) => error,
-        Served::Cancelled | Served::Finished(Ok(Outcome::Cancelled)) => {
+        RequestEnd::Finished(Err(error)) => error,
+        RequestEnd::Cancelled | RequestEnd::Finished(Ok(RequestOutcome::Cancelled)) => {
             ErrorData::internal_error("the request was cancelled", None)
         }
-        Served::Finished(Ok(Outcome::Tool(result))) => {
+        RequestEnd::Finished(Ok(RequestOutcome::Tool(result))) => {
             let texts: Vec<&str> =
                 result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.as_str()).collect();
             ErrorData::internal_error(texts.join("\n"), None)
         }
-        Served::Finished(Ok(Outcome::Prompt(_) | Outcome::Resource(_)))
-        | Served::InputRequired(_)
-        | Served::Task(_) => ErrorData::internal_error("the work was another request's", None),
+        RequestEnd::Finished(Ok(RequestOutcome::Prompt(_) | RequestOutcome::Resource(_)))
+        | RequestEnd::InputRequired(_)
+        | RequestEnd::Task(_) => ErrorData::internal_error("the result belongs to another kind of request", None),
     }
 }

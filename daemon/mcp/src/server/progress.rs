@@ -1,6 +1,7 @@
 //! A call's progress as `notifications/progress`.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
@@ -8,86 +9,81 @@ use tokio::sync::mpsc;
 use toold_engine::progress::ProgressSink;
 use toold_proto::call::Progress;
 
-/// How much progress waits for a slow client; more is lost.
-const WAITING: usize = 64;
-/// Longer messages keep their end, which is the newest.
+/// Progress that waits for a slow client; what comes beyond is dropped.
+const MAX_WAITING: usize = 64;
+/// Bytes; of longer messages the end is kept, which is the newest.
 const MAX_MESSAGE: usize = 4_000;
 
-/// Where a call's progress goes: to whichever request waits for its result.
+/// Sends a call's progress to the request that waits for its result.
 #[derive(Clone, Default)]
-pub(super) struct Tap(Arc<Mutex<Turned>>);
+pub(super) struct ProgressRouter(Arc<Mutex<ProgressRoute>>);
 
 #[derive(Default)]
-struct Turned {
+struct ProgressRoute {
     to: Option<mpsc::Sender<Progress>>,
-    /// What came last, for who begins to listen later.
+    /// The last progress, for a listener that begins later.
     last: Option<Progress>,
 }
 
-impl Tap {
+impl ProgressRouter {
     /// From now on progress goes to this request, if it asked for any.
-    pub(super) fn turn_to(&self, peer: &Peer<RoleServer>, token: Option<ProgressToken>) -> Forward {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let wanted = token.is_some();
-        self.lock().to = wanted.then_some(sender);
-        Forward { to: token.map(|token| (peer.clone(), token)), receiver, last: None, counts: true }
+    pub(super) fn forward_to(&self, peer: &Peer<RoleServer>, token: Option<ProgressToken>) -> ProgressForwarder {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        self.0.lock().to = token.is_some().then_some(sender);
+        ProgressForwarder { to: token.map(|token| (peer.clone(), token)), receiver, last: None, counts: true }
     }
 
-    /// From now on progress is heard here alone, the last that there was first.
+    /// From now on progress goes to this receiver only, beginning with the last that there was.
     pub(super) fn listen(&self) -> mpsc::Receiver<Progress> {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let mut turned = self.lock();
-        if let Some(last) = turned.last.take() {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let mut route = self.0.lock();
+        if let Some(last) = route.last.take() {
             sender.try_send(last).expect("a new channel has room");
         }
-        turned.to = Some(sender);
+        route.to = Some(sender);
         receiver
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Turned> {
-        self.0.lock().expect("no code panics while it holds this lock")
     }
 }
 
-impl ProgressSink for Tap {
+impl ProgressSink for ProgressRouter {
     fn send(&self, _seq: u64, progress: &Progress) {
-        let mut turned = self.lock();
-        if let Some(sender) = &turned.to {
-            // Full or closed: progress may be lost, the result is not.
+        let mut route = self.0.lock();
+        if let Some(sender) = &route.to {
+            // When it is full or closed, progress is dropped; the result never is.
             let _ = sender.try_send(progress.clone());
         }
-        turned.last = Some(progress.clone());
+        route.last = Some(progress.clone());
     }
 }
 
 /// Sends one request's progress.
-pub(super) struct Forward {
+pub(super) struct ProgressForwarder {
     to: Option<(Peer<RoleServer>, ProgressToken)>,
     receiver: mpsc::Receiver<Progress>,
     last: Option<f64>,
-    /// No numbers came from the tool: messages are counted.
+    /// The tool sent no numbers: messages are counted.
     counts: bool,
 }
 
-impl Forward {
-    /// Sends what comes, for ever. Cancel-safe but for a notification that is being sent.
+impl ProgressForwarder {
+    /// Sends progress as it comes; never returns. Cancel-safe but for a notification that is being sent.
     pub(super) async fn run(&mut self) {
         loop {
             match self.receiver.recv().await {
-                Some(progress) => self.tell(progress).await,
+                Some(progress) => self.send(progress).await,
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Sends what is left, before the result is.
+    /// Sends the progress that is left, before the result.
     pub(super) async fn finish(mut self) {
         while let Ok(progress) = self.receiver.try_recv() {
-            self.tell(progress).await;
+            self.send(progress).await;
         }
     }
 
-    async fn tell(&mut self, progress: Progress) {
+    async fn send(&mut self, progress: Progress) {
         let Some((peer, token)) = self.to.clone() else { return };
         let (number, total, message) = match progress {
             Progress::Output { text, .. } => (None, None, Some(text)),
@@ -98,11 +94,11 @@ impl Forward {
         let mut param = ProgressNotificationParam::new(token, number);
         param.total = total;
         param.message = message.map(shortened);
-        // The client is gone: its call is cancelled by others.
+        // Fails when the client is gone; the end of its connection cancels the call.
         let _ = peer.notify_progress(param).await;
     }
 
-    /// The protocol wants each number to be greater than the last.
+    /// The protocol requires each number to be greater than the one before.
     fn next(&mut self, given: Option<f64>) -> f64 {
         self.counts &= given.is_none();
         let next = match (given.filter(|given| given.is_finite()), self.last) {

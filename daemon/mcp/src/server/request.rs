@@ -1,4 +1,4 @@
-//! What every request that runs something has in common: a call of its own, progress, and its client's ear.
+//! What all requests that run something have in common: a call of their own, progress, logs, and requests to the client.
 
 use std::sync::Arc;
 
@@ -13,160 +13,163 @@ use toold_engine::call::{Call, Caller, Principal};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 
-use crate::server::desk::{Asker, Can, Desk};
-use crate::server::logs::Logs;
-use crate::server::progress::Tap;
-use crate::server::rounds::Binding;
-use crate::server::tasks::Handing;
-use crate::server::view::{client_of, is_modern};
-use crate::server::work::{Finished, Outcome, Round, Work};
-use crate::server::{Server, tasks};
+use crate::server::client_requests::{ClientAbilities, ClientRequests, RequestOrigin};
+use crate::server::logs::LogForwarder;
+use crate::server::progress::ProgressRouter;
+use crate::server::request_session::{client_of, is_modern};
+use crate::server::request_state::StateBinding;
+use crate::server::running_request::{RequestOutcome, RequestResult, RoundEnd, RunningRequest};
+use crate::server::tasks::TaskHandover;
+use crate::server::{ClientServer, tasks};
 
 /// How a request ends.
-pub(super) enum Served {
-    Finished(Finished),
-    /// In the stateless revisions: the client is to answer, and to come again.
+pub(super) enum RequestEnd {
+    Finished(RequestResult),
+    /// In the stateless revisions: the client should answer, and come back.
     InputRequired(InputRequiredResult),
-    /// With the tasks extension: the client is to come back for it.
+    /// With the tasks extension: the client should poll it.
     Task(CreateTaskResult),
-    /// Its client cancelled it, and waits for nothing.
+    /// The client cancelled it, and does not wait any more.
     Cancelled,
 }
 
-impl Server {
-    /// Runs what `start` makes of a call, for a request of this client. `answers` are to what it may ask by a
-    /// name of its own. `handing`: how it may become a task, of a client that takes them.
-    pub(super) async fn carry_out(
+impl ClientServer {
+    /// Runs the call that `start` makes, for a request of this client. `answers` are to questions that the tool gives
+    /// keys of its own. `handover`: how it may become a task, if the client accepts tasks.
+    pub(super) async fn run(
         &self,
         session: Arc<Session>,
         answers: InputResponses,
-        binding: Binding,
+        binding: StateBinding,
         context: RequestContext<RoleServer>,
-        handing: Option<Handing>,
-        start: impl FnOnce(Call) -> BoxFuture<'static, Finished>,
-    ) -> Served {
+        handover: Option<TaskHandover>,
+        start: impl FnOnce(Call) -> BoxFuture<'static, RequestResult>,
+    ) -> RequestEnd {
         let engine = self.mcp.engine();
-        let can = Can::of(context.client_capabilities());
-        let outlives = can.be_asked() || handing.is_some();
-        // What may outlive the request, since its client may come again, is not cancelled by its end.
+        let can = ClientAbilities::of(context.client_capabilities());
+        let outlives = can.any() || handover.is_some();
+        // A call that may outlive the request, since its client may come back, is not cancelled with it.
         let cancel = match outlives {
             true => self.connection.gone.child_token(),
             false => context.ct.child_token(),
         };
-        let tap = Tap::default();
+        let progress = ProgressRouter::default();
         let caller = self.caller();
-        let mut logs = Logs::listen(engine, &session.id, &self.connection.log_level, &context);
-        let line = self.mcp.desks.line(&caller, can);
-        self.connection.sampler.get_or_init(|| engine.samplers.register(self.connection.id, self.mcp.desks.clone()));
-        let work = start(self.call(session.clone(), caller.clone(), &tap, cancel.clone()));
-        let (own, modern) = (line.line.clone(), is_modern(&context));
+        let mut logs = LogForwarder::listen(engine, &session.id, &self.connection.log_level, &context);
+        let open = self.mcp.channels.open(&caller, can);
+        self.connection.sampler.get_or_init(|| engine.samplers.register(self.connection.id, self.mcp.channels.clone()));
+        let running = start(self.call(session.clone(), caller.clone(), &progress, cancel.clone()));
+        let (channel, modern) = (open.channel.clone(), is_modern(&context));
         let future = async move {
-            let finished = work.await;
-            let missing = line.line.missing().filter(|_| modern && has_failed(&finished));
+            let finished = running.await;
+            let missing = open.channel.missing().filter(|_| modern && has_failed(&finished));
             missing.map_or(finished, |missing| Err(ErrorData::missing_required_client_capability(missing)))
         }
         .boxed();
         if !outlives {
-            let mut forward = tap.turn_to(&context.peer, context.meta.get_progress_token());
+            let mut forward = progress.forward_to(&context.peer, context.meta.get_progress_token());
             let finished = tokio::select! {
                 biased;
                 finished = future => finished,
-                () = forward.run() => unreachable!("it forwards for ever"),
-                () = logs.run() => unreachable!("it listens for ever"),
+                () = forward.run() => unreachable!("it never returns"),
+                () = logs.run() => unreachable!("it never returns"),
             };
             forward.finish().await;
             logs.finish().await;
-            return Served::Finished(finished);
+            return RequestEnd::Finished(finished);
         }
         let client = client_of(&context).map(|client| client.name);
         let rights = client.as_ref().map(|client| self.mcp.host.client(client)).unwrap_or_default();
         let session_id = session.id.clone();
-        let asker = Asker {
+        let origin = RequestOrigin {
             engine: engine.clone(),
             session,
             caller,
             connection: self.connection.clone(),
             client,
-            // It would say the name of any client.
+            // It could report the name of any client.
             may_approve: rights.approve && self.connection.principal != Principal::ToolDescendant,
-            forms: can.show_forms,
+            shows_forms: can.show_forms,
         };
-        let desk = Desk::open(asker, &own);
+        let client_requests = ClientRequests::new(origin, &channel);
         let patience = engine.settings.load().ask_timeout;
-        let (work, task) = Work::begin(future, desk, tap, session_id, cancel, handing, patience);
+        let (request, task) =
+            RunningRequest::begin(future, client_requests, progress, session_id, cancel, handover, patience);
         engine.tasks.spawn(task);
-        self.wait(work, answers, binding, context, logs).await
+        self.wait(request, answers, binding, context, logs).await
     }
 
-    /// Goes on with what a client was asked about.
+    /// Continues a request whose client was asked something.
     ///
     /// # Errors
     /// Invalid params: the state does not belong to this request.
-    pub(super) async fn come_again(
+    pub(super) async fn resume(
         &self,
         state: &str,
         answers: InputResponses,
-        binding: Binding,
+        binding: StateBinding,
         context: RequestContext<RoleServer>,
-    ) -> Result<Served, ErrorData> {
-        let work = self.mcp.rounds.find(state, &binding)?;
-        let logs = Logs::listen(self.mcp.engine(), &work.session, &self.connection.log_level, &context);
-        Ok(self.wait(work, answers, binding, context, logs).await)
+    ) -> Result<RequestEnd, ErrorData> {
+        let request = self.mcp.request_states.find(state, &binding)?;
+        let logs = LogForwarder::listen(self.mcp.engine(), &request.session, &self.connection.log_level, &context);
+        Ok(self.wait(request, answers, binding, context, logs).await)
     }
 
     async fn wait(
         &self,
-        work: Work,
+        request: RunningRequest,
         answers: InputResponses,
-        binding: Binding,
+        binding: StateBinding,
         context: RequestContext<RoleServer>,
-        mut logs: Logs,
-    ) -> Served {
-        let handing = work.handing.clone().filter(|_| tasks::are_taken(&context));
-        let has_room = handing.is_none() || self.mcp.tasks.has_room();
-        let handing = match handing {
-            Some(Handing { after: None, .. }) if !has_room => return Served::Finished(Ok(Outcome::Tool(too_many()))),
-            handing => handing.filter(|_| has_room),
+        mut logs: LogForwarder,
+    ) -> RequestEnd {
+        let handover = request.handover.clone().filter(|_| tasks::are_accepted(&context));
+        let has_room = handover.is_none() || self.mcp.tasks.has_room();
+        let handover = match handover {
+            Some(TaskHandover { after: None, .. }) if !has_room => {
+                return RequestEnd::Finished(Ok(RequestOutcome::Tool(too_many())));
+            }
+            handover => handover.filter(|_| has_room),
         };
-        let mut forward = work.tap.turn_to(&context.peer, context.meta.get_progress_token());
-        let attending = work.attend(answers).await;
+        let mut forward = request.progress.forward_to(&context.peer, context.meta.get_progress_token());
+        let attending = request.attend(answers).await;
         let round = async {
-            match (is_modern(&context), handing) {
-                (true, Some(Handing { after: None, .. })) => Round::Long(attending),
-                (true, handing) => attending.round(&context.ct, handing.and_then(|handing| handing.after)).await,
-                (false, _) => attending.attend_and_ask(&context).await.map_or(Round::Cancelled, Round::Finished),
+            match (is_modern(&context), handover) {
+                (true, Some(TaskHandover { after: None, .. })) => RoundEnd::Long(attending),
+                (true, handover) => attending.round(&context.ct, handover.and_then(|handover| handover.after)).await,
+                (false, _) => attending.attend_and_ask(&context).await.map_or(RoundEnd::Cancelled, RoundEnd::Finished),
             }
         };
         let round = tokio::select! {
             biased;
             round = round => round,
-            () = forward.run() => unreachable!("it forwards for ever"),
-            () = logs.run() => unreachable!("it listens for ever"),
+            () = forward.run() => unreachable!("it never returns"),
+            () = logs.run() => unreachable!("it never returns"),
         };
         forward.finish().await;
         logs.finish().await;
         match round {
-            Round::Finished(finished) => Served::Finished(finished),
-            Round::Cancelled => Served::Cancelled,
-            Round::Long(attending) => {
-                let (entry, keep) = attending.hand_over(&self.mcp.tasks, self.connection.principal);
-                let created = entry.created();
-                self.mcp.engine().tasks.spawn(keep);
-                Served::Task(created)
+            RoundEnd::Finished(finished) => RequestEnd::Finished(finished),
+            RoundEnd::Cancelled => RequestEnd::Cancelled,
+            RoundEnd::Long(attending) => {
+                let (task, follow) = attending.into_task(&self.mcp.tasks, self.connection.principal);
+                let created = task.created();
+                self.mcp.engine().tasks.spawn(follow);
+                RequestEnd::Task(created)
             }
-            Round::Asks(asked, work) => {
+            RoundEnd::Asks(asked, request) => {
                 let patience = self.mcp.engine().settings.load().ask_timeout;
-                match self.mcp.rounds.keep(work, &binding, patience) {
-                    Some(state) => Served::InputRequired(InputRequiredResult::new(Some(asked), Some(state))),
-                    None => Served::Finished(Ok(Outcome::Tool(too_many()))),
+                match self.mcp.request_states.keep(request, &binding, patience) {
+                    Some(state) => RequestEnd::InputRequired(InputRequiredResult::new(Some(asked), Some(state))),
+                    None => RequestEnd::Finished(Ok(RequestOutcome::Tool(too_many()))),
                 }
             }
         }
     }
 
-    /// A call for a request that tells nothing and asks nothing.
+    /// A call for a request without progress and without questions to the client.
     pub(super) fn plain_call(&self, session: Arc<Session>, cancel: CancellationToken) -> Call {
-        self.call(session, self.caller(), &Tap::default(), cancel)
+        self.call(session, self.caller(), &ProgressRouter::default(), cancel)
     }
 
     fn caller(&self) -> Arc<Caller> {
@@ -177,11 +180,17 @@ impl Server {
         })
     }
 
-    fn call(&self, session: Arc<Session>, caller: Arc<Caller>, tap: &Tap, cancel: CancellationToken) -> Call {
+    fn call(
+        &self,
+        session: Arc<Session>,
+        caller: Arc<Caller>,
+        progress: &ProgressRouter,
+        cancel: CancellationToken,
+    ) -> Call {
         let engine = self.mcp.engine();
         let call_id = engine.new_call_id();
-        let mut progress: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(tap.clone())];
-        progress.extend(broadcast(engine, &call_id, &session.id));
+        let mut sinks: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(progress.clone())];
+        sinks.extend(broadcast(engine, &call_id, &session.id));
         Call {
             name: String::new(),
             arguments: Value::Null,
@@ -192,7 +201,7 @@ impl Server {
             timeout: None,
             no_cache: false,
             caller,
-            progress,
+            progress: sinks,
             cancel,
             depth: 0,
             holds_lane: false,
@@ -201,14 +210,14 @@ impl Server {
 }
 
 fn too_many() -> CallToolResult {
-    let words = "too many calls wait for their clients; nothing was done, try again later";
-    CallToolResult::error(vec![ContentBlock::text(words)])
+    let error = "too many calls are waiting for their clients: the call was not started; try again later";
+    CallToolResult::error(vec![ContentBlock::text(error)])
 }
 
-fn has_failed(finished: &Finished) -> bool {
+fn has_failed(finished: &RequestResult) -> bool {
     match finished {
-        Ok(Outcome::Tool(result)) => result.is_error == Some(true),
-        Ok(Outcome::Prompt(_) | Outcome::Resource(_) | Outcome::Cancelled) => false,
+        Ok(RequestOutcome::Tool(result)) => result.is_error == Some(true),
+        Ok(RequestOutcome::Prompt(_) | RequestOutcome::Resource(_) | RequestOutcome::Cancelled) => false,
         Err(_) => true,
     }
 }

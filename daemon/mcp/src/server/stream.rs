@@ -1,8 +1,9 @@
 //! One client on a byte stream, one JSON text per line.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::io::Cursor;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
@@ -13,41 +14,41 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Server;
-use crate::server::weighed::Weighed;
+use crate::server::ClientServer;
+use crate::server::weight_limit::WeightLimited;
 
 /// How a stream is served.
 pub struct StreamOptions {
-    /// Bytes of one message from the client; longer ones are passed over.
+    /// Bytes of one message from the client; longer ones are ignored.
     pub max_message: usize,
-    /// Bytes of memory that one message may take once it is parsed; those that take more are answered as invalid.
+    /// Bytes of memory that one message may take once it is parsed; the answer to a larger one is an error.
     pub max_weight: u64,
-    /// Requests in flight; at this many the stream is not read from.
+    /// Requests in flight; at this number the stream is not read.
     pub max_requests: usize,
-    /// Whether nobody can read our answers any more. Asked only after the end of what can be read.
+    /// Whether nobody can read the answers any more. Called only after the end of the client's input.
     pub hung_up: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Fires when nothing more is to be read.
+    /// Fires when no more requests should be read.
     pub stop: CancellationToken,
-    /// Fires when what still runs is to be cut short.
+    /// Fires when calls that are still running should be cancelled.
     pub cancel: CancellationToken,
 }
 
-/// How often a client that sends no more is asked whether it still listens.
+/// How often it is checked whether a client that sends no more still reads.
 const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 
-/// Serves one client until it is gone, or `stop` fires and its requests are answered. `ahead` was read from
-/// the stream already. When the client goes, its calls are cancelled.
-pub async fn serve_stream<S>(server: Server, stream: S, ahead: Vec<u8>, options: StreamOptions)
+/// Serves one client until it disconnects, or `stop` fires and its requests are answered. `ahead` was read from the stream
+/// already. When the client disconnects, its calls are cancelled.
+pub async fn serve_stream<S>(server: ClientServer, stream: S, ahead: Vec<u8>, options: StreamOptions)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let StreamOptions { max_message, max_weight, max_requests, hung_up, stop, cancel } = options;
     let (read, write) = tokio::io::split(stream);
-    let read = Weighed::new(Cursor::new(ahead).chain(read), max_weight);
+    let read = WeightLimited::new(Cursor::new(ahead).chain(read), max_weight);
     let lines = AsyncRwTransport::new_server(read, write).with_max_line_length(max_message);
     let connection = server.connection.clone();
     let gone = cancel.child_token();
-    let transport = Bounded {
+    let transport = BoundedTransport {
         inner: lines,
         open: Arc::default(),
         max: max_requests,
@@ -60,20 +61,21 @@ where
     match serve_server_with_ct(server, transport, gone.clone()).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
-                tracing::warn!(connection = connection.id, %error, "an MCP client's service ended badly");
+                tracing::warn!(connection = connection.id, %error, "serving an MCP client failed");
             }
         }
-        Err(error) => tracing::debug!(connection = connection.id, %error, "an MCP client did not begin"),
+        Err(error) => tracing::debug!(connection = connection.id, %error, "an MCP client did not initialize"),
     }
     connection.half_closed.cancel();
     connection.gone.cancel();
 }
 
-/// Holds a client to a number of requests in flight, and answers those when it sends no more.
-struct Bounded<T> {
+/// Limits the requests in flight, and answers those that are left when the client sends no more.
+struct BoundedTransport<T> {
     inner: T,
-    open: Arc<Open>,
+    open: Arc<OpenRequests>,
     max: usize,
+    /// The client sends no more.
     ended: bool,
     hung_up: Box<dyn Fn() -> bool + Send + Sync>,
     stop: CancellationToken,
@@ -83,28 +85,28 @@ struct Bounded<T> {
 
 /// The requests that wait for an answer.
 #[derive(Default)]
-struct Open {
+struct OpenRequests {
     ids: Mutex<HashSet<RequestId>>,
     changed: Notify,
 }
 
-impl Open {
+impl OpenRequests {
     fn len(&self) -> usize {
-        self.ids.lock().expect("no code panics while it holds this lock").len()
+        self.ids.lock().len()
     }
 
     fn insert(&self, id: RequestId) {
-        self.ids.lock().expect("no code panics while it holds this lock").insert(id);
+        self.ids.lock().insert(id);
     }
 
     fn remove(&self, id: &RequestId) {
-        self.ids.lock().expect("no code panics while it holds this lock").remove(id);
+        self.ids.lock().remove(id);
         self.changed.notify_waiters();
     }
 }
 
-/// Waits until all is answered, or until nobody is there to be answered; then `gone` fires. Cancel-safe.
-async fn drain(open: &Open, hung_up: &(dyn Fn() -> bool + Send + Sync), gone: &CancellationToken) {
+/// Waits until all requests are answered. Fires `gone` when nobody can read the answers. Cancel-safe.
+async fn drain(open: &OpenRequests, hung_up: &(dyn Fn() -> bool + Send + Sync), gone: &CancellationToken) {
     loop {
         let changed = open.changed.notified();
         if open.len() == 0 {
@@ -121,7 +123,7 @@ async fn drain(open: &Open, hung_up: &(dyn Fn() -> bool + Send + Sync), gone: &C
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -144,7 +146,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Bounded<T> {
         }
     }
 
-    // Polled in a `select!`, so everything that is awaited here can be dropped and begun again.
+    // Polled in a `select!`, so every future that is awaited here must be safe to drop.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if self.ended {

@@ -1,11 +1,12 @@
-//! The tasks extension (SEP-2663): a call that takes long is a task, which its client comes back for.
+//! The tasks extension (SEP-2663): a long call becomes a task, which its client polls.
 //!
-//! The work is the same as without: only it is a keeper, not a request, that attends to it. Handing over is this
-//! side's decision; a tool says by its annotation `task` what it wants.
+//! The request runs as it does without the extension, but an [`McpTask`] attends it in place of a request of the client.
+//! The server decides when a call becomes a task; the annotation `task` of a tool says what the tool prefers.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use rmcp::ErrorData;
@@ -23,144 +24,144 @@ use toold_engine::time::rfc3339;
 use toold_proto::call::Progress;
 use toold_proto::tool::TaskUse;
 
-use crate::server::view::is_modern;
-use crate::server::work::{Answers, Finished, Outcome};
-use crate::server::{Mcp, Server};
+use crate::server::request_session::is_modern;
+use crate::server::running_request::{AnswerSender, RequestOutcome, RequestResult};
+use crate::server::{ClientServer, McpFacade};
 
-/// A tool that wants to be a task is one when it is not over by then.
-const MOMENT: Duration = Duration::from_millis(200);
-/// How often a client is advised to ask.
-const POLL: Duration = Duration::from_millis(500);
-/// Tasks of all clients, those that ended and are kept included.
+/// A call of a tool that prefers tasks becomes one when it is not done by then.
+const SOON: Duration = Duration::from_millis(200);
+/// How often a client is advised to poll.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Tasks of all clients, including those that ended and are kept.
 const MAX_TASKS: usize = 1_000;
 const MAX_MESSAGE: usize = 200;
 
-/// Whether a request's client can be handed tasks.
-pub(super) fn are_taken(context: &RequestContext<RoleServer>) -> bool {
+/// Whether a request's client accepts tasks.
+pub(super) fn are_accepted(context: &RequestContext<RoleServer>) -> bool {
     is_modern(context) && context.client_capabilities().is_some_and(|can| can.supports_tasks())
 }
 
-/// What is told to a client without the extension of a tool that is always a task.
+/// The error for a client without the extension that calls a tool which is always a task.
 pub(super) fn missing() -> ErrorData {
     ErrorData::missing_required_client_capability(ClientCapabilities::builder().enable_tasks().build())
 }
 
 /// How a call may become a task.
 #[derive(Clone)]
-pub(super) struct Handing {
-    /// It is handed over when it is not over by then; at once when none.
+pub(super) struct TaskHandover {
+    /// It becomes a task when it is not done by then; at once when `None`.
     pub(super) after: Option<Duration>,
-    /// Set when it is.
+    /// Set when it became one.
     pub(super) done: Arc<AtomicBool>,
 }
 
-impl Handing {
-    /// `unusual`: when a call of a tool that says nothing takes unusually long. `None`: this one stays a request.
-    pub(super) fn of(wanted: Option<TaskUse>, unusual: Option<Duration>) -> Option<Self> {
-        let after = match wanted {
+impl TaskHandover {
+    /// `default`: the time after which a call of a tool without a preference becomes a task. `None` when this call never
+    /// becomes one.
+    pub(super) fn of(preference: Option<TaskUse>, default: Option<Duration>) -> Option<Self> {
+        let after = match preference {
             Some(TaskUse::Required) => None,
-            Some(TaskUse::Optional) => Some(MOMENT),
-            None => Some(unusual?),
+            Some(TaskUse::Optional) => Some(SOON),
+            None => Some(default?),
         };
         Some(Self { after, done: Arc::default() })
     }
 }
 
 #[derive(Default)]
-pub(crate) struct Tasks {
-    /// Ids are made of it, so that nobody guesses one.
+pub(crate) struct McpTasks {
+    /// Ids are derived from it, so that nobody can guess one.
     key: [u8; 32],
     next: AtomicU64,
-    all: Mutex<HashMap<String, Arc<Entry>>>,
+    all: Mutex<HashMap<String, Arc<McpTask>>>,
 }
 
-/// A task from its beginning until it is forgotten.
-pub(super) struct Entry {
+/// A task from its start until it is forgotten.
+pub(super) struct McpTask {
     id: String,
     owner: Principal,
     created_at: SystemTime,
-    began: Instant,
-    answers: Answers,
+    started: Instant,
+    answers: AnswerSender,
     cancel: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<McpTaskState>,
 }
 
-struct State {
+struct McpTaskState {
     updated_at: SystemTime,
     message: Option<String>,
-    /// What waits for the client: by the name that it was told, the name within, and the request.
+    /// Requests that wait for the client, by the key that it sees: the key within the request, and the request.
     asked: BTreeMap<String, (String, Box<InputRequest>)>,
-    /// Names that were told: each stands for one thing, as long as the task is there.
-    told: HashSet<String>,
+    /// Keys that the client has seen. Each is used once in the life of the task.
+    used_keys: HashSet<String>,
     ended: Option<(Instant, TaskPayload)>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no code panics while it holds this lock")
-}
-
-impl Tasks {
+impl McpTasks {
     pub(super) fn new(key: [u8; 32]) -> Self {
         Self { key, ..Self::default() }
     }
 
-    /// Whether another one is taken.
+    /// Whether another task is accepted.
     pub(super) fn has_room(&self) -> bool {
-        let mut all = lock(&self.all);
+        let mut all = self.all.lock();
         all.retain(|_, entry| !entry.is_over());
         all.len() < MAX_TASKS
     }
 
-    /// Enters a task; from now on it is found by its id.
-    pub(super) fn enter(&self, owner: Principal, answers: Answers, cancel: CancellationToken) -> Arc<Entry> {
+    /// Adds a task, which is found by its id from now on.
+    pub(super) fn add(&self, owner: Principal, answers: AnswerSender, cancel: CancellationToken) -> Arc<McpTask> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let id = blake3::keyed_hash(&self.key, &number.to_be_bytes()).to_hex()[..32].to_owned();
-        let state = State {
+        let state = McpTaskState {
             updated_at: SystemTime::now(),
             message: None,
             asked: BTreeMap::new(),
-            told: HashSet::new(),
+            used_keys: HashSet::new(),
             ended: None,
         };
-        let (created_at, began) = (state.updated_at, Instant::now());
-        let entry = Entry { id: id.clone(), owner, created_at, began, answers, cancel, state: Mutex::new(state) };
+        let (created_at, started) = (state.updated_at, Instant::now());
+        let entry = McpTask { id: id.clone(), owner, created_at, started, answers, cancel, state: Mutex::new(state) };
         let entry = Arc::new(entry);
-        lock(&self.all).insert(id, entry.clone());
+        self.all.lock().insert(id, entry.clone());
         entry
     }
 
     /// # Errors
-    /// Invalid params: there is none of this id, or it is another principal's, which is the same to whoever asks.
-    fn find(&self, id: &str, owner: Principal) -> Result<Arc<Entry>, ErrorData> {
-        let mut all = lock(&self.all);
+    /// Invalid params: there is no task with this id, or it belongs to another principal, which looks the same to the
+    /// client.
+    fn find(&self, id: &str, owner: Principal) -> Result<Arc<McpTask>, ErrorData> {
+        let mut all = self.all.lock();
         all.retain(|_, entry| !entry.is_over());
         let found = all.get(id).filter(|entry| entry.owner == owner).cloned();
-        found.ok_or_else(|| ErrorData::invalid_params(format!("taskId: there is no task {id}, or none any more"), None))
+        found.ok_or_else(|| {
+            ErrorData::invalid_params(format!("taskId: there is no task {id}; it may have expired"), None)
+        })
     }
 }
 
-impl Entry {
+impl McpTask {
     fn is_over(&self) -> bool {
-        lock(&self.state).ended.as_ref().is_some_and(|(at, _)| at.elapsed() > RETENTION)
+        self.state.lock().ended.as_ref().is_some_and(|(at, _)| at.elapsed() > RETENTION)
     }
 
-    /// As a client is told that there is a task now.
+    /// The answer to the call that became this task.
     pub(super) fn created(&self) -> CreateTaskResult {
-        CreateTaskResult::new(self.describe(&lock(&self.state)))
+        CreateTaskResult::new(self.describe(&self.state.lock()))
     }
 
-    /// It is kept for a time after its end; until then the end of its life moves on with it.
-    fn describe(&self, state: &State) -> Task {
+    /// The time to live ends some time after the task does, so it grows while the task runs.
+    fn describe(&self, state: &McpTaskState) -> Task {
         let end = state.ended.as_ref().map_or_else(Instant::now, |(at, _)| *at);
-        let life = end.duration_since(self.began) + RETENTION;
+        let ttl = end.duration_since(self.started) + RETENTION;
         let status = match &state.ended {
             Some((_, payload)) => payload.status(),
             None if state.asked.is_empty() => TaskStatus::Working,
             None => TaskStatus::InputRequired,
         };
         let task = Task::new(&self.id, status, rfc3339(self.created_at), rfc3339(state.updated_at))
-            .with_ttl_ms(u64::try_from(life.as_millis()).unwrap_or(u64::MAX))
-            .with_poll_interval_ms(POLL.as_millis() as u64);
+            .with_ttl_ms(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+            .with_poll_interval_ms(POLL_INTERVAL.as_millis() as u64);
         match &state.message {
             Some(message) => task.with_status_message(message),
             None => task,
@@ -168,7 +169,7 @@ impl Entry {
     }
 
     fn detailed(&self) -> DetailedTask {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let payload = match &state.ended {
             Some((_, payload)) => payload.clone(),
             None if state.asked.is_empty() => TaskPayload::Working,
@@ -180,12 +181,12 @@ impl Entry {
         DetailedTask::new(self.describe(&state), payload)
     }
 
-    /// The work asks its client something, perhaps once more.
+    /// The call asks its client something, perhaps for a second time.
     pub(super) fn ask(&self, within: String, request: Box<InputRequest>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let mut key = within.clone();
         let mut again = 1;
-        while !state.told.insert(key.clone()) {
+        while !state.used_keys.insert(key.clone()) {
             again += 1;
             key = format!("{within}.{again}");
         }
@@ -193,9 +194,9 @@ impl Entry {
         state.updated_at = SystemTime::now();
     }
 
-    /// It was answered elsewhere, or is wanted no more.
+    /// It was answered elsewhere, or is not needed any more.
     pub(super) fn end_ask(&self, within: &str) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.asked.retain(|_, (known, _)| known != within);
         state.updated_at = SystemTime::now();
     }
@@ -208,20 +209,20 @@ impl Entry {
         let text = text.unwrap_or_default();
         let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) else { return };
         let line = line.trim();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.message = Some(line[..line.floor_char_boundary(MAX_MESSAGE)].to_owned());
         state.updated_at = SystemTime::now();
     }
 
-    pub(super) fn finish(&self, finished: Finished) {
+    pub(super) fn finish(&self, finished: RequestResult) {
         let payload = match finished {
-            Ok(Outcome::Tool(result)) => TaskPayload::Completed { result: object(&result) },
-            Ok(Outcome::Prompt(result)) => TaskPayload::Completed { result: object(&result) },
-            Ok(Outcome::Resource(result)) => TaskPayload::Completed { result: object(&result) },
-            Ok(Outcome::Cancelled) => TaskPayload::Cancelled,
+            Ok(RequestOutcome::Tool(result)) => TaskPayload::Completed { result: object(&result) },
+            Ok(RequestOutcome::Prompt(result)) => TaskPayload::Completed { result: object(&result) },
+            Ok(RequestOutcome::Resource(result)) => TaskPayload::Completed { result: object(&result) },
+            Ok(RequestOutcome::Cancelled) => TaskPayload::Cancelled,
             Err(error) => TaskPayload::Failed { error: object(&error) },
         };
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.asked.clear();
         state.updated_at = SystemTime::now();
         state.ended = Some((Instant::now(), payload));
@@ -235,9 +236,9 @@ fn object(value: &impl Serialize) -> JsonObject {
     }
 }
 
-impl Server {
-    fn task(&self, id: &str) -> Result<Arc<Entry>, ErrorData> {
-        let mcp: &Mcp = &self.mcp;
+impl ClientServer {
+    fn task(&self, id: &str) -> Result<Arc<McpTask>, ErrorData> {
+        let mcp: &McpFacade = &self.mcp;
         mcp.tasks.find(id, self.connection.principal)
     }
 
@@ -245,13 +246,13 @@ impl Server {
         Ok(GetTaskResult::new(self.task(&asked.task_id)?.detailed()))
     }
 
-    /// Takes answers. What is not asked, or was answered already, is passed over.
+    /// Takes answers. Those to requests that are not open are ignored.
     pub(super) async fn answer_task(&self, update: UpdateTaskParams) -> Result<(), ErrorData> {
         let entry = self.task(&update.task_id)?;
         for (key, answer) in update.input_responses {
-            let asked = lock(&entry.state).asked.remove(&key);
+            let asked = entry.state.lock().asked.remove(&key);
             if let Some((within, _)) = asked {
-                entry.answers.give(within, answer).await;
+                entry.answers.send(within, answer).await;
             }
         }
         Ok(())

@@ -19,19 +19,22 @@ use toold_engine::tool::ToolSpec;
 use toold_proto::call::ToolFormat;
 use toold_proto::tool::{TaskUse, ToolResult};
 
-use crate::server::meta_tools::{self, Meta};
-use crate::server::request::Served;
-use crate::server::rounds::Binding;
-use crate::server::tasks::Handing;
-use crate::server::view::is_modern;
-use crate::server::work::{Finished, Outcome};
-use crate::server::{Called, Server, content, tasks};
+use crate::server::meta_tools::{self, MetaToolUse};
+use crate::server::request::RequestEnd;
+use crate::server::request_session::is_modern;
+use crate::server::request_state::StateBinding;
+use crate::server::running_request::{RequestOutcome, RequestResult};
+use crate::server::tasks::TaskHandover;
+use crate::server::{CallFuture, ClientServer, content, tasks};
 
-/// How long a list may be taken for true without asking: a plugin is often saved again within seconds.
+/// How long a client may use a list without requesting it again: a plugin is often saved again within seconds.
 pub(super) const LIST_TTL_MS: u64 = 1_000;
 
-pub(super) async fn list(server: &Server, context: &RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
-    let session = server.view(context).await?;
+pub(super) async fn list(
+    server: &ClientServer,
+    context: &RequestContext<RoleServer>,
+) -> Result<ListToolsResult, ErrorData> {
+    let session = server.session(context).await?;
     server.mcp.host.settled().await;
     let mut tools = visible(server.mcp.engine(), &session);
     if meta_tools::are_offered(server, context) {
@@ -60,48 +63,48 @@ pub(super) fn describe(spec: &ToolSpec) -> Option<Tool> {
 }
 
 pub(super) async fn call(
-    server: &Server,
+    server: &ClientServer,
     mut request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let binding = Binding::new("tools/call", &request.name, request.arguments.as_ref(), &server.connection);
+    let binding = StateBinding::new("tools/call", &request.name, request.arguments.as_ref(), &server.connection);
     let answers = request.input_responses.take().unwrap_or_default();
     if let Some(state) = request.request_state.take() {
-        return response(server.come_again(&state, answers, binding, context).await?);
+        return response(server.resume(&state, answers, binding, context).await?);
     }
-    let session = server.view(&context).await?;
+    let session = server.session(&context).await?;
     let (mut name, mut arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
     if meta_tools::is_one(server, &session, &name, &context) {
         match meta_tools::read(server, &session, &name, arguments) {
-            Meta::Answer(result) => return Ok(result.into()),
-            Meta::Call(inner, with) => (name, arguments) = (inner, with),
+            MetaToolUse::Answer(result) => return Ok(result.into()),
+            MetaToolUse::Call(inner, with) => (name, arguments) = (inner, with),
         }
     }
     let engine = server.mcp.engine().clone();
-    // No call slips through before the hooks of plugins that are loading.
+    // A call before this would miss the hooks of plugins that are loading.
     server.mcp.host.settled().await;
     let any_structure = is_modern(&context);
-    let wanted = task_use(&engine, &session, &name);
-    let handing = match tasks::are_taken(&context) {
-        true => Handing::of(wanted, server.mcp.host.task_after()),
-        false if wanted == Some(TaskUse::Required) && is_modern(&context) => return Err(tasks::missing()),
+    let preference = task_use(&engine, &session, &name);
+    let handover = match tasks::are_accepted(&context) {
+        true => TaskHandover::of(preference, server.mcp.host.task_after()),
+        false if preference == Some(TaskUse::Required) && is_modern(&context) => return Err(tasks::missing()),
         false => None,
     };
-    // As in the convention for traces over MCP.
+    // As the convention for traces over MCP says.
     let traceparent = context.meta.get("traceparent").and_then(Value::as_str).map(str::to_owned);
     let host = server.mcp.host.clone();
-    let handed_over = handing.as_ref().map(|handing| handing.done.clone());
-    let served = server.carry_out(session, answers, binding, context, handing, move |mut call| {
+    let became_task = handover.as_ref().map(|handover| handover.done.clone());
+    let served = server.run(session, answers, binding, context, handover, move |mut call| {
         call.name = name;
         call.arguments = Value::Object(arguments);
         let work = async move {
             let detached = Detached::of(&call);
-            let called: Called = async move { execute(&engine, call).await }.boxed();
+            let called: CallFuture = async move { execute(&engine, call).await }.boxed();
             let answer = match traceparent {
                 Some(parent) => host.in_trace_of(&parent, called).await,
                 None => called.await,
             };
-            if handed_over.is_some_and(|it_was| it_was.load(Ordering::Relaxed)) {
+            if became_task.is_some_and(|became| became.load(Ordering::Relaxed)) {
                 detached.keep(&answer);
             }
             finished(answer, any_structure)
@@ -115,37 +118,37 @@ pub(super) fn knows(engine: &Engine, session: &Session, name: &str) -> bool {
     engine.registry.snapshot().view(session.project()).find(name).is_some()
 }
 
-/// What a tool says of itself and tasks. Of one that is not there nothing is wanted.
+/// A tool's preference for tasks; `None` for a tool that does not exist.
 fn task_use(engine: &Engine, session: &Session, name: &str) -> Option<TaskUse> {
     engine.registry.snapshot().view(session.project()).find(name)?.spec().annotations.task
 }
 
-fn finished(answer: Result<ToolResult, CallError>, any_structure: bool) -> Finished {
+fn finished(answer: Result<ToolResult, CallError>, any_structure: bool) -> RequestResult {
     match answer {
-        Ok(result) => Ok(Outcome::Tool(content::result(result, any_structure))),
+        Ok(result) => Ok(RequestOutcome::Tool(content::result(result, any_structure))),
         Err(error @ CallError::UnknownTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
-        Err(CallError::Cancelled) => Ok(Outcome::Cancelled),
-        // What a model can read it can act on.
-        Err(error) => Ok(Outcome::Tool(content::failed(&error))),
+        Err(CallError::Cancelled) => Ok(RequestOutcome::Cancelled),
+        // As a result, so that the model can read it and act on it.
+        Err(error) => Ok(RequestOutcome::Tool(content::failed(&error))),
     }
 }
 
-fn response(served: Served) -> Result<CallToolResponse, ErrorData> {
+fn response(served: RequestEnd) -> Result<CallToolResponse, ErrorData> {
     match served {
-        Served::Finished(Ok(Outcome::Tool(result))) => Ok(result.into()),
-        Served::Finished(Ok(Outcome::Cancelled)) => Ok(content::failed(&CallError::Cancelled).into()),
-        Served::Task(task) => Ok(task.into()),
-        Served::Finished(Ok(Outcome::Prompt(_) | Outcome::Resource(_))) => {
-            Err(ErrorData::internal_error("the work was another request's", None))
+        RequestEnd::Finished(Ok(RequestOutcome::Tool(result))) => Ok(result.into()),
+        RequestEnd::Finished(Ok(RequestOutcome::Cancelled)) => Ok(content::failed(&CallError::Cancelled).into()),
+        RequestEnd::Task(task) => Ok(task.into()),
+        RequestEnd::Finished(Ok(RequestOutcome::Prompt(_) | RequestOutcome::Resource(_))) => {
+            Err(ErrorData::internal_error("the result belongs to another kind of request", None))
         }
-        Served::Finished(Err(error)) => Err(error),
-        Served::InputRequired(required) => Ok(required.into()),
-        Served::Cancelled => Ok(CallToolResult::error(vec![ContentBlock::text("the call was cancelled")]).into()),
+        RequestEnd::Finished(Err(error)) => Err(error),
+        RequestEnd::InputRequired(required) => Ok(required.into()),
+        RequestEnd::Cancelled => Ok(CallToolResult::error(vec![ContentBlock::text("the call was cancelled")]).into()),
     }
 }
 
-/// For the check of headers that repeat arguments: what is known without a session.
-pub(super) fn global(server: &Server, name: &str) -> Option<Tool> {
+/// A tool that is known without a session, for the check of headers that repeat arguments.
+pub(super) fn global_tool(server: &ClientServer, name: &str) -> Option<Tool> {
     let snapshot = server.mcp.engine().registry.snapshot();
     snapshot.global().find(name).and_then(|tool| describe(tool.spec()))
 }

@@ -14,8 +14,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
-use toold_mcp::client::config::{Reach, ServerConfig};
-use toold_mcp::client::{McpOptions, McpServers};
+use toold_mcp::client::adapter::{McpServers, ServerOptions};
+use toold_mcp::client::endpoint::ServerEndpoint;
+use toold_mounts::config::MountConfig;
 
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
@@ -161,10 +162,10 @@ impl Default for McpServerConfig {
 }
 
 /// What all servers of a daemon have in common.
-pub fn options(options: &Options) -> McpOptions {
+pub fn options(options: &Options) -> ServerOptions {
     let home = options.paths.home.clone().filter(|home| home.is_dir());
-    McpOptions {
-        kept: kept(&options.paths),
+    ServerOptions {
+        cache_dir: kept(&options.paths),
         environment: Environment::inherited(options.environment.iter().cloned()),
         home: home.unwrap_or_else(|| "/".into()),
     }
@@ -204,7 +205,7 @@ fn configure(active: &ActiveConfig, mcp_servers: &Arc<McpServers>) {
 /// The servers that a configuration mounts. What is wrong with one is told in its own state; `problems` are of
 /// files.
 pub struct ConfiguredServers {
-    pub servers: Vec<ServerConfig>,
+    pub servers: Vec<MountConfig<ServerEndpoint>>,
     pub problems: Vec<String>,
 }
 
@@ -240,7 +241,7 @@ pub fn mounts(
 
 impl ConfiguredServers {
     /// The first of a name counts.
-    fn add(&mut self, server: ServerConfig) {
+    fn add(&mut self, server: MountConfig<ServerEndpoint>) {
         if !self.servers.iter().any(|known| known.name == server.name) {
             self.servers.push(server);
         }
@@ -253,18 +254,18 @@ fn server_config(
     scope: &SourceScope,
     home: Option<&Path>,
     var: &dyn Fn(&str) -> Option<String>,
-) -> ServerConfig {
-    let reach = match reach(config, home, var) {
-        Ok(_) if !is_name(name) => Reach::Unusable {
+) -> MountConfig<ServerEndpoint> {
+    let endpoint = match endpoint(config, home, var) {
+        Ok(_) if !is_name(name) => ServerEndpoint::Unusable {
             why: "its name must be 1 to 64 printable characters without / and must not begin with remote:".into(),
         },
-        Ok(reach) => reach,
-        Err(why) => Reach::Unusable { why },
+        Ok(endpoint) => endpoint,
+        Err(why) => ServerEndpoint::Unusable { why },
     };
-    ServerConfig {
+    MountConfig {
         name: name.to_owned(),
         scope: scope.clone(),
-        reach,
+        endpoint,
         enabled: config.enabled,
         idle_timeout: Some(config.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis),
         timeout: config.timeout_ms.map(Duration::from_millis),
@@ -274,9 +275,10 @@ fn server_config(
     }
 }
 
-fn unusable(name: &str, scope: &SourceScope, why: String) -> ServerConfig {
+fn unusable(name: &str, scope: &SourceScope, why: String) -> MountConfig<ServerEndpoint> {
     let nothing = McpServerConfig::default();
-    ServerConfig { reach: Reach::Unusable { why }, ..server_config(name, &nothing, scope, None, &|_| None) }
+    let config = server_config(name, &nothing, scope, None, &|_| None);
+    MountConfig { endpoint: ServerEndpoint::Unusable { why }, ..config }
 }
 
 /// What a target of rules and grants may begin with: `NAME/tool`.
@@ -289,7 +291,11 @@ fn is_name(name: &str) -> bool {
         && !name.chars().any(char::is_control)
 }
 
-fn reach(config: &McpServerConfig, home: Option<&Path>, var: &dyn Fn(&str) -> Option<String>) -> Result<Reach, String> {
+fn endpoint(
+    config: &McpServerConfig,
+    home: Option<&Path>,
+    var: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServerEndpoint, String> {
     for glob in config.tools.allow.iter().flatten().chain(&config.tools.deny) {
         globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
     }
@@ -303,16 +309,16 @@ fn reach(config: &McpServerConfig, home: Option<&Path>, var: &dyn Fn(&str) -> Op
             let program = config::program(text(program)?, home)?;
             let args = config.args.iter().map(|arg| text(arg)).collect::<Result<_, _>>()?;
             let cwd = config.cwd.as_deref().map(path).transpose()?;
-            Ok(Reach::Stdio { program, args, env: texts(&config.env)?, cwd })
+            Ok(ServerEndpoint::Stdio { program, args, env: texts(&config.env)?, cwd })
         }
         (None, Some(url), None) => {
             let url = text(url)?;
             if !url.starts_with("http://") && !url.starts_with("https://") {
                 return Err(format!("{url:?} is not an http or https URL"));
             }
-            Ok(Reach::Http { url, headers: texts(&config.headers)? })
+            Ok(ServerEndpoint::Http { url, headers: texts(&config.headers)? })
         }
-        (None, None, Some(socket)) => Ok(Reach::Socket { path: path(socket)? }),
+        (None, None, Some(socket)) => Ok(ServerEndpoint::Socket { path: path(socket)? }),
         (None, None, None) => Err("set one of command, url and socket: none of them is set".into()),
         _ => Err("set only one of command, url and socket: more than one is set".into()),
     }
@@ -322,7 +328,7 @@ fn reach(config: &McpServerConfig, home: Option<&Path>, var: &dyn Fn(&str) -> Op
 mod tests {
     use super::*;
 
-    fn read(toml: &str) -> Vec<ServerConfig> {
+    fn read(toml: &str) -> Vec<MountConfig<ServerEndpoint>> {
         let config: McpConfig = toml::from_str(toml).unwrap();
         let var = |name: &str| (name == "TOKEN").then(|| "secret".to_owned());
         mounts(&config, &SourceScope::Global, Some(Path::new("/home/u")), &var).servers
@@ -330,8 +336,8 @@ mod tests {
 
     #[track_caller]
     fn check_unusable(toml: &str, words: &str) {
-        match &read(&format!("[servers.a]\n{toml}"))[0].reach {
-            Reach::Unusable { why } => assert!(why.contains(words), "{why}"),
+        match &read(&format!("[servers.a]\n{toml}"))[0].endpoint {
+            ServerEndpoint::Unusable { why } => assert!(why.contains(words), "{why}"),
             other => panic!("{other:?} should not be usable"),
         }
     }
@@ -342,10 +348,10 @@ mod tests {
             "[servers.web]\nurl = \"https://x.example/mcp\"\nheaders = { Authorization = \"Bearer ${env:TOKEN}\" }\n\
              [servers.files]\ncommand = \"~/bin/files\"\nargs = [\"${env:DIR:-/srv}\"]\ncwd = \"~/w\"\n",
         );
-        let Reach::Stdio { program, args, cwd, .. } = &servers[0].reach else { panic!("{servers:?}") };
+        let ServerEndpoint::Stdio { program, args, cwd, .. } = &servers[0].endpoint else { panic!("{servers:?}") };
         let expected = ("/home/u/bin/files", vec!["/srv".to_owned()], Some(PathBuf::from("/home/u/w")));
         assert_eq!((program.as_str(), args.clone(), cwd.clone()), expected);
-        let Reach::Http { headers, .. } = &servers[1].reach else { panic!("{servers:?}") };
+        let ServerEndpoint::Http { headers, .. } = &servers[1].endpoint else { panic!("{servers:?}") };
         assert_eq!(headers["Authorization"], "Bearer secret");
     }
 
@@ -380,11 +386,13 @@ mod tests {
         let servers = read(&toml);
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "odd", "old"]);
-        assert!(matches!(&servers[0].reach, Reach::Stdio { program, .. } if program == "ours"));
-        assert!(matches!(&servers[1].reach, Reach::Stdio { args, .. } if *args == ["secret", "//no comment"]));
-        assert!(!servers[1].enabled && matches!(servers[2].reach, Reach::Http { .. }));
-        assert!(matches!(servers[3].reach, Reach::Unusable { .. }));
-        assert!(matches!(&servers[4].reach, Reach::Unusable { why } if why.contains("sse")));
+        assert!(matches!(&servers[0].endpoint, ServerEndpoint::Stdio { program, .. } if program == "ours"));
+        assert!(
+            matches!(&servers[1].endpoint, ServerEndpoint::Stdio { args, .. } if *args == ["secret", "//no comment"])
+        );
+        assert!(!servers[1].enabled && matches!(servers[2].endpoint, ServerEndpoint::Http { .. }));
+        assert!(matches!(servers[3].endpoint, ServerEndpoint::Unusable { .. }));
+        assert!(matches!(&servers[4].endpoint, ServerEndpoint::Unusable { why } if why.contains("sse")));
     }
 
     #[test]

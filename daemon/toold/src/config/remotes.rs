@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::files;
-use toold_remote::config::{Reach, RemoteConfig};
-use toold_remote::{RemoteOptions, Remotes};
+use toold_mounts::config::MountConfig;
+use toold_remote::adapter::Remotes;
+use toold_remote::endpoint::{Reach, RemoteEndpoint, RemoteOptions};
 
 use crate::config;
 use crate::config::active_config::ActiveConfig;
@@ -77,7 +79,7 @@ pub fn options(options: &Options) -> RemoteOptions {
     let home = options.paths.home.clone().filter(|home| home.is_dir());
     RemoteOptions {
         instance: instance(options),
-        kept: options.paths.remotes(),
+        cache_dir: options.paths.remotes(),
         environment: Environment::inherited(options.environment.iter().cloned()),
         home: home.unwrap_or_else(|| "/".into()),
         secret: random_bytes(),
@@ -124,12 +126,14 @@ pub fn follow(config: &Arc<ActiveConfig>, remotes: &Arc<Remotes>) {
 }
 
 /// What is wrong with it is told in its own state.
-fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> RemoteConfig {
-    RemoteConfig {
+fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> MountConfig<RemoteEndpoint> {
+    let reach = reach(name, section, home).unwrap_or_else(|why| Reach::Unusable { why });
+    MountConfig {
         name: name.to_owned(),
-        reach: reach(name, section, home).unwrap_or_else(|why| Reach::Unusable { why }),
-        cwd: section.cwd.clone(),
+        scope: SourceScope::Global,
+        endpoint: RemoteEndpoint { reach, cwd: section.cwd.clone() },
         enabled: section.enabled,
+        idle_timeout: None,
         timeout: section.timeout_ms.map(Duration::from_millis),
         start_timeout: Duration::from_millis(section.start_timeout_ms),
         allow: section.tools.allow.clone(),
@@ -171,7 +175,7 @@ mod tests {
 
     fn read(name: &str, toml: &str) -> Reach {
         let section: RemoteSection = toml::from_str(toml).unwrap();
-        remote(name, &section, Some(Path::new("/home/u"))).reach
+        remote(name, &section, Some(Path::new("/home/u"))).endpoint.reach
     }
 
     #[track_caller]
@@ -198,8 +202,8 @@ mod tests {
         check_unusable("a", "command = [\"b\"]\nurl = \"wss://c\"", "both");
         check_unusable("a", "command = [\"bin/b\"]", "absolute");
         check_unusable("a", "url = \"wss://c/rpc\"", "token_file");
-        check_unusable("a", "url = \"https://c\"\ntoken_file = \"/t\"", "ws or wss");
-        check_unusable("a", "url = \"ws://c.example/rpc\"\ntoken_file = \"/t\"", "for all to see");
+        check_unusable("a", "url = \"https://c\"\ntoken_file = \"/t\"", "ws:// or wss://");
+        check_unusable("a", "url = \"ws://c.example/rpc\"\ntoken_file = \"/t\"", "unencrypted");
         check_unusable("A-b", "command = [\"b\"]", "lower-case letters");
         check_unusable("a", "command = [\"b\"]\ntools = { deny = [\"[\"] }", "tools");
     }

@@ -25,7 +25,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toold_engine::call::{Caller, Principal};
 use toold_engine::session::Session;
-use toold_mcp::server::opening::is_opening;
+use toold_mcp::server::protocol_detection::is_mcp;
 use toold_proto::error;
 use toold_proto::tool::SessionId;
 
@@ -521,7 +521,7 @@ impl ConnectionTask {
 
     /// Whether a message begins a conversation in the Model Context Protocol, which is always in lines.
     fn is_of_mcp(&self, message: &[u8]) -> bool {
-        self.splitter.framing == Some(Framing::Lines) && is_opening(message)
+        self.splitter.framing == Some(Framing::Lines) && is_mcp(message)
     }
 
     /// Puts an answer behind the notifications that came before it.

@@ -1,7 +1,7 @@
 //! `mcp.*`: the mounted servers.
 
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_mcp::client::UnknownServer;
+use toold_mounts::UnknownMount;
 use toold_proto::mcp::{McpServer, McpServerList, RestartMcpServer};
 use toold_proto::method::{McpRestart, McpServersList};
 
@@ -21,7 +21,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 
 async fn restart(request: MethodRequest, named: RestartMcpServer) -> Result<McpServerList, ErrorObjectOwned> {
     let servers = request.services.mcp_servers.restart(&named.name).await;
-    let servers = servers.map_err(|UnknownServer(name)| unknown("mcp_server", &name))?;
+    let servers = servers.map_err(|UnknownMount(name)| unknown("mcp_server", &name))?;
     Ok(McpServerList { servers })
 }
 

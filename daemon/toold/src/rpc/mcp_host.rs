@@ -15,7 +15,7 @@ use toold_engine::Engine;
 use toold_engine::call::Principal;
 use toold_engine::session::{Session, SessionFilter};
 use toold_mcp::server::stream::{StreamOptions, serve_stream};
-use toold_mcp::server::{Called, ClientRights, Host, Kind, Mcp, MetaTools, Wanted};
+use toold_mcp::server::{CallFuture, ClientRights, ConnectionKind, McpFacade, McpHost, MetaTools, WantedSession};
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
@@ -33,7 +33,7 @@ const TASK_AFTER_MS: u64 = 20_000;
 /// Serves clients that speak the Model Context Protocol.
 #[derive(Clone)]
 pub(crate) struct McpService {
-    pub(crate) mcp: Arc<Mcp>,
+    pub(crate) mcp: Arc<McpFacade>,
     services: Arc<Services>,
     peers: Arc<McpPeers>,
 }
@@ -45,7 +45,7 @@ impl McpService {
     pub(crate) fn new(services: &Arc<Services>) -> Self {
         let peers = Arc::<McpPeers>::default();
         let host = DaemonHost { services: services.clone(), peers: peers.clone() };
-        Self { mcp: Mcp::new(Arc::new(host), random_bytes()), services: services.clone(), peers }
+        Self { mcp: McpFacade::new(Arc::new(host), random_bytes()), services: services.clone(), peers }
     }
 
     /// Serves a client that turned out to speak MCP; `ahead` was read of its stream already.
@@ -65,7 +65,7 @@ impl McpService {
         }
         // Made before the first request, and forgotten when the client is gone.
         let _known = KnownPeer::new(&self.peers, connection);
-        let server = self.mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder());
+        let server = self.mcp.server(ConnectionKind::Stream, connection.id, principal, connection.peer.folder());
         let stream = SharedStream(Arc::new(Mutex::new(stream)));
         let (listens, limits) = (stream.0.clone(), &self.services.limits);
         let options = StreamOptions {
@@ -105,7 +105,7 @@ struct DaemonHost {
     peers: Arc<McpPeers>,
 }
 
-impl Host for DaemonHost {
+impl McpHost for DaemonHost {
     fn engine(&self) -> &Arc<Engine> {
         &self.services.engine
     }
@@ -114,7 +114,7 @@ impl Host for DaemonHost {
         self.services.plugins.settled().boxed()
     }
 
-    fn open_session(&self, wanted: Wanted) -> Result<Arc<Session>, String> {
+    fn open_session(&self, wanted: WantedSession) -> Result<Arc<Session>, String> {
         let peer = self.peers.get(&wanted.connection).map(|peer| peer.clone());
         let peer = peer.unwrap_or_else(|| Peer::of_token(wanted.principal));
         let kind = match wanted.principal {
@@ -186,7 +186,7 @@ impl Host for DaemonHost {
         self.services.lifecycle.stopping()
     }
 
-    fn in_trace_of(&self, traceparent: &str, call: Called) -> Called {
+    fn in_trace_of(&self, traceparent: &str, call: CallFuture) -> CallFuture {
         crate::lifecycle::traces::in_trace_of(Some(traceparent), call).boxed()
     }
 

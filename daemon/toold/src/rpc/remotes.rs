@@ -1,9 +1,9 @@
 //! `remotes.*`
 
 use jsonrpsee::types::ErrorObjectOwned;
+use toold_mounts::UnknownMount;
 use toold_proto::method::{RemotesList, RemotesReconnect};
 use toold_proto::remote::{ReconnectRemote, Remote, RemoteList};
-use toold_remote::UnknownRemote;
 
 use crate::rpc::error::unknown;
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, may_decide};
@@ -20,8 +20,8 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 }
 
 async fn reconnect(request: MethodRequest, named: ReconnectRemote) -> Result<RemoteList, ErrorObjectOwned> {
-    let remotes = request.services.remotes.reconnect(&named.name).await;
-    let remotes = remotes.map_err(|UnknownRemote(name)| unknown("remote", &name))?;
+    let remotes = request.services.remotes.restart(&named.name).await;
+    let remotes = remotes.map_err(|UnknownMount(name)| unknown("remote", &name))?;
     Ok(RemoteList { remotes })
 }
 

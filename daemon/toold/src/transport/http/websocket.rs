@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
-use toold_remote::websocket::{Bounds, Lines, accept_key};
+use toold_remote::websocket::{Bounds, WebSocketLines, accept_key};
 
 use super::connections::ConnectionPlace;
 use super::{HttpAnswer, refusal};
@@ -84,7 +84,7 @@ async fn serve(clients: &ClientServer, stream: Upgraded, principal: Principal) {
     let words = format!("the message is longer than {max} bytes");
     let too_large = failure(jsonrpsee::types::Id::Null, INVALID_REQUEST, words, "too_large");
     let bounds = Bounds { max_message: max, too_large: Some(too_large.get().to_owned()) };
-    let lines = Lines::server(TokioIo::new(stream), bounds).await;
+    let lines = WebSocketLines::server(TokioIo::new(stream), bounds).await;
     clients.serve_here(WebSocket(lines), Peer::of_token(principal)).await;
 }
 
@@ -93,7 +93,7 @@ fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &s
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-struct WebSocket(Lines<TokioIo<Upgraded>>);
+struct WebSocket(WebSocketLines<TokioIo<Upgraded>>);
 
 impl ClientStream for WebSocket {
     /// The protocol has no half of a connection: once it is closed, nobody reads.

@@ -1,10 +1,13 @@
-//! Between the SDK and the wire: what must be in order or bounded is dealt with here.
+//! What a server sends beside its answers: progress, log lines, changes of its list, and requests.
 //!
-//! The SDK hands every notification to a task of its own, which loses their order and has no bound.
+//! It is taken from the transport before the SDK sees it. The SDK gives every notification a task of its own, which
+//! loses their order and has no bound.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -12,30 +15,31 @@ use rmcp::model::{
     ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::transport::Transport;
-use tokio::sync::Notify;
 use toold_engine::cx::Cx;
-use toold_host::stderr_log::StderrLog;
+use toold_mounts::adapter::ConnectionContext;
 use toold_proto::call::Progress;
 
-use super::lock;
-
-/// Requests of a server that nobody has answered yet; what comes beyond is not heard.
+/// Requests of a server that are not answered yet; those beyond are ignored.
 const MAX_REQUESTS: usize = 32;
 
-/// What the transport tells those who wait for it.
-pub(super) struct Ears {
-    pub(super) calls: Calls,
-    /// The server's list of tools is another one.
-    pub(super) changed: Notify,
-    pub(super) chatter: Arc<StderrLog>,
+/// Where the notifications of one connection go.
+pub(super) struct Notifications {
+    pub(super) calls: ServerCalls,
+    context: Arc<ConnectionContext>,
 }
 
-/// The calls that a server works on.
+impl Notifications {
+    pub(super) fn new(context: Arc<ConnectionContext>) -> Self {
+        Self { calls: ServerCalls::default(), context }
+    }
+}
+
+/// The calls that are running on a server.
 #[derive(Default)]
-pub(super) struct Calls(Mutex<HashMap<ProgressToken, InFlight>>);
+pub(super) struct ServerCalls(Mutex<HashMap<ProgressToken, ServerCall>>);
 
 #[derive(Clone)]
-struct InFlight {
+struct ServerCall {
     request: RequestId,
     cx: Arc<Cx>,
 }
@@ -44,24 +48,24 @@ struct InFlight {
 #[derive(Clone)]
 pub(super) struct OfCall(pub(super) Arc<Cx>);
 
-impl Calls {
-    fn tell(&self, told: ProgressNotificationParam) {
-        // Cloned, since a sink is the engine's business and must not run under this lock.
-        let call = lock(&self.0).get(&told.progress_token).cloned();
+impl ServerCalls {
+    fn report_progress(&self, told: ProgressNotificationParam) {
+        // Cloned, since the engine's sink must not run under this lock.
+        let call = self.0.lock().get(&told.progress_token).cloned();
         if let Some(call) = call {
             let (progress, total) = (Some(told.progress), told.total);
             call.cx.report(Progress::Update { progress, total, message: told.message, content: None, details: None });
         }
     }
 
-    pub(super) fn end(&self, token: &ProgressToken) {
-        lock(&self.0).remove(token);
+    pub(super) fn remove(&self, token: &ProgressToken) {
+        self.0.lock().remove(token);
     }
 
     /// The call that a request of the server belongs to: the one that it names, else the only one there is. Calls of
     /// one session count as one: they are the same person's.
-    pub(super) fn asking(&self, request: Option<&RequestId>, token: Option<&ProgressToken>) -> Option<Arc<Cx>> {
-        let calls = lock(&self.0);
+    pub(super) fn find(&self, request: Option<&RequestId>, token: Option<&ProgressToken>) -> Option<Arc<Cx>> {
+        let calls = self.0.lock();
         if let Some(call) = token.and_then(|token| calls.get(token)) {
             return Some(call.cx.clone());
         }
@@ -74,44 +78,44 @@ impl Calls {
     }
 }
 
-/// A transport that is listened to.
-pub(super) struct Tap<T> {
+/// A transport that keeps back what the SDK need not see.
+pub(super) struct InterceptingTransport<T> {
     inner: T,
-    ears: Arc<Ears>,
+    notifications: Arc<Notifications>,
     requests: HashSet<RequestId>,
 }
 
-impl<T> Tap<T> {
-    pub(super) fn new(inner: T, ears: Arc<Ears>) -> Self {
-        Self { inner, ears, requests: HashSet::new() }
+impl<T> InterceptingTransport<T> {
+    pub(super) fn new(inner: T, notifications: Arc<Notifications>) -> Self {
+        Self { inner, notifications, requests: HashSet::new() }
     }
 
-    /// Gives back what the SDK must see.
-    fn hear(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+    /// Returns what the SDK must see.
+    fn intercept(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Notification(told) => match told.notification {
                 ServerNotification::ProgressNotification(progress) => {
-                    self.ears.calls.tell(progress.params);
+                    self.notifications.calls.report_progress(progress.params);
                     None
                 }
                 ServerNotification::ToolListChangedNotification(_) => {
-                    self.ears.changed.notify_one();
+                    self.notifications.context.report_changed_tools();
                     None
                 }
                 ServerNotification::LoggingMessageNotification(logged) => {
-                    #[expect(deprecated, reason = "servers of the older way log so")]
+                    #[expect(deprecated, reason = "servers of earlier revisions log with it")]
                     let text = match &logged.params.data {
                         serde_json::Value::String(text) => text.clone(),
                         other => other.to_string(),
                     };
-                    self.ears.chatter.line(&text);
+                    self.notifications.context.stderr_log.line(&text);
                     None
                 }
                 ServerNotification::CancelledNotification(_)
                 | ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
                     Some(JsonRpcMessage::Notification(told))
                 }
-                // Of resources, prompts and tasks, which are not used.
+                // Of resources, prompts and tasks, which the daemon does not use.
                 _ => None,
             },
             JsonRpcMessage::Request(request) => {
@@ -126,7 +130,7 @@ impl<T> Tap<T> {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for InterceptingTransport<T> {
     type Error = T::Error;
 
     fn name() -> Cow<'static, str> {
@@ -142,9 +146,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
             JsonRpcMessage::Request(sent) => {
                 let token = sent.request.get_meta().get_progress_token();
                 let of_call = sent.request.extensions().get::<OfCall>().cloned();
-                // One that is over already takes nothing out again.
+                // A call that is over already would not be removed again.
                 if let Some((OfCall(cx), token)) = of_call.zip(token).filter(|(OfCall(cx), _)| !cx.is_cancelled()) {
-                    lock(&self.ears.calls.0).insert(token, InFlight { request: sent.id.clone(), cx });
+                    self.notifications.calls.0.lock().insert(token, ServerCall { request: sent.id.clone(), cx });
                 }
             }
             JsonRpcMessage::Response(answer) => _ = self.requests.remove(&answer.id),
@@ -158,11 +162,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
         self.inner.send(message)
     }
 
-    /// Cancel-safe where the transport inside is: what it gave is dealt with at once.
+    /// Cancel-safe where the inner transport is: nothing is awaited between a message and its return.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let message = self.inner.receive().await?;
-            if let Some(message) = self.hear(message) {
+            if let Some(message) = self.intercept(message) {
                 return Some(message);
             }
         }

@@ -1,4 +1,4 @@
-//! What a server asks of its client: a person's answer, and nothing else.
+//! Elicitation: a server may ask a person, and nothing else, for input.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use toold_engine::schema::Schema;
 use toold_engine::tool::ToolError;
 
 use super::listing::is_hidden;
-use super::tap::Ears;
+use super::notifications::Notifications;
 
-/// Characters of what a server may say to a person.
+/// Characters of a server's message to a person.
 const MAX_MESSAGE: usize = 2000;
 
-/// Answers one server.
-pub(super) struct Handler {
+/// Answers the requests of one server.
+pub struct ElicitationHandler {
     pub(super) server: String,
-    pub(super) ears: Arc<Ears>,
+    pub(super) notifications: Arc<Notifications>,
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for ElicitationHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         let form = FormElicitationCapability::new().with_schema_validation(true);
@@ -46,9 +46,9 @@ impl ClientHandler for Handler {
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
         let token = context.meta.get_progress_token();
-        let cx = self.ears.calls.asking(origin.map(|id: &RequestId| id), token.as_ref());
+        let cx = self.notifications.calls.find(origin.map(|id: &RequestId| id), token.as_ref());
         let Some(cx) = cx else {
-            tracing::info!(server = self.server, "asks a person, and no call or more than one can be meant");
+            tracing::info!(server = self.server, "a server asks a person, but not for a call that can be told");
             return Ok(ElicitResult::new(ElicitationAction::Cancel));
         };
         Ok(tokio::select! {
@@ -58,7 +58,7 @@ impl ClientHandler for Handler {
     }
 }
 
-/// Answers what a result asks for before it can be given.
+/// Answers everything that a server asks for before it gives its result.
 ///
 /// # Errors
 /// `Cancelled` when the call ends first; `Told` for what cannot be answered.
@@ -73,7 +73,11 @@ pub(super) async fn answer_all(
         let answer = match request {
             InputRequest::Elicitation(request) => json!(ask(server, request.params.clone(), cx).await),
             InputRequest::ListRoots(_) => json!({"roots": []}),
-            _ => return Err(ToolError::Failed(format!("{server} asks for what it cannot have from here"))),
+            _ => {
+                return Err(ToolError::Failed(format!(
+                    "MCP server {server} asks its client for something that toold does not offer"
+                )));
+            }
         };
         if cx.is_cancelled() {
             return Err(ToolError::Cancelled);
@@ -83,7 +87,7 @@ pub(super) async fn answer_all(
     Ok(Some(answers))
 }
 
-/// Puts a form to the person at the frontend that called.
+/// Shows a form to the person at the frontend that called.
 async fn ask(server: &str, asked: ElicitRequestParams, cx: &Cx) -> ElicitResult {
     let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
         return ElicitResult::new(ElicitationAction::Decline);
@@ -92,12 +96,12 @@ async fn ask(server: &str, asked: ElicitRequestParams, cx: &Cx) -> ElicitResult 
     let schema = match Schema::compile_input(schema) {
         Ok(schema) => schema,
         Err(error) => {
-            tracing::info!(server, %error, "asks a person for what cannot be read");
+            tracing::info!(server, %error, "a server asks a person with a schema that cannot be read");
             return ElicitResult::new(ElicitationAction::Cancel);
         }
     };
     let message: String = message.chars().filter(|c| *c == '\n' || !is_hidden(*c)).take(MAX_MESSAGE).collect();
-    let message = format!("The MCP server {server} asks: {message}");
+    let message = format!("MCP server {server} asks: {message}");
     match cx.elicit(FormRequest { key: None, message, schema }).await {
         Ok(FormOutcome::Accepted(fields)) => {
             ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(fields))
@@ -105,7 +109,7 @@ async fn ask(server: &str, asked: ElicitRequestParams, cx: &Cx) -> ElicitResult 
         Ok(FormOutcome::Declined) => ElicitResult::new(ElicitationAction::Decline),
         Ok(FormOutcome::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
         Err(error) => {
-            tracing::info!(server, %error, "asks a person, and has no answer");
+            tracing::info!(server, %error, "a server asks a person, and got no answer");
             ElicitResult::new(ElicitationAction::Cancel)
         }
     }

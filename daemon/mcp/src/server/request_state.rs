@@ -1,10 +1,10 @@
-//! Work whose client is to come again, and the sealed state by which it does.
+//! Requests that wait for their clients to come back, and the sealed `requestState` by which clients do.
 //!
-//! What the client keeps is a number and a MAC over it, the method, the name, the arguments and who
-//! called: it opens nothing else and nobody else's, and each only once. The work itself stays here.
+//! The client keeps a number, with a MAC over it, the method, the name, the arguments and the caller. So a state is of
+//! use only once, for the same request of the same client. The request itself stays here.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,77 +12,77 @@ use rmcp::ErrorData;
 use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
 use serde_json::{Map, Value};
 
-use crate::server::work::Work;
-use crate::server::{Connection, Kind};
+use crate::server::running_request::RunningRequest;
+use crate::server::{ConnectionKind, McpConnection};
 
-/// Work that waits for clients, of all of them.
+/// Requests of all clients that wait.
 const MAX_WAITING: usize = 512;
 
-pub(crate) struct Rounds {
+pub(crate) struct RequestStates {
     codec: RequestStateCodec,
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, Work>>,
+    waiting: Mutex<HashMap<u64, RunningRequest>>,
 }
 
-impl Rounds {
+impl RequestStates {
     pub(super) fn new(key: [u8; 32]) -> Self {
         let codec = RequestStateCodec::try_new(key).expect("32 bytes are enough for a key");
         Self { codec, next: AtomicU64::new(1), waiting: Mutex::default() }
     }
 
-    /// Keeps work, and gives the state by which its client finds it for so long. `None` when too much waits.
-    pub(super) fn keep(&self, work: Work, binding: &Binding, ttl: Duration) -> Option<String> {
+    /// Keeps a request, and returns the state by which its client finds it within `ttl`. `None` when too many wait.
+    pub(super) fn keep(&self, request: RunningRequest, binding: &StateBinding, ttl: Duration) -> Option<String> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut waiting = self.waiting.lock().expect("no code panics while it holds this lock");
-        waiting.retain(|_, work| !work.is_over());
+        let mut waiting = self.waiting.lock();
+        waiting.retain(|_, request| !request.is_over());
         if waiting.len() >= MAX_WAITING {
             return None;
         }
-        waiting.insert(id, work);
+        waiting.insert(id, request);
         let options = SealOptions::new().associated_data(&binding.0).ttl(ttl);
         Some(self.codec.seal_with(&id.to_be_bytes(), &options))
     }
 
-    /// The work that a client comes back to.
+    /// The request that a client comes back to.
     ///
     /// # Errors
-    /// Invalid params: the state is none of ours, is of another request or client, is over, or was used.
-    pub(super) fn find(&self, state: &str, binding: &Binding) -> Result<Work, ErrorData> {
-        let refused = |words: &str| ErrorData::invalid_params(format!("requestState: {words}"), None);
+    /// Invalid params: the state was not made here, belongs to another request or client, has expired, or was used.
+    pub(super) fn find(&self, state: &str, binding: &StateBinding) -> Result<RunningRequest, ErrorData> {
+        let refused = |why: &str| ErrorData::invalid_params(format!("requestState: {why}"), None);
         let opened = self.codec.open_with(state, &binding.0).map_err(|error| match error {
-            RequestStateError::Expired => refused("its time is over; call again without it"),
-            _ => refused("it is not what was given for this request"),
+            RequestStateError::Expired => refused("it has expired; call again without it"),
+            _ => refused("it does not belong to this request"),
         })?;
-        let id = <[u8; 8]>::try_from(opened.as_slice()).map_err(|_| refused("it is not what was given"))?;
-        let mut waiting = self.waiting.lock().expect("no code panics while it holds this lock");
+        let id = <[u8; 8]>::try_from(opened.as_slice()).map_err(|_| refused("it does not belong to this request"))?;
+        let mut waiting = self.waiting.lock();
         waiting
             .remove(&u64::from_be_bytes(id))
-            .ok_or_else(|| refused("it was used, or what it stands for has ended; call again without it"))
+            .ok_or_else(|| refused("it was used already, or its call has ended; call again without it"))
     }
 }
 
-/// What a state is good for.
-pub(super) struct Binding(Vec<u8>);
+/// What a state is bound to.
+pub(super) struct StateBinding(Vec<u8>);
 
-impl Binding {
+impl StateBinding {
     pub(super) fn new(
         method: &str,
         name: &str,
         arguments: Option<&Map<String, Value>>,
-        connection: &Connection,
+        connection: &McpConnection,
     ) -> Self {
         let mut text = String::new();
         if let Some(arguments) = arguments {
             write_sorted(&Value::Object(arguments.clone()), &mut text);
         }
         let digest = blake3::hash(text.as_bytes());
-        let who = match connection.kind {
-            Kind::Stream => format!("connection {}", connection.id),
+        let caller = match connection.kind {
+            ConnectionKind::Stream => format!("connection {}", connection.id),
             // One token, one principal; each request has a connection of its own.
-            Kind::Http => format!("http {:?}", connection.principal),
+            ConnectionKind::Http => format!("http {:?}", connection.principal),
         };
-        // Lengths first, so that no part can pass for the beginning of the next.
-        let parts = [method.as_bytes(), name.as_bytes(), digest.as_bytes(), who.as_bytes()];
+        // Each part follows its length, so that no part can be taken for the beginning of the next.
+        let parts = [method.as_bytes(), name.as_bytes(), digest.as_bytes(), caller.as_bytes()];
         let mut bound = Vec::new();
         for part in parts {
             bound.extend_from_slice(&(part.len() as u64).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Telling the Model Context Protocol from the native dialect, by a connection's first message.
+//! Tells the Model Context Protocol from the native dialect by the first message of a connection.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -7,26 +7,26 @@ use serde::de::IgnoredAny;
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 #[derive(Deserialize)]
-struct Probe<'a> {
+struct OpeningProbe<'a> {
     #[serde(borrow)]
     method: std::borrow::Cow<'a, str>,
     #[serde(default)]
-    params: Option<Params>,
+    params: Option<OpeningParams>,
 }
 
 #[derive(Default, Deserialize)]
-struct Params {
+struct OpeningParams {
     #[serde(rename = "protocolVersion")]
     protocol_version: Option<IgnoredAny>,
     #[serde(rename = "_meta")]
     meta: Option<std::collections::HashMap<String, IgnoredAny>>,
 }
 
-/// Whether a message begins a conversation in the Model Context Protocol: `initialize` with a
-/// `protocolVersion`, `server/discover`, or a request whose `_meta` names a revision.
-pub fn is_opening(message: &[u8]) -> bool {
-    // Params of another shape are another protocol's.
-    let Ok(probe) = serde_json::from_slice::<Probe>(message) else { return false };
+/// Whether a first message is one of the Model Context Protocol: `initialize` with a `protocolVersion`,
+/// `server/discover`, or a request whose `_meta` names a revision.
+pub fn is_mcp(message: &[u8]) -> bool {
+    // Params of another shape belong to another protocol.
+    let Ok(probe) = serde_json::from_slice::<OpeningProbe>(message) else { return false };
     let params = probe.params.unwrap_or_default();
     match probe.method.as_ref() {
         "initialize" => params.protocol_version.is_some(),
@@ -46,7 +46,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#,
             r#"{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
         ] {
-            assert!(is_opening(opening.as_bytes()), "{opening}");
+            assert!(is_mcp(opening.as_bytes()), "{opening}");
         }
         for other in [
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":1}}"#,
@@ -55,7 +55,7 @@ mod tests {
             r#"[{"method":"server/discover"}]"#,
             "{",
         ] {
-            assert!(!is_opening(other.as_bytes()), "{other}");
+            assert!(!is_mcp(other.as_bytes()), "{other}");
         }
     }
 }

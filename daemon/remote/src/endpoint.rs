@@ -1,53 +1,57 @@
-//! What a daemon is mounted with.
+//! Where a daemon is, and how it is reached.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::Serialize;
+use toold_host::environment::Environment;
 
-use crate::connect::Address;
+use crate::address::WebSocketAddress;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteConfig {
-    /// Its tools are called `NAME_tool`: `[a-z][a-z0-9_]*`, at most 32 characters.
-    pub name: String,
+pub struct RemoteEndpoint {
     pub reach: Reach,
-    /// The folder there that calls work in; `~` is the home folder there.
+    /// The folder there that calls run in; `~` is the home folder there.
     pub cwd: String,
-    pub enabled: bool,
-    /// Of a call; `None` for the tool's own.
-    pub timeout: Option<Duration>,
-    /// Until it is connected and has listed its tools.
-    pub start_timeout: Duration,
-    /// Globs over its own names of tools; `None` for all.
-    pub allow: Option<Vec<String>>,
-    pub deny: Vec<String>,
 }
 
-/// How a daemon is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Reach {
     /// A program whose stdin and stdout are a connection to it, such as `ssh HOST toolctl connect`.
     Command { program: String, args: Vec<String>, env: BTreeMap<String, String> },
     /// A WebSocket, and the file with the token for it.
     WebSocket { url: String, token_file: PathBuf },
-    /// Its configuration makes no sense; why, for people.
+    /// Its configuration is wrong; why, for people.
     Unusable { why: String },
+}
+
+/// What all mounted daemons have in common.
+#[derive(Clone, Debug)]
+pub struct RemoteOptions {
+    /// What this daemon is known by: a mounted daemon that is this one is refused.
+    pub instance: String,
+    /// The folder of the files with the last known tools of each.
+    pub cache_dir: PathBuf,
+    /// What a program that reaches one gets beside its own `env`.
+    pub environment: Environment,
+    /// Where such a program works.
+    pub home: PathBuf,
+    /// Sessions there are named with it, so that nobody else can name them.
+    pub secret: [u8; 32],
 }
 
 impl Reach {
     /// # Errors
-    /// An address that is none, or one to which the token would go for all to see; `in_the_clear` allows that.
+    /// When this is no address, or the token would go over a network unencrypted, which `in_the_clear` allows.
     pub fn websocket(url: String, token_file: PathBuf, in_the_clear: bool) -> Result<Self, String> {
-        let address = Address::read(&url)?;
+        let address = WebSocketAddress::parse(&url)?;
         if !in_the_clear && address.is_in_the_clear() {
-            return Err(format!("the token for {url} would go over the network for all to see: use wss, or ssh"));
+            return Err(format!("{url} would send the token unencrypted: use wss or ssh, or set in_the_clear = true"));
         }
         Ok(Self::WebSocket { url, token_file })
     }
 
-    pub fn as_str(&self) -> &'static str {
+    pub(crate) fn transport(&self) -> &'static str {
         match self {
             Self::Command { .. } => "command",
             Self::WebSocket { .. } => "websocket",
@@ -56,8 +60,7 @@ impl Reach {
     }
 }
 
-impl RemoteConfig {
-    /// Tells one daemon from another that has the same name.
+impl RemoteEndpoint {
     pub(crate) fn digest(&self) -> String {
         let text = serde_json::to_vec(&(&self.reach, &self.cwd)).expect("texts and lists of texts have a form in JSON");
         blake3::hash(&text).to_hex().to_string()

@@ -4,28 +4,28 @@ use std::collections::HashMap;
 
 use toold_proto::tool::ToolName;
 
-const MAX: usize = 64;
+const MAX_NAME: usize = 64;
 /// Enough that no two of a server's tools ever share it.
-const MARK: usize = 8;
+const HASH: usize = 8;
 
 /// A name for each of a server's tools, the same whatever the order of the list. Where two would have the same,
 /// the one that is called so by its server keeps it, and the others are marked.
-pub(super) fn assign(server: &str, own: &[&str]) -> Vec<ToolName> {
+pub(crate) fn assign(server: &str, own: &[&str]) -> Vec<ToolName> {
     let plain: Vec<String> = own.iter().map(|own| plain(server, own)).collect();
     let mut wanted: HashMap<&str, usize> = HashMap::new();
     for name in &plain {
         *wanted.entry(name).or_default() += 1;
     }
     let is_alone = |at: usize| wanted[plain[at].as_str()] == 1 || plain[at].ends_with(&format!("_{}", own[at]));
-    let fits = |at: usize| plain[at].len() <= MAX && is_alone(at);
-    (0..own.len()).map(|at| if fits(at) { parsed(&plain[at]) } else { marked(server, own[at]) }).collect()
+    let fits = |at: usize| plain[at].len() <= MAX_NAME && is_alone(at);
+    (0..own.len()).map(|at| if fits(at) { parsed(&plain[at]) } else { with_hash(server, own[at]) }).collect()
 }
 
 /// The name with a mark that tells it from any other tool of any server.
-pub(super) fn marked(server: &str, own: &str) -> ToolName {
-    let mark = &blake3::hash(format!("{server}\0{own}").as_bytes()).to_hex()[..MARK];
+pub(crate) fn with_hash(server: &str, own: &str) -> ToolName {
+    let mark = &blake3::hash(format!("{server}\0{own}").as_bytes()).to_hex()[..HASH];
     let plain = plain(server, own);
-    let head = plain[..plain.len().min(MAX - MARK - 1)].trim_end_matches('_');
+    let head = plain[..plain.len().min(MAX_NAME - HASH - 1)].trim_end_matches('_');
     parsed(&format!("{head}_{mark}"))
 }
 
@@ -91,7 +91,7 @@ mod tests {
     fn long_names_are_cut_and_marked() {
         let (a, b) = ("x".repeat(100) + "a", "x".repeat(100) + "b");
         let names = assign("s", &[&a, &b]);
-        assert!(names.iter().all(|name| name.as_str().len() <= MAX) && names[0] != names[1], "{names:?}");
-        assert_eq!(assign(&"s".repeat(200), &["t"])[0].as_str().len(), MAX);
+        assert!(names.iter().all(|name| name.as_str().len() <= MAX_NAME) && names[0] != names[1], "{names:?}");
+        assert_eq!(assign(&"s".repeat(200), &["t"])[0].as_str().len(), MAX_NAME);
     }
 }

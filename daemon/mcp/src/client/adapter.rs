@@ -1,0 +1,221 @@
+//! MCP servers as mounted sources.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::service::Peer;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toold_engine::cx::Cx;
+use toold_engine::registry::SourceScope;
+use toold_engine::schema::Schema;
+use toold_engine::time::rfc3339;
+use toold_engine::tool::{Origin, ToolOutput, ToolSpec};
+use toold_engine::tool_filter::AllowDenyFilter;
+use toold_host::environment::Environment;
+use toold_mounts::MountSupervisor;
+use toold_mounts::adapter::{
+    CallFailure, ConnectionContext, MountAdapter, MountConnection, MountState, MountSummary, OpenedChannel,
+    StartPolicy, ToolListing,
+};
+use toold_mounts::config::MountConfig;
+use toold_proto::mcp::{McpServer, McpServerState};
+use toold_proto::tool::{Category, Source, SourceKind, ToolName};
+
+use super::call;
+use super::connect::{self, Channel, ClientService};
+use super::elicitation::ElicitationHandler;
+use super::endpoint::ServerEndpoint;
+use super::listing::ListedServerTool;
+use super::notifications::Notifications;
+
+/// The mounted servers of one daemon.
+pub type McpServers = MountSupervisor<ServerAdapter>;
+
+pub struct ServerAdapter {
+    options: ServerOptions,
+}
+
+/// What all servers have in common.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// The folder of the files with the last known tools of each.
+    pub cache_dir: PathBuf,
+    /// What a server's program gets beside its own `env`.
+    pub environment: Environment,
+    /// Where a program works whose configuration names no folder.
+    pub home: PathBuf,
+}
+
+/// What calls of a server are sent on, and what it sends beside their answers.
+pub struct ServerLink {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) notifications: Arc<Notifications>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ServerMemory {
+    /// It must be greeted with `initialize`, as before revision 2026-07-28.
+    #[serde(default, rename = "is_old")]
+    uses_initialize: bool,
+}
+
+impl ServerAdapter {
+    pub fn new(options: ServerOptions) -> Self {
+        Self { options }
+    }
+}
+
+impl MountAdapter for ServerAdapter {
+    type Endpoint = ServerEndpoint;
+    type Tool = ListedServerTool;
+    type Memory = ServerMemory;
+    type Channel = Channel;
+    type Link = ServerLink;
+    type Session = ClientService;
+    type Status = McpServer;
+
+    const SOURCE: SourceKind = SourceKind::Mcp;
+    const START: StartPolicy = StartPolicy::OnDemand;
+
+    fn label(&self, name: &str) -> String {
+        format!("MCP server {name}")
+    }
+
+    /// The server's name in the configuration, and its own name for the tool.
+    fn permission_target(&self, server: &str, upstream_name: &str) -> String {
+        format!("{server}/{upstream_name}")
+    }
+
+    fn digest(&self, endpoint: &ServerEndpoint) -> String {
+        endpoint.digest()
+    }
+
+    fn cache_file(&self, config: &MountConfig<ServerEndpoint>) -> PathBuf {
+        let (scope, name) = config.key();
+        let id = blake3::hash(format!("{scope:?}\0{name}").as_bytes()).to_hex();
+        let allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+        let name: String = name.chars().filter(allowed).take(40).collect();
+        self.options.cache_dir.join(format!("{name}-{}.json", &id[..12]))
+    }
+
+    fn tool_spec(
+        &self,
+        config: &MountConfig<ServerEndpoint>,
+        name: ToolName,
+        tool: &ListedServerTool,
+    ) -> Option<ToolSpec> {
+        let is_plain = name.as_str().ends_with(&format!("_{}", tool.upstream_name));
+        Some(ToolSpec {
+            label: tool.title.clone().filter(|_| is_plain).unwrap_or_else(|| tool.upstream_name.clone()),
+            name,
+            description: tool.description.clone(),
+            input: Schema::compile_input(tool.input.clone()).ok()?,
+            output: tool.output.clone().and_then(|output| Schema::compile(output).ok()),
+            source: Source { kind: SourceKind::Mcp, name: config.name.clone(), path: None },
+            origin: Origin::Mcp,
+            // Its server's claim, which is enough to decide which calls may run side by side.
+            parallelizable: tool.annotations.read_only,
+            permissions: vec![Category::Mcp],
+            cache_ttl: None,
+            timeout: config.timeout,
+            annotations: tool.annotations,
+            version: None,
+        })
+    }
+
+    fn renames_taken(&self) -> bool {
+        true
+    }
+
+    fn status(&self, summary: MountSummary<Self>) -> McpServer {
+        let MountSummary { config, connection, .. } = summary;
+        let (state, error) = match (summary.state, &config.endpoint) {
+            (MountState::Stopped, ServerEndpoint::Unusable { why }) => (McpServerState::Failed, Some(why.clone())),
+            (MountState::Disabled, _) => (McpServerState::Disabled, None),
+            (MountState::Stopped, _) => (McpServerState::Stopped, None),
+            (MountState::Starting, _) => (McpServerState::Starting, None),
+            (MountState::Running, _) => (McpServerState::Running, None),
+            (MountState::Failed, _) => (McpServerState::Failed, summary.error),
+        };
+        let info = connection.as_ref().and_then(|connection| connection.link.peer.peer_info());
+        let since = connection.as_ref().map(|connection| connection.since);
+        McpServer {
+            name: config.name,
+            project: match config.scope {
+                SourceScope::Global => None,
+                SourceScope::Project(path) => Some(path.display().to_string()),
+            },
+            state,
+            transport: config.endpoint.transport().to_owned(),
+            pid: connection.as_ref().and_then(|connection| connection.pid),
+            since: since.map(rfc3339),
+            uptime_s: since.map(|since| since.elapsed().unwrap_or_default().as_secs_f64()),
+            protocol: info.map(|info| info.protocol_version.to_string()),
+            tools: summary.tools,
+            problems: summary.problems,
+            error,
+            retry_ms: summary.retry_ms,
+            calls: summary.calls,
+            bad_calls: summary.failed_calls,
+            running: summary.running,
+            starts: summary.attempts,
+            stderr: summary.stderr,
+        }
+    }
+
+    async fn open(
+        &self,
+        config: &MountConfig<ServerEndpoint>,
+        context: &Arc<ConnectionContext>,
+    ) -> Result<OpenedChannel<Channel>, String> {
+        connect::open(&config.endpoint, &self.options, &context.stderr_log).await
+    }
+
+    async fn connect(
+        &self,
+        config: &MountConfig<ServerEndpoint>,
+        channel: Channel,
+        context: &Arc<ConnectionContext>,
+        memory: &mut ServerMemory,
+    ) -> Result<(ServerLink, ClientService), String> {
+        let notifications = Arc::new(Notifications::new(context.clone()));
+        let handler = ElicitationHandler { server: config.name.clone(), notifications: notifications.clone() };
+        let greeted = connect::greet(channel, handler, memory.uses_initialize, &context.closing).await;
+        // Some servers exit at a greeting that they don't know: the next attempt uses the other one.
+        let service = greeted.inspect_err(|_| memory.uses_initialize = !memory.uses_initialize)?;
+        Ok((ServerLink { peer: service.peer().clone(), notifications }, service))
+    }
+
+    async fn list_tools(
+        &self,
+        _: &MountConfig<ServerEndpoint>,
+        link: &ServerLink,
+        _: &AllowDenyFilter,
+    ) -> Result<ToolListing<ListedServerTool, ServerMemory>, String> {
+        let list = connect::list_tools(&link.peer).await?;
+        let uses_initialize = link.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
+        Ok(ToolListing { tools: list.tools, problems: list.problems, memory: ServerMemory { uses_initialize } })
+    }
+
+    async fn run(&self, connection: &MountConnection<Self>, service: ClientService) -> String {
+        // Held, since changes are reported for as long as it is.
+        let _subscription = connect::subscribe(&connection.link.peer).await;
+        let _ = service.waiting().await;
+        "it closed the connection".to_owned()
+    }
+
+    async fn retire(&self, _: &ServerLink) {}
+
+    async fn call(
+        &self,
+        config: &MountConfig<ServerEndpoint>,
+        connection: &Arc<MountConnection<Self>>,
+        upstream_name: &str,
+        input: Value,
+        cx: &Cx,
+    ) -> Result<ToolOutput, CallFailure> {
+        call::call(&config.name, connection, upstream_name, input, cx).await
+    }
+}

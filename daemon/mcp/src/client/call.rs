@@ -1,0 +1,133 @@
+//! A call of a mounted server's tool.
+
+use std::time::Duration;
+
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, GetExtensions, ProgressToken, ServerResult};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use serde_json::Value;
+use tokio::time::timeout;
+use toold_engine::cx::Cx;
+use toold_engine::tool::{ToolError, ToolOutput};
+use toold_mounts::adapter::{CallFailure, MountConnection};
+
+use super::adapter::{ServerAdapter, ServerLink};
+use super::connect::{self, error_chain};
+use super::notifications::{Notifications, OfCall};
+use super::{elicitation, result};
+
+/// How often one call may ask for more input before it gives its result.
+const MAX_INPUT_ROUNDS: usize = 10;
+/// How long the notification that a call is cancelled may take to be sent.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long a server in doubt may take to show that it is there.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Makes a call of `server`, and answers what it asks for on the way.
+pub(super) async fn call(
+    server: &str,
+    connection: &MountConnection<ServerAdapter>,
+    upstream_name: &str,
+    input: Value,
+    cx: &Cx,
+) -> Result<ToolOutput, CallFailure> {
+    let Value::Object(arguments) = input else {
+        return Err(ToolError::Failed("the arguments must be a JSON object".to_owned()).into());
+    };
+    let mut params = CallToolRequestParams::new(upstream_name.to_owned()).with_arguments(arguments);
+    for _ in 0..MAX_INPUT_ROUNDS {
+        let answer = send(server, connection, params.clone(), cx).await?;
+        let ServerResult::InputRequiredResult(required) = answer else { return read(server, &answer) };
+        params.input_responses = elicitation::answer_all(server, &required, cx).await?;
+        params.request_state = required.request_state;
+    }
+    let error = format!("MCP server {server} asked for more input {MAX_INPUT_ROUNDS} times in one call: giving up");
+    Err(ToolError::Failed(error).into())
+}
+
+/// Sends one request, and waits for its answer or the call's end.
+async fn send(
+    server: &str,
+    connection: &MountConnection<ServerAdapter>,
+    params: CallToolRequestParams,
+    cx: &Cx,
+) -> Result<ServerResult, CallFailure> {
+    let link: &ServerLink = &connection.link;
+    let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    request.extensions_mut().insert(OfCall(cx.shared()));
+    let sending = link.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+    let sent = tokio::select! {
+        biased;
+        // Waits when the server reads nothing and its pipe is full.
+        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+        sent = sending => sent,
+    };
+    let mut sent = match sent {
+        Ok(sent) => sent,
+        Err(error) => return Err(failure(server, connection, error, cx).await),
+    };
+    let _registered = RegisteredCall { notifications: &link.notifications, token: sent.progress_token.clone() };
+    tokio::select! {
+        biased;
+        answer = &mut sent.rx => match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(failure(server, connection, error, cx).await),
+        },
+        () = cx.cancel.cancelled() => {
+            let why = if cx.timed_out() { "the call timed out" } else { "the caller cancelled the call" };
+            // Nobody waits for the call any more, whether the server stops it or not.
+            let _ = timeout(CANCEL_TIMEOUT, sent.cancel(Some(why.to_owned()))).await;
+            Err(ToolError::Cancelled.into())
+        }
+    }
+}
+
+async fn failure(
+    server: &str,
+    connection: &MountConnection<ServerAdapter>,
+    error: ServiceError,
+    cx: &Cx,
+) -> CallFailure {
+    let error = match error {
+        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => return CallFailure::Disconnected,
+        ServiceError::McpError(error) => {
+            let data = error.data.map(|data| format!(" {data}")).unwrap_or_default();
+            format!("MCP server {server} refused the call: {} (code {}){data}", error.message, error.code.0)
+        }
+        ServiceError::TransportSend(error) => {
+            let why = error_chain(&error);
+            tokio::select! {
+                () = cx.cancel.cancelled() => return ToolError::Cancelled.into(),
+                () = probe(connection, &why) => {}
+            }
+            format!("can't reach MCP server {server}: {why}")
+        }
+        error => format!("the call of MCP server {server} failed: {error}"),
+    };
+    ToolError::Failed(error).into()
+}
+
+/// Checks that the server is there at all, after something could not be sent to it.
+async fn probe(connection: &MountConnection<ServerAdapter>, why: &str) {
+    let answered = timeout(PROBE_TIMEOUT, connect::list_tools(&connection.link.peer)).await;
+    if !matches!(answered, Ok(Ok(_))) {
+        connection.context.report_lost(why.to_owned());
+    }
+}
+
+fn read(server: &str, answer: &ServerResult) -> Result<ToolOutput, CallFailure> {
+    let answer = serde_json::to_value(answer).map_err(|error| ToolError::Failed(error.to_string()))?;
+    let output = result::output(answer);
+    Ok(output.map_err(|why| ToolError::Failed(format!("MCP server {server} sent {why}")))?)
+}
+
+/// Takes a call out of those that notifications may be for, however it ends.
+struct RegisteredCall<'a> {
+    notifications: &'a Notifications,
+    token: ProgressToken,
+}
+
+impl Drop for RegisteredCall<'_> {
+    fn drop(&mut self) {
+        self.notifications.calls.remove(&self.token);
+    }
+}

@@ -1,0 +1,343 @@
+//! What one request asks its client: permission, questions, forms, sampling, roots.
+//!
+//! Other frontends see the same permission prompts and questions at the same time; the first answer counts.
+#![expect(deprecated, reason = "sampling and roots are deprecated in the newest revision only")]
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, ListRootsRequest};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use toold_engine::Engine;
+use toold_engine::asks::{self, AskSubscription, Replier};
+use toold_engine::call::Caller;
+use toold_engine::cx::Cx;
+use toold_engine::questions::{self, QuestionSubscription};
+use toold_engine::sampling::{ClientRoot, Sampler, SamplingRequest, SamplingResponse};
+use toold_engine::session::Session;
+use toold_engine::tool::ToolError;
+use toold_proto::permission::{Answerer, Ask, PermissionEvent, Scope};
+use toold_proto::question::{Question, QuestionEvent, ReplyQuestion};
+
+use crate::server::{ByCaller, McpConnection, forms};
+
+/// How often a client may give an invalid answer to one prompt.
+const MAX_TRIES: u32 = 3;
+/// Direct requests of one call at a time; more wait.
+const MAX_DIRECT: usize = 16;
+
+/// The channels of all requests in flight, by which a tool asks the client of its own call directly.
+#[derive(Default)]
+pub(crate) struct RequestChannels {
+    channels: ByCaller<Arc<RequestChannel>>,
+    next: AtomicU64,
+}
+
+/// A request to this client and nobody else.
+pub(crate) struct DirectRequest {
+    key: String,
+    request: InputRequest,
+    answer: oneshot::Sender<Result<Value, String>>,
+}
+
+/// The way from one request to its client.
+pub(super) struct RequestChannel {
+    can: ClientAbilities,
+    /// To its [`ClientRequests`]; `None` while nothing can be asked.
+    requests: Mutex<Option<mpsc::Sender<DirectRequest>>>,
+    /// A capability that was needed and that the client does not have.
+    missing: Mutex<Option<ClientCapabilities>>,
+}
+
+/// What a client can be asked, as it declares.
+#[derive(Clone, Copy)]
+pub(super) struct ClientAbilities {
+    pub(super) show_forms: bool,
+    pub(super) sample: bool,
+    pub(super) list_roots: bool,
+}
+
+impl ClientAbilities {
+    pub(super) fn of(capabilities: Option<ClientCapabilities>) -> Self {
+        let capabilities = capabilities.unwrap_or_default();
+        // An elicitation capability without a kind means forms: the first revision with it had no other.
+        let forms = |can: ElicitationCapability| can.form.is_some() || can.url.is_none();
+        Self {
+            show_forms: capabilities.elicitation.is_some_and(forms),
+            sample: capabilities.sampling.is_some(),
+            list_roots: capabilities.roots.is_some(),
+        }
+    }
+
+    pub(super) fn any(self) -> bool {
+        self.show_forms || self.sample || self.list_roots
+    }
+}
+
+impl RequestChannel {
+    /// The capability that was needed and that the client does not have, if any.
+    pub(super) fn missing(&self) -> Option<ClientCapabilities> {
+        self.missing.lock().clone()
+    }
+}
+
+/// A channel that is open until this is dropped.
+pub(super) struct OpenRequestChannel {
+    channels: Arc<RequestChannels>,
+    caller: Arc<Caller>,
+    pub(super) channel: Arc<RequestChannel>,
+}
+
+impl Drop for OpenRequestChannel {
+    fn drop(&mut self) {
+        self.channels.channels.lock().remove(&address(&self.caller));
+    }
+}
+
+impl RequestChannels {
+    /// Opens the channel of a request, which this caller identifies.
+    pub(super) fn open(self: &Arc<Self>, caller: &Arc<Caller>, can: ClientAbilities) -> OpenRequestChannel {
+        let channel = Arc::new(RequestChannel { can, requests: Mutex::default(), missing: Mutex::default() });
+        self.channels.lock().insert(address(caller), channel.clone());
+        OpenRequestChannel { channels: self.clone(), caller: caller.clone(), channel }
+    }
+
+    /// Asks the client of a call.
+    ///
+    /// # Errors
+    /// `Failed` when the client cannot be asked, or did not answer.
+    async fn ask(
+        &self,
+        caller: &Arc<Caller>,
+        offers: impl Fn(ClientAbilities) -> bool,
+        needed: ClientCapabilities,
+        kind: &str,
+        request: InputRequest,
+    ) -> Result<Value, ToolError> {
+        let failed = |message: &str| ToolError::Failed(message.to_owned());
+        let channel = self.channels.lock().get(&address(caller)).cloned();
+        let channel = channel.ok_or_else(|| failed("the call has ended, so its client cannot be asked"))?;
+        if !offers(channel.can) {
+            *channel.missing.lock() = Some(needed);
+            return Err(failed(&format!("the client of this call offers no {kind}")));
+        }
+        let requests = channel.requests.lock().clone();
+        let requests = requests.ok_or_else(|| failed("the client of this call cannot be asked"))?;
+        let key = format!("{kind}_{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let (answer, answered) = oneshot::channel();
+        let gone = "the client of this call did not answer";
+        requests.send(DirectRequest { key, request, answer }).await.map_err(|_| failed(gone))?;
+        answered.await.map_err(|_| failed(gone))?.map_err(ToolError::Failed)
+    }
+}
+
+impl Sampler for RequestChannels {
+    fn sample<'a>(&'a self, asked: SamplingRequest, cx: &'a Cx) -> BoxFuture<'a, Result<SamplingResponse, ToolError>> {
+        async move {
+            let needed = ClientCapabilities::builder().enable_sampling().build();
+            let answer = self.ask(&cx.caller, |can| can.sample, needed, "sampling", forms::sampling(&asked)).await?;
+            forms::read_sampled(answer).map_err(ToolError::Failed)
+        }
+        .boxed()
+    }
+
+    fn roots<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<ClientRoot>, ToolError>> {
+        async move {
+            let needed = ClientCapabilities::builder().enable_roots().build();
+            let request = InputRequest::ListRoots(ListRootsRequest::default());
+            let answer = self.ask(&cx.caller, |can| can.list_roots, needed, "roots", request).await?;
+            forms::read_roots(answer).map_err(ToolError::Failed)
+        }
+        .boxed()
+    }
+}
+
+fn address(caller: &Arc<Caller>) -> usize {
+    Arc::as_ptr(caller).addr()
+}
+
+/// The request that asks, and its client.
+pub(super) struct RequestOrigin {
+    pub(super) engine: Arc<Engine>,
+    pub(super) session: Arc<Session>,
+    /// This request's own, which tells its prompts from those of others.
+    pub(super) caller: Arc<Caller>,
+    /// Held so that its sampler lasts as long as this request, whose client may come back on another connection.
+    pub(super) connection: Arc<McpConnection>,
+    pub(super) client: Option<String>,
+    /// Its answers to permission prompts count.
+    pub(super) may_approve: bool,
+    pub(super) shows_forms: bool,
+}
+
+pub(super) struct ClientRequests {
+    origin: RequestOrigin,
+    asks: Option<AskSubscription>,
+    questions: Option<QuestionSubscription>,
+    direct: mpsc::Receiver<DirectRequest>,
+    pending: HashMap<String, PendingClientRequest>,
+}
+
+struct PendingClientRequest {
+    subject: ClientRequestSubject,
+    tries: u32,
+}
+
+enum ClientRequestSubject {
+    Ask(Box<Ask>),
+    Question(Box<Question>),
+    Direct(Option<oneshot::Sender<Result<Value, String>>>),
+}
+
+/// A change of what the client is asked.
+pub(super) enum ClientRequestEvent {
+    Asked(String, Box<InputRequest>),
+    Ended(String),
+}
+
+impl ClientRequests {
+    /// While this exists, its client counts as somebody who can answer.
+    pub(super) fn new(origin: RequestOrigin, channel: &RequestChannel) -> Self {
+        let (sender, direct) = mpsc::channel(MAX_DIRECT);
+        *channel.requests.lock() = Some(sender);
+        let RequestOrigin { engine, caller, shows_forms, may_approve, .. } = &origin;
+        let asks = (*shows_forms && *may_approve).then(|| engine.asks.subscribe_for(caller.clone()));
+        let questions = shows_forms.then(|| engine.questions.subscribe_for(caller.clone()));
+        Self { origin, asks, questions, direct, pending: HashMap::new() }
+    }
+
+    /// The next request to the client, or the end of one. Cancel-safe.
+    pub(super) async fn next(&mut self) -> ClientRequestEvent {
+        loop {
+            let Self { asks, questions, direct, .. } = self;
+            let event = tokio::select! {
+                event = next_ask(asks) => self.take_ask(event),
+                event = next_question(questions) => self.take_question(event),
+                Some(direct) = direct.recv() => {
+                    self.add(direct.key.clone(), ClientRequestSubject::Direct(Some(direct.answer)));
+                    Some(ClientRequestEvent::Asked(direct.key, Box::new(direct.request)))
+                }
+            };
+            if let Some(event) = event {
+                return event;
+            }
+        }
+    }
+
+    fn add(&mut self, key: String, subject: ClientRequestSubject) {
+        self.pending.insert(key, PendingClientRequest { subject, tries: 0 });
+    }
+
+    fn take_ask(&mut self, event: PermissionEvent) -> Option<ClientRequestEvent> {
+        match event {
+            PermissionEvent::Asked { request } => {
+                let key = request.request_id.clone();
+                let form = forms::ask(&request);
+                self.add(key.clone(), ClientRequestSubject::Ask(request));
+                Some(ClientRequestEvent::Asked(key, Box::new(form)))
+            }
+            PermissionEvent::Resolved(resolved) => self.end(&resolved.request_id),
+        }
+    }
+
+    fn take_question(&mut self, event: QuestionEvent) -> Option<ClientRequestEvent> {
+        match event {
+            QuestionEvent::Asked { request } => {
+                let key = forms::key_of(&request, |key| self.pending.contains_key(key));
+                let form = forms::question(&request);
+                self.add(key.clone(), ClientRequestSubject::Question(request));
+                Some(ClientRequestEvent::Asked(key, Box::new(form)))
+            }
+            QuestionEvent::Resolved(resolved) => self.end(&resolved.request_id),
+        }
+    }
+
+    fn end(&mut self, request_id: &str) -> Option<ClientRequestEvent> {
+        let is_it = |pending: &PendingClientRequest| match &pending.subject {
+            ClientRequestSubject::Ask(ask) => ask.request_id == request_id,
+            ClientRequestSubject::Question(question) => question.request_id == request_id,
+            ClientRequestSubject::Direct(_) => false,
+        };
+        let key = self.pending.iter().find(|(_, pending)| is_it(pending)).map(|(key, _)| key.clone())?;
+        self.pending.remove(&key);
+        Some(ClientRequestEvent::Ended(key))
+    }
+
+    /// Takes the client's answer to one request. True when it is invalid and the client should be asked again.
+    pub(super) async fn answer(&mut self, key: &str, answer: Result<Value, String>) -> bool {
+        let Some(pending) = self.pending.get_mut(key) else { return false };
+        let by = Answerer { client: self.origin.client.clone(), connection: self.origin.connection.id };
+        pending.tries += 1;
+        let last = pending.tries >= MAX_TRIES;
+        let engine = self.origin.engine.clone();
+        let session = self.origin.session.id.clone();
+        let again = match &mut pending.subject {
+            ClientRequestSubject::Direct(sender) => {
+                if let Some(sender) = sender.take() {
+                    // Fails when the call of the tool has ended.
+                    let _ = sender.send(answer);
+                }
+                false
+            }
+            ClientRequestSubject::Ask(ask) => {
+                let reply = match forms::read_ask(ask, answer) {
+                    Ok(reply) => reply,
+                    Err(error) if last => forms::deny(ask, &error),
+                    Err(_) => return true,
+                };
+                let replier = Replier { by, widest: Scope::Session, session: Some(session) };
+                // An answer that is remembered is written to the database.
+                let replied = tokio::task::spawn_blocking(move || asks::reply(&engine, &reply, &replier)).await;
+                match replied {
+                    Ok(Ok(()) | Err(asks::AskReplyError::Unknown(_))) => false,
+                    Ok(Err(error)) => {
+                        tracing::debug!(%error, "an answer to a permission prompt was not accepted");
+                        !last
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "an answer to a permission prompt was lost");
+                        false
+                    }
+                }
+            }
+            ClientRequestSubject::Question(question) => {
+                let (engine, session) = (&engine, Some(&session));
+                let reply = forms::read_question(question, answer);
+                let replied = reply.and_then(|reply| match questions::reply(engine, &reply, by.clone(), session) {
+                    Ok(()) | Err(questions::QuestionReplyError::Unknown(_)) => Ok(()),
+                    Err(error @ questions::QuestionReplyError::NoAnswer(_)) => Err(error.to_string()),
+                });
+                if replied.is_err() && last {
+                    let request_id = question.request_id.clone();
+                    let cancelled = ReplyQuestion { request_id, cancelled: true, ..ReplyQuestion::default() };
+                    // Fails when it has ended meanwhile.
+                    let _ = questions::reply(engine, &cancelled, by, session);
+                }
+                replied.is_err() && !last
+            }
+        };
+        if !again {
+            self.pending.remove(key);
+        }
+        again
+    }
+}
+
+async fn next_ask(asks: &mut Option<AskSubscription>) -> PermissionEvent {
+    match asks {
+        Some(asks) => asks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_question(questions: &mut Option<QuestionSubscription>) -> QuestionEvent {
+    match questions {
+        Some(questions) => questions.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,227 @@
+//! What a kind of source implements to be mounted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use toold_engine::cx::Cx;
+use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool_filter::AllowDenyFilter;
+use toold_host::stderr_log::StderrLog;
+use toold_proto::tool::{SourceKind, ToolName};
+
+use crate::config::MountConfig;
+use crate::program::SourceProgram;
+
+/// A kind of source, such as MCP servers. It knows the protocol; the supervisor decides when a source is started, tried
+/// again, stopped and listed, and what is published of it.
+///
+/// Errors that are `String`s are shown to people in the source's status, and to models whose call failed because of them.
+pub trait MountAdapter: Send + Sync + Sized + 'static {
+    /// Where a source is, and how it is reached.
+    type Endpoint: Clone + PartialEq + Send + Sync + 'static;
+    /// A tool as its source describes it.
+    type Tool: ListedTool;
+    /// What is kept with the known tools of a source from one run to the next.
+    type Memory: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// An open way to a source on which nothing has been said yet.
+    type Channel: Send + 'static;
+    /// What calls and lists are sent on.
+    type Link: Send + Sync + 'static;
+    /// What [`run`](Self::run) drives while the source is connected.
+    type Session: Send + 'static;
+    /// What clients of the daemon see of a source.
+    type Status;
+
+    const SOURCE: SourceKind;
+    const START: StartPolicy;
+
+    /// What errors call a source, such as `MCP server files`.
+    fn label(&self, name: &str) -> String;
+
+    /// What rules and grants name a tool by.
+    fn permission_target(&self, mount: &str, upstream_name: &str) -> String;
+
+    /// Tells one endpoint from another: tools that one listed are never offered as another's.
+    fn digest(&self, endpoint: &Self::Endpoint) -> String;
+
+    /// The file that its last known tools are kept in.
+    fn cache_file(&self, config: &MountConfig<Self::Endpoint>) -> PathBuf;
+
+    /// `None` for a schema that cannot be compiled, of which there are none in a list that was accepted.
+    fn tool_spec(&self, config: &MountConfig<Self::Endpoint>, name: ToolName, tool: &Self::Tool) -> Option<ToolSpec>;
+
+    /// Whether a tool whose name is taken gets a name with a hash at its end; else it is left out.
+    fn renames_taken(&self) -> bool;
+
+    fn status(&self, summary: MountSummary<Self>) -> Self::Status;
+
+    /// Starts the program or opens the connection. The time to start limits it.
+    fn open(
+        &self,
+        config: &MountConfig<Self::Endpoint>,
+        context: &Arc<ConnectionContext>,
+    ) -> impl Future<Output = Result<OpenedChannel<Self::Channel>, String>> + Send;
+
+    /// Introduces the daemon. `memory` is kept whether this succeeds or not.
+    fn connect(
+        &self,
+        config: &MountConfig<Self::Endpoint>,
+        channel: Self::Channel,
+        context: &Arc<ConnectionContext>,
+        memory: &mut Self::Memory,
+    ) -> impl Future<Output = Result<(Self::Link, Self::Session), String>> + Send;
+
+    /// Asks for all tools. An adapter may apply `filter` to them early; the supervisor does in any case.
+    fn list_tools(
+        &self,
+        config: &MountConfig<Self::Endpoint>,
+        link: &Self::Link,
+        filter: &AllowDenyFilter,
+    ) -> impl Future<Output = Result<ToolListing<Self::Tool, Self::Memory>, String>> + Send;
+
+    /// Runs until the connection is over, and returns why; ends soon after `context.closing` fires.
+    fn run(&self, connection: &MountConnection<Self>, session: Self::Session) -> impl Future<Output = String> + Send;
+
+    /// Called before a connection is closed because its source is not mounted any more. Has [`LAST_OUTPUT`] to end.
+    ///
+    /// [`LAST_OUTPUT`]: crate::program::LAST_OUTPUT
+    fn retire(&self, link: &Self::Link) -> impl Future<Output = ()> + Send;
+
+    fn call(
+        &self,
+        config: &MountConfig<Self::Endpoint>,
+        connection: &Arc<MountConnection<Self>>,
+        upstream_name: &str,
+        input: Value,
+        cx: &Cx,
+    ) -> impl Future<Output = Result<ToolOutput, CallFailure>> + Send;
+}
+
+/// When a source is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartPolicy {
+    /// By the first call, or in the background when its tools are not known yet; when it fails, by the next call after
+    /// a delay.
+    OnDemand,
+    /// At once. It is kept connected, and tried again by itself when it fails.
+    Always,
+}
+
+/// A tool as its source describes it.
+pub trait ListedTool: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The name that its source has for it.
+    fn upstream_name(&self) -> &str;
+
+    /// Changes with everything that a person saw who allowed its use.
+    fn digest(&self) -> String;
+}
+
+/// What a source offers.
+pub struct ToolListing<T, M> {
+    pub tools: Vec<T>,
+    /// What was left out, in words for people.
+    pub problems: Vec<String>,
+    pub memory: M,
+}
+
+pub struct OpenedChannel<C> {
+    pub channel: C,
+    /// `None` for a connection to a program that somebody else runs.
+    pub program: Option<SourceProgram>,
+}
+
+/// What a connection and its supervisor tell each other.
+pub struct ConnectionContext {
+    /// How often the source was started before, this time included.
+    pub attempt: u64,
+    pub stderr_log: Arc<StderrLog>,
+    /// Fires when the connection takes no calls any more.
+    pub closing: CancellationToken,
+    pub(crate) restart: CancellationToken,
+    pub(crate) tools_changed: Notify,
+    pub(crate) lost: watch::Sender<Option<String>>,
+}
+
+impl ConnectionContext {
+    pub(crate) fn new(attempt: u64, stderr_log: Arc<StderrLog>, closing: CancellationToken) -> Self {
+        Self {
+            attempt,
+            stderr_log,
+            closing,
+            restart: CancellationToken::new(),
+            tools_changed: Notify::new(),
+            lost: watch::Sender::new(None),
+        }
+    }
+
+    /// The source's tools differ from those that are known: they are listed again soon.
+    pub fn report_changed_tools(&self) {
+        self.tools_changed.notify_one();
+    }
+
+    /// The source cannot be reached any more: the connection is closed.
+    pub fn report_lost(&self, why: String) {
+        self.lost.send_replace(Some(why));
+    }
+}
+
+/// A connection, from the moment that its tools are known.
+pub struct MountConnection<A: MountAdapter> {
+    pub link: Arc<A::Link>,
+    pub context: Arc<ConnectionContext>,
+    pub pid: Option<u32>,
+    pub since: SystemTime,
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum CallFailure {
+    Tool(ToolError),
+    /// The connection was closed under the call. The supervisor knows why a moment later.
+    Disconnected,
+}
+
+impl From<ToolError> for CallFailure {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(error)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountState {
+    Disabled,
+    Stopped,
+    Starting,
+    Running,
+    Failed,
+}
+
+/// All that is known of a mount, from which an adapter makes its status.
+pub struct MountSummary<A: MountAdapter> {
+    pub config: MountConfig<A::Endpoint>,
+    pub state: MountState,
+    pub connection: Option<Arc<MountConnection<A>>>,
+    /// Why it is not running, and how long it is not tried again.
+    pub error: Option<String>,
+    pub retry_ms: Option<u64>,
+    pub memory: A::Memory,
+    /// As they are called here, sorted.
+    pub tools: Vec<ToolName>,
+    pub problems: Vec<String>,
+    /// Calls that have ended, and those of them that failed.
+    pub calls: u64,
+    pub failed_calls: u64,
+    /// Calls that are running now.
+    pub running: u64,
+    /// How often it was started, and how often that led to a connection.
+    pub attempts: u64,
+    pub connects: u64,
+    /// The last lines that it wrote to be logged.
+    pub stderr: Vec<String>,
+}

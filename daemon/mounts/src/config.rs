@@ -1,0 +1,34 @@
+//! How a source is mounted.
+
+use std::time::Duration;
+
+use toold_engine::registry::SourceScope;
+
+/// The identity of a mount: one name may stand for different sources in different projects.
+pub type MountKey = (SourceScope, String);
+
+/// `E` is the kind's own description of where the source is and how it is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountConfig<E> {
+    /// Its tools are called `NAME_tool`, as far as that fits.
+    pub name: String,
+    /// Whose sessions see its tools.
+    pub scope: SourceScope,
+    pub endpoint: E,
+    pub enabled: bool,
+    /// It is stopped when nobody has called it for so long; `None` is never.
+    pub idle_timeout: Option<Duration>,
+    /// Of a call; `None` for the tool's own, or the daemon's default.
+    pub timeout: Option<Duration>,
+    /// Until it is connected and has listed its tools.
+    pub start_timeout: Duration,
+    /// Globs over its own names of tools; `None` for all.
+    pub allow: Option<Vec<String>>,
+    pub deny: Vec<String>,
+}
+
+impl<E> MountConfig<E> {
+    pub fn key(&self) -> MountKey {
+        (self.scope.clone(), self.name.clone())
+    }
+}

@@ -1,0 +1,27 @@
+//! Grants of tools that changed.
+
+use toold_engine::Engine;
+use toold_engine::need::Need;
+use toold_engine::permission::revoke;
+use toold_proto::permission::Action;
+use toold_proto::tool::Category;
+
+/// Revokes every grant that allows this target. False when one could not be revoked.
+pub(crate) fn revoke_grants(engine: &Engine, target: String) -> bool {
+    let need = Need::new(Category::Mcp, target);
+    let grants = engine.grants.snapshot();
+    let mut all_revoked = true;
+    for grant in grants.iter() {
+        let allows =
+            grant.category == need.category && grant.action == Action::Allow && grant.pattern.matches(&need).is_some();
+        if !allows {
+            continue;
+        }
+        tracing::warn!(target = need.target, grant = grant.id, "a tool changed: its grant is revoked");
+        if let Err(error) = revoke(engine, &grant.id) {
+            tracing::error!(target = need.target, grant = grant.id, error, "can't revoke a grant");
+            all_revoked = false;
+        }
+    }
+    all_revoked
+}

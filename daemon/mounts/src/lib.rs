@@ -1,0 +1,142 @@
+//! Mounted sources: programs and daemons elsewhere whose tools appear in the registry as our own.
+//!
+//! [`MountSupervisor`] holds all mounts of one kind, such as MCP servers; [`adapter`] is what a kind has to implement,
+//! [`mount`] the life of one mount, [`publish`] the way from its list to the registry, [`tool`] a call of one of its
+//! tools.
+
+pub mod adapter;
+mod backoff;
+pub mod config;
+mod grants;
+mod mount;
+mod names;
+pub mod program;
+mod publish;
+mod tool;
+mod tool_cache;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toold_engine::Engine;
+use toold_engine::registry::{RegistryChange, SourceKey};
+
+use crate::adapter::MountAdapter;
+use crate::config::{MountConfig, MountKey};
+use crate::mount::MountedSource;
+use crate::publish::PublishedTools;
+
+/// All mounts of one kind. Stop it with [`MountSupervisor::stop`].
+pub struct MountSupervisor<A: MountAdapter> {
+    engine: Weak<Engine>,
+    adapter: Arc<A>,
+    mounts: Mutex<BTreeMap<MountKey, Arc<MountedSource<A>>>>,
+    /// The tools of each mount that are in the registry. Its lock also serialises the writers.
+    published: Mutex<HashMap<MountKey, PublishedTools<A>>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Nothing of this kind is mounted under this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("nothing is mounted as {0}")]
+pub struct UnknownMount(pub String);
+
+impl<A: MountAdapter> MountSupervisor<A> {
+    pub fn new(engine: &Arc<Engine>, adapter: A) -> Arc<Self> {
+        Arc::new(Self {
+            engine: Arc::downgrade(engine),
+            adapter: Arc::new(adapter),
+            mounts: Mutex::default(),
+            published: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Mounts exactly these from now on: new and changed ones are started afresh, the others are stopped. The tools
+    /// that each had last are available at once. Reads a small file for each.
+    pub fn configure(self: &Arc<Self>, configs: Vec<MountConfig<A::Endpoint>>) {
+        let mut configured: BTreeMap<MountKey, MountConfig<A::Endpoint>> = BTreeMap::new();
+        for config in configs {
+            configured.entry(config.key()).or_insert(config);
+        }
+        let mut mounts = self.mounts.lock();
+        let outdated: Vec<MountKey> = mounts
+            .iter()
+            .filter(|(key, mount)| configured.get(key) != Some(&mount.config))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &outdated {
+            if let Some(mount) = mounts.remove(key) {
+                mount.retire();
+            }
+        }
+        let mut added = Vec::new();
+        for (key, config) in configured {
+            mounts.entry(key).or_insert_with(|| {
+                let mount = MountedSource::new(self, config);
+                added.push(mount.clone());
+                mount
+            });
+        }
+        let removed = outdated.iter().filter(|key| !mounts.contains_key(*key));
+        let removed = removed.map(|key| RegistryChange::Remove { key: source_key::<A>(key) }).collect();
+        drop(mounts);
+        if let Some(engine) = self.engine.upgrade() {
+            engine.registry.commit(removed);
+        }
+        self.publish();
+        for mount in added {
+            mount.start(&self.tasks);
+        }
+    }
+
+    /// The status of all, sorted by name.
+    pub fn list(&self) -> Vec<A::Status> {
+        let mut all = self.all();
+        all.sort_by(|a, b| (&a.config.name, &a.config.scope).cmp(&(&b.config.name, &b.config.scope)));
+        all.iter().map(|mount| self.status(mount)).collect()
+    }
+
+    /// Stops and starts every mount of this name, whatever it is doing and however often it failed; returns when each
+    /// is connected or has failed. Calls that are running on it fail.
+    ///
+    /// # Errors
+    /// When nothing has this name.
+    pub async fn restart(&self, name: &str) -> Result<Vec<A::Status>, UnknownMount> {
+        let named: Vec<Arc<MountedSource<A>>> =
+            self.all().into_iter().filter(|mount| mount.config.name == name).collect();
+        if named.is_empty() {
+            return Err(UnknownMount(name.to_owned()));
+        }
+        for mount in &named {
+            mount.restart().await;
+        }
+        Ok(named.iter().map(|mount| self.status(mount)).collect())
+    }
+
+    /// Stops all mounts; returns when nothing of them is left.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn status(&self, mount: &MountedSource<A>) -> A::Status {
+        let (tools, problems) = self.published_tools(&mount.config.key());
+        self.adapter.status(mount.summary(tools, problems))
+    }
+
+    fn all(&self) -> Vec<Arc<MountedSource<A>>> {
+        self.mounts.lock().values().cloned().collect()
+    }
+}
+
+fn source_key<A: MountAdapter>(key: &MountKey) -> SourceKey {
+    let (scope, name) = key.clone();
+    SourceKey { kind: A::SOURCE, name, scope }
+}

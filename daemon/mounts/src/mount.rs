@@ -1,0 +1,354 @@
+//! One mount: its phase, what is known of its tools, and the calls that are running on it. [`lifecycle`] is a run from
+//! start to end.
+
+mod lifecycle;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toold_engine::tool_filter::AllowDenyFilter;
+use toold_host::stderr_log::StderrLog;
+use toold_proto::tool::ToolName;
+
+use crate::MountSupervisor;
+use crate::adapter::{ListedTool, MountAdapter, MountConnection, MountState, MountSummary, StartPolicy};
+use crate::backoff::RestartBackoff;
+use crate::config::MountConfig;
+use crate::tool_cache;
+
+/// Starts of a source whose tools are not known.
+const LEARN_ATTEMPTS: u32 = 6;
+/// The end of a connection is known to a call before the supervisor knows why.
+const REASON_TIMEOUT: Duration = Duration::from_secs(6);
+
+pub(crate) struct MountedSource<A: MountAdapter> {
+    pub(crate) config: MountConfig<A::Endpoint>,
+    pub(crate) adapter: Arc<A>,
+    supervisor: Weak<MountSupervisor<A>>,
+    filter: AllowDenyFilter,
+    phase: watch::Sender<MountPhase<A>>,
+    catalog: Mutex<Catalog<A>>,
+    backoff: Mutex<RestartBackoff>,
+    usage: Mutex<SourceUsage>,
+    call_ended: Notify,
+    stderr_log: Arc<StderrLog>,
+    /// Fires when it is not mounted any more.
+    retired: CancellationToken,
+    calls: AtomicU64,
+    failed_calls: AtomicU64,
+    attempts: AtomicU64,
+    connects: AtomicU64,
+}
+
+enum MountPhase<A: MountAdapter> {
+    Stopped,
+    Starting,
+    Running(Arc<MountConnection<A>>),
+    Failed { why: Arc<str>, retry_at: Instant },
+}
+
+/// What is known of its tools.
+struct Catalog<A: MountAdapter> {
+    tools: Vec<A::Tool>,
+    problems: Vec<String>,
+    /// Whether `tools` come from this endpoint, and not from one that had its name before.
+    is_current: bool,
+    memory: A::Memory,
+}
+
+struct SourceUsage {
+    running: usize,
+    last_used: Instant,
+}
+
+/// A call that counts as running until this is dropped.
+pub(crate) struct RunningCall<'a, A: MountAdapter> {
+    pub(crate) connection: Arc<MountConnection<A>>,
+    mount: &'a MountedSource<A>,
+}
+
+impl<A: MountAdapter> Drop for RunningCall<'_, A> {
+    fn drop(&mut self) {
+        let mut usage = self.mount.usage.lock();
+        usage.running -= 1;
+        usage.last_used = Instant::now();
+        drop(usage);
+        self.mount.call_ended.notify_one();
+    }
+}
+
+impl<A: MountAdapter> MountedSource<A> {
+    /// With its last known tools. Reads a file.
+    pub(crate) fn new(supervisor: &Arc<MountSupervisor<A>>, config: MountConfig<A::Endpoint>) -> Arc<Self> {
+        let adapter = supervisor.adapter.clone();
+        let catalog = match tool_cache::load::<A::Tool, A::Memory>(&adapter.cache_file(&config)) {
+            Some(cached) => {
+                let is_current = cached.digest == adapter.digest(&config.endpoint);
+                let memory = if is_current { cached.memory } else { A::Memory::default() };
+                Catalog { tools: cached.tools, problems: Vec::new(), is_current, memory }
+            }
+            None => {
+                let memory = A::Memory::default();
+                Catalog { tools: Vec::new(), problems: Vec::new(), is_current: false, memory }
+            }
+        };
+        Arc::new(Self {
+            adapter,
+            supervisor: Arc::downgrade(supervisor),
+            filter: AllowDenyFilter::new(config.allow.as_deref(), &config.deny),
+            phase: watch::Sender::new(MountPhase::Stopped),
+            catalog: Mutex::new(catalog),
+            backoff: Mutex::new(RestartBackoff::new()),
+            usage: Mutex::new(SourceUsage { running: 0, last_used: Instant::now() }),
+            call_ended: Notify::new(),
+            stderr_log: Arc::new(StderrLog::new(&config.name)),
+            retired: supervisor.stop.child_token(),
+            calls: AtomicU64::new(0),
+            failed_calls: AtomicU64::new(0),
+            attempts: AtomicU64::new(0),
+            connects: AtomicU64::new(0),
+            config,
+        })
+    }
+
+    /// What errors and the log call it.
+    pub(crate) fn label(&self) -> String {
+        self.adapter.label(&self.config.name)
+    }
+
+    /// Begins what its kind does without a call.
+    pub(crate) fn start(self: Arc<Self>, tasks: &TaskTracker) {
+        let is_current = self.catalog.lock().is_current;
+        match A::START {
+            _ if !self.config.enabled => {}
+            StartPolicy::Always => _ = tasks.spawn(self.keep_connected()),
+            StartPolicy::OnDemand if !is_current => _ = tasks.spawn(self.learn_tools()),
+            StartPolicy::OnDemand => {}
+        }
+    }
+
+    /// Starts it until it has listed its tools, or has failed too often: then a call or a restart tries again.
+    async fn learn_tools(self: Arc<Self>) {
+        for _ in 0..LEARN_ATTEMPTS {
+            let Err(why) = self.connection().await else { return };
+            let MountPhase::Failed { retry_at, .. } = *self.phase.borrow() else { return };
+            tracing::info!(mount = self.label(), %why, "its tools are not known yet");
+            tokio::select! {
+                () = self.retired.cancelled() => return,
+                () = sleep_until(retry_at) => {}
+            }
+        }
+    }
+
+    /// Starts it whenever it is not running, until it is retired.
+    async fn keep_connected(self: Arc<Self>) {
+        let mut phases = self.phase.subscribe();
+        while !self.retired.is_cancelled() {
+            self.start_if_due();
+            let retry_at = match *phases.borrow_and_update() {
+                MountPhase::Failed { retry_at, .. } => Some(retry_at),
+                MountPhase::Stopped | MountPhase::Starting | MountPhase::Running(_) => None,
+            };
+            let retry = async {
+                match retry_at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.retired.cancelled() => return,
+                changed = phases.changed() => if changed.is_err() { return },
+                () = retry => {}
+            }
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(&*self.phase.borrow(), MountPhase::Running(_))
+    }
+
+    /// The tools of it that are offered.
+    pub(crate) fn offered_tools(&self) -> Vec<A::Tool> {
+        let catalog = self.catalog.lock();
+        match self.config.enabled && catalog.is_current {
+            true => catalog.tools.iter().filter(|tool| self.filter.takes(tool.upstream_name())).cloned().collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Stops it for good. Its tasks belong to the supervisor, which waits for them.
+    pub(crate) fn retire(&self) {
+        self.retired.cancel();
+    }
+
+    pub(crate) fn count_call(&self, is_good: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if !is_good {
+            self.failed_calls.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins a call of a tool that was listed with this digest; starts the source if it is not running.
+    ///
+    /// # Errors
+    /// Why it cannot be called, for a model.
+    pub(crate) async fn begin_call(
+        self: &Arc<Self>,
+        upstream_name: &str,
+        digest: &str,
+    ) -> Result<RunningCall<'_, A>, String> {
+        let label = self.label();
+        loop {
+            let connection = self.connection().await.map_err(|why| format!("{label} is not available: {why}"))?;
+            {
+                let mut usage = self.usage.lock();
+                if connection.context.closing.is_cancelled() {
+                    continue;
+                }
+                usage.running += 1;
+            }
+            let call = RunningCall { connection, mount: self };
+            let catalog = self.catalog.lock();
+            let tool = catalog.tools.iter().find(|tool| tool.upstream_name() == upstream_name);
+            return match tool {
+                Some(tool) if tool.digest() == digest => {
+                    drop(catalog);
+                    Ok(call)
+                }
+                Some(_) => Err(format!(
+                    "the tool {upstream_name} of {label} has changed: read its description again before you call it"
+                )),
+                None => Err(format!("{label} no longer has a tool {upstream_name}")),
+            };
+        }
+    }
+
+    /// The connection, which is made if there is none. Callers that come while it is being made wait for the same
+    /// attempt; those that come soon after it failed get its error at once.
+    ///
+    /// # Errors
+    /// Why it is not running, for people.
+    async fn connection(self: &Arc<Self>) -> Result<Arc<MountConnection<A>>, Arc<str>> {
+        let mut phases = self.phase.subscribe();
+        loop {
+            if self.retired.is_cancelled() {
+                return Err("it is not mounted any more".into());
+            }
+            self.start_if_due();
+            match &*phases.borrow_and_update() {
+                MountPhase::Running(connection) if !connection.context.closing.is_cancelled() => {
+                    return Ok(connection.clone());
+                }
+                MountPhase::Failed { why, retry_at } => {
+                    let wait = retry_at.saturating_duration_since(Instant::now()).as_secs_f64().ceil();
+                    return Err(match A::START {
+                        _ if wait <= 0.0 => why.clone(),
+                        StartPolicy::OnDemand => format!("{why} (a call after {wait} s starts it again)").into(),
+                        StartPolicy::Always => format!("{why} (the next attempt is in {wait} s)").into(),
+                    });
+                }
+                MountPhase::Running(_) | MountPhase::Starting | MountPhase::Stopped => {}
+            }
+            if phases.changed().await.is_err() {
+                return Err("the daemon is stopping".into());
+            }
+        }
+    }
+
+    /// Starts a run, unless there is one or it is too early for the next.
+    fn start_if_due(self: &Arc<Self>) {
+        self.phase.send_if_modified(|phase| {
+            let is_due = match phase {
+                MountPhase::Stopped => true,
+                MountPhase::Failed { retry_at, .. } => *retry_at <= Instant::now(),
+                MountPhase::Starting | MountPhase::Running(_) => false,
+            };
+            let Some(supervisor) = self.supervisor.upgrade().filter(|_| is_due) else { return false };
+            *phase = MountPhase::Starting;
+            supervisor.tasks.spawn(self.clone().run(supervisor.clone()));
+            true
+        });
+    }
+
+    /// Why a connection that a call used is closed.
+    pub(crate) async fn disconnect_reason(&self, connection: &Arc<MountConnection<A>>) -> Arc<str> {
+        let mut phases = self.phase.subscribe();
+        let is_over = |phase: &MountPhase<A>| !is_running_on(phase, connection);
+        match timeout(REASON_TIMEOUT, phases.wait_for(is_over)).await {
+            Ok(Ok(phase)) => match &*phase {
+                MountPhase::Failed { why, .. } => why.clone(),
+                MountPhase::Stopped | MountPhase::Starting | MountPhase::Running(_) => "it was stopped".into(),
+            },
+            Ok(Err(_)) | Err(_) => "the connection is closed".into(),
+        }
+    }
+
+    pub(crate) async fn restart(self: &Arc<Self>) {
+        self.backoff.lock().reset();
+        let mut phases = self.phase.subscribe();
+        let running = match &*self.phase.borrow() {
+            MountPhase::Running(connection) => Some(connection.clone()),
+            MountPhase::Stopped | MountPhase::Starting | MountPhase::Failed { .. } => None,
+        };
+        if let Some(connection) = running {
+            connection.context.restart.cancel();
+            let _ = phases.wait_for(|phase| !is_running_on(phase, &connection)).await;
+        }
+        self.phase.send_if_modified(|phase| {
+            let has_failed = matches!(phase, MountPhase::Failed { .. });
+            if has_failed {
+                *phase = MountPhase::Stopped;
+            }
+            has_failed
+        });
+        if self.config.enabled {
+            // The status shows why it does not start.
+            let _ = self.connection().await;
+        }
+    }
+
+    pub(crate) fn summary(&self, tools: Vec<ToolName>, name_problems: Vec<String>) -> MountSummary<A> {
+        let (mut connection, mut error, mut retry_ms) = (None, None, None);
+        let state = match &*self.phase.borrow() {
+            _ if !self.config.enabled => MountState::Disabled,
+            MountPhase::Stopped => MountState::Stopped,
+            MountPhase::Starting => MountState::Starting,
+            MountPhase::Running(running) => {
+                connection = Some(running.clone());
+                MountState::Running
+            }
+            MountPhase::Failed { why, retry_at } => {
+                error = Some(why.to_string());
+                retry_ms = Some(retry_at.saturating_duration_since(Instant::now()).as_millis() as u64);
+                MountState::Failed
+            }
+        };
+        let catalog = self.catalog.lock();
+        MountSummary {
+            config: self.config.clone(),
+            state,
+            connection,
+            error,
+            retry_ms,
+            memory: catalog.memory.clone(),
+            tools,
+            problems: catalog.problems.iter().cloned().chain(name_problems).collect(),
+            calls: self.calls.load(Ordering::Relaxed),
+            failed_calls: self.failed_calls.load(Ordering::Relaxed),
+            running: self.usage.lock().running as u64,
+            attempts: self.attempts.load(Ordering::Relaxed),
+            connects: self.connects.load(Ordering::Relaxed),
+            stderr: self.stderr_log.tail(),
+        }
+    }
+}
+
+fn is_running_on<A: MountAdapter>(phase: &MountPhase<A>, connection: &Arc<MountConnection<A>>) -> bool {
+    matches!(phase, MountPhase::Running(now) if Arc::ptr_eq(now, connection))
+}

@@ -1,0 +1,121 @@
+//! From what the sources list to what the registry has.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use toold_engine::Engine;
+use toold_engine::callable::Callable;
+use toold_engine::registry::{RegistryChange, SourceScope};
+use toold_engine::tool::Origin;
+use toold_proto::tool::ToolName;
+
+use crate::adapter::{ListedTool, MountAdapter};
+use crate::config::MountKey;
+use crate::mount::MountedSource;
+use crate::tool::MountedTool;
+use crate::{MountSupervisor, names, source_key};
+
+/// What the registry has of one mount.
+pub(crate) struct PublishedTools<A: MountAdapter> {
+    tools: Vec<Arc<MountedTool<A>>>,
+    /// Tools whose names are taken.
+    problems: Vec<String>,
+}
+
+impl<A: MountAdapter> Default for PublishedTools<A> {
+    fn default() -> Self {
+        Self { tools: Vec::new(), problems: Vec::new() }
+    }
+}
+
+impl<A: MountAdapter> MountSupervisor<A> {
+    /// Brings the registry up to date with all mounts, as one revision; does nothing when nothing changed. Names are
+    /// assigned in the order of the mounts' names, so that it does not matter which was there first.
+    pub(crate) fn publish(&self) {
+        let Some(engine) = self.engine.upgrade() else { return };
+        let mut published = self.published.lock();
+        let mounts: Vec<(MountKey, Arc<MountedSource<A>>)> =
+            self.mounts.lock().iter().map(|(key, mount)| (key.clone(), mount.clone())).collect();
+        published.retain(|key, _| mounts.iter().any(|(other, _)| other == key));
+        let mut taken: HashMap<ToolName, Vec<SourceScope>> = HashMap::new();
+        let (mut removes, mut puts) = (Vec::new(), Vec::new());
+        for (key, mount) in &mounts {
+            let before = published.entry(key.clone()).or_default();
+            let now = tools_of(&engine, key, mount, before, &mut taken);
+            let is_same = now.tools.len() == before.tools.len()
+                && now.tools.iter().zip(&before.tools).all(|(now, before)| Arc::ptr_eq(now, before));
+            if !is_same {
+                let tools = now.tools.iter().map(|tool| tool.clone() as Arc<dyn Callable>).collect();
+                // All go before any comes: a name may move from one mount to another.
+                removes.push(RegistryChange::Remove { key: source_key::<A>(key) });
+                puts.push(RegistryChange::Put { key: source_key::<A>(key), origin: Origin::Mcp, tools });
+            }
+            *before = now;
+        }
+        let removed = removes.len();
+        removes.append(&mut puts);
+        for answer in engine.registry.commit(removes).into_iter().skip(removed) {
+            if let Err(taken) = answer {
+                // Another source took a name between the check and the commit; the next list tries again.
+                tracing::warn!(%taken, "the tools of a mounted source are not published");
+            }
+        }
+    }
+
+    /// The names of a mount's tools, sorted, and the problems with them.
+    pub(crate) fn published_tools(&self, key: &MountKey) -> (Vec<ToolName>, Vec<String>) {
+        let published = self.published.lock();
+        let Some(of_mount) = published.get(key) else { return (Vec::new(), Vec::new()) };
+        let mut names: Vec<ToolName> = of_mount.tools.iter().map(|tool| tool.spec().name.clone()).collect();
+        names.sort();
+        (names, of_mount.problems.clone())
+    }
+}
+
+fn tools_of<A: MountAdapter>(
+    engine: &Engine,
+    key: &MountKey,
+    mount: &Arc<MountedSource<A>>,
+    before: &PublishedTools<A>,
+    taken: &mut HashMap<ToolName, Vec<SourceScope>>,
+) -> PublishedTools<A> {
+    let offered = mount.offered_tools();
+    let upstream: Vec<&str> = offered.iter().map(ListedTool::upstream_name).collect();
+    let mut now = PublishedTools::default();
+    for (tool, mut name) in offered.iter().zip(names::assign(&mount.config.name, &upstream)) {
+        let own = tool.upstream_name();
+        if mount.adapter.renames_taken() && !is_free::<A>(engine, key, &name, taken) {
+            name = names::with_hash(&mount.config.name, own);
+        }
+        if !is_free::<A>(engine, key, &name, taken) {
+            now.problems.push(format!("{own} is left out: the name {name} is taken"));
+            continue;
+        }
+        // A tool that is as it was stays the same object, or it would be reported as changed.
+        let made = match before.tools.iter().find(|old| old.is_same(mount, &name, tool)) {
+            Some(old) => Some(old.clone()),
+            None => MountedTool::new(mount, name.clone(), tool).map(Arc::new),
+        };
+        if let Some(made) = made {
+            taken.entry(name).or_default().push(key.0.clone());
+            now.tools.push(made);
+        }
+    }
+    now
+}
+
+fn is_free<A: MountAdapter>(
+    engine: &Engine,
+    key: &MountKey,
+    name: &ToolName,
+    taken: &HashMap<ToolName, Vec<SourceScope>>,
+) -> bool {
+    let overlaps =
+        |other: &SourceScope| *other == SourceScope::Global || key.0 == SourceScope::Global || *other == key.0;
+    if taken.get(name).is_some_and(|scopes| scopes.iter().any(overlaps)) {
+        return false;
+    }
+    // The names of other mounts of this kind are assigned again at the same time.
+    let holder = engine.registry.holder(name, &source_key::<A>(key), Origin::Mcp);
+    holder.is_none_or(|holder| holder.kind == A::SOURCE)
+}

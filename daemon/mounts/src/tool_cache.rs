@@ -1,0 +1,36 @@
+//! The last known tools of each mount, in a file of its own: they are listed before it runs, and they tell whether a
+//! tool is still the one that was allowed.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toold_host::state_file;
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CachedTools<T, M> {
+    /// Of the endpoint that the tools came from.
+    pub(crate) digest: String,
+    pub(crate) tools: Vec<T>,
+    #[serde(flatten)]
+    pub(crate) memory: M,
+}
+
+/// Bytes of a file; more than any list that is accepted.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// `None` when there is no file that can be read. Blocks.
+pub(crate) fn load<T, M>(file: &Path) -> Option<CachedTools<T, M>>
+where
+    CachedTools<T, M>: serde::de::DeserializeOwned,
+{
+    state_file::load(file, MAX_BYTES)
+}
+
+/// Replaces the file. Blocks.
+pub(crate) fn save<T, M>(file: &Path, tools: &CachedTools<T, M>) -> io::Result<()>
+where
+    CachedTools<T, M>: Serialize,
+{
+    state_file::save(file, tools)
+}
