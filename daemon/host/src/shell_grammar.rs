@@ -7,12 +7,16 @@
 //! becomes a need that no pattern with a wildcard matches. How words match patterns is the engine's.
 
 mod arg;
+mod assignments;
 mod check;
 mod command;
 mod compound;
+mod effects;
+mod expand;
 mod explain;
 mod files;
 mod flow;
+#[cfg(feature = "fuzzing")]
 mod fuzz;
 mod names;
 mod programs;
@@ -23,7 +27,7 @@ mod variables;
 mod words;
 
 pub use explain::{Explained, explain};
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub use fuzz::fuzz_one;
 pub use programs::Note;
 
@@ -36,10 +40,10 @@ use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use crate::environment::Environment;
 use crate::exclude::Exclusions;
-use crate::shell_grammar::files::Named;
-use crate::shell_grammar::programs::Output;
+use crate::shell_grammar::files::NamedFile;
+use crate::shell_grammar::programs::CommandOutput;
 use crate::shell_grammar::redirects::Redirected;
-use crate::shell_grammar::state::State;
+use crate::shell_grammar::state::ShellState;
 
 /// Longer lines are not looked into.
 const MAX_BYTES: usize = 256 * 1024;
@@ -78,15 +82,15 @@ pub fn needs(line: &str, surroundings: &mut Surroundings) -> Vec<Need> {
 }
 
 /// Each thing that the line does, with what it needs.
-fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(Found, Vec<Need>)> {
-    let state = State::new(surroundings.cwd);
-    let mut walk = Walk::new(line, surroundings, state);
+fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(LineItem, Vec<Need>)> {
+    let state = ShellState::new(surroundings.cwd);
+    let mut walk = ShellWalk::new(line, surroundings, state);
     let outcome = walk.script();
     let mut found = walk.found;
     let mut exclusions = Exclusions::default();
     if outcome.is_ok() {
         doubt_wildcards(&mut found);
-        let judged: Vec<(Found, Vec<Need>)> = found
+        let judged: Vec<(LineItem, Vec<Need>)> = found
             .into_iter()
             .map(|found| {
                 let needs = found.needs(line, surroundings, &mut exclusions);
@@ -97,24 +101,24 @@ fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(Found, Vec<Need>)> 
             return judged;
         }
     }
-    let whole = Command::not_understood(line.trim(), "toold cannot read this line for certain");
+    let whole = SimpleCommand::not_understood(line.trim(), "toold cannot read this line for certain");
     let need = whole.need(line);
-    vec![(Found::Command(whole), vec![need])]
+    vec![(LineItem::Command(whole), vec![need])]
 }
 
 /// Names that wildcards find were looked up before the line runs. Where another command of the line can make a file, one
 /// whose name is an option might be found as well.
-fn doubt_wildcards(found: &mut [Found]) {
+fn doubt_wildcards(found: &mut [LineItem]) {
     let changes: Vec<bool> = found
         .iter()
         .map(|found| match found {
-            Found::Command(command) => !command.reads_only,
-            Found::Redirect(_) | Found::File(_) => false,
+            LineItem::Command(command) => !command.reads_only,
+            LineItem::Redirect(_) | LineItem::File(_) => false,
         })
         .collect();
     let total = changes.iter().filter(|changes| **changes).count();
     for (found, changes) in found.iter_mut().zip(&changes) {
-        if let Found::Command(command) = found
+        if let LineItem::Command(command) = found
             && command.looked_up
             && total > usize::from(*changes)
         {
@@ -124,13 +128,13 @@ fn doubt_wildcards(found: &mut [Found]) {
 }
 
 /// One thing that a line does.
-enum Found {
-    Command(Command),
+enum LineItem {
+    Command(SimpleCommand),
     Redirect(Redirected),
-    File(Named),
+    File(NamedFile),
 }
 
-impl Found {
+impl LineItem {
     fn needs(&self, line: &str, surroundings: &mut Surroundings, exclusions: &mut Exclusions) -> Vec<Need> {
         match self {
             Self::Command(command) => vec![command.need(line)],
@@ -142,7 +146,7 @@ impl Found {
 
 /// A simple command that was read.
 #[derive(Clone, Debug)]
-struct Command {
+struct SimpleCommand {
     target: String,
     /// `None` when not even its words tell what it does.
     words: Option<Vec<Word>>,
@@ -159,11 +163,11 @@ struct Command {
     head: Option<usize>,
     operands: Vec<usize>,
     /// Which entry of the tables told what it does.
-    known: Option<&'static programs::Known>,
+    known: Option<&'static programs::KnownProgram>,
     notes: Vec<Note>,
 }
 
-impl Command {
+impl SimpleCommand {
     /// What nobody can match but by `**`.
     fn not_understood(target: &str, why: &str) -> Self {
         // Where nothing expands, no name can hide.
@@ -240,14 +244,14 @@ impl Command {
 }
 
 /// The line is not understood for certain.
-struct Lost;
+struct Unreadable;
 
-type Walked<T = ()> = Result<T, Lost>;
+type Walked<T = ()> = Result<T, Unreadable>;
 
-struct Walk<'s, 'w, 'p> {
+struct ShellWalk<'s, 'w, 'p> {
     source: &'s str,
     surroundings: &'w mut Surroundings<'p>,
-    found: Vec<Found>,
+    found: Vec<LineItem>,
     /// Something in the command that is being read cannot be judged by its words.
     doubt: bool,
     depth: usize,
@@ -256,15 +260,15 @@ struct Walk<'s, 'w, 'p> {
     substitutions: usize,
     /// Where heredocs stand.
     heredocs: Vec<std::ops::Range<usize>>,
-    state: State,
+    state: ShellState,
     /// What is known when the last statement failed, if that is otherwise.
-    failed: Option<State>,
+    failed: Option<ShellState>,
     /// What is known where a `break` or `continue` left the body of a loop.
-    jumped: Option<State>,
+    jumped: Option<ShellState>,
     /// What stands before the command in its pipe prints.
-    input: Output,
+    input: CommandOutput,
     /// What the last statement prints.
-    output: Output,
+    output: CommandOutput,
 }
 
 fn parse(source: &str) -> Option<Tree> {
@@ -280,8 +284,8 @@ fn parse(source: &str) -> Option<Tree> {
     parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))
 }
 
-impl<'s, 'w, 'p> Walk<'s, 'w, 'p> {
-    fn new(source: &'s str, surroundings: &'w mut Surroundings<'p>, state: State) -> Self {
+impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
+    fn new(source: &'s str, surroundings: &'w mut Surroundings<'p>, state: ShellState) -> Self {
         Self {
             source,
             surroundings,
@@ -294,19 +298,19 @@ impl<'s, 'w, 'p> Walk<'s, 'w, 'p> {
             state,
             failed: None,
             jumped: None,
-            input: Output::Unknown,
-            output: Output::Unknown,
+            input: CommandOutput::Unknown,
+            output: CommandOutput::Unknown,
         }
     }
 
     fn script(&mut self) -> Walked {
         if self.source.len() > MAX_BYTES || check::has_odd_characters(self.source) {
-            return Err(Lost);
+            return Err(Unreadable);
         }
-        let tree = parse(self.source).ok_or(Lost)?;
+        let tree = parse(self.source).ok_or(Unreadable)?;
         let root = tree.root_node();
         if root.has_error() || !check::gaps_are_blank(root, self.source) {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         self.statement(root)
     }
@@ -324,10 +328,10 @@ impl<'s, 'w, 'p> Walk<'s, 'w, 'p> {
 
     /// A need that nobody can match but by `**`.
     fn unsure(&mut self, node: Node, why: &str) -> Walked {
-        let mut command = Command::not_understood(self.text(node), why);
+        let mut command = SimpleCommand::not_understood(self.text(node), why);
         // What it runs is walked as well.
         command.may_run_any = false;
-        self.found.push(Found::Command(command));
+        self.found.push(LineItem::Command(command));
         Ok(())
     }
 

@@ -4,14 +4,14 @@
 
 use std::rc::Rc;
 
-use super::names::Names;
+use super::names::NameSet;
 
 /// More words than these no brace list makes here.
 const MAX_WORDS: usize = 64;
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum WordPart {
     Text(String),
     /// `*`, `?` or a bracket expression that the shell compares with names of files.
     Glob(String),
@@ -24,7 +24,7 @@ pub(super) enum Piece {
     /// Such a name, or no word at all.
     Maybe,
     /// Any number of these names, each a word of its own.
-    Names(Rc<Names>),
+    Names(Rc<NameSet>),
     /// The name of a pipe (`<(...)`).
     Pipe,
     Unknown {
@@ -36,25 +36,25 @@ pub(super) enum Piece {
 /// A word behind the shell's expansions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arg {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<WordPart>,
     /// As it was written.
     pub(super) raw: String,
 }
 
 impl Arg {
     pub(super) fn text(text: &str) -> Self {
-        Self { pieces: vec![Piece::Text(text.to_owned())], raw: text.to_owned() }
+        Self { pieces: vec![WordPart::Text(text.to_owned())], raw: text.to_owned() }
     }
 
     pub(super) fn unknown(raw: &str) -> Self {
-        Self { pieces: vec![Piece::Unknown { splits: true }], raw: raw.to_owned() }
+        Self { pieces: vec![WordPart::Unknown { splits: true }], raw: raw.to_owned() }
     }
 
     /// The word, when all of it is known.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
-            [Piece::Text(text)] => Some(text),
+            [WordPart::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -66,7 +66,7 @@ impl Arg {
     /// The known text that it begins with.
     pub(super) fn start(&self) -> &str {
         match self.pieces.first() {
-            Some(Piece::Text(text)) => text,
+            Some(WordPart::Text(text)) => text,
             _ => "",
         }
     }
@@ -75,36 +75,37 @@ impl Arg {
     pub(super) fn may_be_option(&self) -> bool {
         match self.pieces.first() {
             None => false,
-            Some(Piece::Text(text)) => text.starts_with(['-', '+']),
-            Some(Piece::Plain | Piece::Maybe | Piece::Digits | Piece::Pipe) => false,
-            Some(Piece::Names(names)) => names.has_dash,
-            Some(Piece::Glob(_) | Piece::Number | Piece::Unknown { .. }) => true,
+            Some(WordPart::Text(text)) => text.starts_with(['-', '+']),
+            Some(WordPart::Plain | WordPart::Maybe | WordPart::Digits | WordPart::Pipe) => false,
+            Some(WordPart::Names(names)) => names.has_dash,
+            Some(WordPart::Glob(_) | WordPart::Number | WordPart::Unknown { .. }) => true,
         }
     }
 
     /// Whether it is one word, and not none or several.
     pub(super) fn is_one(&self) -> bool {
-        let splits =
-            |piece: &Piece| matches!(piece, Piece::Glob(_) | Piece::Names(_) | Piece::Unknown { splits: true });
-        let vanishes = !self.pieces.is_empty() && self.pieces.iter().all(|piece| *piece == Piece::Maybe);
+        let splits = |piece: &WordPart| {
+            matches!(piece, WordPart::Glob(_) | WordPart::Names(_) | WordPart::Unknown { splits: true })
+        };
+        let vanishes = !self.pieces.is_empty() && self.pieces.iter().all(|piece| *piece == WordPart::Maybe);
         !vanishes && !self.pieces.iter().any(splits)
     }
 
     pub(super) fn has_glob(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)))
+        self.pieces.iter().any(|piece| matches!(piece, WordPart::Glob(_)))
     }
 
     /// Its known text, with wildcards as they were written.
     pub(super) fn pattern(&self) -> String {
         let text = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) | Piece::Glob(text) => text.as_str(),
-            Piece::Number
-            | Piece::Digits
-            | Piece::Plain
-            | Piece::Maybe
-            | Piece::Names(_)
-            | Piece::Pipe
-            | Piece::Unknown { .. } => "",
+            WordPart::Text(text) | WordPart::Glob(text) => text.as_str(),
+            WordPart::Number
+            | WordPart::Digits
+            | WordPart::Plain
+            | WordPart::Maybe
+            | WordPart::Names(_)
+            | WordPart::Pipe
+            | WordPart::Unknown { .. } => "",
         });
         text.collect()
     }
@@ -112,7 +113,7 @@ impl Arg {
     /// Without the first bytes of its known text.
     pub(super) fn without_start(&self, bytes: usize) -> Self {
         let mut arg = self.clone();
-        if let Some(Piece::Text(text)) = arg.pieces.first_mut() {
+        if let Some(WordPart::Text(text)) = arg.pieces.first_mut() {
             *text = text[bytes..].to_owned();
             if text.is_empty() && arg.pieces.len() > 1 {
                 arg.pieces.remove(0);
@@ -132,106 +133,106 @@ impl Arg {
 
 /// A word while it is put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum WordToken {
     /// A character that the shell may give a meaning.
     Bare(char),
     Quoted(char),
     /// Quotes with nothing in them: the word is there even if it is empty.
     Empty,
     /// Within quotes, or of a form that splits nowhere.
-    Whole(Piece),
+    Whole(WordPart),
     /// What a variable holds, without quotes around it.
-    Value(Vec<Piece>),
+    Value(Vec<WordPart>),
 }
 
 /// The words that the tokens of one word become.
-pub(super) fn words(tokens: &[Token], raw: &str, home: Option<&str>) -> Vec<Arg> {
+pub(super) fn words(tokens: &[WordToken], raw: &str, home: Option<&str>) -> Vec<Arg> {
     let Some(lists) = braces(tokens) else { return vec![Arg::unknown(raw)] };
     // Lists come before variables, so letters of a list may belong to the name of one.
-    if lists.len() > 1 && tokens.iter().any(|token| matches!(token, Token::Value(_))) {
+    if lists.len() > 1 && tokens.iter().any(|token| matches!(token, WordToken::Value(_))) {
         return vec![Arg::unknown(raw)];
     }
     let written = if lists.len() == 1 { Some(raw) } else { None };
-    lists.iter().flat_map(|tokens| Words::of(tokens, written.unwrap_or(raw), home)).collect()
+    lists.iter().flat_map(|tokens| WordBuilder::of(tokens, written.unwrap_or(raw), home)).collect()
 }
 
 /// The value that an assignment gives: not split, with no names of files and no brace lists.
-pub(super) fn value(tokens: &[Token], home: Option<&str>) -> Vec<Piece> {
+pub(super) fn value(tokens: &[WordToken], home: Option<&str>) -> Vec<WordPart> {
     let mut pieces = Vec::new();
     let mut tokens = tokens.iter().peekable();
     let mut previous = None;
     while let Some(token) = tokens.next() {
         match token {
-            Token::Bare('~') if matches!(previous, None | Some(&Token::Bare(':'))) => {
-                let ends = matches!(tokens.peek(), None | Some(Token::Bare('/' | ':')));
+            WordToken::Bare('~') if matches!(previous, None | Some(&WordToken::Bare(':'))) => {
+                let ends = matches!(tokens.peek(), None | Some(WordToken::Bare('/' | ':')));
                 match home.filter(|_| ends) {
                     Some(home) => push_text(&mut pieces, home),
-                    None => pieces.push(Piece::Unknown { splits: false }),
+                    None => pieces.push(WordPart::Unknown { splits: false }),
                 }
             }
-            Token::Bare(c) | Token::Quoted(c) => push_text(&mut pieces, c.encode_utf8(&mut [0; 4])),
-            Token::Empty => {}
-            Token::Whole(piece) => push(&mut pieces, piece.clone()),
-            Token::Value(value) => value.iter().for_each(|piece| push(&mut pieces, piece.clone())),
+            WordToken::Bare(c) | WordToken::Quoted(c) => push_text(&mut pieces, c.encode_utf8(&mut [0; 4])),
+            WordToken::Empty => {}
+            WordToken::Whole(piece) => push(&mut pieces, piece.clone()),
+            WordToken::Value(value) => value.iter().for_each(|piece| push(&mut pieces, piece.clone())),
         }
         previous = Some(token);
     }
     pieces
 }
 
-pub(super) fn push(pieces: &mut Vec<Piece>, piece: Piece) {
+pub(super) fn push(pieces: &mut Vec<WordPart>, piece: WordPart) {
     match piece {
-        Piece::Text(text) => push_text(pieces, &text),
+        WordPart::Text(text) => push_text(pieces, &text),
         other => pieces.push(other),
     }
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+fn push_text(pieces: &mut Vec<WordPart>, text: &str) {
     match pieces.last_mut() {
-        Some(Piece::Text(last)) => last.push_str(text),
-        _ => pieces.push(Piece::Text(text.to_owned())),
+        Some(WordPart::Text(last)) => last.push_str(text),
+        _ => pieces.push(WordPart::Text(text.to_owned())),
     }
 }
 
 /// The words of which one is being put together.
-struct Words<'a> {
+struct WordBuilder<'a> {
     done: Vec<Arg>,
-    pieces: Vec<Piece>,
+    pieces: Vec<WordPart>,
     /// There is a word, if an empty one.
     is_there: bool,
     raw: &'a str,
 }
 
-impl<'a> Words<'a> {
-    fn of(tokens: &[Token], raw: &'a str, home: Option<&str>) -> Vec<Arg> {
+impl<'a> WordBuilder<'a> {
+    fn of(tokens: &[WordToken], raw: &'a str, home: Option<&str>) -> Vec<Arg> {
         let mut words = Self { done: Vec::new(), pieces: Vec::new(), is_there: false, raw };
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             at += 1;
             match token {
-                Token::Bare('~') if at == 1 => {
-                    let ends = matches!(tokens.get(at), None | Some(Token::Bare('/')));
+                WordToken::Bare('~') if at == 1 => {
+                    let ends = matches!(tokens.get(at), None | Some(WordToken::Bare('/')));
                     match home.filter(|_| ends) {
                         Some(home) => words.text(home),
-                        None => words.push(Piece::Unknown { splits: false }),
+                        None => words.push(WordPart::Unknown { splits: false }),
                     }
                 }
                 // Behind `NAME=` and `:` the shell may expand it as well.
-                Token::Bare('~') if matches!(tokens[at - 2], Token::Bare('=' | ':')) => {
-                    words.push(Piece::Unknown { splits: false });
+                WordToken::Bare('~') if matches!(tokens[at - 2], WordToken::Bare('=' | ':')) => {
+                    words.push(WordPart::Unknown { splits: false });
                 }
-                Token::Bare(c @ ('*' | '?')) => words.push(Piece::Glob(c.to_string())),
-                Token::Bare('[') => match bracket(&tokens[at - 1..]) {
+                WordToken::Bare(c @ ('*' | '?')) => words.push(WordPart::Glob(c.to_string())),
+                WordToken::Bare('[') => match bracket(&tokens[at - 1..]) {
                     Some((glob, length)) => {
                         words.push(glob);
                         at += length - 1;
                     }
                     None => words.text("["),
                 },
-                Token::Bare(c) | Token::Quoted(c) => words.text(c.encode_utf8(&mut [0; 4])),
-                Token::Empty => words.is_there = true,
-                Token::Whole(piece) => words.push(piece.clone()),
-                Token::Value(value) => words.value(value),
+                WordToken::Bare(c) | WordToken::Quoted(c) => words.text(c.encode_utf8(&mut [0; 4])),
+                WordToken::Empty => words.is_there = true,
+                WordToken::Whole(piece) => words.push(piece.clone()),
+                WordToken::Value(value) => words.value(value),
             }
         }
         words.end();
@@ -243,7 +244,7 @@ impl<'a> Words<'a> {
         push_text(&mut self.pieces, text);
     }
 
-    fn push(&mut self, piece: Piece) {
+    fn push(&mut self, piece: WordPart) {
         self.is_there = true;
         push(&mut self.pieces, piece);
     }
@@ -255,28 +256,28 @@ impl<'a> Words<'a> {
     }
 
     /// Without quotes: blanks in it end words, and wildcards in it are compared with names of files.
-    fn value(&mut self, value: &[Piece]) {
+    fn value(&mut self, value: &[WordPart]) {
         for piece in value {
-            let Piece::Text(text) = piece else {
+            let WordPart::Text(text) = piece else {
                 match piece {
-                    Piece::Unknown { .. } => self.push(Piece::Unknown { splits: true }),
-                    Piece::Plain => self.push(Piece::Maybe),
+                    WordPart::Unknown { .. } => self.push(WordPart::Unknown { splits: true }),
+                    WordPart::Plain => self.push(WordPart::Maybe),
                     // The names that a wildcard has found are split like any text.
-                    Piece::Names(names) if !names.is_plain => self.push(Piece::Unknown { splits: true }),
+                    WordPart::Names(names) if !names.is_plain => self.push(WordPart::Unknown { splits: true }),
                     other => self.push(other.clone()),
                 }
                 continue;
             };
             // A backslash keeps its neighbour from being a wildcard, and stays where there is none.
             if text.contains('\\') {
-                self.push(Piece::Unknown { splits: true });
+                self.push(WordPart::Unknown { splits: true });
                 continue;
             }
             for c in text.chars() {
                 match c {
                     ' ' | '\t' | '\n' => self.end(),
-                    '*' | '?' => self.push(Piece::Glob(c.to_string())),
-                    '[' => self.push(Piece::Unknown { splits: true }),
+                    '*' | '?' => self.push(WordPart::Glob(c.to_string())),
+                    '[' => self.push(WordPart::Unknown { splits: true }),
                     c => self.text(c.encode_utf8(&mut [0; 4])),
                 }
             }
@@ -285,24 +286,24 @@ impl<'a> Words<'a> {
 }
 
 /// A bracket expression at the start of the tokens, and how many tokens it takes; `None` when `[` is only a character.
-fn bracket(tokens: &[Token]) -> Option<(Piece, usize)> {
-    let end = tokens.iter().skip(2).position(|token| *token == Token::Bare(']'))? + 2;
+fn bracket(tokens: &[WordToken]) -> Option<(WordPart, usize)> {
+    let end = tokens.iter().skip(2).position(|token| *token == WordToken::Bare(']'))? + 2;
     let mut text = String::new();
     for token in &tokens[..=end] {
         match token {
-            Token::Bare(c) if !matches!(c, '\\' | '/') => text.push(*c),
+            WordToken::Bare(c) if !matches!(c, '\\' | '/') => text.push(*c),
             // Quotes and classes within brackets: which names match is not known.
-            _ => return Some((Piece::Unknown { splits: true }, end + 1)),
+            _ => return Some((WordPart::Unknown { splits: true }, end + 1)),
         }
     }
     let is_plain = !text[1..].contains('[');
-    let piece = if is_plain { Piece::Glob(text) } else { Piece::Unknown { splits: true } };
+    let piece = if is_plain { WordPart::Glob(text) } else { WordPart::Unknown { splits: true } };
     Some((piece, end + 1))
 }
 
 /// Expands the brace lists; `None` when what they become is not known here.
-fn braces(tokens: &[Token]) -> Option<Vec<Vec<Token>>> {
-    let Some(open) = tokens.iter().position(|token| *token == Token::Bare('{')) else {
+fn braces(tokens: &[WordToken]) -> Option<Vec<Vec<WordToken>>> {
+    let Some(open) = tokens.iter().position(|token| *token == WordToken::Bare('{')) else {
         return Some(vec![tokens.to_vec()]);
     };
     let mut depth = 0_usize;
@@ -310,32 +311,32 @@ fn braces(tokens: &[Token]) -> Option<Vec<Vec<Token>>> {
     let mut close = None;
     for (at, token) in tokens.iter().enumerate().skip(open) {
         match token {
-            Token::Bare('{') => depth += 1,
-            Token::Bare('}') => {
+            WordToken::Bare('{') => depth += 1,
+            WordToken::Bare('}') => {
                 depth -= 1;
                 if depth == 0 {
                     close = Some(at);
                     break;
                 }
             }
-            Token::Bare(',') if depth == 1 => commas.push(at),
+            WordToken::Bare(',') if depth == 1 => commas.push(at),
             _ => {}
         }
     }
     // Without its other half a brace is a character, but which characters behind it still form lists is not sure.
     let Some(close) = close else {
         let rest = &tokens[open + 1..];
-        let has_more = rest.iter().any(|token| matches!(token, Token::Bare('{' | '}')));
+        let has_more = rest.iter().any(|token| matches!(token, WordToken::Bare('{' | '}')));
         return (!has_more).then(|| vec![tokens.to_vec()]);
     };
     let inside = &tokens[open + 1..close];
-    let alternatives: Vec<Vec<Token>> = if commas.is_empty() {
+    let alternatives: Vec<Vec<WordToken>> = if commas.is_empty() {
         match sequence(inside) {
             Sequence::Words(words) => words,
             Sequence::Unknown => return None,
             // `{}`, and the like of `stash@{0}`, are characters.
             Sequence::None => {
-                if inside.iter().any(|token| matches!(token, Token::Bare('{' | '}'))) {
+                if inside.iter().any(|token| matches!(token, WordToken::Bare('{' | '}'))) {
                     return None;
                 }
                 let rest = braces(&tokens[close + 1..])?;
@@ -363,17 +364,17 @@ fn braces(tokens: &[Token]) -> Option<Vec<Vec<Token>>> {
 }
 
 enum Sequence {
-    Words(Vec<Vec<Token>>),
+    Words(Vec<Vec<WordToken>>),
     None,
     Unknown,
 }
 
 /// `1..5`
-fn sequence(inside: &[Token]) -> Sequence {
+fn sequence(inside: &[WordToken]) -> Sequence {
     let mut text = String::new();
     for token in inside {
         match token {
-            Token::Bare(c) => text.push(*c),
+            WordToken::Bare(c) => text.push(*c),
             // With `..` from elsewhere it might be a sequence.
             _ => return if text.contains('.') || inside.len() > 1 { Sequence::Unknown } else { Sequence::None },
         }
@@ -387,7 +388,7 @@ fn sequence(inside: &[Token]) -> Sequence {
             if numbers.len() > MAX_WORDS {
                 return Sequence::Unknown;
             }
-            let tokens = |number: &i64| number.to_string().chars().map(Token::Quoted).collect();
+            let tokens = |number: &i64| number.to_string().chars().map(WordToken::Quoted).collect();
             Sequence::Words(numbers.iter().map(tokens).collect())
         }
         _ => Sequence::Unknown,
@@ -398,8 +399,8 @@ fn sequence(inside: &[Token]) -> Sequence {
 mod tests {
     use super::*;
 
-    fn bare(text: &str) -> Vec<Token> {
-        text.chars().map(Token::Bare).collect()
+    fn bare(text: &str) -> Vec<WordToken> {
+        text.chars().map(WordToken::Bare).collect()
     }
 
     #[track_caller]

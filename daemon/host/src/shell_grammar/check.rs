@@ -4,7 +4,7 @@
 use toold_engine::need::Word;
 use tree_sitter::Node;
 
-use super::{Lost, Walked, all};
+use super::{Unreadable, Walked, all};
 
 /// Characters that the shell takes for parts of words and the grammar for blanks, or the reverse.
 pub(super) fn has_odd_characters(source: &str) -> bool {
@@ -87,13 +87,13 @@ pub(super) fn words_stand_apart(children: &[Node], source: &str) -> Walked {
             && left.end_byte() == right.start_byte()
             && (!is_redirect(right) || is_redirect(left))
         {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         if is_redirect(&pair[1])
             && is_number(&source[pair[0].byte_range()])
             && pair[0].end_byte() == pair[1].start_byte()
         {
-            return Err(Lost);
+            return Err(Unreadable);
         }
     }
     Ok(())
@@ -106,7 +106,7 @@ fn is_number(text: &str) -> bool {
 /// In `cat 0<in` the number is a descriptor, not a word.
 pub(super) fn number_is_no_descriptor(before: &str, last: Option<&Word>) -> Walked {
     if last.is_some_and(|word| is_number(&word.text)) && before.ends_with(|c: char| c.is_ascii_digit()) {
-        return Err(Lost);
+        return Err(Unreadable);
     }
     Ok(())
 }
@@ -140,13 +140,13 @@ pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
     let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
     let is_odd = descriptor.is_some_and(|descriptor| !is_number(&source[descriptor.byte_range()]));
     let alone = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '|', '&', '(', ')']);
-    if before.ends_with('}') || is_odd || (descriptor.is_some() && !alone) { Err(Lost) } else { Ok(()) }
+    if before.ends_with('}') || is_odd || (descriptor.is_some() && !alone) { Err(Unreadable) } else { Ok(()) }
 }
 
 /// Whether the body is expanded. The body must begin on the next line, and end at the first line that is
 /// the delimiter. Inside of a substitution nothing may stand behind the operator.
 pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions: usize) -> Walked<bool> {
-    let part = |kind: &str| all(node).into_iter().find(|child| child.kind() == kind).ok_or(Lost);
+    let part = |kind: &str| all(node).into_iter().find(|child| child.kind() == kind).ok_or(Unreadable);
     let (start, body, end) = (part("heredoc_start")?, part("heredoc_body")?, part("heredoc_end")?);
     let strips = all(node).iter().any(|child| child.kind() == "<<-");
     let raw = &source[start.byte_range()];
@@ -155,33 +155,33 @@ pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions
     let delimiter = quoted.unwrap_or(raw);
     let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !word_ends(source, start.end_byte()) {
-        return Err(Lost);
+        return Err(Unreadable);
     }
-    let next_line = source[start.end_byte()..].find('\n').ok_or(Lost)? + start.end_byte() + 1;
+    let next_line = source[start.end_byte()..].find('\n').ok_or(Unreadable)? + start.end_byte() + 1;
     if substitutions > 0 && !source[start.end_byte()..next_line].trim().is_empty() {
-        return Err(Lost);
+        return Err(Unreadable);
     }
     let tabs = source[next_line..].bytes().take_while(|b| strips && *b == b'\t').count();
     // The grammar leaves blank lines at its start out.
     let skipped = source.get(next_line + tabs..body.start_byte()).unwrap_or_default();
     if !is_plain(delimiter) || !skipped.trim().is_empty() || body.start_byte() + 1 < next_line {
-        return Err(Lost);
+        return Err(Unreadable);
     }
     let mut at = next_line;
     for line in source[next_line..].split('\n') {
         // The shell joins it to the next line before it looks for the end.
         if quoted.is_none() && line.ends_with('\\') {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         let text = if strips { line.trim_start_matches('\t') } else { line };
         let line_end = at + line.len();
         if text == delimiter {
             let ends_here = end.end_byte() == line_end && &source[end.byte_range()] == delimiter;
-            return if ends_here { Ok(quoted.is_none()) } else { Err(Lost) };
+            return if ends_here { Ok(quoted.is_none()) } else { Err(Unreadable) };
         }
         at = line_end + 1;
     }
-    Err(Lost)
+    Err(Unreadable)
 }
 
 /// Whether `$` and this character begin an expansion inside double quotes.
@@ -192,7 +192,7 @@ pub(super) fn begins_expansion(next: char) -> bool {
 /// For text in which the grammar found nothing to expand.
 pub(super) fn holds_no_substitution(text: &str) -> Walked {
     if text.contains('`') || ["$(", "${", "$[", "<(", ">("].iter().any(|start| text.contains(start)) {
-        return Err(Lost);
+        return Err(Unreadable);
     }
     Ok(())
 }

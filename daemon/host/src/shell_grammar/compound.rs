@@ -2,16 +2,18 @@
 
 use tree_sitter::Node;
 
-use super::arg::{Arg, Piece};
-use super::{Found, Lost, MAX_DEPTH, Walk, Walked, all, check, children_of_field, named, variables, with_fields};
+use super::arg::{Arg, WordPart};
+use super::{
+    LineItem, MAX_DEPTH, ShellWalk, Unreadable, Walked, all, check, children_of_field, named, variables, with_fields,
+};
 
 /// A loop over more values than these is read once, for any value.
 const MAX_VALUES: usize = 8;
 
-impl<'t> Walk<'_, '_, '_> {
+impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn test(&mut self, node: Node<'t>) -> Walked {
         if !check::word_ends(self.source, node.end_byte()) {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         let mut words = Vec::new();
         let doubt = self.doubting(|walk| walk.test_words(node, &mut words))?;
@@ -21,7 +23,7 @@ impl<'t> Walk<'_, '_, '_> {
     fn test_words(&mut self, node: Node<'t>, words: &mut Vec<Arg>) -> Walked {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         let children = all(node);
         check::words_stand_apart(&children, self.source)?;
@@ -32,14 +34,16 @@ impl<'t> Walk<'_, '_, '_> {
                 }
                 "regex" | "extglob_pattern" => {
                     check::holds_no_substitution(self.text(child))?;
-                    words
-                        .push(Arg { pieces: vec![Piece::Unknown { splits: false }], raw: self.text(child).to_owned() });
+                    words.push(Arg {
+                        pieces: vec![WordPart::Unknown { splits: false }],
+                        raw: self.text(child).to_owned(),
+                    });
                 }
                 "test_operator" => words.push(Arg::text(self.text(child))),
                 _ if child.is_named() => words.extend(self.word(child)?),
                 // Inside `[` these are the shell's own: redirects and the like.
                 "<" | ">" | "(" | ")" | "&&" | "||" if words.first().is_some_and(|word| word.is("[")) => {
-                    return Err(Lost);
+                    return Err(Unreadable);
                 }
                 _ => words.push(Arg::text(self.text(child))),
             }
@@ -49,7 +53,7 @@ impl<'t> Walk<'_, '_, '_> {
     }
 
     pub(super) fn for_loop(&mut self, node: Node<'t>) -> Walked {
-        let name = self.text(node.child_by_field_name("variable").ok_or(Lost)?).to_owned();
+        let name = self.text(node.child_by_field_name("variable").ok_or(Unreadable)?).to_owned();
         if !variables::is_the_shells_own(&name, self.surroundings.environment) {
             self.unsure(node, "the loop sets a variable that programs look at")?;
         }
@@ -65,7 +69,7 @@ impl<'t> Walk<'_, '_, '_> {
         if doubt {
             self.unsure(node, "what its values become may be evaluated")?;
         }
-        let body = node.child_by_field_name("body").ok_or(Lost)?;
+        let body = node.child_by_field_name("body").ok_or(Unreadable)?;
         // `break` and `continue` leave a round in the middle.
         let text = self.text(body);
         let jumps = text.contains("break") || text.contains("continue");
@@ -75,7 +79,7 @@ impl<'t> Walk<'_, '_, '_> {
             && found.len() <= MAX_VALUES
             && found.iter().all(|arg| arg.literal().is_some())
         {
-            let mut rounds: Vec<Vec<Found>> = Vec::new();
+            let mut rounds: Vec<Vec<LineItem>> = Vec::new();
             let outer = std::mem::take(&mut self.found);
             for value in found {
                 self.state.set(&name, Some(value.pieces));
@@ -96,18 +100,18 @@ impl<'t> Walk<'_, '_, '_> {
     }
 
     /// What a variable holds that goes through what a wildcard finds: one name each time.
-    fn found_by(&mut self, value: Vec<Piece>) -> Option<Vec<Piece>> {
+    fn found_by(&mut self, value: Vec<WordPart>) -> Option<Vec<WordPart>> {
         let word = Arg { pieces: value, raw: String::new() };
         if !word.has_glob() {
             return Some(word.pieces);
         }
         let folders = self.state.folders()?.to_vec();
         let [folder] = folders.as_slice() else { return None };
-        let names = super::names::expand(&word, folder, self.surroundings.may_read)?;
+        let names = super::expand::expand(&word, folder, self.surroundings.may_read)?;
         match names.files.is_empty() {
             // Then the wildcard is a character like others.
-            true => Some(vec![Piece::Text(word.pattern())]),
-            false => Some(vec![Piece::Names(names.into())]),
+            true => Some(vec![WordPart::Text(word.pattern())]),
+            false => Some(vec![WordPart::Names(names.into())]),
         }
     }
 
@@ -146,11 +150,11 @@ impl<'t> Walk<'_, '_, '_> {
 }
 
 /// One description of many values.
-fn common(values: &[Arg], doubt: bool) -> Option<Vec<Piece>> {
+fn common(values: &[Arg], doubt: bool) -> Option<Vec<WordPart>> {
     let is_plain = |arg: &Arg| !doubt && arg.literal().is_some_and(is_plain_name);
     match values {
         [only] if !doubt => Some(only.pieces.clone()),
-        [_, ..] if values.iter().all(is_plain) => Some(vec![Piece::Plain]),
+        [_, ..] if values.iter().all(is_plain) => Some(vec![WordPart::Plain]),
         _ => None,
     }
 }
@@ -161,21 +165,21 @@ fn is_plain_name(text: &str) -> bool {
 }
 
 /// Puts rounds that do the same with other words together: the words that differ are not known.
-fn merge(rounds: Vec<Vec<Found>>, into: &mut Vec<Found>) {
-    let same = |one: &Found, other: &Found| match (one, other) {
-        (Found::Command(one), Found::Command(other)) => {
-            let name = |command: &super::Command| command.words.as_ref().and_then(|words| words.first().cloned());
+fn merge(rounds: Vec<Vec<LineItem>>, into: &mut Vec<LineItem>) {
+    let same = |one: &LineItem, other: &LineItem| match (one, other) {
+        (LineItem::Command(one), LineItem::Command(other)) => {
+            let name = |command: &super::SimpleCommand| command.words.as_ref().and_then(|words| words.first().cloned());
             one.raw == other.raw && one.words.is_some() == other.words.is_some() && name(one) == name(other)
         }
-        (Found::Redirect(_), Found::Redirect(_)) | (Found::File(_), Found::File(_)) => true,
+        (LineItem::Redirect(_), LineItem::Redirect(_)) | (LineItem::File(_), LineItem::File(_)) => true,
         _ => false,
     };
-    let commands = |round: &[Found]| round.iter().filter(|found| matches!(found, Found::Command(_))).count();
+    let commands = |round: &[LineItem]| round.iter().filter(|found| matches!(found, LineItem::Command(_))).count();
     let mut rounds = rounds.into_iter();
     let Some(mut first) = rounds.next() else { return };
     for round in rounds {
         let alike = commands(&first) == commands(&round) && {
-            let of = |found: &&Found| matches!(found, Found::Command(_));
+            let of = |found: &&LineItem| matches!(found, LineItem::Command(_));
             first.iter().filter(of).zip(round.iter().filter(of)).all(|(one, other)| same(one, other))
         };
         if !alike {
@@ -186,13 +190,13 @@ fn merge(rounds: Vec<Vec<Found>>, into: &mut Vec<Found>) {
         let mut commands = Vec::new();
         for found in round {
             match found {
-                Found::Command(command) => commands.push(command),
+                LineItem::Command(command) => commands.push(command),
                 other => others.push(other),
             }
         }
         let mine = first.iter_mut().filter_map(|found| match found {
-            Found::Command(command) => Some(command),
-            Found::Redirect(_) | Found::File(_) => None,
+            LineItem::Command(command) => Some(command),
+            LineItem::Redirect(_) | LineItem::File(_) => None,
         });
         let mut targets = Vec::new();
         for (one, other) in mine.zip(commands) {
@@ -202,7 +206,7 @@ fn merge(rounds: Vec<Vec<Found>>, into: &mut Vec<Found>) {
         }
         first.extend(others);
         for found in &mut first {
-            if let Found::File(file) = found
+            if let LineItem::File(file) = found
                 && let Some((_, target)) =
                     targets.iter().find(|((one, other), _)| file.command == *one || file.command == *other)
             {

@@ -2,7 +2,7 @@
 
 use toold_engine::need::Need;
 
-use super::{Found, Note, Surroundings, read};
+use super::{LineItem, Note, Surroundings, read};
 
 /// One command of a line, or one file that it redirects to, and what it needs.
 #[derive(Clone, Debug)]
@@ -31,12 +31,12 @@ pub fn explain(line: &str, surroundings: &mut Surroundings) -> Vec<Explained> {
     let mut all: Vec<Explained> = Vec::new();
     for (found, needs) in read(line, surroundings) {
         match found {
-            Found::File(_) if !all.is_empty() => {
+            LineItem::File(_) if !all.is_empty() => {
                 if let Some(last) = all.last_mut() {
                     last.needs.extend(needs);
                 }
             }
-            Found::Command(command) => all.push(Explained {
+            LineItem::Command(command) => all.push(Explained {
                 command: command.target.clone(),
                 program: command.known.map(|known| (known.name.clone(), known.version.clone())),
                 notes: command.notes,
@@ -44,7 +44,7 @@ pub fn explain(line: &str, surroundings: &mut Surroundings) -> Vec<Explained> {
                 reads_only: command.reads_only,
                 needs,
             }),
-            Found::File(_) | Found::Redirect(_) => all.push(Explained::of_needs(needs)),
+            LineItem::File(_) | LineItem::Redirect(_) => all.push(Explained::of_needs(needs)),
         }
     }
     all

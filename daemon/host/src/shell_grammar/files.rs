@@ -8,11 +8,12 @@ use toold_engine::need::Need;
 use toold_engine::policy::is_secret;
 use toold_proto::tool::Category;
 
-use super::arg::{Arg, Piece};
-use super::names::{self, Entry, Names};
-use super::programs::{FileUse, How, Reading};
-use super::trees::Filter;
-use super::{Command, Walk};
+use super::arg::{Arg, WordPart};
+use super::expand;
+use super::names::{self, NameSet, TreeEntry};
+use super::programs::{FileAccess, FileUse, Reading};
+use super::trees::TreeFilter;
+use super::{ShellWalk, SimpleCommand};
 use crate::exclude::Exclusions;
 use crate::file_needs::{read_need, write_need};
 use crate::files::{OpenError, ResolvedPath, resolve_for};
@@ -36,13 +37,13 @@ const DEVICES: &[&str] = &[
 
 /// A file or folder that a command names.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
-    how: How,
+pub(super) struct NamedFile {
+    how: FileAccess,
     /// Absolute, but links are not followed yet.
     path: PathBuf,
     /// What is used with it, where that is not all that lies in it.
-    covers: Option<Rc<Names>>,
-    filter: Option<Rc<Filter>>,
+    covers: Option<Rc<NameSet>>,
+    filter: Option<Rc<TreeFilter>>,
     /// The target of the command.
     pub(super) command: String,
     is_operand: bool,
@@ -56,7 +57,7 @@ pub(super) fn is_device(path: &str) -> bool {
         || descriptor.is_some_and(|number| number.len() < 4 && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-impl Walk<'_, '_, '_> {
+impl ShellWalk<'_, '_, '_> {
     /// Looks up which names the wildcards at the start of words find, where the program might take one for an option.
     /// True when that was looked up.
     pub(super) fn look_up_wildcards(&mut self, words: &[Arg], reading: &mut Reading) -> bool {
@@ -64,11 +65,11 @@ impl Walk<'_, '_, '_> {
             return false;
         }
         let mut looked_up = false;
-        for word in words.iter().skip(1).filter(|word| matches!(word.pieces.first(), Some(Piece::Glob(_)))) {
+        for word in words.iter().skip(1).filter(|word| matches!(word.pieces.first(), Some(WordPart::Glob(_)))) {
             looked_up = true;
             let folders = self.state.folders().map(<[PathBuf]>::to_vec).unwrap_or_default();
-            let found: Option<Vec<Names>> =
-                folders.iter().map(|folder| names::expand(word, folder, self.surroundings.may_read)).collect();
+            let found: Option<Vec<NameSet>> =
+                folders.iter().map(|folder| expand::expand(word, folder, self.surroundings.may_read)).collect();
             let is_option =
                 |file: &PathBuf| file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"-"));
             match found.filter(|found| !found.is_empty()) {
@@ -83,7 +84,7 @@ impl Walk<'_, '_, '_> {
     }
 
     /// The files of a command. Where one is not known, neither is what the command does.
-    pub(super) fn named_files(&mut self, reading: &mut Reading) -> Vec<Named> {
+    pub(super) fn named_files(&mut self, reading: &mut Reading) -> Vec<NamedFile> {
         let mut found = Vec::new();
         for file in std::mem::take(&mut reading.files) {
             if let Err(why) = self.named_file(&file, &mut found) {
@@ -93,9 +94,9 @@ impl Walk<'_, '_, '_> {
         found
     }
 
-    fn named_file(&mut self, file: &FileUse, found: &mut Vec<Named>) -> Result<(), String> {
+    fn named_file(&mut self, file: &FileUse, found: &mut Vec<NamedFile>) -> Result<(), String> {
         let unknown = || format!("which file {} is, is not known", file.arg.raw);
-        let named = |path: PathBuf| Named {
+        let named = |path: PathBuf| NamedFile {
             how: file.how,
             path,
             covers: None,
@@ -105,21 +106,21 @@ impl Walk<'_, '_, '_> {
             depth: 0,
         };
         match file.arg.pieces.as_slice() {
-            [] | [Piece::Pipe] => return Ok(()),
-            [Piece::Names(names)] => {
+            [] | [WordPart::Pipe] => return Ok(()),
+            [WordPart::Names(names)] => {
                 // Relative names, read in another folder.
                 if self.state.folders() != Some(std::slice::from_ref(&names.base)) {
                     return Err(unknown());
                 }
                 // A folder among them is read with all that is in it.
-                if file.how == How::Tree {
-                    found.push(Named { filter: None, ..named(names.folder.clone()) });
+                if file.how == FileAccess::Tree {
+                    found.push(NamedFile { filter: None, ..named(names.folder.clone()) });
                     return Ok(());
                 }
                 if names.files.len() <= MAX_SINGLE {
                     found.extend(names.files.iter().cloned().map(named));
                 } else {
-                    found.push(Named { covers: Some(names.clone()), ..named(names.folder.clone()) });
+                    found.push(NamedFile { covers: Some(names.clone()), ..named(names.folder.clone()) });
                 }
                 return Ok(());
             }
@@ -137,12 +138,12 @@ impl Walk<'_, '_, '_> {
             if !file.arg.has_glob() {
                 return Err(unknown());
             }
-            let names = names::expand(&file.arg, &folder, self.surroundings.may_read).ok_or_else(unknown)?;
+            let names = expand::expand(&file.arg, &folder, self.surroundings.may_read).ok_or_else(unknown)?;
             match names.files.len() {
                 // Then the wildcard is a character like others.
                 0 => found.push(named(folder.join(file.arg.pattern()))),
                 1..=MAX_SINGLE => found.extend(names.files.into_iter().map(named)),
-                _ => found.push(Named { covers: Some(Rc::new(names.clone())), ..named(names.folder) }),
+                _ => found.push(NamedFile { covers: Some(Rc::new(names.clone())), ..named(names.folder) }),
             }
         }
         Ok(())
@@ -167,7 +168,7 @@ impl Walk<'_, '_, '_> {
     }
 
     /// The names that a program prints of these; `None` when they are not known, or not each one word.
-    pub(super) fn names_of(&mut self, uses: &[FileUse]) -> Option<Rc<Names>> {
+    pub(super) fn names_of(&mut self, uses: &[FileUse]) -> Option<Rc<NameSet>> {
         let mut reading = Reading { files: uses.to_vec(), ..Reading::default() };
         let named = self.named_files(&mut reading);
         if reading.unsure.is_some() {
@@ -187,8 +188,8 @@ impl Walk<'_, '_, '_> {
             match (&named.covers, path.is_dir()) {
                 (Some(names), _) => files.extend(names.files.iter().cloned()),
                 // `ls` shows what is in a folder.
-                (None, true) if named.how == How::List => return None,
-                (None, true) if named.how == How::Tree => {
+                (None, true) if named.how == FileAccess::List => return None,
+                (None, true) if named.how == FileAccess::Tree => {
                     let (enters, takes) = (enters(named.filter.as_deref()), takes(named.filter.as_deref()));
                     let found = names::tree(&path, enters, takes)?;
                     // As they are printed: behind the name that was given.
@@ -200,14 +201,14 @@ impl Walk<'_, '_, '_> {
                 (None, _) => files.push(named.path),
             }
         }
-        let printed = Names::printed(first, files, &base);
+        let printed = NameSet::printed(first, files, &base);
         // Behind the start that was given, such as `.`, no name begins with a dash.
-        let has_dash = printed.has_dash && uses.iter().any(|file| file.how != How::Tree);
-        Some(Rc::new(Names { has_dash, ..printed }))
+        let has_dash = printed.has_dash && uses.iter().any(|file| file.how != FileAccess::Tree);
+        Some(Rc::new(NameSet { has_dash, ..printed }))
     }
 }
 
-fn enters(filter: Option<&Filter>) -> impl FnMut(&Entry) -> bool {
+fn enters(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
     // What Git packs there is no file of the project.
     move |entry| {
         !(entry.name == "objects" && entry.path.parent().is_some_and(|folder| folder.ends_with(".git")))
@@ -215,11 +216,11 @@ fn enters(filter: Option<&Filter>) -> impl FnMut(&Entry) -> bool {
     }
 }
 
-fn takes(filter: Option<&Filter>) -> impl FnMut(&Entry) -> bool {
+fn takes(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
     move |entry| filter.is_none_or(|filter| filter.takes(entry))
 }
 
-impl Named {
+impl NamedFile {
     /// A place on the way that needs permission comes before the file.
     pub(super) fn needs(
         &self,
@@ -229,21 +230,21 @@ impl Named {
     ) -> Vec<Need> {
         let not_known = |why: &str| {
             let target = format!("{} {}", self.command, self.path.display());
-            vec![Command::not_understood(&target, why).need(line)]
+            vec![SimpleCommand::not_understood(&target, why).need(line)]
         };
         let Ok(ResolvedPath { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
             return not_known("a ring of links");
         };
         // Only names are shown, and those are the folder's.
-        if self.how == How::List
+        if self.how == FileAccess::List
             && (is_secret(&path) && !path.is_dir() || !path.is_dir())
             && let Some(folder) = path.parent()
         {
             path = folder.to_owned();
         }
         let category = match self.how {
-            How::Write => Category::FileWrite,
-            How::Read | How::Tree | How::List => Category::FileRead,
+            FileAccess::Write => Category::FileWrite,
+            FileAccess::Read | FileAccess::Tree | FileAccess::List => Category::FileRead,
         };
         let mut on = |path: &Path| {
             let need = match category {
@@ -258,13 +259,13 @@ impl Named {
             return vec![on(&veil), on(&path)];
         }
         let mut needs = vec![on(&path)];
-        if self.how == How::Tree && !may_read(&path) {
+        if self.how == FileAccess::Tree && !may_read(&path) {
             // What is in it is not looked at, so it is not known whether all may read it.
             needs[0].is_public &= !path.is_dir();
             return needs;
         }
-        let folders: Vec<PathBuf> = match (&self.covers, self.how == How::Tree && path.is_dir()) {
-            (Some(_), _) if self.how != How::Tree => Vec::new(),
+        let folders: Vec<PathBuf> = match (&self.covers, self.how == FileAccess::Tree && path.is_dir()) {
+            (Some(_), _) if self.how != FileAccess::Tree => Vec::new(),
             (Some(names), _) => {
                 names.files.iter().filter(|file| file.is_dir() && !file.is_symlink()).cloned().collect()
             }
@@ -297,7 +298,7 @@ impl Named {
         }
         needs[0].covers = covers.iter().map(|file| file.to_string_lossy().into_owned()).collect();
         for target in links {
-            let how = if self.how == How::Tree { How::Tree } else { How::Read };
+            let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };
             // Links in there lead to further places; nobody looks at them all.
             if self.depth > 0 {
                 return not_known("links in it lead to folders with links");

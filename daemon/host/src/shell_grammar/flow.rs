@@ -2,27 +2,27 @@
 
 use tree_sitter::Node;
 
-use super::arg::Piece;
-use super::programs::Output;
-use super::state::{State, is_number};
+use super::arg::WordPart;
+use super::programs::CommandOutput;
+use super::state::{ShellState, is_number};
 use super::{
-    Lost, MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, Walk, Walked, all, check, children_of_field, named, variables,
-    with_fields,
+    MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, ShellWalk, Unreadable, Walked, all, check, children_of_field, named,
+    variables, with_fields,
 };
 
-impl<'t> Walk<'_, '_, '_> {
+impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn statement(&mut self, node: Node<'t>) -> Walked {
         self.depth += 1;
         self.statements += 1;
         if self.depth > MAX_DEPTH || self.found.len() > MAX_NEEDS || self.statements > MAX_STATEMENTS {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         self.failed = None;
-        self.output = Output::Unknown;
+        self.output = CommandOutput::Unknown;
         self.statement_of_kind(node)?;
         // What several commands print is not known.
         if !matches!(node.kind(), "command" | "redirected_statement" | "pipeline" | "declaration_command") {
-            self.output = Output::Unknown;
+            self.output = CommandOutput::Unknown;
         }
         self.depth -= 1;
         Ok(())
@@ -35,8 +35,8 @@ impl<'t> Walk<'_, '_, '_> {
                 self.state.lose();
                 self.unsure(node, "arithmetic evaluates what variables hold")
             }
-            "compound_statement" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Lost),
-            "negated_command" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Lost),
+            "compound_statement" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
+            "negated_command" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
             "program" | "compound_statement" | "do_group" => self.sequence(&all(node)),
             "negated_command" => {
                 self.sequence(&all(node))?;
@@ -51,7 +51,7 @@ impl<'t> Walk<'_, '_, '_> {
             "list" => self.list(node, &[]),
             "if_statement" => self.condition(node),
             "while_statement" => self.while_loop(node),
-            "comment" if self.substitutions > 0 || !check::comment_is_one(node, self.source) => Err(Lost),
+            "comment" if self.substitutions > 0 || !check::comment_is_one(node, self.source) => Err(Unreadable),
             "comment" => Ok(()),
             "command" => self.command(node, &[]),
             "redirected_statement" => self.redirected(node),
@@ -62,7 +62,7 @@ impl<'t> Walk<'_, '_, '_> {
             "for_statement" => self.for_loop(node),
             "case_statement" => self.case(node),
             "c_style_for_statement" if self.counts(node) => {
-                let body = node.child_by_field_name("body").ok_or(Lost)?;
+                let body = node.child_by_field_name("body").ok_or(Unreadable)?;
                 self.repeat(|walk| walk.statement(body))
             }
             "function_definition" | "c_style_for_statement" => {
@@ -74,7 +74,7 @@ impl<'t> Walk<'_, '_, '_> {
                 self.failed = None;
                 Ok(())
             }
-            _ => Err(Lost),
+            _ => Err(Unreadable),
         }
     }
 
@@ -90,7 +90,7 @@ impl<'t> Walk<'_, '_, '_> {
         let holds_number = matches!(self.state.variable(name), Some(Some(value)) if is_number(value));
         let counts = check::is_name(name) && holds_number && (is_amount || matches!(rest, "++" | "--"));
         if counts {
-            self.state.set(name, Some(vec![Piece::Number]));
+            self.state.set(name, Some(vec![WordPart::Number]));
         }
         counts
     }
@@ -117,7 +117,7 @@ impl<'t> Walk<'_, '_, '_> {
             && rest.iter().all(|part| part.chars().all(plain))
             && words.into_iter().all(is_known);
         if counts {
-            self.state.set(name, Some(vec![Piece::Number]));
+            self.state.set(name, Some(vec![WordPart::Number]));
         }
         counts
     }
@@ -149,7 +149,7 @@ impl<'t> Walk<'_, '_, '_> {
 
     /// `redirects` are those of the last command.
     pub(super) fn pipeline(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
-        let outer = std::mem::replace(&mut self.input, Output::Unknown);
+        let outer = std::mem::replace(&mut self.input, CommandOutput::Unknown);
         let parts = named(node);
         for (at, part) in parts.iter().enumerate() {
             if at > 0 {
@@ -167,7 +167,7 @@ impl<'t> Walk<'_, '_, '_> {
         let children = all(node);
         let [left, operator, right] = children.as_slice() else {
             // Comments between them.
-            return Err(Lost);
+            return Err(Unreadable);
         };
         self.statement(*left)?;
         let failed = self.failed.take().unwrap_or_else(|| self.state.clone());
@@ -184,15 +184,15 @@ impl<'t> Walk<'_, '_, '_> {
                 self.with_redirects(*right, redirects)?;
                 self.state.or(&succeeded);
             }
-            _ => return Err(Lost),
+            _ => return Err(Unreadable),
         }
         Ok(())
     }
 
     fn condition(&mut self, node: Node<'t>) -> Walked {
-        let mut ends: Vec<State> = Vec::new();
+        let mut ends: Vec<ShellState> = Vec::new();
         self.branch(node, &mut ends)?;
-        let mut end = ends.pop().ok_or(Lost)?;
+        let mut end = ends.pop().ok_or(Unreadable)?;
         ends.iter().for_each(|other| end.or(other));
         self.state = end;
         self.failed = None;
@@ -200,13 +200,13 @@ impl<'t> Walk<'_, '_, '_> {
     }
 
     /// A condition, what it guards, and what stands behind it; the states in which it can end.
-    fn branch(&mut self, node: Node<'t>, ends: &mut Vec<State>) -> Walked {
+    fn branch(&mut self, node: Node<'t>, ends: &mut Vec<ShellState>) -> Walked {
         let children: Vec<_> = with_fields(node);
         let (conditions, bodies): (Vec<_>, Vec<_>) = match node.kind() {
             "else_clause" => (Vec::new(), children),
             // The grammar gives the condition of an `elif` no field: it stands before `then`.
             _ => {
-                let then = all(node).into_iter().find(|child| child.kind() == "then").ok_or(Lost)?;
+                let then = all(node).into_iter().find(|child| child.kind() == "then").ok_or(Unreadable)?;
                 children
                     .into_iter()
                     .filter(|(child, _)| *child != then)
@@ -230,7 +230,7 @@ impl<'t> Walk<'_, '_, '_> {
         for clause in clauses {
             self.depth += 1;
             if self.depth > MAX_DEPTH {
-                return Err(Lost);
+                return Err(Unreadable);
             }
             is_covered |= clause.kind() == "else_clause";
             self.branch(clause, ends)?;
@@ -258,7 +258,7 @@ impl<'t> Walk<'_, '_, '_> {
 
     fn while_loop(&mut self, node: Node<'t>) -> Walked {
         let fields = with_fields(node);
-        let body = node.child_by_field_name("body").ok_or(Lost)?;
+        let body = node.child_by_field_name("body").ok_or(Unreadable)?;
         // With what stands between them, such as `&`; the first is `while` or `until`.
         let conditions: Vec<Node> = fields
             .iter()
@@ -270,7 +270,7 @@ impl<'t> Walk<'_, '_, '_> {
         // A command that reads a part of the lines would leave the next `read` the rest of one.
         let input = std::mem::take(&mut self.input);
         let only_reads = matches!(conditions.as_slice(), [read] | [read, _] if read.kind() == "command" && read.child_by_field_name("name").is_some_and(|name| self.text(name) == "read"));
-        self.input = if only_reads && self.leaves_input(body) { input.clone() } else { Output::Unknown };
+        self.input = if only_reads && self.leaves_input(body) { input.clone() } else { CommandOutput::Unknown };
         self.repeat(|walk| {
             walk.sequence(&conditions)?;
             if is_until {

@@ -1,9 +1,16 @@
 //! What is known of programs, from the tables in `programs`: see the README there.
 
 mod awk;
+mod builtins;
+mod coreutils;
+mod curl;
+mod fd;
+mod filters;
 mod find;
 mod git;
+mod jq;
 mod known;
+mod make;
 mod options;
 mod repository;
 mod sed;
@@ -15,15 +22,15 @@ mod xargs;
 use std::rc::Rc;
 
 use super::arg::Arg;
-use super::names::Names;
-use super::trees::Filter;
+use super::names::NameSet;
+use super::trees::TreeFilter;
 
-pub(super) use known::Known;
+pub(super) use known::KnownProgram;
 pub(super) use options::{Parsed, parse};
 
 /// What a command does with a file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum FileAccess {
     Read,
     /// And all that lies in it.
     Tree,
@@ -34,35 +41,35 @@ pub(super) enum How {
 
 #[derive(Clone, Debug)]
 pub(super) struct FileUse {
-    pub(super) how: How,
+    pub(super) how: FileAccess,
     pub(super) arg: Arg,
     /// Where relative names begin, if not in the folder of the command.
     pub(super) folder: Option<Arg>,
-    pub(super) filter: Option<Rc<Filter>>,
+    pub(super) filter: Option<Rc<TreeFilter>>,
     /// Whoever allows the command allows this; false for a file that an option makes it write.
     pub(super) is_operand: bool,
 }
 
 impl FileUse {
-    pub(super) fn new(how: How, arg: Arg) -> Self {
+    pub(super) fn new(how: FileAccess, arg: Arg) -> Self {
         Self { how, arg, folder: None, filter: None, is_operand: true }
     }
 }
 
 /// What a command prints.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Output {
+pub(super) enum CommandOutput {
     #[default]
     Unknown,
     /// One word of this kind, or this text.
-    Pieces(Vec<super::arg::Piece>),
+    Pieces(Vec<super::arg::WordPart>),
     /// The names of these files, each on a line.
     Names(Vec<FileUse>),
     /// The same, but each ends with a NUL.
     EndedNames(Vec<FileUse>),
     /// The same two, once the files were looked up.
-    Lines(Rc<Names>),
-    Ended(Rc<Names>),
+    Lines(Rc<NameSet>),
+    Ended(Rc<NameSet>),
     /// Lines of what it reads from its standard input.
     Input,
 }
@@ -77,7 +84,7 @@ pub struct Note {
 /// What a command does besides being itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading {
-    pub(super) known: Option<&'static Known>,
+    pub(super) known: Option<&'static KnownProgram>,
     /// What it runs.
     pub(super) commands: Vec<Vec<Arg>>,
     /// What it runs for each of these files, whose names stand where the command has `{}`.
@@ -98,7 +105,7 @@ pub(super) struct Reading {
     pub(super) reads_only: bool,
     /// It works in the same shell, so what it runs changes that shell.
     pub(super) same_shell: bool,
-    pub(super) output: Output,
+    pub(super) output: CommandOutput,
     pub(super) notes: Vec<Note>,
 }
 
@@ -155,11 +162,11 @@ impl Reading {
 }
 
 /// Where the command would run: for what depends on more than its words.
-pub(super) struct Site<'a> {
+pub(super) struct CommandContext<'a> {
     pub(super) folders: Option<&'a [std::path::PathBuf]>,
     pub(super) environment: &'a crate::environment::Environment,
     /// What stands before it in the pipe.
-    pub(super) input: &'a Output,
+    pub(super) input: &'a CommandOutput,
 }
 
 /// Programs that say their version and do nothing else when that is all they are asked: no file of the folder has a say in
@@ -219,7 +226,7 @@ const VERSION_WORDS: &[(&str, &[&str])] = &[
 ];
 
 /// Reads one command. Its first word is known.
-pub(super) fn read(words: &[Arg], site: &Site) -> Reading {
+pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
     let Some((first, rest)) = words.split_first() else { return Reading::default() };
     let Some(path) = first.literal() else { return Reading::default() };
     let name = path.rsplit('/').next().unwrap_or_default();

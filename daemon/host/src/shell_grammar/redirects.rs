@@ -6,9 +6,15 @@ use std::path::{Path, PathBuf};
 use toold_engine::need::{Need, Word};
 use toold_engine::policy::targets::check_target;
 use toold_proto::tool::Category;
+use tree_sitter::Node;
 
-use super::Command;
+use super::arg::{Arg, WordPart};
 use super::files::is_public;
+use super::programs::{CommandOutput, FileAccess, FileUse, Reading};
+use super::state::ShellState;
+use super::{
+    LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, children_of_field, named, with_fields,
+};
 use crate::exclude::Exclusions;
 use crate::file_needs::{read_need, write_need};
 use crate::files::{ResolvedPath, resolve_for};
@@ -23,7 +29,7 @@ pub(super) struct Redirected {
     folders: Option<Vec<PathBuf>>,
 }
 
-pub(super) enum Target {
+pub(super) enum RedirectTarget {
     /// A descriptor, or a device that keeps nothing.
     Nothing,
     File(Redirected),
@@ -32,37 +38,37 @@ pub(super) enum Target {
 }
 
 impl Redirected {
-    pub(super) fn target(operator: &str, word: Word, raw: &str, folders: Option<&[PathBuf]>) -> Target {
+    pub(super) fn target(operator: &str, word: Word, raw: &str, folders: Option<&[PathBuf]>) -> RedirectTarget {
         let folders = folders.map(<[PathBuf]>::to_vec);
         let harmless = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
         let descriptor = operator.ends_with('&');
         let number = word.text.strip_suffix('-').unwrap_or(&word.text);
         let is_number = number.chars().all(|c| c.is_ascii_digit()) && word.text != "--";
         if !word.literal || word.text.is_empty() {
-            return Target::Unsure;
+            return RedirectTarget::Unsure;
         }
         // The shell expands the word behind `>&` twice.
         let plain = |c: char| c.is_alphanumeric() || "_./-+,@%=:".contains(c);
         if descriptor && !is_number && (!word.text.chars().all(plain) || word.text.starts_with(['-', '+'])) {
-            return Target::Unsure;
+            return RedirectTarget::Unsure;
         }
         if (descriptor && is_number) || harmless.contains(&word.text.as_str()) {
-            return Target::Nothing;
+            return RedirectTarget::Nothing;
         }
         let category = match operator {
             "<" => Category::FileRead,
             ">" | ">>" | ">|" | "&>" | "&>>" | ">&" => Category::FileWrite,
-            _ => return Target::Unsure,
+            _ => return RedirectTarget::Unsure,
         };
         if let Some(address) = ["/dev/tcp/", "/dev/udp/"].iter().find_map(|start| word.text.strip_prefix(start)) {
-            return Target::File(Self {
+            return RedirectTarget::File(Self {
                 category: Category::Network,
                 path: requested(address),
                 shown: format!("{operator} {raw}"),
                 folders,
             });
         }
-        Target::File(Self { category, path: word.text, shown: format!("{operator} {raw}"), folders })
+        RedirectTarget::File(Self { category, path: word.text, shown: format!("{operator} {raw}"), folders })
     }
 
     /// A place on the way that needs permission comes before the file.
@@ -81,7 +87,7 @@ impl Redirected {
                 return vec![Need { forbidden, command: Some(line.to_owned()), ..Need::new(other, self.path.clone()) }];
             }
         };
-        let not_known = |why: &str| Command::not_understood(&self.shown, why).need(line);
+        let not_known = |why: &str| SimpleCommand::not_understood(&self.shown, why).need(line);
         let root = [PathBuf::from("/")];
         let folders = match (Path::new(&self.path).is_absolute(), &self.folders) {
             (true, _) => root.as_slice(),
@@ -119,4 +125,154 @@ fn requested(address: &str) -> String {
         },
     };
     format!("{host}:{port}")
+}
+
+impl<'t> ShellWalk<'_, '_, '_> {
+    pub(super) fn redirected(&mut self, node: Node<'t>) -> Walked {
+        let body = node.child_by_field_name("body");
+        let redirects: Vec<Node> = named(node).into_iter().filter(|child| Some(*child) != body).collect();
+        match body {
+            Some(body) => self.with_redirects(body, &redirects),
+            None => {
+                let (further, doubt) = self.redirects(&redirects)?;
+                match (further.is_empty(), doubt) {
+                    (false, _) => self.simple(further, true, self.text(node)),
+                    (true, true) => self.unsure(node, "where it redirects to is not known"),
+                    (true, false) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn redirects(&mut self, redirects: &[Node<'t>]) -> Walked<(Vec<Arg>, bool)> {
+        let mut further = Vec::new();
+        let doubt = self.doubting(|walk| {
+            for redirect in redirects {
+                further.extend(walk.redirect(*redirect)?);
+            }
+            Ok(())
+        })?;
+        Ok((further, doubt))
+    }
+
+    /// The grammar hangs the redirects of the last command of a list or a pipe on the whole of it.
+    pub(super) fn with_redirects(&mut self, body: Node<'t>, redirects: &[Node<'t>]) -> Walked {
+        match body.kind() {
+            _ if redirects.is_empty() => return self.statement(body),
+            "command" => return self.command(body, redirects),
+            "list" => return self.list(body, redirects),
+            "pipeline" => return self.pipeline(body, redirects),
+            "redirected_statement" | "negated_command" => return Err(Unreadable),
+            _ => {}
+        }
+        let (further, doubt) = self.redirects(redirects)?;
+        // Words behind a redirect belong to a command, and these bodies take none.
+        if !further.is_empty() {
+            return Err(Unreadable);
+        }
+        if doubt {
+            self.unsure(body, "where it redirects to is not known")?;
+        }
+        let input = std::mem::take(&mut self.input);
+        let before = self.state.clone();
+        self.statement(body)?;
+        self.output = CommandOutput::Unknown;
+        self.fails_as(&before);
+        self.input = input;
+        Ok(())
+    }
+
+    /// A redirect that fails leaves everything as it was, and the command has failed.
+    pub(super) fn fails_as(&mut self, before: &ShellState) {
+        let mut failed = self.failed.take().unwrap_or_else(|| self.state.clone());
+        failed.or(before);
+        self.failed = Some(failed);
+    }
+
+    /// Gives the words that stand behind the redirect's target: the grammar counts them to the
+    /// redirect, the shell to the command.
+    pub(super) fn redirect(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
+        check::descriptor_stands_alone(node, self.source)?;
+        match node.kind() {
+            "file_redirect" => self.file_redirect(node),
+            "herestring_redirect" => {
+                named(node)
+                    .into_iter()
+                    .filter(|child| child.kind() != "file_descriptor")
+                    .try_for_each(|child| self.tokens(child).map(drop))?;
+                Ok(Vec::new())
+            }
+            "heredoc_redirect" => self.heredoc(node),
+            _ => Err(Unreadable),
+        }
+    }
+
+    fn file_redirect(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
+        let operator = all(node).into_iter().find(|child| !child.is_named()).ok_or(Unreadable)?;
+        let mut destinations = Vec::new();
+        let written = children_of_field(node, "destination");
+        check::words_stand_apart(&written, self.source)?;
+        for destination in written {
+            destinations.push((self.word(destination)?, self.text(destination)));
+        }
+        let mut destinations = destinations.into_iter();
+        let operator = self.text(operator);
+        if !operator.ends_with('-') {
+            let (words, raw) = destinations.next().ok_or(Unreadable)?;
+            let word = match words.as_slice() {
+                [one] => one.word(),
+                _ => Word { text: raw.to_owned(), literal: false },
+            };
+            let is_found = matches!(words.as_slice(), [one] if one.has_glob() || matches!(one.pieces.as_slice(), [WordPart::Names(_)]));
+            if is_found && matches!(operator, "<" | ">" | ">>" | ">|" | "&>" | "&>>") {
+                let how = if operator == "<" { FileAccess::Read } else { FileAccess::Write };
+                let mut reading = Reading {
+                    files: vec![FileUse { is_operand: false, ..FileUse::new(how, words[0].clone()) }],
+                    ..Reading::default()
+                };
+                let files = self.named_files(&mut reading);
+                self.doubt |= reading.unsure.is_some();
+                self.found.extend(files.into_iter().map(LineItem::File));
+                return Ok(destinations.flat_map(|(words, _)| words).collect());
+            }
+            match Redirected::target(operator, word, raw, self.state.folders()) {
+                RedirectTarget::Nothing => {}
+                RedirectTarget::File(redirected) => self.found.push(LineItem::Redirect(redirected)),
+                RedirectTarget::Unsure => self.doubt = true,
+            }
+        }
+        Ok(destinations.flat_map(|(words, _)| words).collect())
+    }
+
+    fn heredoc(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
+        // The shell reads bodies where lines end, not where the grammar would have them, so one must end before the next.
+        let here = node.byte_range();
+        let overlaps =
+            |other: &std::ops::Range<usize>| *other != here && other.start < here.end && here.start < other.end;
+        if self.heredocs.iter().any(overlaps) {
+            return Err(Unreadable);
+        }
+        self.heredocs.push(here);
+        let expands = check::heredoc_ends_where_it_says(node, self.source, self.substitutions)?;
+        let mut words = Vec::new();
+        for (child, field) in with_fields(node) {
+            match (child.kind(), field) {
+                ("file_redirect" | "herestring_redirect", _) => words.extend(self.redirect(child)?),
+                ("heredoc_body", _) if expands => self.heredoc_body(child)?,
+                ("heredoc_body" | "heredoc_start" | "heredoc_end" | "file_descriptor", _) => {}
+                (_, Some("argument")) => words.extend(self.word(child)?),
+                ("pipeline", _) | (_, Some("right")) => {
+                    let outer = self.doubt;
+                    let state = self.state.clone();
+                    self.statement(child)?;
+                    self.settle();
+                    self.state.or(&state);
+                    self.doubt = outer;
+                }
+                _ if child.is_named() => return Err(Unreadable),
+                _ => {}
+            }
+        }
+        Ok(words)
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use super::arg::Piece;
+use super::arg::WordPart;
 use super::variables;
 
 /// A command behind more folders than these may be anywhere.
@@ -14,16 +14,16 @@ const SPECIAL: &[&str] =
     &["IFS", "PATH", "CDPATH", "GLOBIGNORE", "POSIXLY_CORRECT", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct ShellState {
     /// Where it may be, as `cd` counts: links are names like others. `None` when it may be anywhere.
     folders: Option<Vec<PathBuf>>,
     /// Those that the line has set; `None` when the value is not known.
-    variables: BTreeMap<String, Option<Vec<Piece>>>,
+    variables: BTreeMap<String, Option<Vec<WordPart>>>,
     /// Something ran that can have changed anything.
     is_lost: bool,
 }
 
-impl State {
+impl ShellState {
     pub(super) fn new(cwd: &Path) -> Self {
         Self { folders: Some(vec![cwd.to_owned()]), variables: BTreeMap::new(), is_lost: false }
     }
@@ -69,14 +69,14 @@ impl State {
     }
 
     /// What the line has put into a variable. The outer `None`: the line has not set it.
-    pub(super) fn variable(&self, name: &str) -> Option<Option<&[Piece]>> {
+    pub(super) fn variable(&self, name: &str) -> Option<Option<&[WordPart]>> {
         match self.is_lost {
             true => Some(None),
             false => self.variables.get(name).map(Option::as_deref),
         }
     }
 
-    pub(super) fn set(&mut self, name: &str, value: Option<Vec<Piece>>) {
+    pub(super) fn set(&mut self, name: &str, value: Option<Vec<WordPart>>) {
         if SPECIAL.contains(&name) {
             self.lose();
         }
@@ -107,7 +107,7 @@ impl State {
                 continue;
             }
             *value = match both {
-                (Some(one), Some(other)) if is_number(one) && is_number(other) => Some(vec![Piece::Number]),
+                (Some(one), Some(other)) if is_number(one) && is_number(other) => Some(vec![WordPart::Number]),
                 _ => None,
             };
         }
@@ -117,10 +117,10 @@ impl State {
     }
 }
 
-pub(super) fn is_number(pieces: &[Piece]) -> bool {
+pub(super) fn is_number(pieces: &[WordPart]) -> bool {
     match pieces {
-        [Piece::Number] => true,
-        [Piece::Text(text)] => !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()),
+        [WordPart::Number] => true,
+        [WordPart::Text(text)] => !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()),
         _ => false,
     }
 }

@@ -2,11 +2,11 @@
 
 use globset::GlobMatcher;
 
-use super::names::{Entry, leaves_out, wildcard};
+use super::names::{TreeEntry, leaves_out, wildcard};
 use super::programs::Parsed;
 
 #[derive(Debug, Default)]
-pub(super) struct Filter {
+pub(super) struct TreeFilter {
     /// A file's name must match one of them, if there are any.
     pub(super) includes: Vec<GlobMatcher>,
     pub(super) excludes: Vec<GlobMatcher>,
@@ -16,14 +16,14 @@ pub(super) struct Filter {
     pub(super) skips_hidden: bool,
 }
 
-impl Filter {
-    pub(super) fn enters(&self, entry: &Entry) -> bool {
+impl TreeFilter {
+    pub(super) fn enters(&self, entry: &TreeEntry) -> bool {
         let is_hidden = self.skips_hidden && entry.name.starts_with('.');
         let is_excluded = entry.is_at_top && self.excluded_at_top.iter().any(|name| name == entry.name);
         !is_hidden && !is_excluded && !self.excluded_folders.iter().any(|glob| glob.is_match(entry.name))
     }
 
-    pub(super) fn takes(&self, entry: &Entry) -> bool {
+    pub(super) fn takes(&self, entry: &TreeEntry) -> bool {
         let is_hidden = self.skips_hidden && entry.name.starts_with('.');
         !is_hidden
             && (self.includes.is_empty() || self.includes.iter().any(|glob| glob.is_match(entry.name)))

@@ -2,11 +2,11 @@
 
 use tree_sitter::Node;
 
-use super::arg::{self, Arg, Piece, Token};
-use super::programs::Output;
-use super::{Lost, Walk, Walked, all, check, named};
+use super::arg::{self, Arg, WordPart, WordToken};
+use super::programs::CommandOutput;
+use super::{ShellWalk, Unreadable, Walked, all, check, named};
 
-impl<'t> Walk<'_, '_, '_> {
+impl<'t> ShellWalk<'_, '_, '_> {
     /// A word of a command: the words that it becomes. The commands that it substitutes are walked too.
     pub(super) fn word(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
         let tokens = self.tokens(node)?;
@@ -14,33 +14,33 @@ impl<'t> Walk<'_, '_, '_> {
         Ok(arg::words(&tokens, self.text(node), home.as_deref()))
     }
 
-    pub(super) fn tokens(&mut self, node: Node<'t>) -> Walked<Vec<Token>> {
+    pub(super) fn tokens(&mut self, node: Node<'t>) -> Walked<Vec<WordToken>> {
         let mut tokens = Vec::new();
         self.append(node, &mut tokens)?;
         Ok(tokens)
     }
 
-    fn append(&mut self, node: Node<'t>, tokens: &mut Vec<Token>) -> Walked {
+    fn append(&mut self, node: Node<'t>, tokens: &mut Vec<WordToken>) -> Walked {
         let raw = self.text(node);
         match node.kind() {
             "word" | "test_operator" | "variable_name" => unquoted(raw, tokens),
             "number" if node.child_count() == 0 => unquoted(raw, tokens),
             "raw_string" => {
-                let inner = raw.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).ok_or(Lost)?;
+                let inner = raw.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).ok_or(Unreadable)?;
                 if inner.contains('\'') {
-                    return Err(Lost);
+                    return Err(Unreadable);
                 }
-                tokens.push(Token::Empty);
-                tokens.extend(inner.chars().map(Token::Quoted));
+                tokens.push(WordToken::Empty);
+                tokens.extend(inner.chars().map(WordToken::Quoted));
                 Ok(())
             }
             "string" => self.double_quoted(node, tokens),
             "ansi_c_string" => ansi_quoted(raw, tokens),
             "translated_string" => {
                 // What it is translated to is not known.
-                let string = node.named_child(0).filter(|child| child.kind() == "string").ok_or(Lost)?;
+                let string = node.named_child(0).filter(|child| child.kind() == "string").ok_or(Unreadable)?;
                 self.double_quoted(string, &mut Vec::new())?;
-                tokens.push(Token::Whole(Piece::Unknown { splits: false }));
+                tokens.push(WordToken::Whole(WordPart::Unknown { splits: false }));
                 Ok(())
             }
             "simple_expansion"
@@ -49,72 +49,72 @@ impl<'t> Walk<'_, '_, '_> {
             | "process_substitution"
             | "arithmetic_expansion" => {
                 let pieces = self.expanded(node, false)?;
-                tokens.push(Token::Value(pieces));
+                tokens.push(WordToken::Value(pieces));
                 Ok(())
             }
             "brace_expression" => {
-                tokens.extend(raw.chars().map(Token::Bare));
+                tokens.extend(raw.chars().map(WordToken::Bare));
                 Ok(())
             }
             "concatenation" => {
                 let mut at = node.start_byte();
                 for part in all(node) {
                     if part.start_byte() != at {
-                        return Err(Lost);
+                        return Err(Unreadable);
                     }
                     at = part.end_byte();
                     self.append(part, tokens)?;
                 }
-                if at == node.end_byte() { Ok(()) } else { Err(Lost) }
+                if at == node.end_byte() { Ok(()) } else { Err(Unreadable) }
             }
             "==" | "=~" => {
-                tokens.extend(raw.chars().map(Token::Quoted));
+                tokens.extend(raw.chars().map(WordToken::Quoted));
                 Ok(())
             }
             "$" => {
-                tokens.push(Token::Whole(Piece::Unknown { splits: true }));
+                tokens.push(WordToken::Whole(WordPart::Unknown { splits: true }));
                 Ok(())
             }
-            _ => Err(Lost),
+            _ => Err(Unreadable),
         }
     }
 
-    fn double_quoted(&mut self, node: Node<'t>, tokens: &mut Vec<Token>) -> Walked {
+    fn double_quoted(&mut self, node: Node<'t>, tokens: &mut Vec<WordToken>) -> Walked {
         let inner = node.start_byte() + 1..node.end_byte() - 1;
         let raw = self.text(node);
         if raw.len() < 2 || !raw.starts_with('"') || !raw.ends_with('"') {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         let expansions = self.expansions_in(node);
-        tokens.push(Token::Empty);
+        tokens.push(WordToken::Empty);
         let mut at = inner.start;
         while at < inner.end {
             if let Some(expansion) = expansions.iter().find(|expansion| expansion.start_byte() == at) {
                 let raw = self.text(*expansion);
-                tokens.extend(raw[..raw.len() - raw.trim_start().len()].chars().map(Token::Quoted));
+                tokens.extend(raw[..raw.len() - raw.trim_start().len()].chars().map(WordToken::Quoted));
                 let pieces = self.expanded(*expansion, true)?;
-                tokens.extend(pieces.into_iter().map(Token::Whole));
+                tokens.extend(pieces.into_iter().map(WordToken::Whole));
                 at = expansion.end_byte();
                 continue;
             }
             let rest = &self.source[at..inner.end];
             let mut chars = rest.chars();
-            let c = chars.next().ok_or(Lost)?;
+            let c = chars.next().ok_or(Unreadable)?;
             let next = chars.next();
             at += c.len_utf8();
             match (c, next) {
                 // The shell joins the lines first, so what stands around it may be one expansion.
-                ('\\', Some('\n')) => return Err(Lost),
+                ('\\', Some('\n')) => return Err(Unreadable),
                 ('\\', Some(escaped @ ('$' | '`' | '"' | '\\'))) => {
-                    tokens.push(Token::Quoted(escaped));
+                    tokens.push(WordToken::Quoted(escaped));
                     at += 1;
                 }
-                ('\\', None) | ('`' | '"', _) => return Err(Lost),
-                ('$', Some(next)) if check::begins_expansion(next) => return Err(Lost),
-                _ => tokens.push(Token::Quoted(c)),
+                ('\\', None) | ('`' | '"', _) => return Err(Unreadable),
+                ('$', Some(next)) if check::begins_expansion(next) => return Err(Unreadable),
+                _ => tokens.push(WordToken::Quoted(c)),
             }
         }
-        if at == inner.end { Ok(()) } else { Err(Lost) }
+        if at == inner.end { Ok(()) } else { Err(Unreadable) }
     }
 
     /// The body of a heredoc whose delimiter is not quoted.
@@ -128,17 +128,17 @@ impl<'t> Walk<'_, '_, '_> {
                 continue;
             }
             let mut chars = self.source[at..node.end_byte()].chars();
-            let c = chars.next().ok_or(Lost)?;
+            let c = chars.next().ok_or(Unreadable)?;
             let next = chars.next();
             at += c.len_utf8();
             match (c, next) {
-                ('\\', Some('\n')) => return Err(Lost),
+                ('\\', Some('\n')) => return Err(Unreadable),
                 ('\\', Some(escaped)) => at += escaped.len_utf8(),
-                ('`', _) | ('$', Some('(' | '{' | '[' | '`')) => return Err(Lost),
+                ('`', _) | ('$', Some('(' | '{' | '[' | '`')) => return Err(Unreadable),
                 _ => {}
             }
         }
-        if at == node.end_byte() { Ok(()) } else { Err(Lost) }
+        if at == node.end_byte() { Ok(()) } else { Err(Unreadable) }
     }
 
     fn expansions_in(&self, node: Node<'t>) -> Vec<Node<'t>> {
@@ -148,11 +148,11 @@ impl<'t> Walk<'_, '_, '_> {
 
     /// What the shell would expand: walks the commands in it, doubts what it cannot tell, and gives what it becomes as
     /// far as that is known.
-    fn expanded(&mut self, node: Node<'t>, is_quoted: bool) -> Walked<Vec<Piece>> {
+    fn expanded(&mut self, node: Node<'t>, is_quoted: bool) -> Walked<Vec<WordPart>> {
         let raw = self.text(node);
         match node.kind() {
             // The grammar passes over blanks behind the `$`, which for the shell is text then.
-            "simple_expansion" if !check::is_variable(raw) => Err(Lost),
+            "simple_expansion" if !check::is_variable(raw) => Err(Unreadable),
             "simple_expansion" => Ok(self.variable(&raw[1..], is_quoted)),
             "expansion" => {
                 // Nested quotes and the operators that evaluate are where grammars and shells part.
@@ -162,47 +162,49 @@ impl<'t> Walk<'_, '_, '_> {
                 Ok(if is_simple {
                     self.changed_variable(raw, is_quoted)
                 } else {
-                    vec![Piece::Unknown { splits: true }]
+                    vec![WordPart::Unknown { splits: true }]
                 })
             }
             "arithmetic_expansion" => {
                 // A variable in arithmetic is evaluated, and its value may hold a command.
                 self.doubt |= !self.is_plain_arithmetic(raw);
                 self.inner_expansions(node)?;
-                Ok(vec![Piece::Number])
+                Ok(vec![WordPart::Number])
             }
             "process_substitution" => {
                 self.substitution(node)?;
-                Ok(vec![Piece::Pipe])
+                Ok(vec![WordPart::Pipe])
             }
             "command_substitution" => {
                 self.substitution(node)?;
                 Ok(match std::mem::take(&mut self.output) {
                     // The command may fail, and then there is nothing.
-                    Output::Pieces(pieces) if pieces == [Piece::Number] && !is_quoted => vec![Piece::Maybe],
-                    Output::Pieces(pieces) => pieces,
-                    Output::Lines(names) if !is_quoted && names.is_plain => vec![Piece::Names(names)],
+                    CommandOutput::Pieces(pieces) if pieces == [WordPart::Number] && !is_quoted => {
+                        vec![WordPart::Maybe]
+                    }
+                    CommandOutput::Pieces(pieces) => pieces,
+                    CommandOutput::Lines(names) if !is_quoted && names.is_plain => vec![WordPart::Names(names)],
                     _ => match self.text_of_heredoc(node) {
-                        Some(text) => vec![Piece::Text(text)],
-                        None => vec![Piece::Unknown { splits: !is_quoted }],
+                        Some(text) => vec![WordPart::Text(text)],
+                        None => vec![WordPart::Unknown { splits: !is_quoted }],
                     },
                 })
             }
-            _ => Err(Lost),
+            _ => Err(Unreadable),
         }
     }
 
     /// What a variable holds, by its name.
-    fn variable(&self, name: &str, is_quoted: bool) -> Vec<Piece> {
-        let unknown = vec![Piece::Unknown { splits: !is_quoted }];
+    fn variable(&self, name: &str, is_quoted: bool) -> Vec<WordPart> {
+        let unknown = vec![WordPart::Unknown { splits: !is_quoted }];
         match name {
             "?" | "#" | "$" | "RANDOM" | "SECONDS" | "LINENO" | "BASHPID" | "EPOCHSECONDS" | "UID" | "EUID"
             | "PPID"
                 if !self.state.is_set(name) && !self.state.is_lost() =>
             {
-                return vec![Piece::Digits];
+                return vec![WordPart::Digits];
             }
-            "@" | "*" => return vec![Piece::Unknown { splits: true }],
+            "@" | "*" => return vec![WordPart::Unknown { splits: true }],
             _ => {}
         }
         match self.state.variable(name) {
@@ -218,17 +220,17 @@ impl<'t> Walk<'_, '_, '_> {
                     },
                     _ => None,
                 };
-                value.map_or(unknown, |value| vec![Piece::Text(value)])
+                value.map_or(unknown, |value| vec![WordPart::Text(value)])
             }
         }
     }
 
     /// `${name}`, or with an operator that changes the value.
-    fn changed_variable(&self, raw: &str, is_quoted: bool) -> Vec<Piece> {
-        let unknown = vec![Piece::Unknown { splits: !is_quoted || raw.contains(['@', '*']) }];
+    fn changed_variable(&self, raw: &str, is_quoted: bool) -> Vec<WordPart> {
+        let unknown = vec![WordPart::Unknown { splits: !is_quoted || raw.contains(['@', '*']) }];
         let body = &raw[2..raw.len() - 1];
         if body.len() > 1 && body.starts_with('#') {
-            return vec![Piece::Number];
+            return vec![WordPart::Number];
         }
         let name_end = body.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(body.len());
         let (name, operator) = body.split_at(name_end);
@@ -239,7 +241,7 @@ impl<'t> Walk<'_, '_, '_> {
             return self.variable(name, is_quoted);
         }
         let value = self.variable(name, is_quoted);
-        let [Piece::Text(text)] = value.as_slice() else { return unknown };
+        let [WordPart::Text(text)] = value.as_slice() else { return unknown };
         let is_plain = |pattern: &str| !pattern.is_empty() && !pattern.contains(['*', '?', '%', '#', '/', '\\', '[']);
         let changed = if let Some(pattern) = operator.strip_prefix('%').filter(|pattern| is_plain(pattern)) {
             text.strip_suffix(pattern).unwrap_or(text)
@@ -257,7 +259,7 @@ impl<'t> Walk<'_, '_, '_> {
         } else {
             return unknown;
         };
-        vec![Piece::Text(changed.to_owned())]
+        vec![WordPart::Text(changed.to_owned())]
     }
 
     /// Digits, operators, and variables that hold digits: nothing in it can hold a command. An expression that is none, or
@@ -268,8 +270,8 @@ impl<'t> Walk<'_, '_, '_> {
         let is_digits = |text: &str| !text.is_empty() && text.len() < 18 && text.bytes().all(|b| b.is_ascii_digit());
         let is_decimal = |text: &str| is_digits(text) && (text == "0" || !text.starts_with('0'));
         let is_number = |name: &str| match self.variable(name, true).as_slice() {
-            [Piece::Number | Piece::Digits] => true,
-            [Piece::Text(text)] => is_decimal(text),
+            [WordPart::Number | WordPart::Digits] => true,
+            [WordPart::Text(text)] => is_decimal(text),
             _ => false,
         };
         let Some(mut rest) = inside.map(str::trim) else { return false };
@@ -350,7 +352,7 @@ impl<'t> Walk<'_, '_, '_> {
     fn inner_expansions(&mut self, node: Node<'t>) -> Walked {
         self.depth += 1;
         if self.depth > super::MAX_DEPTH {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         for child in named(node) {
             match child.kind() {
@@ -371,11 +373,11 @@ impl<'t> Walk<'_, '_, '_> {
             // Its inside is unescaped once before it is read.
             self.doubt = true;
             self.state.lose();
-            self.output = Output::Unknown;
+            self.output = CommandOutput::Unknown;
             return Ok(());
         }
         if !["$(", "`", "<(", ">("].iter().any(|start| raw.starts_with(start)) || raw.starts_with("$((") {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         let outer = std::mem::replace(&mut self.doubt, false);
         let input = std::mem::take(&mut self.input);
@@ -389,59 +391,59 @@ impl<'t> Walk<'_, '_, '_> {
                 match child.kind() {
                     "file_redirect" => {
                         if !walk.redirect(child)?.is_empty() {
-                            return Err(Lost);
+                            return Err(Unreadable);
                         }
                     }
                     _ => statements.push(child),
                 }
             }
-            walk.output = Output::Unknown;
+            walk.output = CommandOutput::Unknown;
             walk.sequence(&statements)
         })?;
         self.substitutions -= 1;
         self.input = input;
         self.failed = failed;
         if has_several {
-            self.output = Output::Unknown;
+            self.output = CommandOutput::Unknown;
         }
         self.doubt |= outer;
         Ok(())
     }
 }
 
-fn unquoted(raw: &str, tokens: &mut Vec<Token>) -> Walked {
+fn unquoted(raw: &str, tokens: &mut Vec<WordToken>) -> Walked {
     let mut chars = raw.chars();
     while let Some(c) = chars.next() {
         match c {
             '\\' => match chars.next() {
-                Some('\n') => return Err(Lost),
-                Some(escaped) => tokens.push(Token::Quoted(escaped)),
-                None => return Err(Lost),
+                Some('\n') => return Err(Unreadable),
+                Some(escaped) => tokens.push(WordToken::Quoted(escaped)),
+                None => return Err(Unreadable),
             },
-            '$' | '`' | '"' | '\'' | '(' | ')' | '<' | '>' | '|' | '&' | ';' => return Err(Lost),
-            c if c.is_whitespace() || c.is_control() => return Err(Lost),
-            c => tokens.push(Token::Bare(c)),
+            '$' | '`' | '"' | '\'' | '(' | ')' | '<' | '>' | '|' | '&' | ';' => return Err(Unreadable),
+            c if c.is_whitespace() || c.is_control() => return Err(Unreadable),
+            c => tokens.push(WordToken::Bare(c)),
         }
     }
     Ok(())
 }
 
 /// `$'...'` (Bash manual, section 3.1.2.4). The grammar lets it end later than the shell does.
-fn ansi_quoted(raw: &str, tokens: &mut Vec<Token>) -> Walked {
-    let inner = raw.strip_prefix("$'").and_then(|rest| rest.strip_suffix('\'')).ok_or(Lost)?;
+fn ansi_quoted(raw: &str, tokens: &mut Vec<WordToken>) -> Walked {
+    let inner = raw.strip_prefix("$'").and_then(|rest| rest.strip_suffix('\'')).ok_or(Unreadable)?;
     let mut chars = inner.chars().peekable();
-    tokens.push(Token::Empty);
+    tokens.push(WordToken::Empty);
     while let Some(c) = chars.next() {
         if c == '\'' {
-            return Err(Lost);
+            return Err(Unreadable);
         }
         if c != '\\' {
-            tokens.push(Token::Quoted(c));
+            tokens.push(WordToken::Quoted(c));
             continue;
         }
         // Bytes above 127 are parts of characters, and a NUL ends the word.
         let ascii = |value: Option<u32>| value.filter(|value| (1..128).contains(value)).and_then(char::from_u32);
-        let escape = chars.next().ok_or(Lost)?;
+        let escape = chars.next().ok_or(Unreadable)?;
         let mut number = |radix: u32, most: usize, first: Option<u32>| {
             let (mut value, mut digits) = (first, usize::from(first.is_some()));
             while digits < most
@@ -470,8 +472,8 @@ fn ansi_quoted(raw: &str, tokens: &mut Vec<Token>) -> Walked {
             _ => None,
         };
         tokens.push(match decoded {
-            Some(c) => Token::Quoted(c),
-            None => Token::Whole(Piece::Unknown { splits: false }),
+            Some(c) => WordToken::Quoted(c),
+            None => WordToken::Whole(WordPart::Unknown { splits: false }),
         });
     }
     Ok(())

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use super::known::find;
 use super::options::parse;
 use super::special::with_unknown;
-use super::{FileUse, How, Output, Reading};
+use super::{CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::names::{leaves_out, wildcard};
-use crate::shell_grammar::trees::Filter;
+use crate::shell_grammar::trees::TreeFilter;
 
 pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let mut own: Vec<Arg> = Vec::new();
@@ -58,19 +58,19 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let mut reading = parsed.into_reading();
     let found: Vec<FileUse> = starts
         .iter()
-        .map(|start| FileUse { filter: filter.clone(), ..FileUse::new(How::Tree, start.clone()) })
+        .map(|start| FileUse { filter: filter.clone(), ..FileUse::new(FileAccess::Tree, start.clone()) })
         .collect();
     if deletes {
         reading.reads_only = false;
         reading.files.extend(
-            starts.iter().map(|start| FileUse { is_operand: false, ..FileUse::new(How::Write, start.clone()) }),
+            starts.iter().map(|start| FileUse { is_operand: false, ..FileUse::new(FileAccess::Write, start.clone()) }),
         );
     }
     if is_sure && !prints_otherwise && !follows && commands.is_empty() {
         reading.output = match (ends_with_nul, prints) {
-            (false, _) => Output::Names(found.clone()),
-            (true, false) => Output::EndedNames(found.clone()),
-            (true, true) => Output::Unknown,
+            (false, _) => CommandOutput::Names(found.clone()),
+            (true, false) => CommandOutput::EndedNames(found.clone()),
+            (true, true) => CommandOutput::Unknown,
         };
     }
     for (at, (command, in_folder)) in commands.into_iter().enumerate() {
@@ -98,8 +98,8 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
 
 /// What the expression says of names, when all of its parts must hold: `-name X -not -name Y`. `None` when it is not so
 /// simple, for then any file may be found.
-fn filter(words: &[Arg], starts_here: bool) -> Option<Filter> {
-    let mut filter = Filter::default();
+fn filter(words: &[Arg], starts_here: bool) -> Option<TreeFilter> {
+    let mut filter = TreeFilter::default();
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.is(text));
     for at in 0..words.len() {
         if ["-o", "-or", ",", "("].iter().any(|text| is(at, text)) || is(at, "-prune") {

@@ -2,10 +2,10 @@
 
 use super::known::find;
 use super::options::{Parsed, parse};
-use super::repository::{self, Problem, Repository};
-use super::{FileUse, How, Output, Reading, Site};
-use crate::shell_grammar::arg::{Arg, Piece};
-use crate::shell_grammar::names;
+use super::repository::{self, Repository, RepositoryProblem};
+use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
+use crate::shell_grammar::arg::{Arg, WordPart};
+use crate::shell_grammar::expand;
 
 /// Settings that name no command.
 const HARMLESS_SETTINGS: &[&str] = &[
@@ -46,7 +46,7 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "safe.directory",
 ];
 
-pub(super) fn read(words: &[Arg], site: &Site) -> Option<Reading> {
+pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let mut reading = Reading::default();
     if words.iter().any(|word| word.start().starts_with("ext::")) {
         return Some(reading.runs_any("an address of ext:: runs a command"));
@@ -138,11 +138,11 @@ pub(super) fn read(words: &[Arg], site: &Site) -> Option<Reading> {
                     of.doubt("an option names its repository, whose settings any tool could have written");
                 }
                 let repository = match is_elsewhere {
-                    true => Err(Problem::NotKnown("its repository is named by an option".to_owned())),
+                    true => Err(RepositoryProblem::NotKnown("its repository is named by an option".to_owned())),
                     false => repository::find(site, folder.as_ref()),
                 };
                 finish(name, &mut of, repository, &words[at..]);
-                of.files.extend(folder.map(|folder| FileUse::new(How::List, folder)));
+                of.files.extend(folder.map(|folder| FileUse::new(FileAccess::List, folder)));
                 return Some(of);
             }
         }
@@ -151,7 +151,7 @@ pub(super) fn read(words: &[Arg], site: &Site) -> Option<Reading> {
     Some(Reading { reads_only: reading.scripts.is_empty(), ..reading })
 }
 
-fn subcommand(name: &str, known: &'static super::Known, words: &[Arg], folder: Option<&Arg>) -> Reading {
+fn subcommand(name: &str, known: &'static super::KnownProgram, words: &[Arg], folder: Option<&Arg>) -> Reading {
     if name == "bisect" && words.first().is_some_and(|word| word.is("run")) {
         let mut reading = Reading::default();
         reading.command(&words[1..]);
@@ -214,18 +214,19 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
             .is_some_and(|rest| rest.chars().all(|c| "~^0123456789".contains(c)))
     };
     let paths = parsed.operands.iter().filter(|operand| !is_head(operand)).count();
-    let how = if name == "diff" { How::Tree } else { How::Read };
+    let how = if name == "diff" { FileAccess::Tree } else { FileAccess::Read };
     let mut files = Vec::new();
     for range in parsed.values(&["-L"]) {
         if let Some(at) = range.start().rfind(':') {
-            files.push(FileUse::new(How::Read, range.without_start(at + 1)));
+            files.push(FileUse::new(FileAccess::Read, range.without_start(at + 1)));
         }
     }
     for operand in parsed.operands.iter().skip(skipped) {
-        let is_known =
-            operand.literal().is_some() || operand.has_glob() || matches!(operand.pieces.as_slice(), [Piece::Names(_)]);
+        let is_known = operand.literal().is_some()
+            || operand.has_glob()
+            || matches!(operand.pieces.as_slice(), [WordPart::Names(_)]);
         let is_name =
-            (operand.is_one() || operand.pieces == [Piece::Maybe]) && !operand.start().starts_with(['/', '.']);
+            (operand.is_one() || operand.pieces == [WordPart::Maybe]) && !operand.start().starts_with(['/', '.']);
         if !is_known && is_name && (name != "diff" || paths < 2) {
             continue;
         }
@@ -233,22 +234,22 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
         // `REVISION:PATH`, where the revision may hold colons and slashes.
         let text = operand.start();
         let paths = text.match_indices(':').filter(|(at, _)| at + 1 < text.len());
-        files.extend(paths.map(|(at, _)| FileUse::new(How::Read, operand.without_start(at + 1))));
+        files.extend(paths.map(|(at, _)| FileUse::new(FileAccess::Read, operand.without_start(at + 1))));
     }
     files
 }
 
-fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Problem>, words: &[Arg]) {
+fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, RepositoryProblem>, words: &[Arg]) {
     let repository = match repository {
         Ok(repository) => repository,
         Err(problem) => {
             let only_reads = reading.reads_only;
             reading.reads_only = false;
-            reading.output = Output::Unknown;
+            reading.output = CommandOutput::Unknown;
             match problem {
-                Problem::Odd(why) => reading.doubt(why),
-                Problem::Runs(why) if only_reads => reading.doubt(why),
-                Problem::Runs(why) | Problem::NotKnown(why) => {
+                RepositoryProblem::Odd(why) => reading.doubt(why),
+                RepositoryProblem::Runs(why) if only_reads => reading.doubt(why),
+                RepositoryProblem::Runs(why) | RepositoryProblem::NotKnown(why) => {
                     if let Some(word) = words.first().filter(|_| only_reads) {
                         reading.note(word, format!("not taken for a command that only reads: {why}"));
                     }
@@ -262,39 +263,41 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Prob
         let behind =
             |file: &FileUse| words.iter().any(|word| word.start().ends_with(&format!(":{}", file.arg.start())));
         let from_top: Vec<FileUse> =
-            reading.files.iter().filter(|file| file.how == How::Read && behind(file)).cloned().collect();
+            reading.files.iter().filter(|file| file.how == FileAccess::Read && behind(file)).cloned().collect();
         reading.files.extend(from_top.into_iter().map(|file| FileUse { folder: Some(Arg::text(top)), ..file }));
     }
     // Without a path it looks at all that is tracked.
     if name == "grep" {
         match repository.tracked() {
-            Some(names) => reading.files.push(FileUse::new(How::Read, names::arg(names, "tracked files"))),
+            Some(names) => reading.files.push(FileUse::new(FileAccess::Read, expand::arg(names, "tracked files"))),
             None => reading.doubt("which files are tracked is not known"),
         }
     }
     let texts: Vec<Option<&str>> = words.iter().map(Arg::literal).collect();
     reading.output = match (name, texts.as_slice()) {
         ("rev-parse", [Some("--show-toplevel")]) => match repository.top.to_str() {
-            Some(top) => Output::Pieces(vec![Piece::Text(top.to_owned())]),
-            None => Output::Unknown,
+            Some(top) => CommandOutput::Pieces(vec![WordPart::Text(top.to_owned())]),
+            None => CommandOutput::Unknown,
         },
         ("rev-parse", [Some("--abbrev-ref"), Some("HEAD")])
         | ("branch", [Some("--show-current")])
         | ("symbolic-ref", [Some("--short"), Some("HEAD")]) => match repository.branch() {
-            Some(branch) if name == "rev-parse" || branch != "HEAD" => Output::Pieces(vec![Piece::Text(branch)]),
-            Some(_) => Output::Unknown,
-            None => Output::Unknown,
+            Some(branch) if name == "rev-parse" || branch != "HEAD" => {
+                CommandOutput::Pieces(vec![WordPart::Text(branch)])
+            }
+            Some(_) => CommandOutput::Unknown,
+            None => CommandOutput::Unknown,
         },
         ("rev-parse", [Some("HEAD")] | [Some("--short" | "--verify"), Some("HEAD")])
         | ("rev-parse", [Some("--short=7" | "--short=8" | "--short=10" | "--short=12"), Some("HEAD")])
-        | ("merge-base", [Some(_), Some(_)]) => Output::Pieces(vec![Piece::Plain]),
-        ("rev-list", [Some("--count"), Some(_)]) => Output::Pieces(vec![Piece::Number]),
+        | ("merge-base", [Some(_), Some(_)]) => CommandOutput::Pieces(vec![WordPart::Plain]),
+        ("rev-list", [Some("--count"), Some(_)]) => CommandOutput::Pieces(vec![WordPart::Number]),
         ("ls-files", _) if texts.iter().all(|text| text.is_some_and(|text| !text.starts_with('-'))) => {
             match repository.tracked() {
-                Some(names) => Output::Lines(names),
-                None => Output::Unknown,
+                Some(names) => CommandOutput::Lines(names),
+                None => CommandOutput::Unknown,
             }
         }
-        _ => Output::Unknown,
+        _ => CommandOutput::Unknown,
     };
 }

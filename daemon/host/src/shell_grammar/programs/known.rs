@@ -27,14 +27,14 @@ const FILES: &[(&str, &str)] = files![
 /// What one file says.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct TableFile {
     version: String,
     #[serde(default)]
     #[expect(dead_code, reason = "for whoever reads the file")]
     manual: Option<Manual>,
     #[serde(default)]
-    options: Vec<Group>,
-    program: Vec<Entry>,
+    options: Vec<OptionGroup>,
+    program: Vec<TableEntry>,
 }
 
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ enum Manual {
 
 /// Options that several entries of a file share.
 #[derive(Deserialize)]
-struct Group {
+struct OptionGroup {
     name: String,
     #[serde(flatten)]
     lists: HashMap<String, toml::Value>,
@@ -55,7 +55,7 @@ struct Group {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Entry {
+struct TableEntry {
     names: Vec<String>,
     version: Option<String>,
     reads_only: bool,
@@ -83,7 +83,7 @@ struct Entry {
     assignments: bool,
     rest: String,
     open: bool,
-    subcommand: Vec<Entry>,
+    subcommand: Vec<TableEntry>,
 }
 
 /// What an option takes, and does.
@@ -117,7 +117,7 @@ pub(crate) enum Operand {
 
 /// A program, or a subcommand of one.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownProgram {
     pub(crate) name: String,
     /// The version that the entry was written for.
     pub(crate) version: String,
@@ -140,10 +140,10 @@ pub(crate) struct Known {
     pub(crate) rest_is_text: bool,
     pub(crate) rest_is_unsure: bool,
     pub(crate) open: bool,
-    pub(crate) subcommands: HashMap<String, Known>,
+    pub(crate) subcommands: HashMap<String, KnownProgram>,
 }
 
-impl Known {
+impl KnownProgram {
     /// Whether one of its options chooses which files it reads or writes.
     pub(crate) fn has_choosing_options(&self) -> bool {
         let is_plain = |takes: &Takes| matches!(takes, Takes::Nothing | Takes::Words(_) | Takes::Attached);
@@ -151,7 +151,7 @@ impl Known {
     }
 }
 
-static KNOWN: LazyLock<HashMap<String, Known>> = LazyLock::new(|| {
+static KNOWN: LazyLock<HashMap<String, KnownProgram>> = LazyLock::new(|| {
     let mut known = HashMap::new();
     for (file, text) in FILES {
         // Tests read each file, so that this cannot happen in what is built; without a file its programs are unknown.
@@ -164,17 +164,17 @@ static KNOWN: LazyLock<HashMap<String, Known>> = LazyLock::new(|| {
 });
 
 /// The entry of a program by its name.
-pub(crate) fn find(name: &str) -> Option<&'static Known> {
+pub(crate) fn find(name: &str) -> Option<&'static KnownProgram> {
     KNOWN.get(name)
 }
 
-fn read(text: &str) -> Result<Vec<(String, Known)>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+fn read(text: &str) -> Result<Vec<(String, KnownProgram)>, String> {
+    let file: TableFile = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut groups = HashMap::new();
     for group in file.options {
         let mut entry = toml::Table::new();
         entry.extend(group.lists);
-        let entry: Entry = entry.try_into().map_err(|error| format!("options {}: {error}", group.name))?;
+        let entry: TableEntry = entry.try_into().map_err(|error| format!("options {}: {error}", group.name))?;
         groups.insert(group.name, entry);
     }
     let mut programs = Vec::new();
@@ -186,10 +186,15 @@ fn read(text: &str) -> Result<Vec<(String, Known)>, String> {
     Ok(programs)
 }
 
-fn known(name: &str, entry: &Entry, version: &str, groups: &HashMap<String, Entry>) -> Result<Known, String> {
+fn known(
+    name: &str,
+    entry: &TableEntry,
+    version: &str,
+    groups: &HashMap<String, TableEntry>,
+) -> Result<KnownProgram, String> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let version = entry.version.as_deref().unwrap_or(version);
-    let mut known = Known {
+    let mut known = KnownProgram {
         name: name.to_owned(),
         version: version.to_owned(),
         reads_only: entry.reads_only,
@@ -210,7 +215,7 @@ fn known(name: &str, entry: &Entry, version: &str, groups: &HashMap<String, Entr
         },
         rest_is_unsure: entry.rest == "unsure",
         open: entry.open,
-        ..Known::default()
+        ..KnownProgram::default()
     };
     for group in entry.uses.split_whitespace() {
         let group = groups.get(group).ok_or_else(|| format!("{name}: there is no [[options]] {group:?}"))?;
@@ -238,7 +243,7 @@ fn known(name: &str, entry: &Entry, version: &str, groups: &HashMap<String, Entr
     Ok(known)
 }
 
-fn add_options(name: &str, known: &mut Known, entry: &Entry) -> Result<(), String> {
+fn add_options(name: &str, known: &mut KnownProgram, entry: &TableEntry) -> Result<(), String> {
     let lists = [
         (&entry.flags, Takes::Nothing),
         (&entry.values, Takes::Words(1)),

@@ -1,20 +1,20 @@
 //! A command's words as its program takes them apart (POSIX, utility conventions; `getopt_long` of GNU).
 
-use super::known::{Known, Operand, Takes};
-use super::{FileUse, How, Reading};
-use crate::shell_grammar::arg::{Arg, Piece};
+use super::known::{KnownProgram, Operand, Takes};
+use super::{FileAccess, FileUse, Reading};
+use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// An option as it was given.
 #[derive(Clone, Debug)]
-pub(crate) struct Given {
+pub(crate) struct GivenOption {
     pub(crate) name: String,
     pub(crate) values: Vec<Arg>,
 }
 
 /// A command that was taken apart.
 pub(crate) struct Parsed {
-    pub(crate) known: &'static Known,
-    pub(crate) given: Vec<Given>,
+    pub(crate) known: &'static KnownProgram,
+    pub(crate) given: Vec<GivenOption>,
     pub(crate) operands: Vec<Arg>,
     /// Behind `--`, where the program reads that otherwise.
     pub(crate) rest: Vec<Arg>,
@@ -34,9 +34,9 @@ impl Parsed {
 }
 
 /// Takes the words behind the program's name apart. A subcommand is followed.
-pub(crate) fn parse(known: &'static Known, words: &[Arg]) -> Parsed {
+pub(crate) fn parse(known: &'static KnownProgram, words: &[Arg]) -> Parsed {
     let reading = Reading { known: Some(known), ..Reading::default() };
-    let mut parser = Parser {
+    let mut parser = OptionParser {
         parsed: Parsed {
             known,
             given: Vec::new(),
@@ -53,7 +53,7 @@ pub(crate) fn parse(known: &'static Known, words: &[Arg]) -> Parsed {
     parser.parsed
 }
 
-struct Parser<'a> {
+struct OptionParser<'a> {
     parsed: Parsed,
     words: &'a [Arg],
     at: usize,
@@ -61,8 +61,8 @@ struct Parser<'a> {
     uncertain: bool,
 }
 
-impl<'a> Parser<'a> {
-    fn known(&self) -> &'static Known {
+impl<'a> OptionParser<'a> {
+    fn known(&self) -> &'static KnownProgram {
         self.parsed.known
     }
 
@@ -186,8 +186,8 @@ impl<'a> Parser<'a> {
     /// A word that begins with what the shell still expands.
     fn may_be_option(&mut self, word: &Arg) {
         // A wildcard alone is looked up in the folder, and stays an operand when no name there begins with a dash.
-        if matches!(word.pieces.first(), Some(Piece::Glob(_)))
-            && !word.pieces.iter().any(|piece| matches!(piece, Piece::Unknown { .. }))
+        if matches!(word.pieces.first(), Some(WordPart::Glob(_)))
+            && !word.pieces.iter().any(|piece| matches!(piece, WordPart::Unknown { .. }))
         {
             self.parsed.operands.push(word.clone());
             return;
@@ -266,7 +266,7 @@ impl<'a> Parser<'a> {
                     if self.known().number && letter.is_ascii_digit() {
                         // Behind digits letters are units, and take no word.
                         is_sure = false;
-                        self.parsed.given.push(Given { name: "?".to_owned(), values: Vec::new() });
+                        self.parsed.given.push(GivenOption { name: "?".to_owned(), values: Vec::new() });
                         continue;
                     }
                     is_sure = false;
@@ -274,10 +274,10 @@ impl<'a> Parser<'a> {
                         return self.unlisted(word, &name, None);
                     }
                     self.uncertain = true;
-                    self.parsed.given.push(Given { name: "?".to_owned(), values: Vec::new() });
+                    self.parsed.given.push(GivenOption { name: "?".to_owned(), values: Vec::new() });
                 }
                 Some(Takes::Nothing) => {
-                    self.parsed.given.push(Given { name, values: Vec::new() });
+                    self.parsed.given.push(GivenOption { name, values: Vec::new() });
                     if is_last && word.literal().is_none() {
                         // What follows the letters is still changed by the shell.
                         return self.unlisted(word, text, None);
@@ -285,7 +285,7 @@ impl<'a> Parser<'a> {
                 }
                 Some(Takes::Unsure(why)) => {
                     let words = format!("{name} {why}");
-                    self.parsed.given.push(Given { name, values: Vec::new() });
+                    self.parsed.given.push(GivenOption { name, values: Vec::new() });
                     self.parsed.reading.may_run_any = true;
                     self.parsed.reading.note(word, why.clone());
                     return self.parsed.reading.doubt(words);
@@ -320,7 +320,7 @@ impl<'a> Parser<'a> {
             Takes::Unsure(why) => {
                 self.parsed.reading.may_run_any = true;
                 self.parsed.reading.note(word, why.clone());
-                self.parsed.given.push(Given { name: name.to_owned(), values: attached.into_iter().collect() });
+                self.parsed.given.push(GivenOption { name: name.to_owned(), values: attached.into_iter().collect() });
                 return self.parsed.reading.doubt(format!("{name} {why}"));
             }
         };
@@ -351,20 +351,23 @@ impl<'a> Parser<'a> {
             values.push(value.clone());
         }
         if *takes == Takes::Folder {
-            self.parsed.reading.files.extend(values.iter().map(|folder| FileUse::new(How::List, folder.clone())));
+            self.parsed
+                .reading
+                .files
+                .extend(values.iter().map(|folder| FileUse::new(FileAccess::List, folder.clone())));
         }
         let how = match takes {
-            Takes::Read => Some(How::Read),
-            Takes::Output | Takes::Write | Takes::WriteAttached => Some(How::Write),
+            Takes::Read => Some(FileAccess::Read),
+            Takes::Output | Takes::Write | Takes::WriteAttached => Some(FileAccess::Write),
             _ => None,
         };
         if let Some(how) = how {
             for value in &values {
-                let is_operand = how == How::Read || *takes == Takes::Output;
+                let is_operand = how == FileAccess::Read || *takes == Takes::Output;
                 self.parsed.reading.files.push(FileUse { is_operand, ..FileUse::new(how, value.clone()) });
             }
         }
-        self.parsed.given.push(Given { name: name.to_owned(), values });
+        self.parsed.given.push(GivenOption { name: name.to_owned(), values });
     }
 
     fn unlisted(&mut self, word: &Arg, name: &str, attached: Option<Arg>) {
@@ -375,7 +378,7 @@ impl<'a> Parser<'a> {
         }
         if known.closed {
             self.uncertain = true;
-            self.parsed.given.push(Given { name: "?".to_owned(), values: Vec::new() });
+            self.parsed.given.push(GivenOption { name: "?".to_owned(), values: Vec::new() });
             self.parsed.reading.note(word, "option");
             if word.literal().is_none() {
                 self.doubt_option(word);
@@ -403,7 +406,7 @@ impl Parsed {
     pub(crate) fn into_reading(mut self) -> Reading {
         self.add_operands();
         let Self { known, given, operands, command, mut reading, .. } = self;
-        let writes = reading.files.iter().any(|file| file.how == How::Write);
+        let writes = reading.files.iter().any(|file| file.how == FileAccess::Write);
         let has = |names: &[String]| given.iter().any(|given| names.contains(&given.name));
         let lists = known.lists_with.is_empty() || operands.is_empty() || has(&known.lists_with);
         reading.reads_only = known.reads_only && !writes && reading.unsure.is_none() && lists && !has(&known.changes);
@@ -430,31 +433,33 @@ impl Parsed {
                     self.reading.note(operand, "text");
                     continue;
                 }
-                Operand::Read if is_recursive => How::Tree,
-                Operand::Read => How::Read,
-                Operand::Tree => How::Tree,
-                Operand::List => How::List,
-                Operand::Write => How::Write,
+                Operand::Read if is_recursive => FileAccess::Tree,
+                Operand::Read => FileAccess::Read,
+                Operand::Tree => FileAccess::Tree,
+                Operand::List => FileAccess::List,
+                Operand::Write => FileAccess::Write,
             };
             self.reading.note(operand, how.describe());
-            if operand.is("-") && how != How::List {
+            if operand.is("-") && how != FileAccess::List {
                 continue;
             }
             self.reading.files.push(FileUse { folder: folder.clone(), ..FileUse::new(how, operand.clone()) });
         }
         let names_none = kinds.iter().any(|(kind, _)| *kind == Operand::Read)
-            && !self.reading.files.iter().any(|file| file.how == How::Tree);
+            && !self.reading.files.iter().any(|file| file.how == FileAccess::Tree);
         if is_recursive && names_none {
-            self.reading.files.push(FileUse { folder: folder.clone(), ..FileUse::new(How::Tree, Arg::text(".")) });
+            self.reading
+                .files
+                .push(FileUse { folder: folder.clone(), ..FileUse::new(FileAccess::Tree, Arg::text(".")) });
         }
         let lists_here = kinds.first().is_some_and(|(kind, _)| *kind == Operand::List) && operands.is_empty();
         if lists_here && folder.is_some() {
-            self.reading.files.push(FileUse { folder, ..FileUse::new(How::List, Arg::text(".")) });
+            self.reading.files.push(FileUse { folder, ..FileUse::new(FileAccess::List, Arg::text(".")) });
         }
     }
 }
 
-impl How {
+impl FileAccess {
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Read => "file that is read",

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::Site;
+use super::CommandContext;
 use crate::environment::Environment;
 use crate::shell_grammar::arg::Arg;
-use crate::shell_grammar::names::Names;
+use crate::shell_grammar::names::NameSet;
 
 const MAX_CONFIG: u64 = 256 * 1024;
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
@@ -113,7 +113,7 @@ const RUNS: &[(&str, &[&str])] = &[
 
 /// Why a command of Git might do more than to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum RepositoryProblem {
     /// It is not certain, so it needs an approval as any other command.
     NotKnown(String),
     /// The repository names a program that it runs.
@@ -122,7 +122,7 @@ pub(super) enum Problem {
     Odd(String),
 }
 
-impl From<String> for Problem {
+impl From<String> for RepositoryProblem {
     fn from(why: String) -> Self {
         Self::NotKnown(why)
     }
@@ -141,7 +141,7 @@ pub(super) struct Repository {
 ///
 /// # Errors
 /// Why reading it might run something.
-pub(super) fn find(site: &Site, folder: Option<&Arg>) -> Result<Repository, Problem> {
+pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Repository, RepositoryProblem> {
     let Some([here]) = site.folders else { return Err("the folder that it runs in is not known".to_owned().into()) };
     check_environment(site.environment)?;
     let named = folder.and_then(Arg::literal).unwrap_or(".");
@@ -157,14 +157,14 @@ pub(super) fn find(site: &Site, folder: Option<&Arg>) -> Result<Repository, Prob
             let is_one =
                 own.join("HEAD").is_file() && (own.join("objects").is_dir() || own.join("commondir").is_file());
             if !is_one {
-                return Err(Problem::Odd(format!("{} is no repository", own.display())));
+                return Err(RepositoryProblem::Odd(format!("{} is no repository", own.display())));
             }
             return check_repository(Repository { top: top.to_owned(), own, folder: folder.clone() });
         }
         // A bare repository may lie anywhere.
         let exists = |name: &str| top.join(name).symlink_metadata().is_ok();
         if exists("HEAD") && (exists("objects") || exists("refs") || exists("commondir")) {
-            return Err(Problem::Odd(
+            return Err(RepositoryProblem::Odd(
                 "the folder is a repository whose settings any tool could have written".to_owned(),
             ));
         }
@@ -196,7 +196,7 @@ fn linked(file: &Path) -> Result<PathBuf, String> {
     folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-fn check_repository(repository: Repository) -> Result<Repository, Problem> {
+fn check_repository(repository: Repository) -> Result<Repository, RepositoryProblem> {
     let own = &repository.own;
     let common = match text_of(&own.join("commondir"), 4096) {
         Ok(text) => own.join(text.trim()),
@@ -233,7 +233,7 @@ fn text_of(path: &Path, limit: u64) -> Result<String, String> {
 
 /// Each line must be a section or a setting that is known. A value that goes on in the next line is read as a setting of
 /// its own, which only finds more.
-fn check_config(text: &str) -> Result<(), Problem> {
+fn check_config(text: &str) -> Result<(), RepositoryProblem> {
     let mut problem = Ok(());
     let mut section = String::new();
     for line in text.lines() {
@@ -258,7 +258,7 @@ fn check_config(text: &str) -> Result<(), Problem> {
             names.is_some_and(|names| names.contains(&"*") || names.contains(&name.as_str()))
         };
         if is_in(RUNS) {
-            return Err(Problem::Runs(format!("the repository's setting {section}.{name} runs a program")));
+            return Err(RepositoryProblem::Runs(format!("the repository's setting {section}.{name} runs a program")));
         }
         if !is_in(HARMLESS) {
             problem = Err(format!("its setting {section}.{name} is not known to be harmless").into());
@@ -278,12 +278,12 @@ impl Repository {
     }
 
     /// The files that are tracked, below the folder of the command; `None` when the index is not understood.
-    pub(super) fn tracked(&self) -> Option<Rc<Names>> {
+    pub(super) fn tracked(&self) -> Option<Rc<NameSet>> {
         let below = self.folder.strip_prefix(&self.top).ok()?;
         let entries = self.entries()?;
         let names = entries.into_iter().map(|entry| entry.name).filter(|name| Path::new(name).starts_with(below));
         let files = names.map(|name| self.top.join(name)).collect();
-        Some(Rc::new(Names::printed(self.folder.clone(), files, &self.folder)))
+        Some(Rc::new(NameSet::printed(self.folder.clone(), files, &self.folder)))
     }
 
     fn entries(&self) -> Option<Vec<Tracked>> {

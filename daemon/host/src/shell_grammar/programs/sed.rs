@@ -2,7 +2,7 @@
 
 use super::known::find;
 use super::options::parse;
-use super::{How, Reading};
+use super::{FileAccess, Reading};
 use crate::shell_grammar::arg::Arg;
 
 pub(super) fn read(words: &[Arg]) -> Option<Reading> {
@@ -23,7 +23,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
             .first()
             .is_some_and(|first| first.start().starts_with("-i") || first.start().starts_with("--in-place"));
         for file in &mut reading.files {
-            file.how = How::Write;
+            file.how = FileAccess::Write;
             file.is_operand = begins_so;
         }
     }
@@ -39,16 +39,16 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
 /// # Errors
 /// It runs a command, goes to a file, or is not understood; which.
 fn check(script: &str) -> Result<(), String> {
-    let mut reader = Reader { chars: script.chars().peekable() };
+    let mut reader = ScriptReader { chars: script.chars().peekable() };
     while reader.command()? {}
     Ok(())
 }
 
-struct Reader<'a> {
+struct ScriptReader<'a> {
     chars: std::iter::Peekable<std::str::Chars<'a>>,
 }
 
-impl Reader<'_> {
+impl ScriptReader<'_> {
     fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
         while self.chars.next_if(|c| is_skipped(*c)).is_some() {}
     }

@@ -1,6 +1,6 @@
 //! `bash -c SCRIPT` and its kin.
 
-use super::{FileUse, How, Reading};
+use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 
 pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash"];
@@ -53,7 +53,7 @@ pub(super) fn read(words: &[Arg]) -> Reading {
         Some(file) => {
             reading.note(file, "script that is run");
             reading.script_file = Some(file.clone());
-            reading.files.push(FileUse::new(How::Read, file.clone()));
+            reading.files.push(FileUse::new(FileAccess::Read, file.clone()));
             reading
         }
     }

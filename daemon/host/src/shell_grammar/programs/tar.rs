@@ -2,7 +2,7 @@
 
 use super::known::find;
 use super::options::parse;
-use super::{FileUse, How, Reading};
+use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 
 pub(super) fn read(words: &[Arg]) -> Option<Reading> {
@@ -38,7 +38,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     reading.files.clear();
     reading.reads_only = false;
     for archive in archives.into_iter().filter(|archive| !archive.is("-")) {
-        let how = if creates || adds { How::Write } else { How::Read };
+        let how = if creates || adds { FileAccess::Write } else { FileAccess::Read };
         reading.files.push(FileUse::new(how, archive));
     }
     if has_folders {
@@ -48,8 +48,9 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         reading.doubt("an archive on another machine is reached by a program");
     }
     if creates || adds {
-        let members =
-            operands.into_iter().map(|operand| FileUse { folder: folder.clone(), ..FileUse::new(How::Tree, operand) });
+        let members = operands
+            .into_iter()
+            .map(|operand| FileUse { folder: folder.clone(), ..FileUse::new(FileAccess::Tree, operand) });
         reading.files.extend(members);
     } else if extracts {
         reading.doubt("the archive says which files it writes");

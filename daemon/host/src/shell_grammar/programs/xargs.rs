@@ -3,13 +3,13 @@
 use super::known::find;
 use super::options::parse;
 use super::special::with_unknown;
-use super::{Output, Reading, Site};
+use super::{CommandContext, CommandOutput, Reading};
 use crate::shell_grammar::arg::Arg;
-use crate::shell_grammar::names;
+use crate::shell_grammar::expand;
 
 /// The command, with the words that are added: the names of files when what stands before the pipe prints such, else
 /// unknown ones.
-pub(super) fn read(words: &[Arg], site: &Site) -> Option<Reading> {
+pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let parsed = parse(find("xargs")?, words);
     let has_zero = parsed.has(&["-0", "--null"]);
     // Other options change where words end, or where they come from.
@@ -43,8 +43,8 @@ pub(super) fn read(words: &[Arg], site: &Site) -> Option<Reading> {
         return Some(reading);
     }
     let added = match site.input {
-        Output::Lines(found) if is_plain && !has_zero && found.is_plain => names::arg(found.clone(), "..."),
-        Output::Ended(found) if is_plain && has_zero => names::arg(found.clone(), "..."),
+        CommandOutput::Lines(found) if is_plain && !has_zero && found.is_plain => expand::arg(found.clone(), "..."),
+        CommandOutput::Ended(found) if is_plain && has_zero => expand::arg(found.clone(), "..."),
         _ => Arg::unknown("..."),
     };
     let command = match mark {

@@ -1,0 +1,123 @@
+//! Assignments of variables, alone, before a command, and by `export` and its like.
+
+use toold_engine::need::Word;
+use tree_sitter::Node;
+
+use super::arg::{self, Arg, WordPart};
+use super::{LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, shown, variables};
+
+impl<'t> ShellWalk<'_, '_, '_> {
+    /// `stays`: there is no command behind it, so the shell keeps the value.
+    pub(super) fn assignment(&mut self, node: Node<'t>, stays: bool) -> Walked {
+        let mut found = None;
+        let doubt = self.doubting(|walk| {
+            found = Some(walk.assignment_word(node)?);
+            Ok(())
+        })?;
+        let (name, value, word) = found.ok_or(Unreadable)?;
+        let target = self.text(node).to_owned();
+        let is_digits = text_of(&value).is_some_and(|value| value.bytes().all(|b| b.is_ascii_digit()));
+        let doubt = doubt || variables::is_integer(&name) && !is_digits || variables::is_read_only(&name);
+        let is_harmless = match stays {
+            true => variables::is_the_shells_own(&name, self.surroundings.environment),
+            false => variables::is_harmless_for_programs(&name, text_of(&value)),
+        };
+        if stays {
+            let appends = self.source[..node.end_byte()][node.start_byte()..].contains("+=");
+            self.state.set(&name, (!doubt && !appends).then_some(value));
+        }
+        let variable = SimpleCommand {
+            words: (!doubt).then(|| vec![word]),
+            unsure: doubt.then(|| "what the value becomes may be evaluated".to_owned()),
+            reads_only: is_harmless && !doubt,
+            ..SimpleCommand::variable(&name, &target, is_harmless)
+        };
+        self.found.push(LineItem::Command(SimpleCommand { may_run_any: variable.may_run_any || doubt, ..variable }));
+        Ok(())
+    }
+
+    /// The name, the value, and `name=value` as one word.
+    fn assignment_word(&mut self, node: Node<'t>) -> Walked<(String, Vec<WordPart>, Word)> {
+        let name = node.child_by_field_name("name").ok_or(Unreadable)?;
+        let raw = self.text(node).to_owned();
+        if name.kind() == "variable_name" && !check::is_name(self.text(name)) {
+            return Err(Unreadable);
+        }
+        let text = self.text(name).to_owned();
+        let Some(value) = node.child_by_field_name("value") else {
+            self.doubt |= name.kind() != "variable_name";
+            return Ok((text, Vec::new(), Word { text: raw, literal: true }));
+        };
+        let unknown = vec![WordPart::Unknown { splits: true }];
+        if name.kind() != "variable_name" || value.kind() == "array" {
+            // An index is evaluated, and so are commands among the values.
+            self.doubt = true;
+            return Ok((text, unknown, Word { text: raw, literal: false }));
+        }
+        let before = &self.source[node.start_byte()..value.start_byte()];
+        let home = self.home();
+        let pieces = arg::value(&self.tokens(value)?, home.as_deref());
+        let word = match text_of(&pieces) {
+            Some(value) => Word { text: format!("{before}{value}"), literal: true },
+            None => Word { text: raw, literal: false },
+        };
+        Ok((text, pieces, word))
+    }
+
+    pub(super) fn declaration(&mut self, node: Node<'t>) -> Walked {
+        let mut words = Vec::new();
+        let mut values = Vec::new();
+        let children = all(node);
+        check::words_stand_apart(&children, self.source)?;
+        let doubt = self.doubting(|walk| {
+            for child in children {
+                match child.kind() {
+                    "variable_assignment" => {
+                        let (name, value, word) = walk.assignment_word(child)?;
+                        let pieces = match word.literal {
+                            true => vec![WordPart::Text(word.text)],
+                            false => vec![WordPart::Text(format!("{name}=")), WordPart::Unknown { splits: false }],
+                        };
+                        words.push(Arg { pieces, raw: walk.text(child).to_owned() });
+                        values.push((name, value));
+                    }
+                    "variable_name" => words.push(Arg::text(walk.text(child))),
+                    _ if child.is_named() => words.extend(walk.word(child)?),
+                    _ => words.push(Arg::text(walk.text(child))),
+                }
+            }
+            Ok(())
+        })?;
+        let is_plain_export = words.first().is_some_and(|word| word.is("export"))
+            && !words.iter().any(|word| word.start().starts_with(['-', '+']));
+        self.simple(words, doubt, self.text(node))?;
+        // Only `export` without options sets what is written for certain.
+        for (name, value) in values {
+            self.state.set(&name, (!doubt && is_plain_export).then_some(value));
+        }
+        Ok(())
+    }
+
+    /// `NAME=value` that a command exports, or sets for what it runs.
+    pub(super) fn exported(&mut self, word: &Arg) {
+        let name = word.start().split('=').next().unwrap_or_default().trim_end_matches('+').to_owned();
+        let value = word.literal().and_then(|text| text.split_once('=')).map(|(_, value)| value);
+        let is_harmless = variables::is_harmless_for_programs(&name, value);
+        let plain = word.word();
+        let target = shown(std::slice::from_ref(&plain));
+        let variable = SimpleCommand::variable(&name, &target, is_harmless);
+        self.found.push(LineItem::Command(SimpleCommand {
+            words: Some(vec![plain]),
+            raw: vec![word.raw.clone()],
+            ..variable
+        }));
+    }
+}
+
+fn text_of(pieces: &[WordPart]) -> Option<&str> {
+    match pieces {
+        [] => Some(""),
+        [WordPart::Text(text)] => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,154 @@
+//! The effects of a command on the shell: the folder that it is in, its variables, and its output.
+
+use super::arg::{Arg, WordPart};
+use super::programs::CommandOutput;
+use super::{ShellWalk, check, expand};
+
+impl ShellWalk<'_, '_, '_> {
+    /// What the command leaves in the shell.
+    pub(super) fn effects(&mut self, name: Option<&str>, words: &[Arg], hides: bool, same_shell: bool) {
+        let Some(name) = name else { return self.state.lose() };
+        let rest = &words[1..];
+        match name {
+            "cd" | "pushd" => {
+                let operand =
+                    rest.iter().find(|word| !matches!(word.literal(), Some("-P" | "-L" | "--" | "-e" | "-n")));
+                let by_path = self.surroundings.environment.get("CDPATH").is_some() || self.state.is_set("CDPATH");
+                let home = self.home();
+                let options: Vec<_> = rest.iter().filter(|word| word.start().starts_with(['-', '+'])).collect();
+                let operands = rest.len() - options.len();
+                // `-P` follows links, others do not change the folder at all, and two operands are a mistake.
+                if options.iter().any(|option| !option.is("--") && !option.is("-L")) || operands > 1 {
+                    return self.state.enter(None);
+                }
+                let folder = match operand {
+                    None => home.as_deref().filter(|_| name == "cd"),
+                    Some(word) => word.literal().filter(|text| !text.is_empty() && !text.starts_with(['-', '+'])),
+                };
+                // `cd a/../b` fails when there is no `a`.
+                let climbs = folder.is_some_and(|folder| {
+                    let mut parts = folder.split('/').skip_while(|part| matches!(*part, ".." | "." | ""));
+                    parts.any(|part| part == "..")
+                });
+                let is_found_elsewhere =
+                    climbs || by_path && folder.is_some_and(|folder| !folder.starts_with(['/', '.']));
+                match operand.filter(|word| word.has_glob() && name == "cd") {
+                    Some(word) => self.enter_one_of(word),
+                    None => self.state.enter(folder.filter(|_| !is_found_elsewhere)),
+                }
+            }
+            "popd" => self.state.enter(None),
+            "break" | "continue" if rest.is_empty() => {
+                let mut jumped = self.state.clone();
+                if let Some(other) = &self.jumped {
+                    jumped.or(other);
+                }
+                self.jumped = Some(jumped);
+            }
+            // Out of more than one loop.
+            "break" | "continue" => self.state.lose(),
+            "read" | "mapfile" | "readarray" | "getopts" | "unset" | "wait" | "printf" => {
+                let names_array =
+                    |word: &Arg| word.may_be_option() && (word.literal().is_none() || word.start().contains('a'));
+                if matches!(name, "read" | "mapfile" | "readarray") && rest.iter().any(names_array) {
+                    self.state.lose();
+                }
+                // Other options than `-r`, or several names, take parts of lines.
+                let is_alone =
+                    matches!(rest, [only] if !only.is("-r")) || matches!(rest, [option, _] if option.is("-r"));
+                for word in rest.iter().skip(usize::from(name == "getopts")) {
+                    match word.literal() {
+                        Some(text) if check::is_name(text) => self.set_unless_special(name, text, is_alone),
+                        Some(_) => {}
+                        None if matches!(name, "printf" | "wait") => {}
+                        None => self.state.lose(),
+                    }
+                }
+                if name == "read" || name == "mapfile" {
+                    self.state.set("REPLY", None);
+                }
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                // References to other variables, and values that are evaluated.
+                let changes =
+                    |word: &Arg| word.start().starts_with(['-', '+']) && word.start().contains(['n', 'i', 'a', 'A']);
+                let freezes = |word: &Arg| word.start().starts_with('-') && word.start().contains('r');
+                if rest.iter().any(changes) || name == "readonly" || rest.iter().any(freezes) {
+                    self.state.lose();
+                }
+                for word in rest {
+                    let text = word.start().split('=').next().unwrap_or_default();
+                    match word.may_be_option() && word.literal().is_none() {
+                        true => self.state.lose(),
+                        // Where the grammar knows the value, it is set behind this.
+                        false if check::is_name(text.trim_end_matches('+')) => {
+                            self.state.set(text.trim_end_matches('+'), None);
+                        }
+                        false => {}
+                    }
+                }
+            }
+            "eval" | "source" | "." | "alias" | "unalias" | "enable" | "hash" | "let" | "trap" | "coproc" | "bind" => {
+                self.state.lose();
+            }
+            "shopt" if rest.iter().any(|word| !word.is("-p") && !word.is("-q")) => self.state.lose(),
+            "set" => {
+                let harmless = |word: &Arg| {
+                    let letters = |text: &str| text.len() > 1 && text[1..].chars().all(|c| "euxovET".contains(c));
+                    word.literal().is_some_and(|text| {
+                        matches!(text, "pipefail" | "errexit" | "nounset" | "xtrace")
+                            || text.starts_with(['-', '+']) && letters(text)
+                    })
+                };
+                if !rest.iter().all(harmless) {
+                    self.state.lose();
+                }
+            }
+            // It may have changed this shell in ways that are not known.
+            _ if hides && (same_shell || check::is_reserved(name)) => self.state.lose(),
+            _ => {}
+        }
+    }
+
+    /// A wildcard that finds few folders leads to one of them.
+    fn enter_one_of(&mut self, word: &Arg) {
+        let before = self.state.folders().map(<[std::path::PathBuf]>::to_vec).unwrap_or_default();
+        let mut found = Vec::new();
+        for folder in &before {
+            match expand::expand(word, folder, self.surroundings.may_read) {
+                Some(names) => found.extend(names.files.into_iter().filter(|file| file.is_dir())),
+                None => return self.state.enter(None),
+            }
+        }
+        match before.is_empty() || found.is_empty() {
+            true => self.state.enter(None),
+            false => self.state.enter_one_of(&found),
+        }
+    }
+
+    fn set_unless_special(&mut self, command: &str, name: &str, is_alone: bool) {
+        // Each line that `read` gets is one of the names.
+        let value = match &self.input {
+            CommandOutput::Lines(names) if command == "read" && is_alone => Some(vec![WordPart::Names(names.clone())]),
+            _ => None,
+        };
+        if command != "printf" || name != "v" {
+            self.state.set(name, value);
+        }
+    }
+
+    pub(super) fn printed(&mut self, output: CommandOutput) -> CommandOutput {
+        match output {
+            CommandOutput::Input => match &self.input {
+                CommandOutput::Lines(names) => CommandOutput::Lines(names.clone()),
+                CommandOutput::Ended(names) => CommandOutput::Ended(names.clone()),
+                _ => CommandOutput::Unknown,
+            },
+            CommandOutput::Names(uses) => self.names_of(&uses).map_or(CommandOutput::Unknown, CommandOutput::Lines),
+            CommandOutput::EndedNames(uses) => {
+                self.names_of(&uses).map_or(CommandOutput::Unknown, CommandOutput::Ended)
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Builtins of the shell.
+
+use toold_engine::need::Word;
+
+use super::known::find;
+use super::options::parse;
+use super::special::skip_dashes;
+use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
+use crate::shell_grammar::arg::{Arg, WordPart};
+use crate::shell_grammar::{check, variables};
+
+pub(super) fn change_folder(words: &[Arg]) -> Reading {
+    let mut reading = Reading { same_shell: true, reads_only: true, ..Reading::default() };
+    let folder = words.iter().find(|word| !matches!(word.literal(), Some("-P" | "-L" | "--" | "-e" | "-n")));
+    if let Some(folder) = folder.filter(|folder| !folder.is("-")) {
+        reading.note(folder, "folder");
+        match folder.literal() {
+            Some(text) if text.starts_with(['-', '+']) => reading.doubt(format!("{text} is no folder")),
+            Some(_) => reading.files.push(FileUse::new(FileAccess::List, folder.clone())),
+            None if folder.has_glob() => reading.files.push(FileUse::new(FileAccess::List, folder.clone())),
+            None => reading.doubt(format!("where {} leads is not known", folder.raw)),
+        }
+    }
+    reading
+}
+
+pub(super) fn trap(words: &[Arg]) -> Reading {
+    let mut reading = Reading { same_shell: true, ..Reading::default() };
+    match skip_dashes(words) {
+        [] => reading.reads_only = true,
+        [first, ..] if matches!(first.literal(), Some("-l" | "-p" | "-" | "")) => reading.reads_only = true,
+        [first, ..] => reading.script(std::slice::from_ref(first)),
+    }
+    reading
+}
+
+pub(super) fn source(words: &[Arg]) -> Reading {
+    let mut reading = Reading { same_shell: true, ..Reading::default() };
+    match skip_dashes(words).first() {
+        Some(file) if file.literal().is_some_and(|text| !text.starts_with("/dev/") && !text.starts_with("/proc/")) => {
+            reading.script_file = Some(file.clone());
+            reading.files.push(FileUse::new(FileAccess::Read, file.clone()));
+            reading
+        }
+        _ => reading.open("which script is read is not known"),
+    }
+}
+
+/// Whether a file is there is told to whoever may read its folder.
+pub(super) fn test(name: &str, words: &[Arg]) -> Reading {
+    // A number or a name cannot be evaluated to anything else.
+    let word = |arg: &Arg| match arg.pieces.as_slice() {
+        [WordPart::Number | WordPart::Digits | WordPart::Plain] => Word { text: "0".to_owned(), literal: true },
+        _ => arg.word(),
+    };
+    let plain: Vec<Word> = std::iter::once(&Arg::text(name)).chain(words).map(word).collect();
+    let mut reading = Reading { reads_only: true, ..Reading::default() };
+    if check::test_evaluates(&plain, name == "[[") {
+        return reading.runs_any("what the shell expands here may be evaluated");
+    }
+    for pair in words.windows(2) {
+        let asks = pair[0].literal().is_some_and(|text| {
+            text.len() == 2 && text.starts_with('-') && "abcdefghkprsuwxGLNOS".contains(&text[1..])
+        });
+        if asks && pair[1].literal().is_some_and(|text| text != "]" && text != "]]") {
+            reading.files.push(FileUse::new(FileAccess::List, pair[1].clone()));
+        }
+    }
+    reading
+}
+
+/// Variables that programs get from then on.
+pub(super) fn declare(words: &[Arg]) -> Reading {
+    let mut reading = Reading { reads_only: true, same_shell: true, ..Reading::default() };
+    for word in words {
+        let text = word.start();
+        let is_option = text.starts_with(['-', '+']);
+        if is_option && !word.literal().is_some_and(|text| text[1..].chars().all(|c| "fFgprxlu".contains(c))) {
+            reading.doubt(format!("{} is not known to be harmless", word.raw));
+        } else if let Some((name, _)) = text.split_once('=') {
+            let value = word.literal().and_then(|text| text.split_once('=')).map(|(_, value)| value);
+            reading.reads_only &= variables::is_harmless_for_programs(name, value);
+        } else if !is_option && !check::is_harmless_name(text) {
+            // Exporting, hiding or removing a variable that programs look at.
+            reading.reads_only &= words.iter().any(|word| word.is("-p"));
+        }
+    }
+    reading
+}
+
+pub(super) fn read_line(words: &[Arg]) -> Reading {
+    let Some(known) = find("read") else { return Reading::default() };
+    let parsed = parse(known, words);
+    let is_name = |word: &Arg| word.literal().is_some_and(check::is_harmless_name_of_variable);
+    let names = parsed.operands.iter().chain(parsed.values(&["-a"])).all(is_name);
+    let mut reading = parsed.into_reading();
+    reading.reads_only = reading.unsure.is_none() && names;
+    reading
+}
+
+pub(super) fn printf(words: &[Arg]) -> Reading {
+    let mut reading = Reading { reads_only: true, output: text_output(words), ..Reading::default() };
+    // Only the first words can be options.
+    match skip_dashes(words).first() {
+        Some(first) if first.start().starts_with("-v") => reading.runs_any("-v assigns to a variable"),
+        Some(first) if first.literal().is_none() && first.may_be_option() => {
+            // It might become `-v` with an index that is evaluated.
+            reading.may_run_any = true;
+            reading.unsure(format!("{} may become the option -v", first.raw))
+        }
+        _ => {
+            words.iter().for_each(|word| reading.note(word, "text"));
+            reading
+        }
+    }
+}
+
+/// What `echo` prints, when that is one word of text.
+pub(super) fn text_output(words: &[Arg]) -> CommandOutput {
+    match words {
+        [only] => match only.literal().filter(|text| !text.starts_with('-') && !text.contains(['\\', '%', '\n'])) {
+            Some(_) => CommandOutput::Pieces(only.pieces.clone()),
+            None => CommandOutput::Unknown,
+        },
+        _ => CommandOutput::Unknown,
+    }
+}
+
+pub(super) fn pwd(words: &[Arg], site: &CommandContext) -> CommandOutput {
+    match site.folders {
+        Some([folder]) if words.is_empty() => match folder.to_str() {
+            Some(folder) => CommandOutput::Pieces(vec![WordPart::Text(folder.to_owned())]),
+            None => CommandOutput::Unknown,
+        },
+        _ => CommandOutput::Unknown,
+    }
+}

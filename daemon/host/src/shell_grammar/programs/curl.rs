@@ -1,0 +1,92 @@
+//! `curl`.
+
+use super::known::find;
+use super::options::parse;
+use super::{FileAccess, FileUse, Reading};
+use crate::shell_grammar::arg::{Arg, WordPart};
+
+/// `@file` in what it sends, and files that it names after the address.
+pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
+    let parsed = parse(find("curl")?, words);
+    let mut files = Vec::new();
+    let mut why = None;
+    let sends = [
+        "-d",
+        "--data",
+        "--data-ascii",
+        "--data-binary",
+        "--data-urlencode",
+        "--json",
+        "-F",
+        "--form",
+        "-H",
+        "--header",
+        "-b",
+        "--cookie",
+        "-w",
+        "--write-out",
+        "--variable",
+        "--url-query",
+        "--expand-data",
+    ];
+    for value in parsed.values(&sends) {
+        let Some(text) = value.literal() else {
+            if value.start().is_empty() && value.pieces.first() != Some(&WordPart::Plain) {
+                why = Some(format!("{} may name a file that is sent", value.raw));
+            }
+            continue;
+        };
+        // Also `name=@file`, `name=<file` and `name@file`.
+        if let Some(at) = text.find(['@', '<']).filter(|at| {
+            *at == 0
+                || text.starts_with('@')
+                || text[..*at].contains('=')
+                || text[..*at].chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        }) {
+            let name = text[at + 1..].split(';').next().unwrap_or_default();
+            if !name.is_empty() && name != "-" {
+                files.push(FileUse::new(FileAccess::Read, Arg::text(name)));
+            }
+        }
+    }
+    for value in parsed.values(&["-b", "--cookie"]) {
+        if value.literal().is_some_and(|text| !text.contains('=')) {
+            files.push(FileUse::new(FileAccess::Read, value.clone()));
+        }
+    }
+    // Braces and brackets in an address stand for several, also in the part that says how it is reached.
+    let has_list = |url: &Arg| {
+        let scheme = url.start().split("://").next().unwrap_or_default();
+        scheme.contains(['{', '[']) || url.start().starts_with(['{', '['])
+    };
+    if parsed.operands.iter().any(has_list)
+        || parsed.values(&["-w", "--write-out"]).any(|format| format.start().contains("%output"))
+    {
+        why = Some("what it reads or writes is not known".to_owned());
+    }
+    if parsed
+        .operands
+        .iter()
+        .chain(parsed.values(&["--url"]))
+        .any(|url| url.start().to_ascii_lowercase().starts_with("file:"))
+    {
+        why = Some("it reads a file by its address".to_owned());
+    }
+    if parsed.has(&["-O", "--remote-name", "--remote-name-all"]) {
+        for url in &parsed.operands {
+            let name = url.literal().and_then(|url| url.split(['?', '#']).next()?.rsplit('/').next());
+            match name.filter(|name| !name.is_empty() && !name.contains(['{', '['])) {
+                Some(name) => files.push(FileUse::new(FileAccess::Write, Arg::text(name))),
+                None => why = Some("the name of the file that it writes is not known".to_owned()),
+            }
+        }
+    }
+    let mut reading = parsed.into_reading();
+    // Naming the file with `-o` is what the command is for.
+    reading.files.iter_mut().for_each(|file| file.is_operand = true);
+    reading.files.extend(files);
+    if let Some(why) = why {
+        reading.doubt(why);
+    }
+    Some(reading)
+}

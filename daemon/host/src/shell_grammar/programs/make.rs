@@ -1,0 +1,48 @@
+//! `make`.
+
+use super::Reading;
+use super::known::find;
+use super::options::parse;
+use crate::shell_grammar::arg::{Arg, WordPart};
+
+/// Variables on the command line reach every recipe.
+pub(super) fn make(words: &[Arg]) -> Option<Reading> {
+    let is_plain = |value: &str| {
+        value.bytes().all(|b| b.is_ascii_digit())
+            || matches!(value, "y" | "n" | "yes" | "no" | "true" | "false" | "on" | "off" | "debug" | "release" | "all")
+    };
+    let mut words = words.to_vec();
+    // `-j 4`: the number is the option's only if it is one.
+    for at in 1..words.len() {
+        let is_number =
+            words[at].literal().is_some_and(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
+        if is_number && matches!(words[at - 1].literal(), Some("-j" | "--jobs" | "-l" | "--load-average")) {
+            words[at - 1] = Arg::text(&format!("-j{}", words[at].literal().unwrap_or_default()));
+            words[at] = Arg::text("-j1");
+        } else if words[at - 1].is("-j") && words[at].pieces == [WordPart::Number] {
+            words[at] = Arg::text("-j1");
+        }
+    }
+    let parsed = parse(find("make")?, &words);
+    let mut why = None;
+    for operand in &parsed.operands {
+        let odd = match operand.start().split_once('=') {
+            Some((name, _)) if operand.literal().is_some() => {
+                let value = &operand.start()[name.len() + 1..];
+                let is_name =
+                    name.trim_end_matches([':', '?', '+']).chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                !is_plain(value) || !is_name || matches!(name, "SHELL" | "MAKEFLAGS" | "MAKEFILES")
+            }
+            Some(_) => true,
+            None => operand.literal().is_none() && !matches!(operand.pieces.first(), Some(WordPart::Plain)),
+        };
+        if odd {
+            why = Some(format!("{} sets a variable, and recipes may run what it holds", operand.raw));
+        }
+    }
+    let mut reading = parsed.into_reading();
+    if let Some(why) = why {
+        reading.doubt(why);
+    }
+    Some(reading)
+}
