@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+use parking_lot::RwLock;
 
 use serde::Deserialize;
 use toold_host::exclude::Exclusions;
@@ -62,12 +64,12 @@ pub struct Agents {
 impl Agents {
     /// Replaces those of the configuration.
     pub fn configure(&self, types: Vec<AgentType>) {
-        *self.configured.write().expect("no code panics while it holds this lock") = Arc::new(types);
+        *self.configured.write() = Arc::new(types);
     }
 
     /// Replaces those of all projects' configurations.
     pub fn configure_projects(&self, types: BTreeMap<PathBuf, Vec<AgentType>>) {
-        *self.of_projects.write().expect("no code panics while it holds this lock") = Arc::new(types);
+        *self.of_projects.write() = Arc::new(types);
     }
 
     /// Said once, when the plugins' host is there.
@@ -101,12 +103,12 @@ impl Agents {
     }
 
     fn of_project(&self, project: &Path) -> Vec<AgentType> {
-        let all = self.of_projects.read().expect("no code panics while it holds this lock").clone();
+        let all = self.of_projects.read().clone();
         all.get(project).cloned().unwrap_or_default()
     }
 
     fn configured(&self) -> Arc<Vec<AgentType>> {
-        self.configured.read().expect("no code panics while it holds this lock").clone()
+        self.configured.read().clone()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Longer texts are not taken; in bytes.
 const MAX_BYTES: usize = 10 * 1024 * 1024;
@@ -51,7 +53,7 @@ impl Buffers {
         if buffer.text.len() > MAX_BYTES {
             return Err(BufferError::TooLong(buffer.text.len()));
         }
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let key = (buffer.project.clone(), buffer.path.clone());
         let path = || buffer.path.clone();
         match all.get(&key) {
@@ -73,7 +75,7 @@ impl Buffers {
 
     /// Takes away what the connection has laid over a file; false when there was nothing.
     pub fn clear(&self, connection: u64, path: &Path) -> bool {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let before = all.len();
         all.retain(|_, buffer| buffer.connection != connection || buffer.path != path);
         all.len() < before
@@ -81,12 +83,12 @@ impl Buffers {
 
     /// To be called when a connection ends.
     pub fn clear_connection(&self, connection: u64) {
-        self.lock().retain(|_, buffer| buffer.connection != connection);
+        self.0.lock().retain(|_, buffer| buffer.connection != connection);
     }
 
     /// What is laid over a file, for the sessions of a project.
     pub(crate) fn over(&self, project: &Path, path: &Path) -> Option<Arc<Buffer>> {
-        let all = self.lock();
+        let all = self.0.lock();
         // The usual case, and no copies for it.
         if all.is_empty() {
             return None;
@@ -96,12 +98,8 @@ impl Buffers {
 
     /// All that is laid over files of a project, by path.
     pub(crate) fn of_project(&self, project: &Path) -> HashMap<PathBuf, Arc<Buffer>> {
-        let all = self.lock();
+        let all = self.0.lock();
         let own = all.iter().filter(|((of, _), _)| of == project);
         own.map(|((_, path), buffer)| (path.clone(), buffer.clone())).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(PathBuf, PathBuf), Arc<Buffer>>> {
-        self.0.lock().expect("no code panics while it holds this lock")
     }
 }

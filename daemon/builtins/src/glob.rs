@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkState};
@@ -117,7 +119,7 @@ fn find(
     let mut workers = GlobWorkers { globs: &globs, max, judge, cancel, found: &found };
     walk.threads(threads()).build_parallel().visit(&mut workers);
     check(cancel)?;
-    let mut found = found.into_inner().expect("no code panics while it holds this lock");
+    let mut found = found.into_inner();
     found.problems.extend(ignore_files.iter().flat_map(|files| files.problems()));
     found.files.sort();
     found.files.truncate(max);
@@ -246,8 +248,7 @@ impl GlobWorker<'_> {
 
 impl Drop for GlobWorker<'_> {
     fn drop(&mut self) {
-        // Poisoned only when another thread panics, which fails the call anyway.
-        let Ok(mut found) = self.found.lock() else { return };
+        let mut found = self.found.lock();
         let own = std::mem::take(&mut self.own);
         found.files.extend(own.files);
         found.total += own.total;

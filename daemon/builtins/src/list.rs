@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use ignore::{DirEntry, WalkState};
 use schemars::JsonSchema;
@@ -118,14 +120,14 @@ fn look(root: &Path, judge: &Arc<ReadAccess>, cancel: &CancellationToken) -> any
     let mut walk = tree.walk(root, move |entry| {
         // Neither shown nor counted, nor looked into: nothing of what may not be read makes a difference.
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let mut exclusions = excluding.lock().expect("no code panics while it holds this lock");
+        let mut exclusions = excluding.lock();
         entry.file_name() != ".git" && judging.may_read(entry.path(), is_folder, &mut exclusions)
     });
     let seen = Mutex::new((FolderListing::default(), Exclusions::of_walk()));
     // The walk that is called parallel opens no folder before it is known to be wanted, also with one thread.
     walk.threads(1).build_parallel().run(|| {
         Box::new(|entry| {
-            let (listing, exclusions) = &mut *seen.lock().expect("no code panics while it holds this lock");
+            let (listing, exclusions) = &mut *seen.lock();
             match entry {
                 _ if cancel.is_cancelled() => return WalkState::Quit,
                 Err(error) => listing.problems += u64::from(judge.problem(&error, exclusions).is_some()),
@@ -139,7 +141,7 @@ fn look(root: &Path, judge: &Arc<ReadAccess>, cancel: &CancellationToken) -> any
         })
     });
     check(cancel)?;
-    let (mut listing, mut exclusions) = seen.into_inner().expect("no code panics while it holds this lock");
+    let (mut listing, mut exclusions) = seen.into_inner();
     listing.problems += ignore_files.problems().len() as u64;
     add_ignored(root, &mut listing, judge, &mut exclusions, cancel)?;
     Ok(listing)

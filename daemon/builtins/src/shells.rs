@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
 
 use regex::Regex;
 use tokio::sync::{mpsc, watch};
@@ -190,12 +192,12 @@ impl BackgroundShells {
     pub fn find_any(&self, shell_id: &str) -> Result<Arc<BackgroundShell>, ShellError> {
         let unknown = || ShellError::Unknown(shell_id.to_owned());
         let number: u64 = shell_id.strip_prefix("sh_").and_then(|number| number.parse().ok()).ok_or_else(unknown)?;
-        lock(&self.all).get(&number).cloned().ok_or_else(unknown)
+        self.all.lock().get(&number).cloned().ok_or_else(unknown)
     }
 
     /// The shells of a session, or of all, the oldest first.
     pub fn list(&self, session: Option<&SessionId>) -> Vec<BackgroundShellInfo> {
-        let all = lock(&self.all);
+        let all = self.all.lock();
         all.values()
             .filter(|shell| session.is_none_or(|session| shell.session == *session))
             .map(|shell| shell.info())
@@ -204,11 +206,11 @@ impl BackgroundShells {
 
     /// Forgets the shells of a session that was closed. Those that still run end by themselves.
     pub fn forget(&self, session: &SessionId) {
-        lock(&self.all).retain(|_, shell| shell.session != *session);
+        self.all.lock().retain(|_, shell| shell.session != *session);
     }
 
     fn enter(&self, shell: &Arc<BackgroundShell>) -> Result<(), ShellError> {
-        let mut all = lock(&self.all);
+        let mut all = self.all.lock();
         // Nobody can look at them any more.
         all.retain(|_, other| other.is_running() || !other.closed.is_cancelled());
         let own: Vec<(u64, bool)> = all
@@ -249,11 +251,11 @@ impl BackgroundShell {
     }
 
     pub fn is_running(&self) -> bool {
-        lock(&self.state).ended.is_none()
+        self.state.lock().ended.is_none()
     }
 
     pub fn info(&self) -> BackgroundShellInfo {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         BackgroundShellInfo {
             shell_id: self.id(),
             session: self.session.clone(),
@@ -275,7 +277,7 @@ impl BackgroundShell {
         if text.len() > MAX_INPUT_BYTES {
             return Err(ShellError::InputTooLong);
         }
-        let input = lock(&self.input);
+        let input = self.input.lock();
         let Some(sender) = &*input else { return Err(ShellError::InputClosed(self.id())) };
         sender.try_send(text.as_bytes().to_vec()).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => ShellError::InputFull(self.id()),
@@ -292,7 +294,7 @@ impl BackgroundShell {
         if self.terminal.is_some() {
             return self.write("\u{4}");
         }
-        lock(&self.input).take();
+        self.input.lock().take();
         Ok(())
     }
 
@@ -323,7 +325,7 @@ impl BackgroundShell {
     pub async fn ended(&self) -> ShellEnding {
         let mut changes = self.changed.subscribe();
         loop {
-            if let Some(ended) = lock(&self.state).ended.clone() {
+            if let Some(ended) = self.state.lock().ended.clone() {
                 return ended;
             }
             if changes.changed().await.is_err() {
@@ -334,7 +336,7 @@ impl BackgroundShell {
 
     /// Where a reader begins who wants the last `max` bytes of what is there, for someone who attaches.
     pub fn tail(&self, max: usize) -> u64 {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let all = state.ring.read(0, usize::MAX);
         all.next - (all.text.len() - all.text.ceil_char_boundary(all.text.len().saturating_sub(max))) as u64
     }
@@ -345,7 +347,7 @@ impl BackgroundShell {
         let mut changes = self.changed.subscribe();
         loop {
             {
-                let state = lock(&self.state);
+                let state = self.state.lock();
                 let RingRead { text, next, lost } = state.ring.read(position, max);
                 if !text.is_empty() {
                     return Some(ShellChunk { text, lost, next });
@@ -361,7 +363,7 @@ impl BackgroundShell {
     /// What is new for a reader, at most `max` bytes of it. With a filter only lines that match; each filter
     /// of each caller reads on where it was, so that none takes lines from another.
     pub(crate) fn news(&self, caller: u64, filter: Option<&Regex>, max: usize) -> ShellUpdate {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
         let mut position = state.cursors.get(&key).copied().unwrap_or(0);
         let ended = state.ended.clone();
@@ -412,7 +414,7 @@ impl BackgroundShell {
     }
 
     fn has_news(&self, caller: u64, filter: Option<&Regex>) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         if state.ended.is_some() {
             return true;
         }
@@ -425,7 +427,7 @@ impl BackgroundShell {
     }
 
     fn heard(&self, text: &str) {
-        lock(&self.state).ring.push(text);
+        self.state.lock().ring.push(text);
         self.changed.send_modify(|version| *version += 1);
     }
 
@@ -440,8 +442,8 @@ impl BackgroundShell {
                 (ProcessEnding::Exited, None, None) => ShellEnding::Killed,
             },
         };
-        lock(&self.input).take();
-        lock(&self.state).ended = Some(ended.clone());
+        self.input.lock().take();
+        self.state.lock().ended = Some(ended.clone());
         self.changed.send_modify(|version| *version += 1);
         ended
     }
@@ -457,8 +459,4 @@ impl std::fmt::Display for ShellEnding {
             Self::Failed(why) => write!(f, "could not run: {why}"),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no code panics while it holds this lock")
 }

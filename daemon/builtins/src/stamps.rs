@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use toold_engine::session::Session;
 use toold_proto::tool::SessionId;
@@ -40,18 +42,18 @@ pub(crate) enum Stale {
 impl Stamps {
     /// The session has been shown the file with this content.
     pub(crate) fn saw(&self, session: &Session, path: &Path, digest: FileDigest) {
-        lock(&session.slot::<SeenFiles>().0).insert(path.to_owned(), digest);
+        session.slot::<SeenFiles>().0.lock().insert(path.to_owned(), digest);
     }
 
     /// Whether the session has been shown the file with this content.
     pub(crate) fn has_seen(&self, session: &Session, path: &Path, digest: FileDigest) -> bool {
-        lock(&session.slot::<SeenFiles>().0).get(path) == Some(&digest)
+        session.slot::<SeenFiles>().0.lock().get(path) == Some(&digest)
     }
 
     /// The session has made this the content of the file.
     pub(crate) fn wrote(&self, session: &Session, path: &Path, digest: FileDigest) {
         self.saw(session, path, digest);
-        let mut writers = lock(&self.writers);
+        let mut writers = self.writers.lock();
         if writers.len() >= MAX_WRITERS {
             writers.clear();
         }
@@ -60,18 +62,18 @@ impl Stamps {
 
     /// The file is gone.
     pub(crate) fn forget(&self, session: &Session, path: &Path) {
-        lock(&session.slot::<SeenFiles>().0).remove(path);
-        lock(&self.writers).remove(path);
+        session.slot::<SeenFiles>().0.lock().remove(path);
+        self.writers.lock().remove(path);
     }
 
     /// An error unless the session has seen the file as it is now. `shown` is its name in the error.
     pub(crate) fn check(&self, session: &Session, path: &Path, shown: &str, now: FileDigest) -> Result<(), Stale> {
-        match lock(&session.slot::<SeenFiles>().0).get(path) {
+        match session.slot::<SeenFiles>().0.lock().get(path) {
             None => return Err(Stale::Unread(shown.to_owned())),
             Some(seen) if *seen == now => return Ok(()),
             Some(_) => {}
         }
-        match lock(&self.writers).get(path) {
+        match self.writers.lock().get(path) {
             Some((writer, digest)) if *digest == now && *writer != session.id => {
                 Err(Stale::ByOther(shown.to_owned(), writer.clone()))
             }
@@ -82,15 +84,11 @@ impl Stamps {
     /// Waits for those who write the file now. In the order of asking.
     pub(crate) async fn writing(&self, path: &Path) -> tokio::sync::OwnedMutexGuard<()> {
         let mutex = {
-            let mut locks = lock(&self.locks);
+            let mut locks = self.locks.lock();
             // Nobody holds or awaits a lock that only this map knows.
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             locks.entry(path.to_owned()).or_default().clone()
         };
         mutex.lock_owned().await
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no code panics while it holds this lock")
 }

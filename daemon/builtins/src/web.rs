@@ -6,8 +6,10 @@ pub mod search;
 pub(crate) mod decode;
 pub(crate) mod page;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
@@ -46,11 +48,11 @@ impl Default for Web {
 impl Web {
     /// From the next call on.
     pub fn set_searching(&self, searching: Searching) {
-        *self.searching.lock().expect("no code panics while it holds this lock") = searching;
+        *self.searching.lock() = searching;
     }
 
     pub(crate) fn searching(&self) -> Searching {
-        self.searching.lock().expect("no code panics while it holds this lock").clone()
+        self.searching.lock().clone()
     }
 }
 
@@ -75,7 +77,7 @@ impl Requester for Fetching<'_> {
     }
 
     fn received(&self, bytes: usize, total: Option<u64>) {
-        let mut last = self.last.lock().expect("no code panics while it holds this lock");
+        let mut last = self.last.lock();
         if last.elapsed() < EVERY {
             return;
         }

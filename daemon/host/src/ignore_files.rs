@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -66,7 +68,7 @@ impl IgnoreFiles {
             exclusions: Exclusions::default(),
         };
         let mut files = Self { root: root.to_owned(), judge, global: Gitignore::empty(), known: Mutex::new(known) };
-        let mut known = files.lock();
+        let mut known = files.known.lock();
         let mut above: Vec<&Path> = root.ancestors().skip(1).collect();
         above.reverse();
         for folder in above {
@@ -102,16 +104,16 @@ impl IgnoreFiles {
 
     /// The files that were not used, and why; only those that the caller may read.
     pub fn problems(&self) -> Vec<String> {
-        self.lock().problems.clone()
+        self.known.lock().problems.clone()
     }
 
     /// Adds a problem of the walk, if the caller may read what it is about.
     pub(crate) fn note(&self, path: &Path, problem: &str) {
-        self.note_in(path, problem, &mut self.lock());
+        self.note_in(path, problem, &mut self.known.lock());
     }
 
     fn level_of(&self, folder: &Path) -> Option<Arc<IgnoreLevel>> {
-        self.level_in(folder, &mut self.lock())
+        self.level_in(folder, &mut self.known.lock())
     }
 
     fn level_in(&self, folder: &Path, known: &mut IgnoreState) -> Option<Arc<IgnoreLevel>> {
@@ -192,10 +194,6 @@ impl IgnoreFiles {
         if known.problems.len() < MAX_PROBLEMS && self.judge.may_read(file, false, &mut known.exclusions) {
             known.problems.push(format!("{}: {problem}", file.display()));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, IgnoreState> {
-        self.known.lock().expect("no code panics while it holds this lock")
     }
 }
 

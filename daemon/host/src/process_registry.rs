@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use toold_engine::cx::Cx;
 use toold_engine::session::{Hold, Session, Sessions, Starter};
@@ -12,12 +14,6 @@ use toold_engine::session::{Hold, Session, Sessions, Starter};
 /// As long as one is here, its number belongs to no other. Kept with the session.
 #[derive(Default)]
 struct StartedProcesses(Mutex<HashMap<u32, Arc<[String]>>>);
-
-impl StartedProcesses {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<[String]>>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
 
 /// For whom a program runs.
 #[derive(Clone)]
@@ -38,7 +34,7 @@ impl StartedFor {
         spawn: impl FnOnce() -> std::io::Result<T>,
         pid_of: impl FnOnce(&T) -> Option<u32>,
     ) -> std::io::Result<(T, Option<TrackedProcess>)> {
-        let mut started = self.started.lock();
+        let mut started = self.started.0.lock();
         let spawned = spawn()?;
         let known = pid_of(&spawned).map(|pid| {
             started.insert(pid, self.chain.clone());
@@ -62,7 +58,7 @@ pub(crate) struct TrackedProcess {
 
 impl Drop for TrackedProcess {
     fn drop(&mut self) {
-        self.started.lock().remove(&self.pid);
+        self.started.0.lock().remove(&self.pid);
     }
 }
 
@@ -70,7 +66,7 @@ impl Drop for TrackedProcess {
 /// process that is being started.
 pub fn holder_of(sessions: &Sessions, pid: u32) -> Hold {
     let find = |session: Arc<Session>| {
-        let chain = session.slot_if_any::<StartedProcesses>()?.lock().get(&pid)?.clone();
+        let chain = session.slot_if_any::<StartedProcesses>()?.0.lock().get(&pid)?.clone();
         Some(Starter { session, chain })
     };
     sessions.list().into_iter().find_map(find).map_or(Hold::Unknown, Hold::Tool)

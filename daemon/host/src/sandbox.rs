@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+
+use parking_lot::Mutex;
 
 use toold_engine::cx::Cx;
 use toold_engine::policy::{Policy, is_secret};
@@ -178,23 +180,23 @@ impl SandboxRules {
 impl Sandbox {
     pub fn replace(&self, rules: SandboxRules) {
         self.eased.fetch_or(rules.eases(), Ordering::Relaxed);
-        *self.lock() = Arc::new(rules);
+        *self.rules.lock() = Arc::new(rules);
     }
 
     /// Replaces the rules of all projects, by their real paths: they make the user's stricter in sessions there.
     pub fn replace_projects(&self, rules: BTreeMap<PathBuf, SandboxRules>) {
         self.eased.fetch_or(rules.values().any(|rules| rules.ease), Ordering::Relaxed);
-        *self.of_projects.lock().expect("no code panics while it holds this lock") = Arc::new(rules);
+        *self.of_projects.lock() = Arc::new(rules);
     }
 
     /// The user's.
     pub fn rules(&self) -> Arc<SandboxRules> {
-        self.lock().clone()
+        self.rules.lock().clone()
     }
 
     /// Those that hold in a session of a project.
     pub fn rules_in(&self, project: &Path) -> Arc<SandboxRules> {
-        let of_projects = self.of_projects.lock().expect("no code panics while it holds this lock").clone();
+        let of_projects = self.of_projects.lock().clone();
         match of_projects.get(project) {
             Some(own) => Arc::new(self.rules().tightened(own)),
             None => self.rules(),
@@ -205,10 +207,6 @@ impl Sandbox {
     /// again before it runs.
     pub fn eases_no_more(&self, project: &Path) -> bool {
         self.eased.load(Ordering::Relaxed) && !self.rules_in(project).eases()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Arc<SandboxRules>> {
-        self.rules.lock().expect("no code panics while it holds this lock")
     }
 
     /// What holds for a program of this call; `None` when programs are not confined. Reads a few folders.

@@ -2,9 +2,9 @@
 //! end of it kept.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Lines that go into the log at once, and those that it gains a second.
@@ -66,7 +66,7 @@ impl StderrLog {
         if text.is_empty() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.room = (state.room + now.duration_since(state.filled).as_secs_f64() * PER_SECOND).min(BURST);
         state.filled = now;
         if state.room >= 1.0 {
@@ -87,16 +87,12 @@ impl StderrLog {
 
     /// The last lines, the newest last.
     pub fn tail(&self) -> Vec<String> {
-        self.lock().tail.iter().cloned().collect()
+        self.state.lock().tail.iter().cloned().collect()
     }
 
     /// What is kept is of a run that is over.
     pub fn forget(&self) {
-        self.lock().tail.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StderrLogState> {
-        self.state.lock().expect("no code panics while it holds this lock")
+        self.state.lock().tail.clear();
     }
 }
 
@@ -108,22 +104,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_is_read_and_its_end_kept() {
-        let chatter = StderrLog::new("s");
+        let log = StderrLog::new("s");
         let mut flood: Vec<u8> = (0..50_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
         flood.extend(vec![b'x'; 1_000_000]);
-        chatter.read(flood.as_slice()).await;
-        let tail = chatter.tail();
+        log.read(flood.as_slice()).await;
+        let tail = log.tail();
         assert_eq!((tail.len(), tail[18].as_str(), tail[19].len()), (TAIL, "line 49999", LINE));
     }
 
     #[test]
     fn what_comes_too_fast_is_counted_and_not_logged() {
-        let chatter = StderrLog::new("s");
+        let log = StderrLog::new("s");
         let start = Instant::now();
-        (0..1_000).for_each(|n| chatter.line_at(&n.to_string(), start));
-        assert_eq!(chatter.lock().lost, 1_000 - BURST as u64);
+        (0..1_000).for_each(|n| log.line_at(&n.to_string(), start));
+        assert_eq!(log.state.lock().lost, 1_000 - BURST as u64);
         // A line that is logged tells how many were not.
-        chatter.line_at("later", start + Duration::from_secs(1));
-        assert_eq!(chatter.lock().lost, 0);
+        log.line_at("later", start + Duration::from_secs(1));
+        assert_eq!(log.state.lock().lost, 0);
     }
 }

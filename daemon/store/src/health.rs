@@ -2,10 +2,11 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{StoreError, lock};
+use parking_lot::Mutex;
+
+use crate::StoreError;
 
 /// More than these are not told: they say the same.
 const MAX_PROBLEMS: usize = 20;
@@ -47,7 +48,7 @@ impl StoreHealth {
     }
 
     pub(crate) fn refusal(&self) -> Option<String> {
-        lock(&self.refusal).clone()
+        self.refusal.lock().clone()
     }
 
     /// Ends the writing to a file that was removed or replaced: what is written there is gone at the next start.
@@ -61,13 +62,13 @@ impl StoreHealth {
 
     /// From now on nothing is written. The first reason stays.
     pub(crate) fn refuse(&self, problem: String) {
-        lock(&self.refusal).get_or_insert_with(|| problem.clone());
+        self.refusal.lock().get_or_insert_with(|| problem.clone());
         self.tell(problem);
     }
 
     /// Adds a problem, once.
     pub(crate) fn tell(&self, problem: String) {
-        let mut problems = lock(&self.problems);
+        let mut problems = self.problems.lock();
         if problems.len() < MAX_PROBLEMS && !problems.contains(&problem) {
             problems.push(problem);
         }
@@ -103,7 +104,7 @@ impl StoreHealth {
 
     /// Whether the audit log can be written, as of the last time.
     pub(crate) fn set_unwritten(&self, why: Option<String>) {
-        *lock(&self.unwritten) = why;
+        *self.unwritten.lock() = why;
     }
 
     /// The rows that are lost since the last time, to be written down.
@@ -117,8 +118,8 @@ impl StoreHealth {
     }
 
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut problems = lock(&self.problems).clone();
-        problems.extend(lock(&self.unwritten).clone());
+        let mut problems = self.problems.lock().clone();
+        problems.extend(self.unwritten.lock().clone());
         let lost = self.lost_in_all();
         // Where nothing is written at all, that is told already.
         if lost > 0 && self.refusal().is_none() {

@@ -25,11 +25,13 @@ pub mod trust;
 pub mod workspaces;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use rusqlite::{Connection, Transaction};
 
@@ -228,7 +230,7 @@ impl Store {
 
     /// Writes what is left and closes the database. Later writes are refused; a second call does nothing.
     pub fn close(&self) {
-        let writer = lock(&self.writer).take();
+        let writer = self.writer.lock().take();
         if let (Some(sender), Some(writer)) = (&self.sender, writer) {
             // Fails when the writer has ended already.
             let _ = sender.send(WriterMessage::Close);
@@ -236,8 +238,8 @@ impl Store {
                 tracing::error!("the thread that writes the database panicked");
             }
         }
-        lock(&self.reader).take();
-        lock(&self.scanner).take();
+        self.reader.lock().take();
+        self.scanner.lock().take();
     }
 
     fn keeps_sessions(&self) -> bool {
@@ -248,7 +250,7 @@ impl Store {
     }
 
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let reader = lock(&self.reader);
+        let reader = self.reader.lock();
         let Some(connection) = reader.as_ref() else {
             return Err(StoreError::Unreadable(
                 self.health.refusal().unwrap_or_else(|| StoreError::Closed.to_string()),
@@ -260,7 +262,7 @@ impl Store {
     /// As [`read`](Self::read), for one piece of what reads much: no call waits for it.
     fn scan<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let _turn = self.scans.wait();
-        let scanner = lock(&self.scanner);
+        let scanner = self.scanner.lock();
         match scanner.as_ref() {
             Some(connection) => work(connection).inspect_err(|error| self.health.heed(error)),
             None => self.read(work),
@@ -311,10 +313,6 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no code panics while it holds this lock")
 }
 
 /// The path of a database as a file's name, with something added: what SQLite keeps beside it.

@@ -8,13 +8,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::Mutex;
 
 use serde::{Deserialize, Serialize};
 
 use crate::columns::from_time;
-use crate::lock;
 use crate::stored_grant::{MAX_GRANTS, StoredGrant};
 
 /// A larger file was not written by a daemon.
@@ -97,18 +97,18 @@ impl Refusals {
 
     /// Why refusals may be lost, for people.
     pub(crate) fn lost(&self) -> Option<String> {
-        lock(&self.known).lost.as_ref().map(|lost| lost.why.clone())
+        self.known.lock().lost.as_ref().map(|lost| lost.why.clone())
     }
 
     pub(crate) fn problems(&self) -> Vec<String> {
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let lost = known.lost.as_ref().map(|lost| lost.why.clone());
         lost.into_iter().chain(known.problem.clone()).collect()
     }
 
     /// Whether the file is as it should be; one that holds nothing need not be there where nothing can be written.
     pub(crate) fn is_well(&self, takes_writes: bool) -> bool {
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let nothing = known.rows.is_empty() && known.lost.is_none();
         (nothing && !takes_writes) || (known.problem.is_none() && matches!(self.read().state, FileState::Whole))
     }
@@ -116,7 +116,7 @@ impl Refusals {
     /// Brings together what the database holds and what the file does; whatever either has counts. The file has all
     /// of it afterwards, or [`problems`](Self::problems) say why not.
     pub(crate) fn reconcile(&self, in_database: Vec<StoredGrant>, view: DatabaseView, takes_writes: bool) -> Agreed {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         let locked = self.lock_folder();
         let contents = self.read();
         let lost = self.judge(&contents, view);
@@ -173,7 +173,7 @@ impl Refusals {
 
     /// Writes the file again where it is damaged or gone, with what it should hold and what the database does.
     pub(crate) fn write_again(&self, in_database: Vec<StoredGrant>, database_is_whole: bool) {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         let locked = self.lock_folder();
         let contents = self.read();
         if !database_is_whole || !matches!(contents.state, FileState::Whole) {
@@ -218,7 +218,7 @@ impl Refusals {
 
     /// `change` says whether it did anything.
     fn change(&self, change: impl FnOnce(&mut Vec<StoredGrant>) -> bool) -> Result<bool, String> {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         let locked = self.lock_folder();
         // Other daemons of the user write it as well.
         let contents = self.read();

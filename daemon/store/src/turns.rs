@@ -1,9 +1,7 @@
 //! A queue for something that one uses at a time: whoever comes first is first. A mutex gives itself back to whoever
 //! has just had it, so that one long work in many pieces would keep all others waiting to its end.
 
-use std::sync::{Condvar, Mutex};
-
-use crate::lock;
+use parking_lot::{Condvar, Mutex};
 
 #[derive(Default)]
 pub(crate) struct Turns {
@@ -24,18 +22,17 @@ pub(crate) struct WriteTurn<'t>(&'t Turns);
 impl Turns {
     /// Waits for those that came before. Blocks.
     pub(crate) fn wait(&self) -> WriteTurn<'_> {
-        let mut tickets = lock(&self.tickets);
+        let mut tickets = self.tickets.lock();
         let mine = tickets.next;
         tickets.next += 1;
-        let waited = self.changed.wait_while(tickets, |tickets| tickets.now != mine);
-        drop(waited.expect("no code panics while it holds this lock"));
+        self.changed.wait_while(&mut tickets, |tickets| tickets.now != mine);
         WriteTurn(self)
     }
 }
 
 impl Drop for WriteTurn<'_> {
     fn drop(&mut self) {
-        lock(&self.0.tickets).now += 1;
+        self.0.tickets.lock().now += 1;
         self.0.changed.notify_all();
     }
 }
@@ -51,15 +48,15 @@ mod tests {
             let first = turns.wait();
             scope.spawn(|| {
                 let _turn = turns.wait();
-                lock(&order).push("the other");
+                order.lock().push("the other");
             });
-            while lock(&turns.tickets).next < 2 {
+            while turns.tickets.lock().next < 2 {
                 std::thread::yield_now();
             }
             drop(first);
             let _again = turns.wait();
-            lock(&order).push("the first again");
+            order.lock().push("the first again");
         });
-        assert_eq!(*lock(&order), ["the other", "the first again"]);
+        assert_eq!(*order.lock(), ["the other", "the first again"]);
     }
 }

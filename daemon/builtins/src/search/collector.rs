@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use super::{FileHits, SearchMode, SearchResults, Window};
 
@@ -30,7 +31,7 @@ impl Collector {
 
     /// How many matches of a file can be in the window, as far as is known now.
     pub(super) fn room(&self, path: &Path) -> u64 {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let full = inner.kept >= self.wanted();
         match inner.files.last_key_value() {
             Some((last, _)) if full && path > last.as_path() => 0,
@@ -40,7 +41,7 @@ impl Collector {
 
     pub(super) fn add(&self, unsaved: bool, hits: FileHits) {
         let wanted = self.wanted();
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.found.total_matches += hits.count;
         inner.found.total_files += 1;
         inner.found.unsaved_files += u64::from(unsaved);
@@ -57,7 +58,7 @@ impl Collector {
     }
 
     pub(super) fn problem(&self, words: String) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.found.problem_count += 1;
         if inner.found.problems.len() < Self::MAX_PROBLEMS {
             inner.found.problems.push(words);
@@ -65,7 +66,7 @@ impl Collector {
     }
 
     pub(super) fn finish(&mut self) -> SearchResults {
-        let inner = std::mem::take(self.inner.get_mut().expect("no code panics while it holds this lock"));
+        let inner = std::mem::take(self.inner.get_mut());
         let mut found = inner.found;
         found.files = inner.files.into_values().collect();
         found.problems.sort();
@@ -82,9 +83,5 @@ impl Collector {
             SearchMode::Content => hits.count,
             SearchMode::Files | SearchMode::Count => 1,
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, CollectorState> {
-        self.inner.lock().expect("no code panics while it holds this lock")
     }
 }

@@ -11,8 +11,10 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toold_engine::blocking::run_blocking;
@@ -110,12 +112,12 @@ struct MountSnapshot {
 
 impl Table {
     fn mounts(&self) -> MountMap {
-        if let Some(state) = self.state.read().unwrap_or_else(PoisonError::into_inner).as_ref()
+        if let Some(state) = self.state.read().as_ref()
             && state.looked.elapsed() < LOOK_EVERY
         {
             return state.mounts.clone();
         }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.write();
         let before = match state.as_ref() {
             Some(state) if state.looked.elapsed() < LOOK_EVERY || !self.has_changed() => Some(state.mounts.clone()),
             _ => None,
@@ -234,7 +236,7 @@ impl Mount {
 
     fn ask(&self) -> Result<(), UnresponsiveFileSystem> {
         // Whoever comes while another asks waits for the same answer.
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let (receiver, patience) = match std::mem::take(&mut *asked) {
             ProbeState::Answered(at) if at.elapsed() < GOOD_FOR => {
                 *asked = ProbeState::Answered(at);
@@ -321,9 +323,9 @@ mod tests {
         turns.pop();
         assert!(mount.take_turn().is_ok());
         mount.ask().unwrap();
-        assert!(matches!(*mount.asked.lock().unwrap(), ProbeState::Answered(_)));
+        assert!(matches!(*mount.asked.lock(), ProbeState::Answered(_)));
         let (sender, receiver) = mpsc::channel();
-        *mount.asked.lock().unwrap() = ProbeState::Waits(receiver);
+        *mount.asked.lock() = ProbeState::Waits(receiver);
         let error = io::Error::from(mount.ask().unwrap_err());
         assert_eq!(no_answer(&error).unwrap().place, Path::new("/"));
         sender.send(()).unwrap();

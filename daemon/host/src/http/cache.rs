@@ -1,8 +1,10 @@
 //! Answers that may be used again, by the rules of HTTP for caches that several share.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -57,7 +59,7 @@ pub(super) enum CacheLookup {
 
 impl HttpCache {
     pub(super) fn find(&self, request: &HttpRequest) -> CacheLookup {
-        let entry = self.lock().by_url.get(request.url.as_str()).cloned();
+        let entry = self.kept.lock().by_url.get(request.url.as_str()).cloned();
         let (Some(entry), Some(parts)) = (entry, parts(request)) else { return CacheLookup::Nothing };
         match entry.policy.before_request(&parts, SystemTime::now()) {
             BeforeRequest::Fresh(head) => {
@@ -96,11 +98,11 @@ impl HttpCache {
     }
 
     pub(super) fn clear(&self) {
-        *self.lock() = CachedResponses::default();
+        *self.kept.lock() = CachedResponses::default();
     }
 
     fn insert(&self, url: &str, entry: CachedResponse) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.remove(url);
         kept.bytes += entry.bytes(url);
         kept.by_url.insert(url.to_owned(), Arc::new(entry));
@@ -110,10 +112,6 @@ impl HttpCache {
         {
             kept.remove(&oldest);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CachedResponses> {
-        self.kept.lock().expect("no code panics while it holds this lock")
     }
 }
 

@@ -1,8 +1,10 @@
 //! The clients underneath, which connect, encrypt, and undo compression.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use rustls::ClientConfig;
 use rustls::RootCertStore;
@@ -40,18 +42,18 @@ impl Clients {
     }
 
     pub(super) fn guard(&self) -> Arc<Guard> {
-        self.lock().guard.clone()
+        self.made.lock().guard.clone()
     }
 
     /// Their connections go to what another guard has let pass.
     pub(super) fn set_guard(&self, guard: Guard) {
-        let mut made = self.lock();
+        let mut made = self.made.lock();
         made.guard = Arc::new(guard);
         made.by_port.clear();
     }
 
     pub(super) async fn for_port(self: &Arc<Self>, port: u16) -> Result<reqwest::Client, String> {
-        if let Some(client) = self.lock().by_port.get(&port) {
+        if let Some(client) = self.made.lock().by_port.get(&port) {
             return Ok(client.clone());
         }
         let clients = self.clone();
@@ -61,9 +63,9 @@ impl Clients {
 
     /// Blocks for a moment when it is the first.
     fn make(&self, port: u16) -> Result<reqwest::Client, String> {
-        let known = self.lock().tls.clone();
+        let known = self.made.lock().tls.clone();
         let tls = known.map_or_else(tls, Ok)?;
-        let mut made = self.lock();
+        let mut made = self.made.lock();
         // Another request may have come here first; its sessions can be taken up again.
         let tls = made.tls.get_or_insert(tls).clone();
         if let Some(client) = made.by_port.get(&port) {
@@ -90,10 +92,6 @@ impl Clients {
         }
         made.by_port.insert(port, client.clone());
         Ok(client)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Made> {
-        self.made.lock().expect("no code panics while it holds this lock")
     }
 }
 

@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use rustix::process::{Pid, Signal};
 
@@ -41,18 +42,18 @@ struct Reaper {
 /// thing. `inherited` is the mark of a daemon that is about to hand over.
 pub fn allow(inherited: Option<u64>) {
     tool_mark::choose(inherited);
-    lock().allowed = true;
+    REAPER.lock().allowed = true;
 }
 
 /// Starts the keeper at once: the daemon before this one has handed over, and what its tools left behind carries the
 /// mark of this one.
 pub fn take_over() {
-    lock().start_again();
+    REAPER.lock().start_again();
 }
 
 /// Another daemon answers for what tools left behind from now on. What still runs ends with this one.
 pub fn hand_over() {
-    let mut keeper = lock();
+    let mut keeper = REAPER.lock();
     if let Some((_, pipe)) = &mut keeper.process
         && let Err(error) = pipe.write_all(HANDED_OVER.as_bytes())
     {
@@ -68,19 +69,19 @@ pub(super) struct Ward {
 impl Ward {
     /// Called before the command starts: no moment is left in which nobody answers for it.
     pub(super) fn new(mark: &str) -> Self {
-        lock().tell(mark, '+', Some(None));
+        REAPER.lock().tell(mark, '+', Some(None));
         Self { mark: mark.to_owned() }
     }
 
     /// Tells the command's first process, for those that take the mark off and stay in its group.
     pub(super) fn started(&self, leader: Pid) {
-        lock().tell(&self.mark, '=', Some(Some(leader)));
+        REAPER.lock().tell(&self.mark, '=', Some(Some(leader)));
     }
 }
 
 impl Drop for Ward {
     fn drop(&mut self) {
-        lock().tell(&self.mark, '-', None);
+        REAPER.lock().tell(&self.mark, '-', None);
     }
 }
 
@@ -150,10 +151,6 @@ fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, Chi
     // A keeper that does not read must not hold the daemon up. A line is written whole or not at all.
     rustix::io::ioctl_fionbio(&pipe, true)?;
     Ok((process, pipe))
-}
-
-fn lock() -> MutexGuard<'static, Reaper> {
-    REAPER.lock().expect("no code panics while it holds this lock")
 }
 
 /// Runs as this process if its arguments say so, until the daemon is gone and what it left is ended. Must be called
