@@ -101,7 +101,7 @@ fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(LineItem, Vec<Need>
             return judged;
         }
     }
-    let whole = SimpleCommand::not_understood(line.trim(), "toold cannot read this line for certain");
+    let whole = SimpleCommand::not_understood(line.trim(), "toold cannot parse this line reliably");
     let need = whole.need(line);
     vec![(LineItem::Command(whole), vec![need])]
 }
@@ -122,7 +122,7 @@ fn doubt_wildcards(found: &mut [LineItem]) {
             && command.looked_up
             && total > usize::from(*changes)
         {
-            command.doubt("another command of the line may make files that its wildcard finds");
+            command.doubt("another command of the line may create files that its wildcard matches");
         }
     }
 }

@@ -28,7 +28,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         let variable = SimpleCommand {
             words: (!doubt).then(|| vec![word]),
-            unsure: doubt.then(|| "what the value becomes may be evaluated".to_owned()),
+            unsure: doubt.then(|| "the shell may evaluate the value as code".to_owned()),
             reads_only: is_harmless && !doubt,
             ..SimpleCommand::variable(&name, &target, is_harmless)
         };

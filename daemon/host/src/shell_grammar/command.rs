@@ -103,7 +103,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             // All that there was expanded to nothing, or to what is not known.
             if doubt {
                 self.found
-                    .push(LineItem::Command(SimpleCommand::not_understood(raw, "what it expands to is not known")));
+                    .push(LineItem::Command(SimpleCommand::not_understood(raw, "the result of its expansion is unknown")));
             }
             self.depth -= 1;
             return Ok(());
@@ -129,8 +129,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let files = self.named_files(&mut reading);
         let hides = doubt || reading.is_open;
         let unsure = match (doubt, name.is_none(), reading.unsure.take()) {
-            (_, true, _) => Some(format!("which program {} is, is not known", words[0].raw)),
-            (true, _, None) => Some("the shell does more with its words than to pass them on".to_owned()),
+            (_, true, _) => Some(format!("the program that {} names is unknown", words[0].raw)),
+            (true, _, None) => Some("the shell itself interprets its words".to_owned()),
             (_, _, why) => why,
         };
         let may_run_any = name.is_none() || reading.may_run_any || doubt && name.as_deref() != Some("set");
@@ -233,7 +233,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             Ok(()) => self.found.extend(found),
             Err(Unreadable) => self.found.push(LineItem::Command(SimpleCommand::not_understood(
                 script,
-                "toold cannot read this script for certain",
+                "toold cannot parse this script reliably",
             ))),
         }
         // For `eval`, which changes this shell.

@@ -55,7 +55,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn for_loop(&mut self, node: Node<'t>) -> Walked {
         let name = self.text(node.child_by_field_name("variable").ok_or(Unreadable)?).to_owned();
         if !variables::is_the_shells_own(&name, self.surroundings.environment) {
-            self.unsure(node, "the loop sets a variable that programs look at")?;
+            self.unsure(node, "the loop sets a variable that programs read")?;
         }
         let values = children_of_field(node, "value");
         let mut found = Vec::new();
@@ -67,7 +67,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         })?;
         let doubt = doubt || variables::is_integer(&name);
         if doubt {
-            self.unsure(node, "what its values become may be evaluated")?;
+            self.unsure(node, "the shell may evaluate its values as code")?;
         }
         let body = node.child_by_field_name("body").ok_or(Unreadable)?;
         // `break` and `continue` leave a round in the middle.
@@ -130,7 +130,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             Ok(())
         })?;
         if doubt {
-            self.unsure(node, "what the word becomes may be evaluated")?;
+            self.unsure(node, "the shell may evaluate the word as code")?;
         }
         // Each item may be the one, and may be entered from the one before (`;&`).
         let mut end = self.state.clone();

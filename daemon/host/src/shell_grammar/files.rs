@@ -73,9 +73,9 @@ impl ShellWalk<'_, '_, '_> {
             let is_option =
                 |file: &PathBuf| file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"-"));
             match found.filter(|found| !found.is_empty()) {
-                None => reading.doubt(format!("which names {} finds is not known", word.raw)),
+                None => reading.doubt(format!("the files that {} matches are unknown", word.raw)),
                 Some(found) if found.iter().flat_map(|names| &names.files).any(is_option) => {
-                    reading.doubt(format!("{} finds a file whose name is an option", word.raw));
+                    reading.doubt(format!("{} matches a file whose name looks like an option", word.raw));
                 }
                 Some(_) => {}
             }
@@ -95,7 +95,7 @@ impl ShellWalk<'_, '_, '_> {
     }
 
     fn named_file(&mut self, file: &FileUse, found: &mut Vec<NamedFile>) -> Result<(), String> {
-        let unknown = || format!("which file {} is, is not known", file.arg.raw);
+        let unknown = || format!("the file that {} names is unknown", file.arg.raw);
         let named = |path: PathBuf| NamedFile {
             how: file.how,
             path,
@@ -154,7 +154,7 @@ impl ShellWalk<'_, '_, '_> {
         let below = match &file.folder {
             None => None,
             Some(folder) => {
-                Some(folder.literal().ok_or_else(|| format!("which folder {} is, is not known", folder.raw))?)
+                Some(folder.literal().ok_or_else(|| format!("the folder that {} names is unknown", folder.raw))?)
             }
         };
         if file.arg.start().starts_with('/') {
@@ -163,7 +163,7 @@ impl ShellWalk<'_, '_, '_> {
         if let Some(absolute) = below.filter(|below| below.starts_with('/')) {
             return Ok(vec![absolute.into()]);
         }
-        let folders = self.state.folders().ok_or_else(|| "the folder that it runs in is not known".to_owned())?;
+        let folders = self.state.folders().ok_or_else(|| "the folder that it runs in is unknown".to_owned())?;
         Ok(folders.iter().map(|folder| below.map_or_else(|| folder.clone(), |below| folder.join(below))).collect())
     }
 
@@ -233,7 +233,7 @@ impl NamedFile {
             vec![SimpleCommand::not_understood(&target, why).need(line)]
         };
         let Ok(ResolvedPath { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
-            return not_known("a ring of links");
+            return not_known("a loop of symbolic links");
         };
         // Only names are shown, and those are the folder's.
         if self.how == FileAccess::List
@@ -280,7 +280,7 @@ impl NamedFile {
         for folder in &folders {
             match names::tree(folder, enters(filter), takes(filter)) {
                 Some(found) => covers.extend(found),
-                None => return not_known("there are too many files in it to look through"),
+                None => return not_known("it contains too many files to check"),
             }
         }
         let mut links = Vec::new();
@@ -301,7 +301,7 @@ impl NamedFile {
             let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };
             // Links in there lead to further places; nobody looks at them all.
             if self.depth > 0 {
-                return not_known("links in it lead to folders with links");
+                return not_known("its links lead to folders that contain further links");
             }
             let linked = Self { how, path: target, covers: None, depth: self.depth + 1, ..self.clone() };
             needs.extend(linked.needs(line, may_read, exclusions));

@@ -33,7 +33,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             "compound_statement" if self.only_counts(node) => Ok(()),
             "compound_statement" if self.text(node).starts_with("((") => {
                 self.state.lose();
-                self.unsure(node, "arithmetic evaluates what variables hold")
+                self.unsure(node, "arithmetic evaluates the values of variables")
             }
             "compound_statement" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
             "negated_command" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
@@ -67,7 +67,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
             "function_definition" | "c_style_for_statement" => {
                 // What it runs is known, when and with what is not.
-                self.unsure(node, "when and with which variables it runs is not known")?;
+                self.unsure(node, "it is unknown when it runs, and with which variables")?;
                 self.state.lose();
                 let bodies: Vec<Node> = children_of_field(node, "body");
                 bodies.into_iter().try_for_each(|body| self.statement(body))?;

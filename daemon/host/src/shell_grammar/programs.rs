@@ -149,7 +149,7 @@ impl Reading {
         match texts {
             None => {
                 self.may_run_any = true;
-                self.doubt("the shell still changes the script that it runs");
+                self.doubt("the shell expands the script that it runs, and the result is unknown");
             }
             Some(texts) => {
                 let script = texts.join(" ");
@@ -233,7 +233,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
     let mut reading = match rest {
         [only] if only.literal().is_some_and(|word| asks_version(name, word)) => {
             let mut reading = Reading { reads_only: true, ..Reading::default() };
-            reading.note(only, "says its version");
+            reading.note(only, "prints its version");
             reading
         }
         _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
@@ -264,7 +264,7 @@ fn own(words: &[Arg]) -> Reading {
     let reading = Reading::default();
     match words.first() {
         Some(first) if first.literal().is_none() => reading.unsure(format!(
-            "the shell still changes {}, the first word of a program that toold does not know",
+            "the shell expands {}, the first word after a program that toold does not know",
             first.raw
         )),
         Some(_) | None => reading,

@@ -92,12 +92,12 @@ impl Redirected {
         let folders = match (Path::new(&self.path).is_absolute(), &self.folders) {
             (true, _) => root.as_slice(),
             (false, Some(folders)) => folders,
-            (false, None) => return vec![not_known("the folder that it runs in is not known")],
+            (false, None) => return vec![not_known("the folder that it runs in is unknown")],
         };
         let mut needs = Vec::new();
         for folder in folders {
             let Ok(ResolvedPath { path, veil }) = resolve_for(Path::new(&self.path), folder, may_read) else {
-                needs.push(not_known("a ring of links"));
+                needs.push(not_known("a loop of symbolic links"));
                 continue;
             };
             for path in veil.iter().chain([&path]) {
@@ -137,7 +137,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 let (further, doubt) = self.redirects(&redirects)?;
                 match (further.is_empty(), doubt) {
                     (false, _) => self.simple(further, true, self.text(node)),
-                    (true, true) => self.unsure(node, "where it redirects to is not known"),
+                    (true, true) => self.unsure(node, "the target of a redirect is unknown"),
                     (true, false) => Ok(()),
                 }
             }
@@ -171,7 +171,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return Err(Unreadable);
         }
         if doubt {
-            self.unsure(body, "where it redirects to is not known")?;
+            self.unsure(body, "the target of a redirect is unknown")?;
         }
         let input = std::mem::take(&mut self.input);
         let before = self.state.clone();

@@ -11,7 +11,7 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
     let program = parsed.operands.first().cloned();
     let why = match program.as_ref().map(|program| (program, program.literal())) {
         None => None,
-        Some((program, None)) => Some(format!("the shell still changes the program {}", program.raw)),
+        Some((program, None)) => Some(format!("the shell expands the program {}, and the result is unknown", program.raw)),
         Some((_, Some(text))) => check_program(text).err(),
     };
     // `NAME=value` among the operands sets a variable.
@@ -52,7 +52,7 @@ fn check_program(program: &str) -> Result<(), String> {
                 behind_value = true;
             }
             // Behind `length` without parentheses awks differ.
-            '/' if was_behind_length => return Err("its program is not understood".to_owned()),
+            '/' if was_behind_length => return Err("toold cannot parse its program".to_owned()),
             '/' if !behind_value => {
                 skip_expression(&mut chars)?;
                 behind_value = true;
@@ -85,7 +85,7 @@ fn check_program(program: &str) -> Result<(), String> {
             '\n' => behind_value = false,
             '\\' => {
                 if chars.next() != Some('\n') {
-                    return Err("its program is not understood".to_owned());
+                    return Err("toold cannot parse its program".to_owned());
                 }
             }
             c if c.is_ascii_alphabetic() || c == '_' => {
@@ -129,7 +129,7 @@ fn check_program(program: &str) -> Result<(), String> {
             '$' | '+' | '-' | '*' | '%' | '^' | '!' | '<' | '=' | '&' | '?' | ':' | ',' | '~' | '/' => {
                 behind_value = false;
             }
-            _ => return Err("its program is not understood".to_owned()),
+            _ => return Err("toold cannot parse its program".to_owned()),
         }
     }
     Ok(())
@@ -153,7 +153,7 @@ fn skip_to(end: char, chars: &mut impl Iterator<Item = char>) -> Result<(), Stri
             _ => {}
         }
     }
-    Err("its program is not understood".to_owned())
+    Err("toold cannot parse its program".to_owned())
 }
 
 /// A regular expression. Where a slash within brackets ends it depends on the version.
@@ -170,7 +170,7 @@ fn skip_expression(chars: &mut std::iter::Peekable<std::str::Chars>) -> Result<(
                 chars.next_if_eq(&']');
             }
             '[' if chars.next_if_eq(&':').is_some() => {
-                while chars.next().ok_or("its program is not understood")? != ']' {}
+                while chars.next().ok_or("toold cannot parse its program")? != ']' {}
             }
             ']' => in_brackets = false,
             '/' if in_brackets => break,
@@ -178,7 +178,7 @@ fn skip_expression(chars: &mut std::iter::Peekable<std::str::Chars>) -> Result<(
             _ => {}
         }
     }
-    Err("its program is not understood".to_owned())
+    Err("toold cannot parse its program".to_owned())
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ pub(super) fn change_folder(words: &[Arg]) -> Reading {
     if let Some(folder) = folder.filter(|folder| !folder.is("-")) {
         reading.note(folder, "folder");
         match folder.literal() {
-            Some(text) if text.starts_with(['-', '+']) => reading.doubt(format!("{text} is no folder")),
+            Some(text) if text.starts_with(['-', '+']) => reading.doubt(format!("{text} is not a folder")),
             Some(_) => reading.files.push(FileUse::new(FileAccess::List, folder.clone())),
             None if folder.has_glob() => reading.files.push(FileUse::new(FileAccess::List, folder.clone())),
-            None => reading.doubt(format!("where {} leads is not known", folder.raw)),
+            None => reading.doubt(format!("the folder that {} names is unknown", folder.raw)),
         }
     }
     reading
@@ -42,7 +42,7 @@ pub(super) fn source(words: &[Arg]) -> Reading {
             reading.files.push(FileUse::new(FileAccess::Read, file.clone()));
             reading
         }
-        _ => reading.open("which script is read is not known"),
+        _ => reading.open("the script that it reads is unknown"),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn test(name: &str, words: &[Arg]) -> Reading {
     let plain: Vec<Word> = std::iter::once(&Arg::text(name)).chain(words).map(word).collect();
     let mut reading = Reading { reads_only: true, ..Reading::default() };
     if check::test_evaluates(&plain, name == "[[") {
-        return reading.runs_any("what the shell expands here may be evaluated");
+        return reading.runs_any("the shell may evaluate the expanded words as code");
     }
     for pair in words.windows(2) {
         let asks = pair[0].literal().is_some_and(|text| {
@@ -106,7 +106,7 @@ pub(super) fn printf(words: &[Arg]) -> Reading {
         Some(first) if first.literal().is_none() && first.may_be_option() => {
             // It might become `-v` with an index that is evaluated.
             reading.may_run_any = true;
-            reading.unsure(format!("{} may become the option -v", first.raw))
+            reading.unsure(format!("{} may expand to the option -v", first.raw))
         }
         _ => {
             words.iter().for_each(|word| reading.note(word, "text"));

@@ -21,7 +21,7 @@ pub(super) fn dd(words: &[Arg]) -> Reading {
                 _,
             )) => reading.note(word, "option"),
             _ if matches!(word.literal(), Some("--help" | "--version")) => {}
-            _ => reading.doubt(format!("{} is no operand of dd that is known", word.raw)),
+            _ => reading.doubt(format!("toold does not know the operand {} of dd", word.raw)),
         }
     }
     reading
@@ -86,7 +86,7 @@ pub(super) fn flock(words: &[Arg]) -> Reading {
             Some(text) if text.starts_with('-') => {
                 return reading.runs_any(format!("{text} is not known to be harmless"));
             }
-            None if word.may_be_option() => return reading.runs_any(format!("{} may become an option", word.raw)),
+            None if word.may_be_option() => return reading.runs_any(format!("{} may expand to an option", word.raw)),
             _ => break,
         }
     }
@@ -97,7 +97,7 @@ pub(super) fn flock(words: &[Arg]) -> Reading {
         [] => {}
         [option, script @ ..] if matches!(option.literal(), Some("-c" | "--command")) => reading.script(script),
         [first, ..] if !first.is_one() || first.may_be_option() => {
-            return reading.runs_any(format!("which program {} is, is not known", first.raw));
+            return reading.runs_any(format!("the program that {} names is unknown", first.raw));
         }
         command => reading.command(command),
     }

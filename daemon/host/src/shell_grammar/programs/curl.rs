@@ -62,7 +62,7 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
     if parsed.operands.iter().any(has_list)
         || parsed.values(&["-w", "--write-out"]).any(|format| format.start().contains("%output"))
     {
-        why = Some("what it reads or writes is not known".to_owned());
+        why = Some("the files that it reads or writes are unknown".to_owned());
     }
     if parsed
         .operands
@@ -70,14 +70,14 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
         .chain(parsed.values(&["--url"]))
         .any(|url| url.start().to_ascii_lowercase().starts_with("file:"))
     {
-        why = Some("it reads a file by its address".to_owned());
+        why = Some("its address names a file".to_owned());
     }
     if parsed.has(&["-O", "--remote-name", "--remote-name-all"]) {
         for url in &parsed.operands {
             let name = url.literal().and_then(|url| url.split(['?', '#']).next()?.rsplit('/').next());
             match name.filter(|name| !name.is_empty() && !name.contains(['{', '['])) {
                 Some(name) => files.push(FileUse::new(FileAccess::Write, Arg::text(name))),
-                None => why = Some("the name of the file that it writes is not known".to_owned()),
+                None => why = Some("the name of the file that it writes is unknown".to_owned()),
             }
         }
     }

@@ -12,7 +12,7 @@ pub(super) fn fd(name: &str, words: &[Arg]) -> Option<Reading> {
     let mut reading = parse(find(name)?, &words[..at]).into_reading();
     let rest = &words[at + 1..];
     if rest.iter().any(|word| word.is(";")) {
-        return Some(reading.runs_any("what stands behind the command is not known"));
+        return Some(reading.runs_any("the words after the command are unknown"));
     }
     let mut command = with_unknown(rest, |text| text.contains('{'));
     command.push(Arg::unknown("..."));

@@ -34,11 +34,11 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
             .enumerate()
             .position(|(index, word)| word.is(";") || word.is("+") && index > 0 && rest[index - 1].is("{}"));
         let Some(end) = end else {
-            return Some(Reading::default().runs_any("the command behind -exec does not end"));
+            return Some(Reading::default().runs_any("the command after -exec has no end"));
         };
         // What the shell expands to no word, or several, could end the command elsewhere.
         if rest[..end].iter().any(|word| !word.is_one()) {
-            return Some(Reading::default().runs_any("the shell still changes the command behind -exec"));
+            return Some(Reading::default().runs_any("the shell expands the command after -exec, and the result is unknown"));
         }
         commands.push((rest[..end].to_vec(), option.ends_with("dir")));
         at += end + 1;

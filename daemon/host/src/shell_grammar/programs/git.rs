@@ -49,7 +49,7 @@ const HARMLESS_SETTINGS: &[&str] = &[
 pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let mut reading = Reading::default();
     if words.iter().any(|word| word.start().starts_with("ext::")) {
-        return Some(reading.runs_any("an address of ext:: runs a command"));
+        return Some(reading.runs_any("an ext:: address runs a command"));
     }
     let mut folder: Option<Arg> = None;
     let mut is_elsewhere = false;
@@ -57,14 +57,14 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     while let Some(word) = words.get(at) {
         at += 1;
         let Some(text) = word.literal() else {
-            return Some(reading.runs_any(format!("the shell still changes {}", word.raw)));
+            return Some(reading.runs_any(format!("the shell expands {}, and the result is unknown", word.raw)));
         };
         match text {
             "-c" => {
                 let setting = words.get(at).and_then(Arg::literal);
                 at += 1;
                 let Some(setting) = setting else {
-                    return Some(reading.runs_any("the shell still changes the setting behind -c"));
+                    return Some(reading.runs_any("the shell expands the setting after -c, and the result is unknown"));
                 };
                 let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
                 let key = key.to_ascii_lowercase();
@@ -88,7 +88,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 };
                 at += 1;
                 if folder.as_ref().is_none_or(|folder| folder.literal().is_none()) {
-                    return Some(reading.unsure("the folder behind -C is not known"));
+                    return Some(reading.unsure("the folder after -C is unknown"));
                 }
             }
             "--git-dir" | "--work-tree" | "--namespace" => {
@@ -99,7 +99,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 // With a subcommand it runs a viewer.
                 return Some(match words.len() {
                     1 => Reading { reads_only: true, ..reading },
-                    _ => reading.unsure("it shows a manual page in another program"),
+                    _ => reading.unsure("it opens a manual page in another program"),
                 });
             }
             "-p"
@@ -126,7 +126,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 let known = find("git")?;
                 let Some(known) = known.subcommands.get(name) else {
                     return Some(
-                        reading.runs_any(format!("git {name} is no command that toold knows: it may be an alias")),
+                        reading.runs_any(format!("toold does not know git {name}; it may be an alias")),
                     );
                 };
                 let mut of = subcommand(name, known, &words[at..], folder.as_ref());
@@ -135,7 +135,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 // Before its own words.
                 of.notes.rotate_right(1);
                 if is_elsewhere {
-                    of.doubt("an option names its repository, whose settings any tool could have written");
+                    of.doubt("an option names its repository, and any tool may have written the settings there");
                 }
                 let repository = match is_elsewhere {
                     true => Err(RepositoryProblem::NotKnown("its repository is named by an option".to_owned())),
@@ -170,7 +170,7 @@ fn subcommand(name: &str, known: &'static super::KnownProgram, words: &[Arg], fo
         return parsed.into_reading().unsure(format!("{} runs the program that checks signatures", word.raw));
     }
     if words.iter().any(|word| word.is("--help")) {
-        return parsed.into_reading().unsure("it shows a manual page in another program");
+        return parsed.into_reading().unsure("it opens a manual page in another program");
     }
     let shows_contents = matches!(
         name,
@@ -251,7 +251,7 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
                 RepositoryProblem::Runs(why) if only_reads => reading.doubt(why),
                 RepositoryProblem::Runs(why) | RepositoryProblem::NotKnown(why) => {
                     if let Some(word) = words.first().filter(|_| only_reads) {
-                        reading.note(word, format!("not taken for a command that only reads: {why}"));
+                        reading.note(word, format!("not treated as read-only: {why}"));
                     }
                 }
             }
@@ -270,7 +270,7 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
     if name == "grep" {
         match repository.tracked() {
             Some(names) => reading.files.push(FileUse::new(FileAccess::Read, expand::arg(names, "tracked files"))),
-            None => reading.doubt("which files are tracked is not known"),
+            None => reading.doubt("the tracked files are unknown"),
         }
     }
     let texts: Vec<Option<&str>> = words.iter().map(Arg::literal).collect();

@@ -72,7 +72,7 @@ impl<'a> OptionParser<'a> {
             if word.is("--") {
                 let rest = &self.words[self.at..];
                 if self.known().rest_is_unsure && !rest.is_empty() {
-                    self.parsed.reading.doubt("what stands behind -- is for another program");
+                    self.parsed.reading.doubt("the words after -- are for another program");
                 }
                 match (self.known().rest_is_text, self.known().command.is_some()) {
                     (true, _) => self.parsed.rest = rest.to_vec(),
@@ -128,7 +128,7 @@ impl<'a> OptionParser<'a> {
                 Some((_, None)) if known.open => {
                     let rest = &self.words[self.at..];
                     if rest.first().is_some_and(|first| first.literal().is_none()) {
-                        self.parsed.reading.doubt(format!("the shell still changes {}", rest[0].raw));
+                        self.parsed.reading.doubt(format!("the shell expands {}, and the result is unknown", rest[0].raw));
                     }
                     self.parsed.operands.push(word.clone());
                     self.parsed.operands.extend_from_slice(rest);
@@ -139,7 +139,7 @@ impl<'a> OptionParser<'a> {
                 Some((text, None)) if !known.closed && known.operands.is_empty() => {
                     self.parsed.reading.doubt(format!("toold does not know what {} {text} does", known.name));
                 }
-                None if !known.closed => self.parsed.reading.doubt(format!("the shell still changes {}", word.raw)),
+                None if !known.closed => self.parsed.reading.doubt(format!("the shell expands {}, and the result is unknown", word.raw)),
                 _ => {}
             }
         }
@@ -166,7 +166,7 @@ impl<'a> OptionParser<'a> {
         for _ in 0..known.command.unwrap_or_default() {
             if let Some(word) = self.words.get(self.at) {
                 if !word.is_one() || word.may_be_option() {
-                    self.parsed.reading.doubt(format!("the shell still changes {}", word.raw));
+                    self.parsed.reading.doubt(format!("the shell expands {}, and the result is unknown", word.raw));
                     self.parsed.reading.may_run_any = true;
                 }
                 self.parsed.reading.note(word, "operand");
@@ -177,7 +177,7 @@ impl<'a> OptionParser<'a> {
         // What it expands to may be nothing, or an option.
         if command.first().is_some_and(|name| !name.is_one() || name.may_be_option() && name.literal().is_none()) {
             self.parsed.reading.may_run_any = true;
-            self.parsed.reading.doubt(format!("which program {} is, is not known", command[0].raw));
+            self.parsed.reading.doubt(format!("the program that {} names is unknown", command[0].raw));
         }
         self.parsed.command = command.to_vec();
         self.at = self.words.len();
@@ -203,14 +203,14 @@ impl<'a> OptionParser<'a> {
             self.parsed.reading.may_run_any = true;
             self.parsed.reading.is_open = true;
         }
-        self.parsed.reading.doubt(format!("{} may become an option", word.raw));
+        self.parsed.reading.doubt(format!("{} may expand to an option", word.raw));
         self.parsed.operands.push(word.clone());
     }
 
     /// A word that may become any option of a program whose options do no harm: some still choose other files.
     fn doubt_option(&mut self, word: &Arg) {
         if self.known().has_choosing_options() {
-            self.parsed.reading.doubt(format!("{} may become an option that chooses other files", word.raw));
+            self.parsed.reading.doubt(format!("{} may expand to an option that selects other files", word.raw));
         }
     }
 
@@ -341,7 +341,7 @@ impl<'a> OptionParser<'a> {
             if !value.is_one() {
                 // It may be no word at all, and then the next one is the value.
                 if !self.known().closed {
-                    self.parsed.reading.doubt(format!("the shell still changes {}, the value of {name}", value.raw));
+                    self.parsed.reading.doubt(format!("the shell expands {}, the value of {name}, and the result is unknown", value.raw));
                     // Then another word is the program that a wrapper runs.
                     self.parsed.reading.may_run_any |= self.known().command.is_some();
                 }
@@ -374,7 +374,7 @@ impl<'a> OptionParser<'a> {
         let known = self.known();
         let is_abbreviated = |option: &String| option.len() > name.len() && option.starts_with(name);
         if known.closed && name.starts_with("--") && known.options.keys().any(is_abbreviated) {
-            return self.parsed.reading.doubt(format!("{name} is the beginning of other options"));
+            return self.parsed.reading.doubt(format!("{name} is an abbreviation of other options"));
         }
         if known.closed {
             self.uncertain = true;

@@ -142,7 +142,7 @@ pub(super) struct Repository {
 /// # Errors
 /// Why reading it might run something.
 pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Repository, RepositoryProblem> {
-    let Some([here]) = site.folders else { return Err("the folder that it runs in is not known".to_owned().into()) };
+    let Some([here]) = site.folders else { return Err("the folder that it runs in is unknown".to_owned().into()) };
     check_environment(site.environment)?;
     let named = folder.and_then(Arg::literal).unwrap_or(".");
     let folder = here.join(named).canonicalize().map_err(|error| format!("{}: {error}", here.join(named).display()))?;
@@ -157,7 +157,7 @@ pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Reposi
             let is_one =
                 own.join("HEAD").is_file() && (own.join("objects").is_dir() || own.join("commondir").is_file());
             if !is_one {
-                return Err(RepositoryProblem::Odd(format!("{} is no repository", own.display())));
+                return Err(RepositoryProblem::Odd(format!("{} is not a repository", own.display())));
             }
             return check_repository(Repository { top: top.to_owned(), own, folder: folder.clone() });
         }
@@ -165,7 +165,7 @@ pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Reposi
         let exists = |name: &str| top.join(name).symlink_metadata().is_ok();
         if exists("HEAD") && (exists("objects") || exists("refs") || exists("commondir")) {
             return Err(RepositoryProblem::Odd(
-                "the folder is a repository whose settings any tool could have written".to_owned(),
+                "the folder is a bare repository, and any tool may have written its settings".to_owned(),
             ));
         }
     }
@@ -191,7 +191,7 @@ fn check_environment(environment: &Environment) -> Result<(), String> {
 /// `.git` may be a file that names the folder: a worktree, or a submodule.
 fn linked(file: &Path) -> Result<PathBuf, String> {
     let text = text_of(file, 4096)?;
-    let target = text.strip_prefix("gitdir:").map(str::trim).ok_or("its .git is not understood")?;
+    let target = text.strip_prefix("gitdir:").map(str::trim).ok_or("its .git file cannot be parsed")?;
     let folder = file.parent().unwrap_or(Path::new("/")).join(target);
     folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))
 }
@@ -208,15 +208,15 @@ fn check_repository(repository: Repository) -> Result<Repository, RepositoryProb
         }
     }
     if common.join("modules").symlink_metadata().is_ok() {
-        return Err("it has submodules, whose settings count too".to_owned().into());
+        return Err("it has submodules, and their settings apply too".to_owned().into());
     }
     // Submodules have settings of their own, and need not be named anywhere but in the index.
     match repository.entries() {
         Some(entries) if entries.iter().any(|entry| entry.is_link) => {
-            return Err("it has submodules, whose settings count too".to_owned().into());
+            return Err("it has submodules, and their settings apply too".to_owned().into());
         }
         None if own.join("index").symlink_metadata().is_ok() => {
-            return Err("its index is not understood".to_owned().into());
+            return Err("its index cannot be parsed".to_owned().into());
         }
         Some(_) | None => {}
     }
@@ -240,10 +240,10 @@ fn check_config(text: &str) -> Result<(), RepositoryProblem> {
         let mut line = line.trim();
         if let Some(rest) = line.strip_prefix('[') {
             let Some((header, behind)) = rest.split_once(']') else {
-                return Err("its settings are not understood".to_owned().into());
+                return Err("its settings cannot be parsed".to_owned().into());
             };
             if header.matches('"').count() % 2 == 1 || header.contains('\\') {
-                return Err("its settings are not understood".to_owned().into());
+                return Err("its settings cannot be parsed".to_owned().into());
             }
             let name = header.split(['"', ' ', '.', '\t']).next().unwrap_or_default();
             section = name.to_ascii_lowercase();

@@ -12,7 +12,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let has_script = !given.is_empty() || parsed.has(&["-f", "--file"]);
     let scripts = if has_script { given } else { parsed.operands.first().cloned().into_iter().collect() };
     let why = scripts.iter().find_map(|script| match script.literal() {
-        None => Some(format!("the shell still changes the script {}", script.raw)),
+        None => Some(format!("the shell expands the script {}, and the result is unknown", script.raw)),
         Some(script) => check(script).err(),
     });
     let mut reading = parsed.into_reading();
@@ -54,7 +54,7 @@ impl ScriptReader<'_> {
     }
 
     fn odd() -> String {
-        "its script is not understood".to_owned()
+        "toold cannot parse its script".to_owned()
     }
 
     /// One command with its addresses; false at the end.

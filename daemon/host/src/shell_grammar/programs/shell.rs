@@ -15,7 +15,7 @@ pub(super) fn read(words: &[Arg]) -> Reading {
     let mut takes_script = false;
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else {
-            return reading.open(format!("the shell still changes {}", word.raw));
+            return reading.open(format!("the shell expands {}, and the result is unknown", word.raw));
         };
         match text {
             "--" => {
@@ -33,7 +33,7 @@ pub(super) fn read(words: &[Arg]) -> Reading {
                 match text.matches('o').count() {
                     0 => {}
                     1 if words.get(at + 1).is_some_and(|name| OPTIONS.iter().any(|known| name.is(known))) => at += 1,
-                    _ => return reading.open("an option of the shell is not known"),
+                    _ => return reading.open("an option of the shell is unknown"),
                 }
             }
             _ => break,
@@ -41,14 +41,14 @@ pub(super) fn read(words: &[Arg]) -> Reading {
         at += 1;
     }
     match words.get(at) {
-        None => reading.open("the commands that it reads from its standard input are not known"),
+        None => reading.open("the commands on its standard input are unknown"),
         Some(script) if takes_script => {
             reading.note(script, "script");
             reading.script(std::slice::from_ref(script));
             reading
         }
         Some(file) if file.literal().is_none_or(|text| text.starts_with("/dev/") || text.starts_with("/proc/")) => {
-            reading.open("which script it runs is not known")
+            reading.open("the script that it runs is unknown")
         }
         Some(file) => {
             reading.note(file, "script that is run");

@@ -122,7 +122,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
 pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let reading = Reading::default;
     if RUN_OTHERS.contains(&name) || name.starts_with("ld-linux") {
-        return Some(reading().open(format!("{name} runs other programs in ways that are not looked into")));
+        return Some(reading().open(format!("{name} runs other programs, which toold does not analyze")));
     }
     if shell::NAMES.contains(&name) {
         return Some(shell::read(words));
@@ -143,7 +143,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
                 word.literal().is_none() || word.start().starts_with("-c") || word.start().starts_with("--call")
             }) =>
         {
-            reading().open("-c runs a command of a shell")
+            reading().open("-c runs a shell command")
         }
         "cd" | "pushd" => builtins::change_folder(words),
         "popd" => Reading { reads_only: true, same_shell: true, ..reading() },
@@ -199,7 +199,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             let lists = parsed.has(&["-l", "-t", "-v", "-Z", "-z"]);
             let mut reading = parsed.into_reading();
             if !lists {
-                reading.doubt("the archive says which files it writes");
+                reading.doubt("the archive decides which files are written");
             }
             reading
         }
@@ -229,11 +229,11 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         "rustup" if is(0, "run") => command_behind(words.get(2..).unwrap_or_default()),
         "mise" | "asdf" if is(0, "exec") || is(0, "x") => match words.iter().position(|word| word.is("--")) {
             Some(at) => command_behind(&words[at + 1..]),
-            None => reading().runs_any("which command it runs is not known"),
+            None => reading().runs_any("the command that it runs is unknown"),
         },
         "direnv" if is(0, "exec") => command_behind(words.get(2..).unwrap_or_default()),
         "nix-shell" | "nix" if words.iter().any(|word| word.literal().is_none_or(is_run_option)) => {
-            reading().runs_any("which command it runs is not known")
+            reading().runs_any("the command that it runs is unknown")
         }
         _ => return None,
     })
@@ -251,7 +251,7 @@ fn command_behind(words: &[Arg]) -> Reading {
     let mut reading = Reading::default();
     match words.first() {
         Some(first) if !first.is_one() || first.may_be_option() => {
-            return reading.runs_any(format!("which program {} is, is not known", first.raw));
+            return reading.runs_any(format!("the program that {} names is unknown", first.raw));
         }
         _ => reading.command(words),
     }
@@ -263,7 +263,7 @@ fn runner(words: &[Arg]) -> Reading {
     let behind = skip_dashes(words);
     match behind.first() {
         Some(first) if behind.len() == words.len() && first.may_be_option() => {
-            Reading::default().runs_any(format!("{} is not known, so which command it runs is not either", first.raw))
+            Reading::default().runs_any(format!("the option {} is unknown, and so is the command that it runs", first.raw))
         }
         _ => command_behind(behind),
     }

@@ -11,7 +11,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         && !first.start().starts_with('-')
     {
         let Some(letters) = first.literal() else {
-            return Some(Reading::default().runs_any(format!("the shell still changes {}", first.raw)));
+            return Some(Reading::default().runs_any(format!("the shell expands {}, and the result is unknown", first.raw)));
         };
         // Old options take their values from the words behind, in the order of the letters.
         let letters: Vec<char> = letters.chars().collect();
@@ -42,10 +42,10 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         reading.files.push(FileUse::new(how, archive));
     }
     if has_folders {
-        reading.doubt("which folder each of its operands lies in is not known");
+        reading.doubt("the folder of each operand is unknown");
     }
     if is_remote {
-        reading.doubt("an archive on another machine is reached by a program");
+        reading.doubt("tar runs a program to reach an archive on another machine");
     }
     if creates || adds {
         let members = operands
@@ -53,11 +53,11 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
             .map(|operand| FileUse { folder: folder.clone(), ..FileUse::new(FileAccess::Tree, operand) });
         reading.files.extend(members);
     } else if extracts {
-        reading.doubt("the archive says which files it writes");
+        reading.doubt("the archive decides which files are written");
     } else if lists {
         reading.reads_only = reading.unsure.is_none();
     } else {
-        reading.doubt("what it does with the archive is not known");
+        reading.doubt("the effect on the archive is unknown");
     }
     Some(reading)
 }

@@ -49,8 +49,8 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     };
     let command = match mark {
         None => [command, vec![added]].concat(),
-        Some(None) => return Some(reading.runs_any("the text that is replaced is not known")),
-        Some(Some(mark)) if mark.is_empty() => return Some(reading.runs_any("the text that is replaced is empty")),
+        Some(None) => return Some(reading.runs_any("the text to replace is unknown")),
+        Some(Some(mark)) if mark.is_empty() => return Some(reading.runs_any("the text to replace is empty")),
         Some(Some(mark)) => command
             .iter()
             .map(|word| match word.is(&mark) && added.raw == "..." && word != &command[0] {
