@@ -106,7 +106,7 @@ fn a_configured_program_is_a_sub_agent_whose_calls_are_judged_like_all_others() 
     assert_eq!(listed["subagents"][1]["name"], "writer", "{listed}");
     let result = wire.tool("subagent", json!({"type": "writer", "description": "some work", "prompt": "do it"}));
     let text = result["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("gives no work to sub-agents"), "{text}");
+    assert!(text.contains("cannot start sub-agents"), "{text}");
     assert!(text.contains("agents and processes that tools start may not call it"), "{text}");
     assert!(text.contains("1: a note"), "{text}");
     let granted = wire.result("permissions.list", json!({}));

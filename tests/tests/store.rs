@@ -199,7 +199,7 @@ fn a_daemon_with_a_broken_database_serves_on_and_says_so() {
         let count = wire.tool("count", json!({}));
         assert!(count["is_error"] == true && text(&count).contains("damaged"), "{count}");
         let status = daemon.toolctl(&["status"]);
-        assert!(String::from_utf8_lossy(&status.stdout).contains("Move the file away"));
+        assert!(String::from_utf8_lossy(&status.stdout).contains("move the file away"));
         daemon.restart("TERM");
     }
     assert_eq!(fs::read(&database).unwrap(), bytes);

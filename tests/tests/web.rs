@@ -44,7 +44,7 @@ fn private_addresses_are_reached_once_the_configuration_names_them() {
     let mut wire = daemon.connect();
     let url = site.server.url("/");
     let refused = fetch(&mut wire, &url);
-    assert!(text(&refused).contains("no public address; [network] allow_private does not name it"), "{refused}");
+    assert!(text(&refused).contains("not a public address, and [network] allow_private does not list it"), "{refused}");
 
     let config = format!("{ALLOW}\n[network]\nallow_private = [\"{}\"]\n", site.server.address);
     std::fs::write(daemon.setup.path("config/toold/config.toml"), config).unwrap();
@@ -104,7 +104,7 @@ fn a_configured_service_is_searched_and_nothing_else_is_reached_by_that() {
     let found = wire.tool("web_search", json!({"query": "x"}));
     assert_eq!(text(&found), "1. A\n   https://a.example/\n   first");
     assert_eq!(found["structured"]["results"][0]["url"], "https://a.example/");
-    assert!(text(&fetch(&mut wire, &site.server.url("/"))).contains("no public address"));
+    assert!(text(&fetch(&mut wire, &site.server.url("/"))).contains("not a public address"));
 }
 
 #[test]

@@ -32,25 +32,25 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 pub(crate) struct BashInput {
     /// The command line, as bash reads it.
     command: String,
-    /// Milliseconds until it is ended; 30000 when absent, at most 600000.
+    /// Timeout in milliseconds; 30000 by default, at most 600000.
     #[schemars(range(min = 1, max = 600_000))]
     timeout_ms: Option<u64>,
-    /// What it does, in a few words, for the person who is asked.
+    /// What the command does, in a few words, for the person who is asked for permission.
     description: Option<String>,
-    /// The folder to run in; the working folder when absent.
+    /// The folder to run in; the working folder by default.
     cwd: Option<String>,
-    /// Let it run in the background, without a time limit unless one is given: read its output with
-    /// `bash_output`, end it with `kill_shell`.
+    /// Run it in the background, without a timeout unless one is given: read its output with `bash_output`, stop it
+    /// with `kill_shell`.
     #[serde(default)]
     background: bool,
-    /// Give it a terminal, for programs that need one. Standard input is at its end all the same, but in the
-    /// background, where a person can type.
+    /// Give it a terminal, for programs that need one. Standard input is still closed, except in the background,
+    /// where a person can type.
     #[serde(default)]
     tty: bool,
-    /// Columns of the terminal; 80 when absent.
+    /// Columns of the terminal; 80 by default.
     #[schemars(range(min = 1, max = 1000))]
     cols: Option<u16>,
-    /// Rows of the terminal; 24 when absent.
+    /// Rows of the terminal; 24 by default.
     #[schemars(range(min = 1, max = 1000))]
     rows: Option<u16>,
 }
@@ -71,10 +71,10 @@ impl Builtin for BashTool {
     const NAME: &'static str = "bash";
     const FACTS: ToolFacts = ToolFacts {
         label: "Run a command",
-        description: "Runs a bash command line and gives its output, stdout and stderr in the order in which they \
-                      came, and its exit code. Standard input is closed and there is no terminal, unless `tty` \
-                      asks for one. When the time is over, all its processes are ended and the output so far is given. Processes that it leaves \
-                      behind are ended: for servers and the like set `background`.",
+        description: "Runs a bash command line and returns its output, stdout and stderr in the order in which they \
+                      arrive, and its exit code. Standard input is closed and there is no terminal, unless `tty` \
+                      asks for one. On a timeout, all its processes are killed and the output so far is returned. \
+                      Processes that it leaves behind are killed too: for servers and the like set `background`.",
         parallelizable: false,
         permissions: &[Category::Shell, Category::FileRead, Category::FileWrite],
         timeout: Some(MAX_TIMEOUT),
@@ -123,7 +123,7 @@ impl Builtin for BashTool {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
             let shell = self.toolkit.shells.start(cx, command, &input.command, input.terminal())?;
             let words =
-                format!("{0} runs in the background: see its output with bash_output, shell_id {0}", shell.id());
+                format!("{0} runs in the background: read its output with bash_output, shell_id {0}", shell.id());
             return Ok(with_sandbox(ToolOutput::text(words).with("shell_id", shell.id())));
         }
         let time = input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
@@ -196,16 +196,16 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
         (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _, _) => notes.push(format!(
-            "ended after {} ms, when its time was over; for longer work set timeout_ms",
+            "ended after {} ms, because of its timeout; for longer work set timeout_ms",
             time.min(finished.duration).as_millis()
         )),
         (ProcessEnding::Exited, Some(0), _) => {}
         (ProcessEnding::Exited, Some(code), _) => notes.push(format!("exit code {code}")),
-        (ProcessEnding::Exited, None, Some(signal)) => notes.push(format!("ended by signal {signal}")),
+        (ProcessEnding::Exited, None, Some(signal)) => notes.push(format!("killed by signal {signal}")),
         (ProcessEnding::Exited, None, None) => notes.push("its exit code is unknown".to_owned()),
     }
     if finished.left_behind {
-        notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
+        notes.push("processes that it left behind were killed; to keep them running set background".to_owned());
     }
     if let Some(sandbox) = sandbox.filter(|_| finished.code != Some(0)) {
         notes.push(format!("it ran in a sandbox: {sandbox}"));

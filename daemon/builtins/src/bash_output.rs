@@ -18,11 +18,11 @@ use crate::toolkit::Toolkit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashOutputInput {
-    /// The shell, as `bash` named it.
+    /// The shell_id that `bash` returned.
     shell_id: String,
-    /// Only lines that match this regular expression. Lines that do not are still there for other reads.
+    /// Return only lines that match this regular expression. Other lines remain available to other reads.
     filter: Option<String>,
-    /// Wait so many milliseconds for something new or for its end; at once when absent.
+    /// Wait up to this many milliseconds for new output or the end of the command; returns at once by default.
     #[schemars(range(max = 110_000))]
     wait_ms: Option<u64>,
 }
@@ -37,8 +37,8 @@ impl Builtin for BashOutputTool {
     const NAME: &'static str = "bash_output";
     const FACTS: ToolFacts = ToolFacts {
         label: "Output of a background command",
-        description: "Gives what a command that `bash` started in the background has written since the last look, \
-                      and whether it runs or how it ended.",
+        description: "Returns the output that a background command of `bash` has written since the last call, and \
+                      whether it is running or how it ended.",
         parallelizable: true,
         permissions: &[],
         timeout: None,
@@ -68,7 +68,7 @@ impl Builtin for BashOutputTool {
         let news = shell.news(caller, filter.as_ref(), max);
         let mut text = String::new();
         if news.lost > 0 {
-            text.push_str(&format!("[{} bytes came too fast and are lost]\n", news.lost));
+            text.push_str(&format!("[{} bytes were overwritten before they were read]\n", news.lost));
         }
         // Terminals end lines so.
         text.push_str(&news.text.replace("\r\n", "\n"));

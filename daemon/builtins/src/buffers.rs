@@ -34,7 +34,7 @@ pub enum BufferError {
     TooLong(usize),
     #[error("the connection has {MAX_BUFFERS} buffers already")]
     TooMany,
-    #[error("{} has version {have} already, and {got} came after it", .path.display())]
+    #[error("{} already has version {have}, and version {got} is older", .path.display())]
     Old { path: PathBuf, have: i64, got: i64 },
     #[error("{} is laid over by {owner} already", .path.display())]
     Taken { path: PathBuf, owner: String },

@@ -121,7 +121,7 @@ impl<B: Builtin> Callable for Adapter<B> {
 
 /// The schema has been checked; what it cannot say is said here.
 fn read_input<B: Builtin>(input: &Value) -> Result<B::Input, ToolError> {
-    B::Input::deserialize(input).map_err(|error| ToolError::Failed(format!("the arguments do not fit: {error}")))
+    B::Input::deserialize(input).map_err(|error| ToolError::Failed(format!("invalid arguments: {error}")))
 }
 
 pub(crate) fn tell(error: anyhow::Error) -> ToolError {

@@ -80,7 +80,11 @@ impl ChangeTarget {
         };
         let size = file.metadata()?.len();
         let limit = MAX_BYTES;
-        ensure!(size <= limit, "{} has {size} bytes; files over {limit} are changed by commands only", self.shown);
+        ensure!(
+            size <= limit,
+            "{} has {size} bytes; files over {limit} bytes can only be changed by commands",
+            self.shown
+        );
         let bytes = files::read_opened(&mut file, &self.path, limit)?;
         let digest = blake3::hash(&bytes);
         Ok(Some(Before { file, bytes, digest }))
@@ -192,7 +196,7 @@ pub(crate) async fn make(
     };
     cx.require(with_diff(write_need(&site), &planned)).await?;
     if planned.before.as_ref().is_some_and(|(before, _)| *before == planned.after) {
-        return Ok(ToolOutput::text(format!("{} holds exactly this already: nothing was written", site.shown)));
+        return Ok(ToolOutput::text(format!("{} already has this content: nothing was written", site.shown)));
     }
     let (call_id, tool) = (cx.call_id.clone(), cx.tool.clone());
     blocking(cx, move |cancel| {
@@ -202,7 +206,7 @@ pub(crate) async fn make(
         let known = planned.before.as_ref().map(|(_, digest)| *digest);
         ensure!(
             now.as_ref().map(|now| now.digest) == known,
-            "{} has changed on the disk meanwhile: read it again",
+            "{} has changed on disk in the meantime: read it again",
             site.shown
         );
         // A diff shows lines that the change did not bring.
@@ -242,14 +246,14 @@ fn read_need(site: &ChangeTarget, basis: Basis, cx: &Cx) -> Option<Need> {
 
 /// For the person who is asked about a change that does not fit the file.
 fn failing(need: Need) -> Need {
-    need.because("as the file is now, this change fails and writes nothing")
+    need.because("the change does not fit the file as it is now: it will fail and write nothing")
 }
 
 fn plan(site: &ChangeTarget, change: &NewContent) -> anyhow::Result<PlannedChange> {
     let before = site.open()?;
     let after = change(site, before.as_ref())?;
     let limit = MAX_BYTES;
-    ensure!(after.len() as u64 <= limit, "{} bytes are too much for one file: at most {limit}", after.len());
+    ensure!(after.len() as u64 <= limit, "{} bytes are too many for one file: at most {limit}", after.len());
     let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
     let diff = match (before.as_ref().map(|before| text(&before.bytes)), text(&after)) {
         (None, Some(new)) => diff(None, &new, &site.shown),
@@ -268,7 +272,7 @@ fn with_diff(mut need: Need, plan: &PlannedChange) -> Need {
 
 /// For a caller that may write the file and not read it.
 fn output_unseen(site: &ChangeTarget) -> ToolOutput {
-    let output = ToolOutput::text(format!("changed {}; its content may not be read", site.shown));
+    let output = ToolOutput::text(format!("changed {}; you may not read its content", site.shown));
     output.with("path", site.path.to_string_lossy().as_ref()).with("created", false)
 }
 

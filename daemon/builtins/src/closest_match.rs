@@ -38,7 +38,7 @@ pub(crate) fn help(text: &str, old: &str) -> String {
         if let Some(at) = find(&lines, &wanted, simplify) {
             let _ = write!(
                 words,
-                ", but lines {} are the same but for {what}:\n{}",
+                ", but lines {} differ only in {what}:\n{}",
                 range(at, wanted.len()),
                 shown(&lines, at, wanted.len())
             );
@@ -55,7 +55,7 @@ pub(crate) fn help(text: &str, old: &str) -> String {
                 shown(&lines, at, wanted.len())
             );
         }
-        None => words.push_str(", nor is anything like it: read the file again"),
+        None => words.push_str("; nothing similar was found: read the file again"),
     }
     words
 }
@@ -159,13 +159,13 @@ mod tests {
     #[test]
     fn the_nearest_text_is_shown_with_what_differs() {
         let text = "fn main() {\n\tlet greeting = \u{201c}hello\u{201d};\n\tprintln(greeting);\n}\n";
-        check(text, "    let x;\n", "nor is anything like it");
+        check(text, "    let x;\n", "nothing similar was found");
         check(
             text,
             "fn main() {\n    let greeting = \u{201c}hello\u{201d};",
-            "lines 1 to 2 are the same but for indentation",
+            "lines 1 to 2 differ only in indentation",
         );
-        check(text, "let greeting = \"hello\";", "lines 2 are the same but for quotes");
+        check(text, "let greeting = \"hello\";", "lines 2 differ only in quotes");
         check(text, "Println(Greeting);", "upper and lower case:\n3: \tprintln(greeting);");
         check(text, "let greetings = 'hullo';", "the nearest text is at lines 2");
         check(text, "1: fn main() {", "line numbers");

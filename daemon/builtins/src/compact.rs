@@ -28,7 +28,7 @@ impl Builtin for CompactTool {
     const NAME: &'static str = "compact";
     const FACTS: ToolFacts = ToolFacts {
         label: "Summarise the conversation",
-        description: "Has the frontend replace the older part of this conversation by a summary, to make room.",
+        description: "Asks the frontend to replace the older part of this conversation with a summary, to free context.",
         parallelizable: false,
         permissions: &[],
         timeout: None,

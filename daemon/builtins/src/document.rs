@@ -28,7 +28,7 @@ impl Document {
         let document = Self { text, charset, crlf };
         ensure!(
             document.encode(&document.text)? == bytes,
-            "it holds bytes that are no text in {}; what is changed elsewhere would damage them",
+            "it contains bytes that are not valid {}; an edit would damage them",
             charset.name()
         );
         Ok(document)

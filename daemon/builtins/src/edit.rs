@@ -28,9 +28,9 @@ pub(crate) struct EditInput {
     /// The text to replace, exactly as it is in the file, without the line numbers of `read`; for one
     /// replacement, instead of `edits`.
     old: Option<String>,
-    /// What comes in its place; may be empty.
+    /// The replacement; may be empty.
     new: Option<String>,
-    /// Replace every occurrence; else there must be exactly one.
+    /// Replace every occurrence; otherwise `old` must occur exactly once.
     #[serde(default)]
     replace_all: bool,
 }
@@ -40,9 +40,9 @@ pub(crate) struct EditInput {
 struct Edit {
     /// The text to replace, exactly as it is in the file.
     old: String,
-    /// What comes in its place; may be empty.
+    /// The replacement; may be empty.
     new: String,
-    /// Replace every occurrence; else there must be exactly one.
+    /// Replace every occurrence; otherwise `old` must occur exactly once.
     #[serde(default)]
     replace_all: bool,
 }
@@ -58,8 +58,8 @@ impl Builtin for EditTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Edit a file",
         description: "Replaces text in a file that was read in this session: one replacement by `old` and `new`, or \
-                      several by `edits`, all or none. `old` must be there exactly once, unless replace_all is set. \
-                      Line ends and encoding stay as they are.",
+                      several by `edits`, all or none. `old` must occur exactly once, unless `replace_all` is set. \
+                      Line endings and encoding are kept.",
         parallelizable: false,
         permissions: &[Category::FileWrite],
         timeout: None,
@@ -104,7 +104,8 @@ fn editing(input: EditInput) -> anyhow::Result<Arc<NewContent>> {
                 all: *replace_all,
             })
             .collect();
-        let (text, _) = apply(&document.text, &replacements).with_context(|| format!("{} is as it was", site.shown))?;
-        document.encode(&text).with_context(|| format!("{} is as it was", site.shown))
+        let (text, _) =
+            apply(&document.text, &replacements).with_context(|| format!("{} was not changed", site.shown))?;
+        document.encode(&text).with_context(|| format!("{} was not changed", site.shown))
     }))
 }

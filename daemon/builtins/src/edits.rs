@@ -29,7 +29,7 @@ pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<(String,
         let place = if replacements.len() > 1 { format!("edit {}: ", index + 1) } else { String::new() };
         let (after, made) = one(&text, replacement).map_err(|NoFit(words)| {
             let earlier =
-                if index > 0 { "; the edits before it were taken into account, and none was made" } else { "" };
+                if index > 0 { "; the edits before it were applied first, and nothing was written" } else { "" };
             NoFit(format!("{place}{words}{earlier}"))
         })?;
         text = after;
@@ -55,8 +55,7 @@ fn one(text: &str, Replacement { old, new, all }: &Replacement) -> Result<(Strin
                 many.iter().take(MAX_LINES).map(|at| closest_match::line_of(text, *at).to_string()).collect();
             let more = if many.len() > MAX_LINES { ", ..." } else { "" };
             Err(NoFit(format!(
-                "`old` is there {} times, at lines {}{more}: give more of the text around the one that is meant, \
-                 or set replace_all",
+                "`old` occurs {} times, at lines {}{more}: include more of the surrounding text, or set replace_all",
                 many.len(),
                 lines.join(", ")
             )))

@@ -22,7 +22,7 @@ use crate::toolkit::Toolkit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForgetInput {
-    /// As `remember` gave it.
+    /// The memory_id that `remember` returned.
     memory_id: String,
 }
 

@@ -36,12 +36,12 @@ const DEFAULT_RESULTS: usize = 500;
 pub(crate) struct GlobInput {
     /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`. Without a slash it matches in every folder.
     pattern: String,
-    /// The folder to look in; the working folder when absent.
+    /// The folder to look in; the working folder by default.
     path: Option<String>,
-    /// How many files to show; 500 when absent.
+    /// How many files to show; 500 by default.
     #[schemars(range(min = 1, max = 10_000))]
     max_results: Option<usize>,
-    /// Also hidden files, and those that .gitignore names.
+    /// Also find hidden files, and files that .gitignore names.
     #[serde(default)]
     include_ignored: bool,
 }

@@ -27,9 +27,9 @@ const DEFAULT_RESULTS: u64 = 200;
 pub(crate) struct GrepInput {
     /// A regular expression, as ripgrep takes it.
     pattern: String,
-    /// The file or folder to search; the working folder when absent.
+    /// The file or folder to search; the working folder by default.
     path: Option<String>,
-    /// Only files that match this glob, such as `*.rs` or `src/**/*.{ts,tsx}`; `!` in front turns it round.
+    /// Only files that match this glob, such as `*.rs` or `src/**/*.{ts,tsx}`; a leading `!` excludes them.
     include: Option<String>,
     /// Only files of this type, such as `rust`, `py`, `js`.
     #[serde(rename = "type")]
@@ -46,16 +46,16 @@ pub(crate) struct GrepInput {
     /// Lines to show before and after each match.
     #[schemars(range(max = 1000))]
     context: Option<usize>,
-    /// Match upper and lower case alike.
+    /// Ignore case.
     #[serde(default)]
     ignore_case: bool,
-    /// Let a match span lines.
+    /// Allow matches to span lines.
     #[serde(default)]
     multiline: bool,
-    /// Take the pattern as plain text.
+    /// Treat the pattern as plain text.
     #[serde(default)]
     fixed: bool,
-    /// How many matches to show, or files in the other modes; 200 when absent.
+    /// How many matches to show, or files in the other modes; 200 by default.
     #[schemars(range(min = 1, max = 10_000))]
     max_results: Option<u64>,
     /// How many to skip: the next page.
@@ -82,7 +82,7 @@ impl Builtin for GrepTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Search in files",
         description: "Searches files for a regular expression, as ripgrep does, and shows `path:line:text`, sorted \
-                      by path. Honours .gitignore and skips hidden and binary files. Results come in pages: go on \
+                      by path. Honours .gitignore and skips hidden and binary files. Results come in pages: continue \
                       with `offset`.",
         parallelizable: true,
         permissions: &[Category::FileRead],
@@ -168,7 +168,7 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
     let what = if mode == SearchMode::Content { "matches" } else { "files" };
     if next < total && shown > 0 {
         text.push_str(&format!(
-            "[{what} {} to {next} of {total}; go on with offset={next}]\n",
+            "[{what} {} to {next} of {total}; continue with offset={next}]\n",
             window.skip.saturating_add(1)
         ));
     } else if total == 0 {

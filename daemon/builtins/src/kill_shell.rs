@@ -16,7 +16,7 @@ use crate::toolkit::Toolkit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KillShellInput {
-    /// The shell, as `bash` named it.
+    /// The shell_id that `bash` returned.
     shell_id: String,
 }
 
@@ -29,8 +29,8 @@ impl Builtin for KillShellTool {
 
     const NAME: &'static str = "kill_shell";
     const FACTS: ToolFacts = ToolFacts {
-        label: "End a background command",
-        description: "Ends a command that `bash` started in the background, with all its processes.",
+        label: "Stop a background command",
+        description: "Stops a background command of `bash`, with all its processes.",
         parallelizable: false,
         permissions: &[Category::Shell],
         timeout: None,

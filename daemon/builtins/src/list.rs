@@ -35,12 +35,12 @@ const MAX_SEEN: usize = 100_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListInput {
-    /// The folder; the working folder when absent.
+    /// The folder; the working folder by default.
     path: Option<String>,
-    /// How many levels of folders to show; 3 when absent.
+    /// How many levels of folders to show; 3 by default.
     #[schemars(range(min = 1, max = 100))]
     depth: Option<usize>,
-    /// How many entries to show, the upper levels first; 300 when absent.
+    /// How many entries to show, the upper levels first; 300 by default.
     #[schemars(range(min = 1, max = 10_000))]
     max_results: Option<usize>,
 }
@@ -53,8 +53,8 @@ impl Builtin for ListTool {
     const NAME: &'static str = "list";
     const FACTS: ToolFacts = ToolFacts {
         label: "List a folder",
-        description: "Shows a folder as a tree, with the sizes of files and how many files are in a folder. What \
-                      .gitignore names is shown closed.",
+        description: "Shows a folder as a tree, with the sizes of files and how many files are in a folder. Folders \
+                      that .gitignore names are not expanded.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,
@@ -77,7 +77,7 @@ impl Builtin for ListTool {
         let cwd = cx.cwd.clone();
         blocking(cx, move |cancel| {
             let shown = paths::shown(&root, &cwd);
-            anyhow::ensure!(files::is_folder(&root), "{shown} is no folder");
+            anyhow::ensure!(files::is_folder(&root), "{shown} is not a folder");
             let tree = look(&root, &judge, cancel)?;
             let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
             Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))

@@ -151,8 +151,8 @@ pub(crate) fn plan(
     scope: MemoryScope,
 ) -> anyhow::Result<PlannedMemory> {
     let content = content.trim();
-    ensure!(!content.is_empty(), "the memory says nothing");
-    ensure!(content.len() <= MAX_BYTES, "{} bytes are too much for one memory: at most {MAX_BYTES}", content.len());
+    ensure!(!content.is_empty(), "the memory is empty");
+    ensure!(content.len() <= MAX_BYTES, "{} bytes are too many for one memory: at most {MAX_BYTES}", content.len());
     ensure!(
         redact(content) == content,
         "this looks like a secret, and memories are read by every agent: remember where it is kept, not what it is"

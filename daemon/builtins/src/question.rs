@@ -50,8 +50,8 @@ impl Builtin for QuestionTool {
     const NAME: &'static str = "question";
     const FACTS: ToolFacts = ToolFacts {
         label: "Ask the person",
-        description: "Asks the person a question with answers to choose from, and waits. Use it when the work \
-                      cannot go on without a decision that is theirs.",
+        description: "Asks the person a question with answers to choose from, and waits. Use it when the work cannot \
+                      continue without their decision.",
         parallelizable: false,
         permissions: &[],
         timeout: None,
@@ -67,7 +67,7 @@ impl Builtin for QuestionTool {
     }
 
     async fn run(&self, input: QuestionInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        ensure!(!input.question.trim().is_empty(), "the question says nothing");
+        ensure!(!input.question.trim().is_empty(), "the question is empty");
         if let Some(output) = cx.run_role(Role::Question, serde_json::to_value(&input)?).await {
             return Ok(output?);
         }

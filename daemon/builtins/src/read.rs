@@ -38,10 +38,10 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 pub(crate) struct ReadInput {
     /// The file, relative to the working folder or absolute.
     path: String,
-    /// The first line to show; 1 when absent.
+    /// The first line to show; 1 by default.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// How many lines to show; 2000 when absent.
+    /// How many lines to show; 2000 by default.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
@@ -57,7 +57,7 @@ impl Builtin for ReadTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Read a file",
         description: "Shows a text file as numbered lines, `N: text`, or an image. Long files come in pages: \
-                      go on with `offset`. Lines over 2000 characters are cut.",
+                      continue with `offset`. Lines over 2000 characters are cut.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,
@@ -223,7 +223,7 @@ fn text(
             AfterPage::Leave => None,
         };
         let of = total.map_or_else(|| "more".to_owned(), |total| total.to_string());
-        text.push_str(&format!("[lines {} to {last} of {of}; go on with offset={}]", page.first, last + 1));
+        text.push_str(&format!("[lines {} to {last} of {of}; continue with offset={}]", page.first, last + 1));
     } else if count == 0 && page.first > 1 {
         return Ok(ToolOutput::error(format!("{shown} has {before} lines: there is no line {}", page.first))
             .with("total_lines", before));

@@ -22,7 +22,7 @@ use crate::toolkit::Toolkit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RememberInput {
-    /// The fact, in words that stand by themselves; at most 8 KiB.
+    /// The fact, understandable without context; at most 8 KiB.
     content: String,
     /// `session` for this conversation, `project` for all who work in this project, `global` for all of the
     /// user's agents.
@@ -41,7 +41,7 @@ impl Builtin for RememberTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Remember a fact",
         description: "Keeps a fact, for this conversation, for the project or for all of the user's agents. Not for \
-                      secrets. Gives the memory_id by which `forget` removes it.",
+                      secrets. Returns the memory_id for `forget`.",
         parallelizable: false,
         permissions: &[Category::FileWrite],
         timeout: None,

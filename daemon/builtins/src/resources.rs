@@ -149,7 +149,7 @@ impl Callable for SkillOrMemory {
             let structured = blocking(cx, move |_| Ok(look())).await.map_err(tell)?;
             Ok(match structured {
                 Some(_) => ToolOutput { structured, ..ToolOutput::default() },
-                None => ToolOutput::error("it is not there any more").with("not_found", true),
+                None => ToolOutput::error("it no longer exists").with("not_found", true),
             })
         }
         .boxed()

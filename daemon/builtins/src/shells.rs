@@ -453,8 +453,8 @@ impl std::fmt::Display for ShellEnding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exited(code) => write!(f, "exit code {code}"),
-            Self::Signalled(signal) => write!(f, "ended by signal {signal}"),
-            Self::TimedOut => f.write_str("ended when its time was over"),
+            Self::Signalled(signal) => write!(f, "killed by signal {signal}"),
+            Self::TimedOut => f.write_str("timed out"),
             Self::Killed => f.write_str("killed"),
             Self::Failed(why) => write!(f, "could not run: {why}"),
         }

@@ -64,7 +64,7 @@ impl Builtin for SkillTool {
     const NAME: &'static str = "skill";
     const FACTS: ToolFacts = ToolFacts {
         label: "Learn a skill",
-        description: "Gives the text of a skill: how something is done here. Ask for it before you begin such work.",
+        description: "Returns the text of a skill: how something is done here. Read it before you begin such work.",
         parallelizable: true,
         permissions: &[],
         timeout: None,

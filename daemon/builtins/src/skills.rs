@@ -171,18 +171,18 @@ fn load(
 ) -> Result<Skill, InvalidFrontMatter> {
     let broken = |message: String| InvalidFrontMatter { message, line: None };
     if !is_within(file, bounds) {
-        return Err(broken("leads out of the project".to_owned()));
+        return Err(broken("points outside of the project".to_owned()));
     }
     let real = file.canonicalize().map_err(|error| broken(format!("can't be read: {error}")))?;
     if let Some(reason) = exclusions.reason(&real, false) {
-        return Err(broken(format!("is kept from tools by {reason}")));
+        return Err(broken(format!("is excluded from tools by {reason}")));
     }
     let mut opened = files::open(&real).map_err(|error| broken(error.to_string()))?;
     let bytes = files::read_opened(&mut opened, &real, MAX_BYTES).map_err(|error| match error {
         OpenError::TooLarge { .. } => broken(format!("is longer than {} KiB", MAX_BYTES / 1024)),
         error => broken(error.to_string()),
     })?;
-    let text = String::from_utf8(bytes).map_err(|_| broken("is no UTF-8".to_owned()))?;
+    let text = String::from_utf8(bytes).map_err(|_| broken("is not UTF-8".to_owned()))?;
     let Split { front, body } = split::<SkillFrontMatter>(&text)?;
     let own_folder = file.file_name().filter(|name| *name == "SKILL.md").and(file.parent()).map(Path::to_owned);
     let named_by = own_folder.as_deref().unwrap_or(file);
@@ -195,7 +195,7 @@ fn load(
     let description = front.description.unwrap_or_else(|| first_line(&body));
     let description = description.trim();
     if description.is_empty() {
-        return Err(broken("has no description: nobody knows when to use it".to_owned()));
+        return Err(broken("has no description, so nobody knows when to use it".to_owned()));
     }
     let description: String = description.chars().take(MAX_DESCRIPTION).collect();
     Ok(Skill { name, description, whose, file: real, folder: own_folder, text: body })
@@ -204,7 +204,9 @@ fn load(
 fn check_name(name: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(fits) {
-        return Err(format!("the name {name:?} is not of 1 to {MAX_NAME} small letters, digits and hyphens"));
+        return Err(format!(
+            "the name {name:?} must consist of 1 to {MAX_NAME} lower-case letters, digits and hyphens"
+        ));
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(crate) enum Stale {
     Unread(String),
     #[error("{0} was changed by another session ({1}) since it was read: read it again")]
     ByOther(String, SessionId),
-    #[error("{0} has changed on the disk since it was read: read it again")]
+    #[error("{0} has changed on disk since it was read: read it again")]
     OnDisk(String),
 }
 

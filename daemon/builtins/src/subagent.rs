@@ -35,7 +35,7 @@ pub(crate) struct SubagentInput {
     r#type: String,
     /// The work in a few words, for people.
     description: String,
-    /// The whole of the work: the sub-agent knows nothing else of this conversation.
+    /// The complete task: the sub-agent knows nothing else about this conversation.
     prompt: String,
 }
 
@@ -49,7 +49,7 @@ impl Builtin for SubagentTool {
     const NAME: &'static str = "subagent";
     const FACTS: ToolFacts = ToolFacts {
         label: "Give work to a sub-agent",
-        description: "Gives a piece of work to a sub-agent and waits for its answer. Several may run at once.",
+        description: "Delegates work to a sub-agent and waits for its answer. Several may run at once.",
         parallelizable: true,
         permissions: &[Category::Agent],
         timeout: Some(MAX_TIMEOUT),
@@ -71,11 +71,11 @@ impl Builtin for SubagentTool {
     }
 
     async fn run(&self, input: SubagentInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        ensure!(!input.prompt.trim().is_empty(), "the prompt says nothing: a sub-agent knows nothing else");
+        ensure!(!input.prompt.trim().is_empty(), "the prompt is empty: a sub-agent knows nothing else");
         // A program that was started for a tool may be a sub-agent itself.
         ensure!(
             cx.caller.principal != Principal::ToolDescendant,
-            "a sub-agent gives no work to sub-agents: do the work here"
+            "a sub-agent cannot start sub-agents: do the work here"
         );
         let (toolkit, project) = (self.toolkit.clone(), cx.session.project().to_owned());
         let types = blocking(cx, move |_| Ok(toolkit.agent_types(&project))).await?;
@@ -89,11 +89,11 @@ impl Builtin for SubagentTool {
             }
             Some(kind @ AgentType { command: Some(_), .. }) => self.run_program(&input, kind, cx).await,
             Some(_) => bail!(
-                "no frontend is connected that runs sub-agents, and no program is configured \
+                "no connected frontend runs sub-agents, and no program is configured \
                  ([subagents.default] command = [\"...\", \"{{prompt}}\"]): do the work here"
             ),
             None if types.is_empty() => {
-                bail!("no frontend is connected that runs sub-agents, and none are configured: do the work here")
+                bail!("no connected frontend runs sub-agents, and none are configured: do the work here")
             }
             None => {
                 let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
@@ -191,16 +191,16 @@ fn answer(finished: &ProcessOutput, name: &str) -> ToolOutput {
     if failed {
         let complaint = finished.stderr.to_text();
         let how = match (finished.ending, finished.code) {
-            (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _) => "was ended when its time was over".to_owned(),
+            (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _) => "timed out".to_owned(),
             (ProcessEnding::Exited, Some(code)) => format!("ended with exit code {code}"),
-            (ProcessEnding::Exited, None) => "was ended by a signal".to_owned(),
+            (ProcessEnding::Exited, None) => "was killed by a signal".to_owned(),
         };
         let complaint = complaint.trim_end();
         let complaint = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
         let gap = if text.is_empty() { "" } else { "\n" };
         text.push_str(&format!("{gap}[sub-agent {name} {how}{complaint}]"));
     } else if text.is_empty() {
-        text = format!("[sub-agent {name} said nothing]");
+        text = format!("[sub-agent {name} printed nothing]");
     }
     let mut output = ToolOutput::text(text);
     output.is_error = failed;

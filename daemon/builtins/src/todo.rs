@@ -58,7 +58,7 @@ impl Builtin for TodoTool {
     const NAME: &'static str = "todo";
     const FACTS: ToolFacts = ToolFacts {
         label: "Plan the work",
-        description: "Replaces the session's list of things to do, which people see as it changes. Keep exactly one \
+        description: "Replaces the session's to-do list, which people see as it changes. Keep exactly one \
                       item in progress while working, and mark items completed as soon as they are.",
         parallelizable: false,
         permissions: &[],
@@ -82,7 +82,7 @@ impl Builtin for TodoTool {
 
     async fn run(&self, TodoInput { items }: TodoInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let empty = items.iter().position(|item| item.content.trim().is_empty());
-        ensure!(empty.is_none(), "item {} says nothing", empty.unwrap_or_default() + 1);
+        ensure!(empty.is_none(), "item {} is empty", empty.unwrap_or_default() + 1);
         let (toolkit, session, kept) = (self.toolkit.clone(), cx.session.clone(), items.clone());
         let kept = blocking(cx, move |_| Ok(keep(&toolkit, &session, &kept).err())).await?;
         let text = describe(&items);

@@ -40,10 +40,10 @@ pub(crate) struct WebFetchInput {
     /// gives it as it came.
     #[serde(default)]
     format: FetchFormat,
-    /// How much of the body to read; 5242880 when absent, at most 20971520.
+    /// How much of the body to read; 5242880 by default, at most 20971520.
     #[schemars(range(min = 1, max = 20_971_520))]
     max_bytes: Option<u64>,
-    /// Milliseconds until it is given up; 30000 when absent, at most 110000.
+    /// Timeout in milliseconds; 30000 by default, at most 110000.
     #[schemars(range(min = 1, max = 110_000))]
     timeout_ms: Option<u64>,
 }
@@ -67,8 +67,8 @@ impl Builtin for WebFetchTool {
     const NAME: &'static str = "web_fetch";
     const FACTS: ToolFacts = ToolFacts {
         label: "Fetch a web page",
-        description: "Fetches a URL and gives the page as Markdown, its readable part where it has one. JSON and other \
-                      text is given as it is, images are shown. Redirects are followed. Addresses of this machine and \
+        description: "Fetches a URL and returns the page as Markdown, reduced to its readable part where it has one. JSON \
+                      and other text is returned unchanged, images are shown. Redirects are followed. Addresses of this machine and \
                       of private networks are refused unless the configuration allows them.",
         parallelizable: true,
         permissions: &[Category::Network],
@@ -170,7 +170,7 @@ fn shown(
     let mut output = match (&kind, response.header("content-encoding")) {
         // What compresses in another way than was asked for sends what nobody can read.
         (_, Some(encoding)) if !encoding.eq_ignore_ascii_case("identity") => {
-            ToolOutput::error(format!("the body came compressed with {encoding}, which is not understood: not shown"))
+            ToolOutput::error(format!("the body is compressed with {encoding}, which is not supported: not shown"))
         }
         (BodyKind::Image(image), _) if whole && response.body.len() <= MAX_IMAGE => {
             let data = base64::engine::general_purpose::STANDARD.encode(&response.body);
@@ -261,7 +261,7 @@ fn binary(name: &str, response: &HttpResponse) -> ToolOutput {
     let bytes = response.body.len();
     let size =
         if response.ending == BodyEnding::Whole { format!("{bytes} bytes") } else { format!("over {bytes} bytes") };
-    ToolOutput::error(format!("{} is no text ({name}, {size}): not shown", response.url)).with("binary", true)
+    ToolOutput::error(format!("{} is not text ({name}, {size}): not shown", response.url)).with("binary", true)
 }
 
 /// Why it is not all, and what can be done.
@@ -274,7 +274,7 @@ fn note(response: &HttpResponse) -> Option<String> {
         }
         BodyEnding::TooLong => Some(format!("[cut after {bytes} bytes, the most that is read]")),
         BodyEnding::TimedOut | BodyEnding::Stopped => {
-            Some(format!("[the time was over after {bytes} bytes; for more set timeout_ms]"))
+            Some(format!("[timed out after {bytes} bytes; for more set timeout_ms]"))
         }
         BodyEnding::Broken(reason) => Some(format!("[broke off after {bytes} bytes: {reason}]")),
     }

@@ -31,7 +31,7 @@ pub(crate) struct WebSearchInput {
     /// What to search for.
     #[schemars(length(min = 1, max = 400))]
     query: String,
-    /// How many results to give; 8 when absent, at most 20.
+    /// How many results to give; 8 by default, at most 20.
     #[schemars(range(min = 1, max = 20))]
     max_results: Option<u64>,
     /// Only results from these domains and those below them.
@@ -54,7 +54,7 @@ impl Builtin for WebSearchTool {
     const NAME: &'static str = "web_search";
     const FACTS: ToolFacts = ToolFacts {
         label: "Search the web",
-        description: "Searches the web and gives titles, URLs and snippets. Read a result with `web_fetch`.",
+        description: "Searches the web and returns titles, URLs and snippets. Read a result with `web_fetch`.",
         parallelizable: true,
         permissions: &[Category::Network],
         timeout: None,
@@ -78,7 +78,7 @@ impl Builtin for WebSearchTool {
         let search = match self.toolkit.web.searching() {
             Searching::Set(search) => search,
             Searching::Unset => return Ok(ToolOutput::error(UNSET)),
-            Searching::Broken(why) => anyhow::bail!("web_search cannot be used until a person sets it right: {why}"),
+            Searching::Broken(why) => anyhow::bail!("web_search is misconfigured, and a person has to fix it: {why}"),
         };
         let work = search.run(&query, &self.toolkit.environment, cx);
         let mut found = with_heartbeat(cx, work).await?;

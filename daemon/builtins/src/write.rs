@@ -19,11 +19,11 @@ use crate::toolkit::Toolkit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteInput {
-    /// The file, relative to the working folder or absolute. Missing folders are made.
+    /// The file, relative to the working folder or absolute. Missing folders are created.
     path: String,
     /// The text; at most 10 MiB.
     content: String,
-    /// `overwrite` replaces what is there, `create` refuses when there is something, `append` adds to it.
+    /// `overwrite` replaces an existing file, `create` fails if there is one, `append` adds to it.
     #[serde(default)]
     mode: WriteMode,
 }
@@ -47,8 +47,8 @@ impl Builtin for WriteTool {
     const NAME: &'static str = "write";
     const FACTS: ToolFacts = ToolFacts {
         label: "Write a file",
-        description: "Writes a text file, whole or not at all. A file that exists must have been read in this \
-                      session, and not have changed since. To change a part of a file use `edit`.",
+        description: "Writes a text file atomically. An existing file must have been read in this session and be \
+                      unchanged since. To change a part of a file use `edit`.",
         parallelizable: false,
         permissions: &[Category::FileWrite],
         timeout: None,
@@ -74,7 +74,7 @@ fn writing(content: String, mode: WriteMode) -> Arc<NewContent> {
     Arc::new(move |site: &ChangeTarget, before: Option<&Before>| {
         let Some(before) = before else { return Ok(content.clone().into_bytes()) };
         match mode {
-            WriteMode::Create => bail!("{} is there already: to replace it use mode overwrite", site.shown),
+            WriteMode::Create => bail!("{} already exists: use mode overwrite to replace it", site.shown),
             WriteMode::Overwrite => {
                 site.check_stamp(before)?;
                 Ok(content.clone().into_bytes())

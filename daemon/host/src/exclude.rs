@@ -147,7 +147,7 @@ fn load(folder: &Path, name: &str, room: &mut usize) -> Option<ExclusionRules> {
         Err(error) => return Some(ExclusionRules::Broken(format!("can't read {}: {error}", path.display()))),
     };
     if !metadata.is_file() {
-        return Some(ExclusionRules::Broken(format!("{} is no file of rules", path.display())));
+        return Some(ExclusionRules::Broken(format!("{} is not a file", path.display())));
     }
     let read = files::read_named(&path, MAX_BYTES).map_err(|error| error.to_string());
     let bytes = match read.and_then(|bytes| take_room(&bytes, room).map(|()| bytes)) {
@@ -163,12 +163,12 @@ fn load(folder: &Path, name: &str, room: &mut usize) -> Option<ExclusionRules> {
         if builder.add_line(Some(path.clone()), line).is_err() {
             // Never the line itself: whoever reads the refusal may be kept from this file, too.
             let number = if is_link { String::new() } else { format!(":{}", number + 1) };
-            return Some(ExclusionRules::Broken(format!("{}{number} has a line that is no pattern", path.display())));
+            return Some(ExclusionRules::Broken(format!("{}{number} has an invalid pattern", path.display())));
         }
     }
     Some(match builder.build() {
         Ok(rules) => ExclusionRules::Read { rules, is_link },
-        Err(_) => ExclusionRules::Broken(format!("{} has lines that are no patterns", path.display())),
+        Err(_) => ExclusionRules::Broken(format!("{} has invalid patterns", path.display())),
     })
 }
 
@@ -233,7 +233,7 @@ mod tests {
         let reason = |path: &str| Exclusions::default().reason(&root.join(path), false);
         assert_eq!(reason("work/TOKEN=abc"), Some(root.join("work/.aiexclude").display().to_string()));
         assert_eq!(reason("work/other"), None);
-        let words = format!("{} has a line that is no pattern", root.join("work/deep/.aiexclude").display());
+        let words = format!("{} has an invalid pattern", root.join("work/deep/.aiexclude").display());
         assert_eq!(reason("work/deep/other"), Some(words));
     }
 

@@ -35,7 +35,7 @@ fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut E
     need.forbidden = exclusions.reason(resolved, is_folder);
     // Another file's name would be judged in its place.
     if need.forbidden.is_none() && resolved.to_str().is_none() {
-        need.forbidden = Some("names that are no UTF-8 cannot be judged".to_owned());
+        need.forbidden = Some("permissions cannot be checked for names that are not UTF-8".to_owned());
     }
     need
 }

@@ -157,7 +157,7 @@ impl OutputBuffer {
         let is_due = *written / LOOK_EVERY != (*written + room as u64) / LOOK_EVERY;
         *written += room as u64;
         let wrote = file.write_all(&text.as_bytes()[..room]).and_then(|()| match is_due && is_removed(file)? {
-            true => Err(io::Error::other("it was removed to make room: long texts have a limit, spool.max_mib")),
+            true => Err(io::Error::other("it was removed to free space (see spool.max_mib)")),
             false => Ok(()),
         });
         if let Err(error) = wrote {

@@ -120,7 +120,7 @@ pub enum ProcessEnding {
 pub enum StartError {
     #[error("there is no program {0}")]
     NotFound(String),
-    #[error("can't run in {}: it is no folder that can be entered", .0.display())]
+    #[error("can't run in {}: it is not a folder, or it cannot be entered", .0.display())]
     NoFolder(PathBuf),
     #[error("can't start {program}: {source}")]
     System { program: String, source: std::io::Error },

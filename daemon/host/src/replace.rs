@@ -33,7 +33,7 @@ pub enum Expected<'a> {
 /// Why nothing was written. The old file, if there was one, is whole.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    #[error("{} is there already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Exists(PathBuf),
     #[error("{} changed while it was written", .0.display())]
     Changed(PathBuf),

@@ -67,7 +67,7 @@ pub struct Sandbox {
 
 /// The sandbox that is configured cannot be given, so nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing is run: the sandbox that the configuration asks for cannot be had: {0}")]
+#[error("nothing runs: the configured sandbox is not available: {0}")]
 pub struct SandboxUnavailable(pub String);
 
 /// What holds for one program.
@@ -130,7 +130,7 @@ impl SandboxRules {
             return Ok(());
         }
         let confinement = Confinement { needs_scope: true, ..confinement };
-        let words = "ease needs Linux 6.12 or later: before it commands can send signals to other processes";
+        let words = "ease needs Linux 6.12 or later: in earlier versions, commands can send signals to other processes";
         confinement.try_out("/bin/true", &[]).map_err(|error| format!("{words} ({error})"))
     }
 

@@ -64,7 +64,7 @@ impl Store {
             examined += PIECE;
             if examined > MAX_EXAMINED {
                 return Err(StoreError::BadQuery(format!(
-                    "the audit log has more than {MAX_EXAMINED} rows in which this could be: narrow it with since, \
+                    "the audit log has more than {MAX_EXAMINED} rows that may match: narrow the query with since, \
                      session_id or after"
                 )));
             }

@@ -124,7 +124,7 @@ impl StoreHealth {
         // Where nothing is written at all, that is told already.
         if lost > 0 && self.refusal().is_none() {
             problems.push(format!(
-                "the audit log lacks {lost} rows of this run, which {} could not take in time",
+                "the audit log lacks {lost} rows of this run, because {} could not be written in time",
                 self.path.display()
             ));
         }
@@ -139,17 +139,17 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 fn gone(path: &Path) -> String {
     format!(
         "{} is gone, or another file is in its place. Nothing new is stored: grants, sessions and the audit log of \
-         this run end with the daemon. Restart it to begin with a new one.",
+         this run end with the daemon. Restart it to start with a new database.",
         path.display()
     )
 }
 
 pub(crate) fn damaged(path: &Path, reason: &str) -> String {
     format!(
-        "{} is damaged, or is no database ({reason}). It is left as it is, and nothing new is stored: grants, \
-         sessions and the audit log of this run end with the daemon. What people refused counts as far as \
-         refusals.jsonl beside it says; what they allowed is asked for again. Move the file away to begin with a new \
-         one, and restart the daemon.",
+        "{} is damaged, or is not a database ({reason}). It is left unchanged, and nothing new is stored: grants, \
+         sessions and the audit log of this run are lost when the daemon stops. Refusals apply as far as \
+         refusals.jsonl beside it lists them; everything else is asked about again. To start with a new database, \
+         move the file away and restart the daemon.",
         path.display()
     )
 }

@@ -105,22 +105,22 @@ pub enum StoreError {
     #[error("the database failed: {0}")]
     Failed(String),
     /// There is no room, or the disk takes nothing. Later writes may succeed.
-    #[error("not stored: {0}. Make room on the disk of toold's state folder; storing then goes on by itself")]
+    #[error("not stored: {0}. Free space on the disk of toold's state folder; storing then continues by itself")]
     NotWritten(String),
     /// Whoever asked is gone.
     #[error("cancelled")]
     Cancelled,
     #[error("there are {} grants already: revoke some first (toolctl permissions list)", stored_grant::MAX_GRANTS)]
     TooManyGrants,
-    #[error("{} plugins are switched on or off already: no more can be", trust::MAX_SWITCHES)]
+    #[error("{} plugins are already switched on or off, which is the maximum", trust::MAX_SWITCHES)]
     TooManySwitches,
-    #[error("a plugin keeps {} MiB at most: delete some of its keys", plugin_values::MAX_PLUGIN >> 20)]
+    #[error("a plugin can store {} MiB at most: delete some of its keys", plugin_values::MAX_PLUGIN >> 20)]
     PluginTooLarge,
     #[error("the daemon is stopping")]
     Closed,
     #[error("a value of {bytes} bytes is too large to keep: {} bytes at most", plugin_values::MAX_VALUE)]
     ValueTooLarge { bytes: usize },
-    #[error("a plugin keeps {} keys at most: delete some", plugin_values::MAX_KEYS)]
+    #[error("a plugin can store {} keys at most: delete some", plugin_values::MAX_KEYS)]
     TooManyKeys,
     #[error("a key has 1 to {} bytes, not {bytes}", plugin_values::MAX_KEY)]
     KeyLength { bytes: usize },
@@ -177,7 +177,7 @@ impl Store {
         let (sender, writer) = match started.transpose() {
             Ok(started) => started.unzip(),
             Err(error) => {
-                health.refuse(format!("no thread to write the database with: {error}. Nothing is stored."));
+                health.refuse(format!("can't start the thread that writes the database: {error}. Nothing is stored."));
                 (None, None)
             }
         };

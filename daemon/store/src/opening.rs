@@ -80,8 +80,8 @@ fn open_existing(path: &Path) -> OpenedDatabase {
 
 fn to_read(problem: String, reader: Option<Connection>) -> OpenedDatabase {
     let rest = match reader {
-        Some(_) => "Grants that are in it count; nothing new is stored.",
-        None => "Nothing in it can be read either; nothing new is stored.",
+        Some(_) => "Its grants apply; nothing new is stored.",
+        None => "It cannot be read either; nothing new is stored.",
     };
     OpenedDatabase { reader, problem: Some(format!("{problem} {rest}")), ..OpenedDatabase::default() }
 }
@@ -220,7 +220,7 @@ fn hurdle(path: &Path, error: &StoreError) -> Hurdle {
     match error {
         StoreError::Damaged(reason) => Hurdle::Damaged(reason.clone()),
         StoreError::Busy => Hurdle::Locked(format!(
-            "{} is locked by another process: end that one, and restart the daemon.",
+            "{} is locked by another process: stop that process, and restart the daemon.",
             path.display()
         )),
         other => not_writable(path, &other.to_string()),
@@ -237,7 +237,7 @@ fn not_writable(path: &Path, reason: &str) -> Hurdle {
 fn unreachable(path: &Path, reason: &str) -> String {
     format!(
         "{} cannot be opened ({reason}). Nothing is stored: grants, sessions and the audit log of this run end with \
-         the daemon. Make place for it, and restart the daemon.",
+         the daemon. Make its path available, and restart the daemon.",
         path.display()
     )
 }

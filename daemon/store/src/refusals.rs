@@ -142,8 +142,8 @@ impl Refusals {
     /// What may be lost, by what both places say.
     fn judge(&self, contents: &Contents, view: DatabaseView) -> Option<LostRefusals> {
         let advice = format!(
-            "Until then toold asks about everything, also about what is allowed. Look through `toolctl permissions \
-             list`, refuse again what is missing, remove {}, and restart the daemon",
+            "Until then toold asks about everything, even about what is allowed. Check `toolctl permissions list`, \
+             add missing refusals again, remove {}, and restart the daemon",
             self.path.display()
         );
         let lost = |what: &str, in_database| Some(LostRefusals { why: format!("{what}. {advice}."), in_database });
@@ -157,13 +157,12 @@ impl Refusals {
             // A database that can be read knows all that the file did.
             (None, FileState::Missing | FileState::Damaged(_), DatabaseView::Whole) => None,
             (None, FileState::Missing, DatabaseView::New | DatabaseView::Absent) => None,
-            (None, FileState::Missing, DatabaseView::Incomplete) => lost(
-                "what people refused may be lost: the database cannot be read, and the file of refusals is missing",
-                true,
-            ),
+            (None, FileState::Missing, DatabaseView::Incomplete) => {
+                lost("refusals may be lost: the database cannot be read, and the file of refusals is missing", true)
+            }
             (None, FileState::Damaged(why), view) => lost(
                 &format!(
-                    "what people refused may be lost: neither the database nor {} ({why}) can be read whole",
+                    "refusals may be lost: neither the database nor {} ({why}) can be read completely",
                     self.path.display()
                 ),
                 view == DatabaseView::Incomplete,
@@ -248,8 +247,8 @@ impl Refusals {
 
     fn not_written(&self, error: &io::Error) -> String {
         format!(
-            "{} cannot be written ({error}), which keeps what people refused should the database be damaged: make it \
-             a file that you can write, and make room for it",
+            "{} cannot be written ({error}). It keeps refusals in case the database is damaged: make it writable, \
+             and free space for it",
             self.path.display()
         )
     }

@@ -100,7 +100,7 @@ impl StoredGrant {
         let action = match self.action.as_str() {
             "allow" => Action::Allow,
             "deny" => Action::Deny,
-            other => return Err(format!("{other:?} is no action")),
+            other => return Err(format!("{other:?} is not an action")),
         };
         let tools = match &self.tools {
             Some(tools) => Some(list(tools)?),
@@ -141,7 +141,7 @@ impl StoredGrant {
     }
 
     fn category(&self) -> Result<Category, String> {
-        Category::parse(&self.category).ok_or_else(|| format!("{:?} is no category", self.category))
+        Category::parse(&self.category).ok_or_else(|| format!("{:?} is not a category", self.category))
     }
 
     fn scope(&self) -> Result<GrantScope, String> {
@@ -151,7 +151,7 @@ impl StoredGrant {
             }
             ("project", _, Some(project)) => Ok(GrantScope::Project(to_path(project))),
             ("always", _, _) => Ok(GrantScope::Always),
-            (other, _, _) => Err(format!("{other:?} is no scope, or lacks whose")),
+            (other, _, _) => Err(format!("{other:?} is not a scope, or its owner is missing")),
         }
     }
 

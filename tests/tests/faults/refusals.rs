@@ -219,9 +219,9 @@ fn what_is_lost_is_reported_everywhere_and_asked_about() {
         (&store["damaged"], &store["refusals_lost"], &store["takes_writes"]),
         (&json!(true), &json!(true), &json!(false))
     );
-    assert!(store["problems"].to_string().contains("refuse again what is missing"), "{store}");
+    assert!(store["problems"].to_string().contains("add missing refusals again"), "{store}");
     let shown = daemon.toolctl(&["status"]);
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("refuse again what is missing"));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("add missing refusals again"));
     check_doctor(&daemon, Some(3), "store");
     drop(wire);
     // A person has looked.

@@ -289,7 +289,7 @@ fn what_the_system_cannot_give_is_reported_and_nothing_runs() {
     // In whatever order they come.
     let answer = |id: u64| answers.iter().find(|answer| answer["id"] == id).expect("each request is answered");
     let problem = answer(1)["result"]["problems"][0].as_str().unwrap();
-    assert!(problem.contains("sandbox: the system gives no "), "{problem}");
+    assert!(problem.contains("sandbox: the system does not allow "), "{problem}");
     assert_eq!(answer(2)["result"]["is_error"], true, "{}", answer(2));
     assert!(!setup.path("work/ran").exists());
 }

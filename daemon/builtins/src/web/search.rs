@@ -121,7 +121,7 @@ impl WebSearch {
                 "{url} answers 403 Forbidden: an instance gives results to programs only if its settings.yml names \
                  json in search.formats"
             ),
-            (_, 429) => bail!("the search service has been asked too often (429): try again later"),
+            (_, 429) => bail!("the search service limits requests (429): try again later"),
             _ => bail!("the search service says {}{}", status(&response), answers::complaint(&response.body)),
         }
         match response.ending {
@@ -214,7 +214,7 @@ impl SearchKey {
                     .with_context(|| format!("can't read the key of the search service from {}", path.display()))?;
                 Ok(key.trim().to_owned())
             }
-            Self::Missing(what) => bail!("the search service wants a key: {what}"),
+            Self::Missing(what) => bail!("the search service needs a key: {what}"),
         }
     }
 }

@@ -55,9 +55,9 @@ async fn what_goes_wrong_is_told() {
     ]);
     assert_eq!(test.bad("subagent", work("failing")).await, "half\n[sub-agent failing ended with exit code 3: why]");
     assert!(test.bad("subagent", work("missing")).await.contains("no-such-program"));
-    assert_eq!(test.ok("subagent", work("silent")).await, "[sub-agent silent said nothing]");
+    assert_eq!(test.ok("subagent", work("silent")).await, "[sub-agent silent printed nothing]");
     let told = test.bad("subagent", work("slow")).await;
-    assert_eq!(told, "begun\n[sub-agent slow was ended when its time was over]");
+    assert_eq!(told, "begun\n[sub-agent slow timed out]");
     assert!(
         test.bad("subagent", json!({"type": "silent", "description": "", "prompt": " "})).await.contains("nothing")
     );

@@ -48,7 +48,7 @@ async fn what_changed_since_it_was_read_is_not_replaced() {
         ("edit", json!({"path": "file", "old": "two", "new": "x"})),
     ] {
         let text = test.bad(tool, arguments).await;
-        assert_eq!(text, "file has changed on the disk since it was read: read it again");
+        assert_eq!(text, "file has changed on disk since it was read: read it again");
     }
     assert_eq!(test.content("file"), "two");
     // The same content again is the same file.
@@ -79,7 +79,7 @@ async fn the_modes_of_write() {
     let test = BuiltinTest::new();
     test.write("file", "one\r\n");
     let text = test.bad("write", json!({"path": "file", "content": "x", "mode": "create"})).await;
-    assert!(text.contains("is there already"), "{text}");
+    assert!(text.contains("already exists"), "{text}");
     test.ok("write", json!({"path": "file", "content": "two\n", "mode": "append"})).await;
     assert_eq!(test.content("file"), "one\r\ntwo\r\n");
     test.ok("write", json!({"path": "log", "content": "first\n", "mode": "append"})).await;
@@ -96,7 +96,7 @@ async fn all_edits_are_made_or_none() {
     test.read("file").await;
     let edits = json!([{"old": "a", "new": "A"}, {"old": "zzz", "new": "Z"}]);
     let text = test.bad("edit", json!({"path": "file", "edits": edits})).await;
-    assert!(text.starts_with("file is as it was: edit 2: `old` is not in the file"), "{text}");
+    assert!(text.starts_with("file was not changed: edit 2: `old` is not in the file"), "{text}");
     assert_eq!(test.content("file"), "a\nb\nc\n");
     let edits = json!([{"old": "a", "new": ""}, {"old": "c\n", "new": "C"}, {"old": "b", "new": "B"}]);
     test.ok("edit", json!({"path": "file", "edits": edits})).await;
@@ -110,7 +110,7 @@ async fn an_edit_that_does_not_fit_says_why() {
     test.read("file").await;
     let cases = [
         (json!({"old": "foo(1);", "new": "x"}), "2 times, at lines 1, 3"),
-        (json!({"old": "    foo(1);\n    bar();", "new": "x"}), "lines 1 to 2 are the same but for indentation"),
+        (json!({"old": "    foo(1);\n    bar();", "new": "x"}), "lines 1 to 2 differ only in indentation"),
         (json!({"old": "", "new": "x"}), "`old` is empty"),
         (json!({"old": "bar", "new": "bar"}), "the same"),
         (json!({"old": "bar"}), "give `old` and `new`"),

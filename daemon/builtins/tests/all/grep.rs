@@ -87,15 +87,15 @@ async fn pages_are_cut_after_ordering() {
     let page = |offset: u64| json!({"pattern": "match", "max_results": 3, "offset": offset});
     check(
         test.ok("grep", page(0)).await,
-        &["d00/f:1:match 1", "d00/f:3:match 2", "d01/f:1:match 1", "[matches 1 to 3 of 200; go on with offset=3]"],
+        &["d00/f:1:match 1", "d00/f:3:match 2", "d01/f:1:match 1", "[matches 1 to 3 of 200; continue with offset=3]"],
     );
     check(
         test.ok("grep", page(3)).await,
-        &["d01/f:3:match 2", "d02/f:1:match 1", "d02/f:3:match 2", "[matches 4 to 6 of 200; go on with offset=6]"],
+        &["d01/f:3:match 2", "d02/f:1:match 1", "d02/f:3:match 2", "[matches 4 to 6 of 200; continue with offset=6]"],
     );
     check(test.ok("grep", page(199)).await, &["d99/f:3:match 2"]);
     let result = test.call("grep", json!({"pattern": "match", "output_mode": "files", "max_results": 2})).await;
-    check(result.text(), &["d00/f", "d01/f", "[files 1 to 2 of 100; go on with offset=2]"]);
+    check(result.text(), &["d00/f", "d01/f", "[files 1 to 2 of 100; continue with offset=2]"]);
 }
 
 #[tokio::test]

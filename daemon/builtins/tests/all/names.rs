@@ -58,7 +58,7 @@ async fn upper_levels_come_first_when_there_is_too_much() {
         "./\n  a/  (20 files, not all shown)\n    f00  0 B\n  b/  (1 file, not all shown)\n\
          [21 files in 2 folders; 20 entries not shown: raise max_results or list a folder of it]"
     );
-    assert_eq!(test.bad("list", json!({"path": "b/file"})).await, "b/file is no folder");
+    assert_eq!(test.bad("list", json!({"path": "b/file"})).await, "b/file is not a folder");
 }
 
 #[tokio::test]

@@ -21,12 +21,12 @@ async fn pages_say_where_the_file_goes_on() {
     let text: String = (1..=5000).map(|n| format!("line {n}\n")).collect();
     test.write("long", text);
     let result = test.call("read", json!({"path": "long"})).await;
-    assert!(result.text().ends_with("2000: line 2000\n[lines 1 to 2000 of 5000; go on with offset=2001]"));
+    assert!(result.text().ends_with("2000: line 2000\n[lines 1 to 2000 of 5000; continue with offset=2001]"));
     assert_eq!((&result.metadata["total_lines"], &result.metadata["truncated"]), (&json!(5000), &json!(true)));
     let text = test.ok("read", json!({"path": "long", "offset": 4999, "limit": 2})).await;
     assert_eq!(text, "4999: line 4999\n5000: line 5000");
     let text = test.ok("read", json!({"path": "long", "offset": 3, "limit": 1})).await;
-    assert_eq!(text, "3: line 3\n[lines 3 to 3 of 5000; go on with offset=4]");
+    assert_eq!(text, "3: line 3\n[lines 3 to 3 of 5000; continue with offset=4]");
     let text = test.bad("read", json!({"path": "long", "offset": 5001})).await;
     assert_eq!(text, "long has 5000 lines: there is no line 5001");
 }
@@ -38,7 +38,7 @@ async fn a_page_fits_into_a_result() {
     let result = test.call("read", json!({"path": "wide"})).await;
     assert!(!result.metadata.contains_key("truncated_bytes"), "the engine had to cut it");
     let shown = result.metadata["lines"].as_u64().unwrap();
-    assert!(result.text().ends_with(&format!("[lines 1 to {shown} of 100; go on with offset={}]", shown + 1)));
+    assert!(result.text().ends_with(&format!("[lines 1 to {shown} of 100; continue with offset={}]", shown + 1)));
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_huge_file_is_read_only_as_far_as_asked() {
     let path = test.write("sparse", "first\nsecond\n".to_owned() + &"x".repeat(70_000));
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(10 << 30).unwrap();
     let result = test.call("read", json!({"path": "sparse", "limit": 2})).await;
-    assert_eq!(result.text(), "1: first\n2: second\n[lines 1 to 2 of more; go on with offset=3]");
+    assert_eq!(result.text(), "1: first\n2: second\n[lines 1 to 2 of more; continue with offset=3]");
     assert_eq!(result.metadata["size"], json!(10u64 << 30));
 }
 

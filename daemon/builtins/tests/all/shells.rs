@@ -83,7 +83,7 @@ async fn a_flood_is_bounded_and_what_is_lost_is_told() {
     test.toolkit.shells.find(&test.session.id, &id).unwrap().ended().await;
     let text = test.ok("bash_output", json!({"shell_id": id})).await;
     assert!(
-        text.contains("bytes came too fast and are lost") && text.ends_with("there is more: call again]"),
+        text.contains("bytes were overwritten before they were read") && text.ends_with("there is more: call again]"),
         "{}",
         text.len()
     );

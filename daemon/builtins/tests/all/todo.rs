@@ -26,10 +26,7 @@ async fn the_list_is_replaced_and_belongs_to_its_session() {
 #[tokio::test]
 async fn items_are_checked() {
     let test = BuiltinTest::strict();
-    assert_eq!(
-        test.bad("todo", json!({"items": [{"content": " ", "status": "pending"}]})).await,
-        "item 1 says nothing"
-    );
+    assert_eq!(test.bad("todo", json!({"items": [{"content": " ", "status": "pending"}]})).await, "item 1 is empty");
     let call = test.prepare("todo", json!({"items": [{"content": "x", "status": "done"}]}));
     assert!(test.run(call).await.unwrap_err().to_string().contains("/items/0/status"));
 }

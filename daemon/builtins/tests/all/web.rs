@@ -163,7 +163,7 @@ async fn a_slow_server_is_given_up() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe start";
     let server = ScriptedServer::start(move |_| vec![ServerStep::Send(head.into()), ServerStep::Hang]).await;
     let result = test().call("web_fetch", json!({"url": server.url("/")})).await;
-    check(&result, false, &["the start", "[the time was over after 9 bytes; for more set timeout_ms]"]);
+    check(&result, false, &["the start", "[timed out after 9 bytes; for more set timeout_ms]"]);
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn private_addresses_are_refused_in_every_mode() {
         ["http://127.0.0.1:1/", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:10.0.0.1]/", "http://[::1]"]
     {
         let text = test.bad("web_fetch", json!({"url": url})).await;
-        assert!(text.contains("not allowed: network") && text.contains("no public address"), "{text}");
+        assert!(text.contains("not allowed: network") && text.contains("not a public address"), "{text}");
     }
     let text = test.bad("web_fetch", json!({"url": "http://localhost:1/"})).await;
     assert!(text.starts_with("refused: localhost is at "), "{text}");
@@ -250,7 +250,7 @@ async fn redirects_to_where_nothing_may_go_are_told() {
     let circle = fetch(redirect("301 Moved", "/page")).await;
     check(&circle, true, &["in a circle"]);
     check(&fetch(redirect("302 Found", "file:///etc/passwd")).await, true, &["file is not allowed"]);
-    check(&fetch(redirect("302 Found", "http://169.254.169.254/latest")).await, true, &["no public address"]);
+    check(&fetch(redirect("302 Found", "http://169.254.169.254/latest")).await, true, &["not a public address"]);
     let page = ScriptedServer::of(ok("text/html", PAGE)).await;
     check(&fetch(redirect("308 Permanent", &page.url("/new"))).await, false, &["URL: http://127.0.0.1:", "/new\n"]);
 }
@@ -346,7 +346,7 @@ async fn results_are_filtered_by_domain_and_number() {
 async fn what_is_wrong_with_an_instance_is_told() {
     for (bytes, part) in [
         (answer("403 Forbidden", &[], "no"), "names json in search.formats"),
-        (answer("429 Too Many Requests", &[], ""), "asked too often"),
+        (answer("429 Too Many Requests", &[], ""), "limits requests"),
         (answer("500 Internal Server Error", &[], "{\"error\": \"broken\"}"), "500 Internal Server Error: broken"),
         (ok("text/html", "<html>"), "cannot be read"),
         (ok("application/json", "{}"), "it has no results"),

@@ -37,7 +37,7 @@ const OF_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// A file system that did not answer. It is found within the `io::Error` of whoever went to a path on it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the file system at {} ({kind}) does not answer: try again when it does, or unmount it, by `umount --lazy` if need be",
+    "the file system at {} ({kind}) does not answer: try again when it does, or unmount it (with `umount --lazy` if necessary)",
     .place.display()
 )]
 pub struct UnresponsiveFileSystem {

@@ -78,7 +78,7 @@ impl Allowed {
 
 impl Network {
     fn parse(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is no network: expected an address and a prefix, as 10.0.0.0/8");
+        let bad = || format!("{text:?} is not a network: expected an address and a prefix, such as 10.0.0.0/8");
         let (address, prefix) = text.split_once('/').ok_or_else(bad)?;
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let prefix: u32 = prefix.parse().map_err(|_| bad())?;

@@ -56,14 +56,14 @@ impl HttpRequest {
         let bad = HttpError::BadRequest;
         let url = target::parse(url)?;
         let method = match Method::from_bytes(method.as_bytes()) {
-            Ok(Method::CONNECT) | Err(_) => return Err(bad(format!("{method:?} is no method for a request"))),
+            Ok(Method::CONNECT) | Err(_) => return Err(bad(format!("{method:?} is not a request method"))),
             Ok(method) => method,
         };
         let mut map = HeaderMap::with_capacity(headers.len());
         for (name, value) in headers {
-            let parsed: HeaderName = name.parse().map_err(|_| bad(format!("{name:?} is no name of a header")))?;
+            let parsed: HeaderName = name.parse().map_err(|_| bad(format!("{name:?} is not a header name")))?;
             if OURS.contains(&parsed) {
-                return Err(bad(format!("the header {parsed} is not for callers to choose")));
+                return Err(bad(format!("the header {parsed} cannot be set by callers")));
             }
             let value = HeaderValue::from_bytes(value.as_bytes())
                 .map_err(|_| bad(format!("the header {parsed} holds a line break or another control character")))?;

@@ -33,7 +33,7 @@ impl AddressLookup for SystemLookup {
 pub(super) enum ResolveError {
     #[error("{host} has no address: {reason}")]
     Unknown { host: String, reason: String },
-    #[error("{host} is at {address}, which is no public address; [network] allow_private does not name it")]
+    #[error("{host} is at {address}, which is not a public address, and [network] allow_private does not list it")]
     Private { host: String, address: IpAddr },
 }
 

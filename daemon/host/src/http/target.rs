@@ -70,7 +70,7 @@ impl HostPort {
     /// Why no rule may allow it. Names are known only when they have been resolved.
     pub(super) fn forbidden(&self, guard: &Guard) -> Option<String> {
         let address = self.address.filter(|address| !guard.admits(*address, &self.host, self.port))?;
-        Some(format!("{address} is no public address; [network] allow_private does not name it"))
+        Some(format!("{address} is not a public address, and [network] allow_private does not list it"))
     }
 }
 

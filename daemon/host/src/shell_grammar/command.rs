@@ -102,8 +102,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if words.is_empty() {
             // All that there was expanded to nothing, or to what is not known.
             if doubt {
-                self.found
-                    .push(LineItem::Command(SimpleCommand::not_understood(raw, "the result of its expansion is unknown")));
+                self.found.push(LineItem::Command(SimpleCommand::not_understood(
+                    raw,
+                    "the result of its expansion is unknown",
+                )));
             }
             self.depth -= 1;
             return Ok(());

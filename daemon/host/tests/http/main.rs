@@ -145,7 +145,7 @@ async fn a_need_names_host_and_port_and_forbids_private_addresses() {
     assert_eq!(need("https://Example.com/x").target, "example.com:443");
     assert_eq!(need("https://Example.com/x").forbidden, None);
     assert_eq!(need("https://Example.com/x").reason.as_deref(), Some("GET https://example.com/x"));
-    assert!(need("http://127.1").forbidden.unwrap().contains("127.0.0.1 is no public address"));
+    assert!(need("http://127.1").forbidden.unwrap().contains("127.0.0.1 is not a public address"));
 }
 
 #[tokio::test]
@@ -267,8 +267,8 @@ async fn redirects_that_lead_nowhere_good_are_told() {
         ("ftp://example.com/", "ftp is not allowed"),
         ("http://user:pw@example.com/", "user name or a password"),
         ("http://[::1", "redirects to what cannot be requested"),
-        ("http://10.0.0.1/", "no public address"),
-        ("http://0xa9fea9fe/", "169.254.169.254 is no public address"),
+        ("http://10.0.0.1/", "not a public address"),
+        ("http://0xa9fea9fe/", "169.254.169.254 is not a public address"),
         ("/", "in a circle"),
     ] {
         let error = error_of(&redirect("302 Found", location)).await.to_string();

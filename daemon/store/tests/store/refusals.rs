@@ -174,7 +174,11 @@ fn when_neither_place_can_be_read_that_is_reported_until_a_person_has_looked() {
     for _ in 0..2 {
         let store = Store::open(&path);
         assert!(store.lost_refusals().is_some());
-        assert!(store.problems().iter().any(|problem| problem.contains("refuse again")), "{:?}", store.problems());
+        assert!(
+            store.problems().iter().any(|problem| problem.contains("add missing refusals again")),
+            "{:?}",
+            store.problems()
+        );
     }
     fs::remove_file(&file).unwrap();
     assert_eq!(Store::open(&path).lost_refusals(), None);

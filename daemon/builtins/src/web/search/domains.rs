@@ -54,7 +54,7 @@ fn read(text: &str) -> anyhow::Result<String> {
         plain && url.port().is_none()
     });
     let host = host.and_then(|url| url.host_str().map(str::to_owned));
-    ensure!(host.is_some(), "{text:?} is no domain: expected a name such as docs.rs");
+    ensure!(host.is_some(), "{text:?} is not a domain: expected a name such as docs.rs");
     Ok(host.unwrap_or_default())
 }
 

@@ -58,7 +58,7 @@ fn own_namespaces() -> Result<(), String> {
     let own = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
     if unshare(own).is_err() {
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let words = |error: &dyn Display| format!("the system gives no user namespace: {error}");
+        let words = |error: &dyn Display| format!("the system does not allow user namespaces: {error}");
         unshare(UnshareFlags::NEWUSER | own).map_err(|error| words(&error))?;
         let map = [
             ("setgroups", "deny".to_owned()),
@@ -70,7 +70,7 @@ fn own_namespaces() -> Result<(), String> {
         }
     }
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(|error| format!("the system gives no mounts of its own: {error}"))
+        .map_err(|error| format!("the system does not allow private mounts: {error}"))
 }
 
 /// The namespace's own instead of those that were mounted from outside.

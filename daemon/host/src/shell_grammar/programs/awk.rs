@@ -11,7 +11,9 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
     let program = parsed.operands.first().cloned();
     let why = match program.as_ref().map(|program| (program, program.literal())) {
         None => None,
-        Some((program, None)) => Some(format!("the shell expands the program {}, and the result is unknown", program.raw)),
+        Some((program, None)) => {
+            Some(format!("the shell expands the program {}, and the result is unknown", program.raw))
+        }
         Some((_, Some(text))) => check_program(text).err(),
     };
     // `NAME=value` among the operands sets a variable.

@@ -38,7 +38,9 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         };
         // What the shell expands to no word, or several, could end the command elsewhere.
         if rest[..end].iter().any(|word| !word.is_one()) {
-            return Some(Reading::default().runs_any("the shell expands the command after -exec, and the result is unknown"));
+            return Some(
+                Reading::default().runs_any("the shell expands the command after -exec, and the result is unknown"),
+            );
         }
         commands.push((rest[..end].to_vec(), option.ends_with("dir")));
         at += end + 1;

@@ -125,9 +125,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
             name => {
                 let known = find("git")?;
                 let Some(known) = known.subcommands.get(name) else {
-                    return Some(
-                        reading.runs_any(format!("toold does not know git {name}; it may be an alias")),
-                    );
+                    return Some(reading.runs_any(format!("toold does not know git {name}; it may be an alias")));
                 };
                 let mut of = subcommand(name, known, &words[at..], folder.as_ref());
                 of.scripts.append(&mut reading.scripts);

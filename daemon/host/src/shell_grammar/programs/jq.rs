@@ -16,7 +16,9 @@ pub(super) fn jq(name: &str, words: &[Arg]) -> Option<Reading> {
     let mut reading = parsed.into_reading();
     reading.reads_only = reading.unsure.is_none() && !reading.files.iter().any(|file| file.how == FileAccess::Write);
     match filter.as_ref().map(|filter| (filter, filter.literal())) {
-        Some((filter, None)) => reading.doubt(format!("the shell expands the filter {}, and the result is unknown", filter.raw)),
+        Some((filter, None)) => {
+            reading.doubt(format!("the shell expands the filter {}, and the result is unknown", filter.raw))
+        }
         Some((_, Some(text))) if reads(text) => reading.doubt("its filter reads modules"),
         _ => {}
     }

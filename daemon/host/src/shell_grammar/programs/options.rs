@@ -128,7 +128,9 @@ impl<'a> OptionParser<'a> {
                 Some((_, None)) if known.open => {
                     let rest = &self.words[self.at..];
                     if rest.first().is_some_and(|first| first.literal().is_none()) {
-                        self.parsed.reading.doubt(format!("the shell expands {}, and the result is unknown", rest[0].raw));
+                        self.parsed
+                            .reading
+                            .doubt(format!("the shell expands {}, and the result is unknown", rest[0].raw));
                     }
                     self.parsed.operands.push(word.clone());
                     self.parsed.operands.extend_from_slice(rest);
@@ -139,7 +141,9 @@ impl<'a> OptionParser<'a> {
                 Some((text, None)) if !known.closed && known.operands.is_empty() => {
                     self.parsed.reading.doubt(format!("toold does not know what {} {text} does", known.name));
                 }
-                None if !known.closed => self.parsed.reading.doubt(format!("the shell expands {}, and the result is unknown", word.raw)),
+                None if !known.closed => {
+                    self.parsed.reading.doubt(format!("the shell expands {}, and the result is unknown", word.raw))
+                }
                 _ => {}
             }
         }
@@ -341,7 +345,10 @@ impl<'a> OptionParser<'a> {
             if !value.is_one() {
                 // It may be no word at all, and then the next one is the value.
                 if !self.known().closed {
-                    self.parsed.reading.doubt(format!("the shell expands {}, the value of {name}, and the result is unknown", value.raw));
+                    self.parsed.reading.doubt(format!(
+                        "the shell expands {}, the value of {name}, and the result is unknown",
+                        value.raw
+                    ));
                     // Then another word is the program that a wrapper runs.
                     self.parsed.reading.may_run_any |= self.known().command.is_some();
                 }

@@ -262,9 +262,8 @@ fn command_behind(words: &[Arg]) -> Reading {
 fn runner(words: &[Arg]) -> Reading {
     let behind = skip_dashes(words);
     match behind.first() {
-        Some(first) if behind.len() == words.len() && first.may_be_option() => {
-            Reading::default().runs_any(format!("the option {} is unknown, and so is the command that it runs", first.raw))
-        }
+        Some(first) if behind.len() == words.len() && first.may_be_option() => Reading::default()
+            .runs_any(format!("the option {} is unknown, and so is the command that it runs", first.raw)),
         _ => command_behind(behind),
     }
 }

@@ -11,7 +11,9 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         && !first.start().starts_with('-')
     {
         let Some(letters) = first.literal() else {
-            return Some(Reading::default().runs_any(format!("the shell expands {}, and the result is unknown", first.raw)));
+            return Some(
+                Reading::default().runs_any(format!("the shell expands {}, and the result is unknown", first.raw)),
+            );
         };
         // Old options take their values from the words behind, in the order of the letters.
         let letters: Vec<char> = letters.chars().collect();
