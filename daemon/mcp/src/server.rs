@@ -151,7 +151,7 @@ impl McpFacade {
         id: u64,
         principal: Principal,
         default_cwd: Option<PathBuf>,
-    ) -> ClientServer {
+    ) -> McpClientServer {
         let connection = McpConnection {
             id,
             kind,
@@ -166,7 +166,7 @@ impl McpFacade {
             half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
         };
-        ClientServer {
+        McpClientServer {
             mcp: self.clone(),
             connection: Arc::new(connection),
             sessions: ConnectionSessions::new(self.host.clone()),
@@ -211,13 +211,13 @@ pub(crate) struct McpConnection {
 }
 
 /// Serves one client. Made by [`McpFacade::server`].
-pub struct ClientServer {
+pub struct McpClientServer {
     pub(crate) mcp: Arc<McpFacade>,
     pub(crate) connection: Arc<McpConnection>,
     pub(crate) sessions: ConnectionSessions,
 }
 
-impl Drop for ClientServer {
+impl Drop for McpClientServer {
     fn drop(&mut self) {
         if self.connection.kind == ConnectionKind::Stream {
             self.connection.gone.cancel();

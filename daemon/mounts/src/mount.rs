@@ -68,12 +68,12 @@ struct SourceUsage {
 }
 
 /// A call that counts as running until this is dropped.
-pub(crate) struct RunningCall<'a, A: MountAdapter> {
+pub(crate) struct SourceCall<'a, A: MountAdapter> {
     pub(crate) connection: Arc<MountConnection<A>>,
     mount: &'a MountedSource<A>,
 }
 
-impl<A: MountAdapter> Drop for RunningCall<'_, A> {
+impl<A: MountAdapter> Drop for SourceCall<'_, A> {
     fn drop(&mut self) {
         let mut usage = self.mount.usage.lock();
         usage.running -= 1;
@@ -202,7 +202,7 @@ impl<A: MountAdapter> MountedSource<A> {
         self: &Arc<Self>,
         upstream_name: &str,
         digest: &str,
-    ) -> Result<RunningCall<'_, A>, String> {
+    ) -> Result<SourceCall<'_, A>, String> {
         let label = self.label();
         loop {
             let connection = self.connection().await.map_err(|why| format!("{label} is not available: {why}"))?;
@@ -213,7 +213,7 @@ impl<A: MountAdapter> MountedSource<A> {
                 }
                 usage.running += 1;
             }
-            let call = RunningCall { connection, mount: self };
+            let call = SourceCall { connection, mount: self };
             let catalog = self.catalog.lock();
             let tool = catalog.tools.iter().find(|tool| tool.upstream_name() == upstream_name);
             return match tool {

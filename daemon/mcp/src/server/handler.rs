@@ -12,7 +12,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 
-use crate::server::{ClientServer, changes, offers, tools};
+use crate::server::{McpClientServer, changes, offers, tools};
 
 const INSTRUCTIONS: &str = "Tools of a daemon that all agents and editors on this machine share. Paths are relative to the \
 client's working folder. Tools may be added, changed and removed at any time: if you cannot read the list again, \
@@ -21,7 +21,7 @@ tools_search and tools_call find and call the current tools.";
 /// Resources that one client can subscribe to.
 const MAX_WATCHED: usize = 1_000;
 
-impl ServerHandler for ClientServer {
+impl ServerHandler for McpClientServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_completions()

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::call::Principal;
 
-use crate::server::{ClientServer, ConnectionKind, McpFacade};
+use crate::server::{ConnectionKind, McpClientServer, McpFacade};
 
 /// How requests are served.
 pub struct HttpOptions {
@@ -38,7 +38,7 @@ pub struct HttpOptions {
 /// In the stateless revisions a client that disconnects before its answer cancels its request. In the older ones it may
 /// come back for the answer, until its session ends.
 pub struct McpHttp {
-    service: StreamableHttpService<ClientServer, LocalSessionManager>,
+    service: StreamableHttpService<McpClientServer, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     max_sessions: usize,
 }
@@ -77,9 +77,9 @@ impl McpHttp {
 
 fn opens_session(body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct MethodProbe<'a> {
+    struct SessionProbe<'a> {
         #[serde(borrow)]
         method: std::borrow::Cow<'a, str>,
     }
-    serde_json::from_slice::<MethodProbe>(body).is_ok_and(|probe| probe.method == "initialize")
+    serde_json::from_slice::<SessionProbe>(body).is_ok_and(|probe| probe.method == "initialize")
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use toold_engine::session::Session;
 
 use crate::server::request_session::{client_of, is_modern};
-use crate::server::{ClientServer, MetaTools, tools};
+use crate::server::{McpClientServer, MetaTools, tools};
 
 const SEARCH: &str = "tools_search";
 const CALL: &str = "tools_call";
@@ -22,7 +22,7 @@ pub(super) enum MetaToolUse {
 }
 
 /// Whether a client sees them.
-pub(super) fn are_offered(server: &ClientServer, context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn are_offered(server: &McpClientServer, context: &RequestContext<RoleServer>) -> bool {
     match server.mcp.host.meta_tools() {
         MetaTools::Off => false,
         MetaTools::On => true,
@@ -36,7 +36,7 @@ pub(super) fn are_offered(server: &ClientServer, context: &RequestContext<RoleSe
 
 /// Whether a call is of one of them: a tool of the registry keeps its name.
 pub(super) fn is_one(
-    server: &ClientServer,
+    server: &McpClientServer,
     session: &Session,
     name: &str,
     context: &RequestContext<RoleServer>,
@@ -72,7 +72,7 @@ pub(super) fn all() -> Vec<Tool> {
 }
 
 pub(super) fn read(
-    server: &ClientServer,
+    server: &McpClientServer,
     session: &Session,
     name: &str,
     mut arguments: Map<String, Value>,

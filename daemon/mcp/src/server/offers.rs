@@ -22,10 +22,10 @@ use crate::server::request::RequestEnd;
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult};
 use crate::server::tools::LIST_TTL_MS;
-use crate::server::{ClientServer, content};
+use crate::server::{McpClientServer, content};
 
 pub(super) async fn resources(
-    server: &ClientServer,
+    server: &McpClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let all = visible(server, context).await?;
@@ -42,7 +42,7 @@ pub(super) async fn resources(
 }
 
 pub(super) async fn templates(
-    server: &ClientServer,
+    server: &McpClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourceTemplatesResult, ErrorData> {
     let all = visible(server, context).await?;
@@ -66,7 +66,7 @@ fn set_common(resource: &offers::Resource, [title, description, mime_type]: [&mu
 }
 
 async fn visible(
-    server: &ClientServer,
+    server: &McpClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<Vec<Arc<offers::Resource>>, ErrorData> {
     let session = server.session(context).await?;
@@ -75,7 +75,7 @@ async fn visible(
 }
 
 pub(super) async fn read(
-    server: &ClientServer,
+    server: &McpClientServer,
     mut request: ReadResourceRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
@@ -100,7 +100,7 @@ pub(super) async fn read(
 }
 
 pub(super) async fn prompts(
-    server: &ClientServer,
+    server: &McpClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListPromptsResult, ErrorData> {
     let session = server.session(context).await?;
@@ -124,7 +124,7 @@ pub(super) async fn prompts(
 }
 
 pub(super) async fn prompt(
-    server: &ClientServer,
+    server: &McpClientServer,
     mut request: GetPromptRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<GetPromptResponse, ErrorData> {
@@ -148,7 +148,7 @@ pub(super) async fn prompt(
 
 /// Starts a call, or continues the one that the client comes back for with its state and its answers.
 async fn serve(
-    server: &ClientServer,
+    server: &McpClientServer,
     (state, answers): (Option<String>, Option<InputResponses>),
     binding: StateBinding,
     context: RequestContext<RoleServer>,
@@ -174,7 +174,7 @@ fn shown(rendered: Rendered) -> GetPromptResult {
 }
 
 pub(super) async fn complete(
-    server: &ClientServer,
+    server: &McpClientServer,
     request: CompleteRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CompleteResult, ErrorData> {

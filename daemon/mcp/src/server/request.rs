@@ -20,7 +20,7 @@ use crate::server::request_session::{client_of, is_modern};
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult, RoundEnd, RunningRequest};
 use crate::server::tasks::TaskHandover;
-use crate::server::{ClientServer, tasks};
+use crate::server::{McpClientServer, tasks};
 
 /// How a request ends.
 pub(super) enum RequestEnd {
@@ -33,7 +33,7 @@ pub(super) enum RequestEnd {
     Cancelled,
 }
 
-impl ClientServer {
+impl McpClientServer {
     /// Runs the call that `start` makes, for a request of this client. `answers` are to questions that the tool gives
     /// keys of its own. `handover`: how it may become a task, if the client accepts tasks.
     pub(super) async fn run(

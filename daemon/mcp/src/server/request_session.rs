@@ -14,7 +14,7 @@ use toold_engine::call::Principal;
 use toold_engine::session::Session;
 use toold_proto::session::{ClientInfo, ToolFilter};
 
-use crate::server::{ClientServer, ConnectionKind, McpHost, WantedSession};
+use crate::server::{ConnectionKind, McpClientServer, McpHost, WantedSession};
 
 /// `_meta`: the absolute path of the folder that this request works in.
 const CWD_KEY: &str = "toold/cwd";
@@ -157,7 +157,7 @@ impl StatelessSessions {
     }
 }
 
-impl ClientServer {
+impl McpClientServer {
     /// The session of a request: in the client's roots, else in the folder that the request or the connection names.
     pub(crate) async fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
         self.note_default_cwd(&context.meta);

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::ClientServer;
+use crate::server::McpClientServer;
 use crate::server::weight_limit::WeightLimited;
 
 /// How a stream is served.
@@ -38,7 +38,7 @@ const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 
 /// Serves one client until it disconnects, or `stop` fires and its requests are answered. `ahead` was read from the stream
 /// already. When the client disconnects, its calls are cancelled.
-pub async fn serve_stream<S>(server: ClientServer, stream: S, ahead: Vec<u8>, options: StreamOptions)
+pub async fn serve_stream<S>(server: McpClientServer, stream: S, ahead: Vec<u8>, options: StreamOptions)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {

@@ -26,7 +26,7 @@ use toold_proto::tool::TaskUse;
 
 use crate::server::request_session::is_modern;
 use crate::server::running_request::{AnswerSender, RequestOutcome, RequestResult};
-use crate::server::{ClientServer, McpFacade};
+use crate::server::{McpClientServer, McpFacade};
 
 /// A call of a tool that prefers tasks becomes one when it is not done by then.
 const SOON: Duration = Duration::from_millis(200);
@@ -236,7 +236,7 @@ fn object(value: &impl Serialize) -> JsonObject {
     }
 }
 
-impl ClientServer {
+impl McpClientServer {
     fn task(&self, id: &str) -> Result<Arc<McpTask>, ErrorData> {
         let mcp: &McpFacade = &self.mcp;
         mcp.tasks.find(id, self.connection.principal)

@@ -25,13 +25,13 @@ use crate::server::request_session::is_modern;
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult};
 use crate::server::tasks::TaskHandover;
-use crate::server::{CallFuture, ClientServer, content, tasks};
+use crate::server::{CallFuture, McpClientServer, content, tasks};
 
 /// How long a client may use a list without requesting it again: a plugin is often saved again within seconds.
 pub(super) const LIST_TTL_MS: u64 = 1_000;
 
 pub(super) async fn list(
-    server: &ClientServer,
+    server: &McpClientServer,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListToolsResult, ErrorData> {
     let session = server.session(context).await?;
@@ -63,7 +63,7 @@ pub(super) fn describe(spec: &ToolSpec) -> Option<Tool> {
 }
 
 pub(super) async fn call(
-    server: &ClientServer,
+    server: &McpClientServer,
     mut request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -148,7 +148,7 @@ fn response(served: RequestEnd) -> Result<CallToolResponse, ErrorData> {
 }
 
 /// A tool that is known without a session, for the check of headers that repeat arguments.
-pub(super) fn global_tool(server: &ClientServer, name: &str) -> Option<Tool> {
+pub(super) fn global_tool(server: &McpClientServer, name: &str) -> Option<Tool> {
     let snapshot = server.mcp.engine().registry.snapshot();
     snapshot.global().find(name).and_then(|tool| describe(tool.spec()))
 }
