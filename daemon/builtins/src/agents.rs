@@ -49,7 +49,7 @@ pub struct AgentType {
     pub origin: AgentOrigin,
 }
 
-/// What plugins register for a project, asked anew each time: they are reloaded.
+/// The kinds that plugins register for a project. Asked for each time, since plugins are reloaded.
 type OfPlugins = Box<dyn Fn(&Path) -> Vec<AgentType> + Send + Sync>;
 
 /// The kinds that do not lie in files.

@@ -26,7 +26,7 @@ use crate::toolkit::Toolkit;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What `bash` takes.
+/// Arguments of `bash`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashInput {
@@ -150,7 +150,7 @@ impl Builtin for BashTool {
     }
 }
 
-/// What running `command` in `cwd` needs leave for. Files that it redirects to are held to the ignore
+/// The permissions that running `command` in `cwd` needs. Files that it redirects to are held to the ignore
 /// files of tools, too.
 pub(crate) fn needs(
     command: &str,

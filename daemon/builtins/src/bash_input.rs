@@ -1,5 +1,5 @@
-//! What is typed into a command in the background, judged as what it does. It runs like a tool, but no
-//! model sees it: `shells.write` is its way in.
+//! Input for a background command, which needs permission as a command does. It runs like a tool, but no model sees it:
+//! clients reach it by `shells.write`.
 
 use std::sync::Arc;
 

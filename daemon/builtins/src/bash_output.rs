@@ -14,7 +14,7 @@ use crate::blocking::with_heartbeat;
 use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::toolkit::Toolkit;
 
-/// What `bash_output` takes.
+/// Arguments of `bash_output`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashOutputInput {

@@ -1,4 +1,4 @@
-//! Work that computes or waits for the disk, away from the tasks that serve connections.
+//! Runs work that computes or waits for the disk away from the tasks that serve connections.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! From a file of this crate to a tool of the engine.
+//! Turns a tool of this crate into a tool of the engine.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The way of a change of a file, for `write` and `edit`: planned, shown to whoever decides, then made.
+//! Changes of files for `write` and `edit`: planned, shown to the person who decides, then made.
 
 use std::fs::File;
 use std::path::PathBuf;

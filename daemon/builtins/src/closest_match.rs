@@ -1,4 +1,4 @@
-//! Help for a text that is not there: where something like it is, and what differs.
+//! Help for a text that is not in the file: where the closest match is, and how it differs.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ use toold_proto::tool::Annotations;
 use crate::builtin::{Builtin, ToolFacts};
 use crate::toolkit::Toolkit;
 
-/// What `compact` takes: nothing.
+/// Arguments of `compact`: nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompactInput {}

@@ -16,7 +16,7 @@ use crate::document::Document;
 use crate::edits::{Replacement, apply};
 use crate::toolkit::Toolkit;
 
-/// What `edit` takes.
+/// Arguments of `edit`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditInput {

@@ -18,7 +18,7 @@ use crate::memories::{MemoryScope, StoredMemory, drop_file, find};
 use crate::paths;
 use crate::toolkit::Toolkit;
 
-/// What `forget` takes.
+/// Arguments of `forget`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForgetInput {

@@ -30,7 +30,7 @@ use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: usize = 500;
 
-/// What `glob` takes.
+/// Arguments of `glob`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobInput {

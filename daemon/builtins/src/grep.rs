@@ -21,7 +21,7 @@ use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: u64 = 200;
 
-/// What `grep` takes.
+/// Arguments of `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GrepInput {

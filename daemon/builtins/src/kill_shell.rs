@@ -12,7 +12,7 @@ use toold_proto::tool::Category;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::toolkit::Toolkit;
 
-/// What `kill_shell` takes.
+/// Arguments of `kill_shell`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KillShellInput {

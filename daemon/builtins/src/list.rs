@@ -31,7 +31,7 @@ const DEFAULT_RESULTS: usize = 300;
 /// A larger tree is counted no further.
 const MAX_SEEN: usize = 100_000;
 
-/// What `list` takes.
+/// Arguments of `list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListInput {

@@ -1,4 +1,4 @@
-//! What agents are to remember: Markdown files with a front matter, one for each memory.
+//! Memories of agents: Markdown files with a front matter, one for each memory.
 //!
 //! Those of a session are kept by the daemon and go with it; those of a project lie in its `.toold/memories`, where
 //! people see, edit and commit them; those for all projects in the user's configuration. Any `.md` file there is a

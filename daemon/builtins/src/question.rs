@@ -15,7 +15,7 @@ use toold_proto::question::QuestionOption;
 use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::toolkit::Toolkit;
 
-/// What `question` takes.
+/// Arguments of `question`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuestionInput {

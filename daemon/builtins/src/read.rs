@@ -32,7 +32,7 @@ const DEFAULT_LIMIT: u64 = 2000;
 const MAX_IMAGE: u64 = 5 * 1024 * 1024;
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// What `read` takes.
+/// Arguments of `read`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadInput {

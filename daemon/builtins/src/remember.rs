@@ -18,7 +18,7 @@ use crate::memories::{MemoryScope, PlannedMemory, keep, plan};
 use crate::paths;
 use crate::toolkit::Toolkit;
 
-/// What `remember` takes.
+/// Arguments of `remember`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RememberInput {
@@ -79,7 +79,7 @@ impl Builtin for RememberTool {
     }
 }
 
-/// A session's own memories are the daemon's files, and nobody's leave is needed.
+/// A session's own memories are files of the daemon, so no permission is needed.
 fn need(plan: &PlannedMemory, scope: MemoryScope, cx: &Cx) -> Option<Need> {
     if scope == MemoryScope::Session {
         return None;

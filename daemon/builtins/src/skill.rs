@@ -23,7 +23,7 @@ const MAX_LISTED: usize = 8 * 1024;
 /// Files beside the text that are named.
 const MAX_FILES: usize = 50;
 
-/// What `skill` takes.
+/// Arguments of `skill`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SkillInput {

@@ -1,4 +1,4 @@
-//! What each session has seen of which file, so that no change is made from a stale reading.
+//! The version of each file that a session has seen, so that no change is based on a stale read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

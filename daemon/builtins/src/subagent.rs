@@ -27,7 +27,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 /// In the environment of a sub-agent's program: how deep it is.
 const DEPTH: &str = "TOOLD_AGENT_DEPTH";
 
-/// What `subagent` takes.
+/// Arguments of `subagent`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubagentInput {

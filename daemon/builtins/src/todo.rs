@@ -19,7 +19,7 @@ use crate::blocking::blocking;
 use crate::builtin::{Builtin, ToolFacts};
 use crate::toolkit::Toolkit;
 
-/// What `todo` takes.
+/// Arguments of `todo`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TodoInput {

@@ -1,4 +1,4 @@
-//! What the built-in tools have in common. One for each daemon.
+//! The state that the built-in tools share. One for each daemon.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::skills::SkillPlaces;
 use crate::stamps::Stamps;
 use crate::web::Web;
 
-/// The places and variables that the daemon gives its built-in tools.
+/// The folders, variables and services that the daemon gives its built-in tools.
 pub struct Toolkit {
     /// What programs get, before the session adds its own.
     pub environment: Environment,
@@ -38,7 +38,7 @@ pub struct Toolkit {
     pub agents: Agents,
 }
 
-/// Where the daemon keeps what built-in tools make; `None` for what is then not kept.
+/// The folders for data of built-in tools; data without a folder is not kept.
 #[derive(Debug, Default)]
 pub struct ToolkitFolders {
     /// Long results: `SPOOL/SESSION/...`. A session may read what lies in its own folder there without asking;

@@ -1,4 +1,4 @@
-//! What the tools of the web have in common. From bytes to text is [`decode`], from HTML to what a reader
+//! The state that the web tools share. From bytes to text is [`decode`], from HTML to what a reader
 //! wants of it [`page`]; [`search`] knows the services that search.
 
 pub mod search;

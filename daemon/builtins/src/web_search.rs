@@ -24,7 +24,7 @@ const UNSET: &str = "web_search has no service to ask. A person can set one in c
     or\n\n[web.search]\nkind = \"brave\"\napi_key_env = \"BRAVE_API_KEY\"\n\n\
     or\n\n[web.search]\nkind = \"command\"\ncommand = [\"ddgr\", \"--json\", \"--\", \"{query}\"]";
 
-/// What `web_search` takes.
+/// Arguments of `web_search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebSearchInput {

@@ -15,7 +15,7 @@ use crate::change::{self, Basis, Before, ChangeTarget, NewContent};
 use crate::document::Document;
 use crate::toolkit::Toolkit;
 
-/// What `write` takes.
+/// Arguments of `write`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteInput {

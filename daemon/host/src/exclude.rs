@@ -1,4 +1,4 @@
-//! Files that people keep from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
+//! Files that people exclude from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

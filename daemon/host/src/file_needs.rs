@@ -9,7 +9,7 @@ use toold_proto::tool::Category;
 use crate::exclude::Exclusions;
 use crate::files::facts;
 
-/// Leave to read what `resolved` names.
+/// The permission to read what `resolved` names.
 pub fn read_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
     need(Category::FileRead, resolved, may_be_folder(resolved), exclusions)
 }
@@ -19,7 +19,7 @@ pub fn entry_read_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclus
     need(Category::FileRead, resolved, is_folder, exclusions)
 }
 
-/// Leave to write what `resolved` names.
+/// The permission to write what `resolved` names.
 pub fn write_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
     need(Category::FileWrite, resolved, may_be_folder(resolved), exclusions)
 }

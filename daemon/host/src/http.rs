@@ -1,4 +1,4 @@
-//! Requests to the web on behalf of tools: guarded, bounded, and asked for at each host.
+//! Requests to the web on behalf of tools: guarded, bounded, and with permission for each host.
 //!
 //! [`guard`] says which addresses may be reached, [`target`] what a URL leads to, [`resolve`] turns names into
 //! addresses that were checked; `client` holds the connections.
@@ -30,7 +30,7 @@ use crate::http::request::HttpRequest;
 use crate::http::resolve::{AddressLookup, ResolveError, SystemLookup};
 use crate::http::target::HostPort;
 
-/// For connections that are not made on behalf of a tool: trusts whom the system trusts. Blocks for a moment.
+/// For connections that are not made on behalf of a tool: trusts the certificates that the system trusts. Blocks for a moment.
 ///
 /// # Errors
 /// When this build cannot encrypt; the words are for people.
@@ -66,7 +66,7 @@ impl Default for HttpLimits {
 
 /// On whose behalf a request is made.
 pub trait Requester: Send + Sync {
-    /// Asks for leave to reach the need's target (`host:port`). Called before the first connection, and
+    /// Asks for permission to reach the need's target (`host:port`). Called before the first connection, and
     /// whenever a redirect leads to another host or port.
     fn require(&self, need: Need) -> BoxFuture<'_, Result<(), ToolError>>;
 
@@ -175,7 +175,7 @@ impl Http {
         self.cache.clear();
     }
 
-    /// What the request needs leave for, before anything is resolved. A redirect may need more: then
+    /// The permission that the request needs, before anything is resolved. A redirect may need more: then
     /// [`Http::send`] asks.
     pub fn need(&self, request: &HttpRequest) -> Need {
         HostPort::of(&request.url).need(&self.clients.guard(), reason(request, None))

@@ -93,7 +93,7 @@ impl ProcessCommand {
     }
 }
 
-/// What became of a program.
+/// How a program ended, and its output.
 #[derive(Debug)]
 pub struct ProcessOutput {
     pub ending: ProcessEnding,

@@ -1,5 +1,5 @@
-//! Which call started a process: what [`process`](crate::process) runs for a call is known until it has ended, so that
-//! what it starts in turn is not taken for somebody else.
+//! Records which call started a process. An entry stays until the process has ended, so that what it starts in turn is
+//! attributed to the same call.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use toold_engine::session::{Hold, Session, Sessions, Starter};
 #[derive(Default)]
 struct StartedProcesses(Mutex<HashMap<u32, Arc<[String]>>>);
 
-/// For whom a program runs.
+/// The call that a program runs for.
 #[derive(Clone)]
 pub struct StartedFor {
     started: Arc<StartedProcesses>,
@@ -50,7 +50,7 @@ impl fmt::Debug for StartedFor {
     }
 }
 
-/// A process that is known. To be dropped before the process is waited for, when its number becomes free.
+/// An entry of the registry. Drop it before the process is waited for, when its id becomes free.
 pub(crate) struct TrackedProcess {
     started: Arc<StartedProcesses>,
     pid: u32,

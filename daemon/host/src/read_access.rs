@@ -28,7 +28,7 @@ pub fn may_see_link(place: &Path, cx: &Cx, chain: &[String]) -> bool {
         || decide_need(cx, chain, &entry_read_need(place, false, &mut Exclusions::default())).verdict == Verdict::Allow
 }
 
-/// Judges as `read` would be judged, with nobody asked: what would be asked is not shown.
+/// Decides as for the tool `read`, but asks nobody: files that would need approval are not shown.
 pub struct ReadAccess {
     policy: Arc<Policy>,
     grants: Arc<Vec<Grant>>,

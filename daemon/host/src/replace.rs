@@ -16,7 +16,7 @@ use crate::descendants::new_mark;
 use crate::files::entry::FolderEntry;
 use crate::files::{self, OpenError, check_kind, make_folders, open_folder};
 
-use record::Recorded;
+use record::TemporaryName;
 
 /// Bytes of a file that is written into, and kept meanwhile.
 const MAX_KEPT: u64 = 64 << 20;
@@ -249,7 +249,7 @@ impl<'a> Temporary<'a> {
     /// Puts the file in the place of what has this name.
     fn rename(&self, name: &OsStr) -> Result<(), Errno> {
         let own = new_name();
-        let _recorded = self.name.borrow().is_none().then(|| Recorded::new(&self.path.join(&own)));
+        let _recorded = self.name.borrow().is_none().then(|| TemporaryName::new(&self.path.join(&own)));
         if self.name.borrow().is_none() {
             self.link(&own)?;
             self.name.replace(Some(own));

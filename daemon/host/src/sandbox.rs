@@ -1,6 +1,6 @@
-//! What confines the programs that tools run: which files they may change, and whether they reach the network.
+//! The sandbox of programs that tools run: which files they may change, and whether they reach the network.
 //!
-//! [`Sandbox`] is what the configuration says; [`Confinement`] is what holds for one program. The program is
+//! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program. The program is
 //! not confined by the daemon itself, but by a process between the two, which runs [`helper`] and then becomes
 //! the program.
 
@@ -51,7 +51,7 @@ pub struct SandboxRules {
     /// Commands that can change nothing need no ask. Counts only in the mode `ReadOnly` without the network.
     pub ease: bool,
     pub home: Option<PathBuf>,
-    /// The system cannot give what is asked for: why. Then no program runs.
+    /// Why the system cannot provide the sandbox. Then no program runs.
     pub refused: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct Sandbox {
     eased: AtomicBool,
 }
 
-/// The sandbox that is configured cannot be given, so nothing runs.
+/// The configured sandbox is not available, so nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing runs: the configured sandbox is not available: {0}")]
 pub struct SandboxUnavailable(pub String);
@@ -222,7 +222,7 @@ impl Sandbox {
             return Err(SandboxUnavailable(why.clone()));
         }
         let home = rules.home.as_deref();
-        // As for reads without leave: of the home folder and what lies above it too much would be given.
+        // As for reads without permission: the home folder and the folders above it would allow too much.
         let is_wide = |path: &Path| path.parent().is_none() || home.is_some_and(|home| home.starts_with(path));
         let places: Vec<PathBuf> = cx.session.places().into_iter().map(Cow::into_owned).collect();
         let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path)).collect();

@@ -1,10 +1,10 @@
-//! What a command line does, before it runs: each simple command, the files that it names or redirects to, and what
-//! wrappers such as `env` or `bash -c` would run.
+//! Analyzes a command line before it runs: each simple command, the files that it names or redirects to, and the
+//! commands that wrappers such as `env` or `bash -c` run.
 //!
 //! The line is read with a real grammar of the shell, and what the grammar says is checked again where it is known to be
 //! laxer than the shell: see `check`. Words are expanded as far as the line itself tells what they become (`arg`, `state`),
-//! and each program's words are taken apart as that program does it (`programs`). Whatever is not understood for certain
-//! becomes a need that no pattern with a wildcard matches. How words match patterns is the engine's.
+//! and each program's words are taken apart as that program does it (`programs`). Anything that cannot be parsed
+//! reliably becomes a need that no pattern with a wildcard matches. How words match patterns is the engine's.
 
 mod arg;
 mod assignments;
@@ -163,7 +163,7 @@ struct SimpleCommand {
     head: Option<usize>,
     operands: Vec<usize>,
     /// Which entry of the tables told what it does.
-    known: Option<&'static programs::KnownProgram>,
+    known: Option<&'static programs::ProgramTable>,
     notes: Vec<Note>,
 }
 
@@ -243,7 +243,7 @@ impl SimpleCommand {
     }
 }
 
-/// The line is not understood for certain.
+/// The line cannot be parsed reliably.
 struct Unreadable;
 
 type Walked<T = ()> = Result<T, Unreadable>;

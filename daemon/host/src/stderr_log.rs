@@ -1,5 +1,4 @@
-//! What a program that is talked with writes on stderr or sends to be logged: into the log, within bounds, and the
-//! end of it kept.
+//! Logs what a server writes on stderr or sends to be logged, within a rate limit, and keeps the last lines.
 
 use std::collections::VecDeque;
 use std::time::Instant;

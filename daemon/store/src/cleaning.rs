@@ -1,4 +1,4 @@
-//! Removes what is too old or too much, in pieces between other work, for as long as the daemon runs.
+//! Removes old and surplus rows, in small steps between other work, for as long as the daemon runs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};

@@ -1,4 +1,4 @@
-//! How values of ours stand in columns.
+//! Conversion of our values to and from columns.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

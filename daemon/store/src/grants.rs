@@ -1,4 +1,4 @@
-//! Grants, for as long as a person gave them. What was refused is kept twice: see [`crate::refusals`].
+//! Grants, for the scope and time that a person chose. Refusals are kept twice: see [`crate::refusals`].
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! What a store cannot do, and what it lost.
+//! The problems of a store: what it cannot do, and which rows it lost.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

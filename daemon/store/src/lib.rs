@@ -1,4 +1,4 @@
-//! What outlives the daemon: sessions, grants, the audit log, what plugins keep. One SQLite database.
+//! Data that outlives the daemon: sessions, grants, the audit log and the values of plugins, in one SQLite database.
 //!
 //! [`Store`] is all that the daemon sees; each kind of content has its file. How a database is found, made,
 //! judged and perhaps only read is in `opening`; the one thread that writes is in `writer`, and what it removes

@@ -1,4 +1,5 @@
-//! Finding, making and judging a database. What cannot be written is read, what cannot be read is let alone.
+//! Finds, creates and checks the database. If it cannot be written it is opened for reading; if it cannot be read it is
+//! left alone.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io;

@@ -1,4 +1,4 @@
-//! What plugins keep: a key-value store, a name space for each.
+//! The values of plugins: a key-value store with a namespace for each.
 
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;

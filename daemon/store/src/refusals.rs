@@ -1,4 +1,4 @@
-//! What people refused, kept a second time: a plain file beside the database, which is written before it.
+//! Refusals, kept a second time in a plain file beside the database, which is written before it.
 //!
 //! A refusal counts while it stands in either place. The file is one line of JSON for each, after a first line that
 //! says how many there are and what they add up to, so that a part of a file is not taken for all of it.

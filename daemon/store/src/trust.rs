@@ -1,5 +1,5 @@
-//! What persons decided of plugins and of projects' configurations: which content they trust, and which plugins are
-//! switched on or off.
+//! Decisions about plugins and project configurations: which content is trusted, and which plugins are switched on or
+//! off.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! What the threads of a search find, put together in order and in bounded memory.
+//! Collects the results of the threads of a search, in order and in bounded memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

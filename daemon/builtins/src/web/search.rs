@@ -81,7 +81,7 @@ impl WebSearch {
         }
     }
 
-    /// What the search needs leave for: the network, at the service's host or by the command's name.
+    /// The permission that the search needs: the network, at the service's host or by the command's name.
     pub(crate) fn need(&self, query: &WebQuery) -> anyhow::Result<Need> {
         match &self.service {
             SearchService::Searxng { .. } | SearchService::Brave { .. } => {

@@ -1,8 +1,8 @@
-//! File systems that may not answer: those of networks, and those that a program serves (FUSE). Whoever looks at a path there
-//! waits in the kernel until they do, and no signal but the last one ends that.
+//! File systems that may not answer: those of networks, and those that a program serves (FUSE). A thread that looks at
+//! a path there waits in the kernel until they answer, and no signal but SIGKILL ends that.
 //!
-//! So each is asked before a path on it is touched, by a thread that may be lost. While that thread waits, nobody else goes
-//! there. That costs local files nothing: which ones these are is known by their mount points.
+//! So each is probed before a path on it is touched, by a thread that may hang. While that thread waits, nothing else
+//! goes there. Local files cost nothing: the mount points tell which they are.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -224,7 +224,7 @@ enum ProbeState {
 }
 
 impl Mount {
-    /// Leave to wait for its answer.
+    /// A place among the threads that may wait for its answer.
     ///
     /// # Errors
     /// As many wait as may.

@@ -17,8 +17,7 @@ pub struct HttpRequest {
     pub(super) may_be_kept: bool,
 }
 
-/// What belongs to the connection, or would let a request be meant for another host than the one that leave
-/// was given for.
+/// What belongs to the connection, or would direct a request to another host than the one that permission was given for.
 const OURS: [HeaderName; 8] = [
     header::HOST,
     header::CONNECTION,

@@ -60,7 +60,7 @@ impl HostPort {
         Self { host, port: url.port_or_known_default().unwrap_or_default(), address }
     }
 
-    /// What a request to here needs leave for.
+    /// The permission that a request to this host and port needs.
     pub(super) fn need(&self, guard: &Guard, reason: String) -> Need {
         let mut need = Need::new(Category::Network, self.to_string()).because(reason);
         need.forbidden = self.forbidden(guard);

@@ -1,4 +1,4 @@
-//! Programs that are talked with for as long as they live, such as servers on stdio.
+//! Programs that you talk to over pipes for as long as they run, such as servers on stdio.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;

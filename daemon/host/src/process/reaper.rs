@@ -1,7 +1,7 @@
 //! Ends what runs when the daemon is killed, and cannot end it itself.
 //!
-//! The keeper is a process of its own, the daemon's binary once more. It reads from a pipe which commands run; the
-//! end of that pipe is the end of the daemon, however that came. The kernel's own means does less: a parent's death
+//! The reaper is a process of its own, the daemon's binary once more. It reads from a pipe which commands run; the pipe
+//! ends when the daemon does, for whatever reason. The kernel's own means does less: a parent's death
 //! is told to its direct children alone, and it is the death of the thread that forked.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ struct Reaper {
     commands: Option<HashMap<String, Option<Pid>>>,
 }
 
-/// From now on commands carry the [mark of tools](tool_mark) and are reported to a keeper, which is started with the
+/// From now on commands carry the [mark of tools](tool_mark) and are reported to a reaper, which is started with the
 /// first one. For processes that call [`run_if_asked`] and [`launch::run_if_asked`](super::launch::run_if_asked) first
 /// thing. `inherited` is the mark of a daemon that is about to hand over.
 pub fn allow(inherited: Option<u64>) {
@@ -45,7 +45,7 @@ pub fn allow(inherited: Option<u64>) {
     REAPER.lock().allowed = true;
 }
 
-/// Starts the keeper at once: the daemon before this one has handed over, and what its tools left behind carries the
+/// Starts the reaper at once: the daemon before this one has handed over, and what its tools left behind carries the
 /// mark of this one.
 pub fn take_over() {
     REAPER.lock().start_again();
@@ -105,7 +105,7 @@ impl Reaper {
         self.start_again();
     }
 
-    /// Starts a keeper that knows of all commands, in place of the one that there was.
+    /// Starts a reaper that knows all commands, in place of the one before.
     fn start_again(&mut self) {
         if let Some((mut process, pipe)) = self.process.take() {
             let _ = process.kill();
@@ -148,7 +148,7 @@ fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, Chi
         let what = if leader.is_some() { '=' } else { '+' };
         pipe.write_all(line(mark, what, *leader).as_bytes())?;
     }
-    // A keeper that does not read must not hold the daemon up. A line is written whole or not at all.
+    // A reaper that does not read must not block the daemon. A line is written whole or not at all.
     rustix::io::ioctl_fionbio(&pipe, true)?;
     Ok((process, pipe))
 }
@@ -160,14 +160,14 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
     if arguments.next()? != NAME {
         return None;
     }
-    // A terminal's Ctrl-C is for the daemon. In the daemon's session its end would hang up on a keeper that is
-    // stopped just then (POSIX, _exit, of process groups that become orphaned).
+    // A terminal's Ctrl-C is for the daemon. In the daemon's session its end would hang up on a reaper that is stopped
+    // just then (POSIX, _exit, of process groups that become orphaned).
     let _ = rustix::process::setsid();
     end(&listen(std::io::stdin()));
     Some(ExitCode::SUCCESS)
 }
 
-/// What the end of the daemon leaves to be ended.
+/// What is left to kill when the daemon has ended.
 #[derive(Default)]
 struct Leftovers {
     commands: HashMap<String, LeftoverCommand>,

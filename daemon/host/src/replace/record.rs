@@ -44,9 +44,9 @@ fn clear(entry: &Path) {
 }
 
 /// A name that a file is about to have for a moment; forgotten when dropped.
-pub(super) struct Recorded(Option<PathBuf>);
+pub(super) struct TemporaryName(Option<PathBuf>);
 
-impl Recorded {
+impl TemporaryName {
     /// Where nothing can be recorded, the change is made all the same.
     pub(super) fn new(temporary: &Path) -> Self {
         let entry = FOLDER.get().map(|folder| folder.join(format!("{}-{}", std::process::id(), super::new_mark())));
@@ -54,7 +54,7 @@ impl Recorded {
     }
 }
 
-impl Drop for Recorded {
+impl Drop for TemporaryName {
     fn drop(&mut self) {
         if let Some(entry) = &self.0 {
             // The next process finds that the name is gone.

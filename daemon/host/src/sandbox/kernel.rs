@@ -1,4 +1,4 @@
-//! What the kernel is told. A mount namespace makes everything read-only but what may be written, and hides secrets;
+//! The restrictions that the kernel enforces. A mount namespace makes everything read-only but what may be written, and hides secrets;
 //! Landlock says again what may be written, forbids to change the mounts, and keeps the program away from the processes
 //! outside; seccomp takes away sockets and what reaches others.
 //!

@@ -1,4 +1,4 @@
-//! How a line was read, for people.
+//! Explains to people how a line was read.
 
 use toold_engine::need::Need;
 

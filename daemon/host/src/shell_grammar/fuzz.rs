@@ -1,4 +1,4 @@
-//! What a fuzzer runs: an allowed line that is changed so that it does more is not allowed any more.
+//! Checks for fuzzers: an allowed line that is changed so that it does more is no longer allowed.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is known of programs, from the tables in `programs`: see the README there.
+//! Knowledge about programs, from the tables in `programs`: see the README there.
 
 mod awk;
 mod builtins;
@@ -25,7 +25,7 @@ use super::arg::Arg;
 use super::names::NameSet;
 use super::trees::TreeFilter;
 
-pub(super) use known::KnownProgram;
+pub(super) use known::ProgramTable;
 pub(super) use options::{Parsed, parse};
 
 /// What a command does with a file that it names.
@@ -84,7 +84,7 @@ pub struct Note {
 /// What a command does besides being itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading {
-    pub(super) known: Option<&'static KnownProgram>,
+    pub(super) known: Option<&'static ProgramTable>,
     /// What it runs.
     pub(super) commands: Vec<Vec<Arg>>,
     /// What it runs for each of these files, whose names stand where the command has `{}`.

@@ -1,4 +1,4 @@
-//! What is known of the shell while it runs a line: the folder it is in and its variables.
+//! The known state of the shell while it runs a line: its working folder and its variables.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

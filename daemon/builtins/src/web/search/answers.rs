@@ -1,4 +1,4 @@
-//! What services and commands answer, read as far as it is needed.
+//! Parses the answers of search services and commands.
 
 use anyhow::{Context, bail};
 use serde::Serialize;

@@ -149,7 +149,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     Some(Reading { reads_only: reading.scripts.is_empty(), ..reading })
 }
 
-fn subcommand(name: &str, known: &'static super::KnownProgram, words: &[Arg], folder: Option<&Arg>) -> Reading {
+fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], folder: Option<&Arg>) -> Reading {
     if name == "bisect" && words.first().is_some_and(|word| word.is("run")) {
         let mut reading = Reading::default();
         reading.command(&words[1..]);

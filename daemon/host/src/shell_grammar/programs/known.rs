@@ -117,7 +117,7 @@ pub(crate) enum Operand {
 
 /// A program, or a subcommand of one.
 #[derive(Debug, Default)]
-pub(crate) struct KnownProgram {
+pub(crate) struct ProgramTable {
     pub(crate) name: String,
     /// The version that the entry was written for.
     pub(crate) version: String,
@@ -140,10 +140,10 @@ pub(crate) struct KnownProgram {
     pub(crate) rest_is_text: bool,
     pub(crate) rest_is_unsure: bool,
     pub(crate) open: bool,
-    pub(crate) subcommands: HashMap<String, KnownProgram>,
+    pub(crate) subcommands: HashMap<String, ProgramTable>,
 }
 
-impl KnownProgram {
+impl ProgramTable {
     /// Whether one of its options chooses which files it reads or writes.
     pub(crate) fn has_choosing_options(&self) -> bool {
         let is_plain = |takes: &Takes| matches!(takes, Takes::Nothing | Takes::Words(_) | Takes::Attached);
@@ -151,7 +151,7 @@ impl KnownProgram {
     }
 }
 
-static KNOWN: LazyLock<HashMap<String, KnownProgram>> = LazyLock::new(|| {
+static KNOWN: LazyLock<HashMap<String, ProgramTable>> = LazyLock::new(|| {
     let mut known = HashMap::new();
     for (file, text) in FILES {
         // Tests read each file, so that this cannot happen in what is built; without a file its programs are unknown.
@@ -164,11 +164,11 @@ static KNOWN: LazyLock<HashMap<String, KnownProgram>> = LazyLock::new(|| {
 });
 
 /// The entry of a program by its name.
-pub(crate) fn find(name: &str) -> Option<&'static KnownProgram> {
+pub(crate) fn find(name: &str) -> Option<&'static ProgramTable> {
     KNOWN.get(name)
 }
 
-fn read(text: &str) -> Result<Vec<(String, KnownProgram)>, String> {
+fn read(text: &str) -> Result<Vec<(String, ProgramTable)>, String> {
     let file: TableFile = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut groups = HashMap::new();
     for group in file.options {
@@ -191,10 +191,10 @@ fn known(
     entry: &TableEntry,
     version: &str,
     groups: &HashMap<String, TableEntry>,
-) -> Result<KnownProgram, String> {
+) -> Result<ProgramTable, String> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let version = entry.version.as_deref().unwrap_or(version);
-    let mut known = KnownProgram {
+    let mut known = ProgramTable {
         name: name.to_owned(),
         version: version.to_owned(),
         reads_only: entry.reads_only,
@@ -215,7 +215,7 @@ fn known(
         },
         rest_is_unsure: entry.rest == "unsure",
         open: entry.open,
-        ..KnownProgram::default()
+        ..ProgramTable::default()
     };
     for group in entry.uses.split_whitespace() {
         let group = groups.get(group).ok_or_else(|| format!("{name}: there is no [[options]] {group:?}"))?;
@@ -243,7 +243,7 @@ fn known(
     Ok(known)
 }
 
-fn add_options(name: &str, known: &mut KnownProgram, entry: &TableEntry) -> Result<(), String> {
+fn add_options(name: &str, known: &mut ProgramTable, entry: &TableEntry) -> Result<(), String> {
     let lists = [
         (&entry.flags, Takes::Nothing),
         (&entry.values, Takes::Words(1)),

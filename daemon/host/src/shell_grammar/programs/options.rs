@@ -1,6 +1,6 @@
 //! A command's words as its program takes them apart (POSIX, utility conventions; `getopt_long` of GNU).
 
-use super::known::{KnownProgram, Operand, Takes};
+use super::known::{Operand, ProgramTable, Takes};
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
@@ -13,7 +13,7 @@ pub(crate) struct GivenOption {
 
 /// A command that was taken apart.
 pub(crate) struct Parsed {
-    pub(crate) known: &'static KnownProgram,
+    pub(crate) known: &'static ProgramTable,
     pub(crate) given: Vec<GivenOption>,
     pub(crate) operands: Vec<Arg>,
     /// Behind `--`, where the program reads that otherwise.
@@ -34,7 +34,7 @@ impl Parsed {
 }
 
 /// Takes the words behind the program's name apart. A subcommand is followed.
-pub(crate) fn parse(known: &'static KnownProgram, words: &[Arg]) -> Parsed {
+pub(crate) fn parse(known: &'static ProgramTable, words: &[Arg]) -> Parsed {
     let reading = Reading { known: Some(known), ..Reading::default() };
     let mut parser = OptionParser {
         parsed: Parsed {
@@ -62,7 +62,7 @@ struct OptionParser<'a> {
 }
 
 impl<'a> OptionParser<'a> {
-    fn known(&self) -> &'static KnownProgram {
+    fn known(&self) -> &'static ProgramTable {
         self.parsed.known
     }
 
