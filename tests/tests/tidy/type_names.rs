@@ -1,11 +1,8 @@
 //! Each type has a name of its own, so that a search for it finds one thing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::sources::{code, files, read};
-
-/// Duplicates that are still there. None may be added.
-const KNOWN: &str = include_str!("known_duplicates.txt");
 
 #[test]
 fn each_type_name_is_unique_in_the_workspace() {
@@ -26,10 +23,9 @@ fn each_type_name_is_unique_in_the_workspace() {
     }
     // Each program has one, by the convention of clap.
     places.remove("Cli");
-    let known: BTreeSet<&str> = KNOWN.lines().collect();
     let wrong: Vec<String> = places
         .iter()
-        .filter(|(name, paths)| paths.len() > 1 && !known.contains(name.as_str()))
+        .filter(|(_, paths)| paths.len() > 1)
         .map(|(name, paths)| format!("{name}: {}", paths.join(", ")))
         .collect();
     assert!(wrong.is_empty(), "types that share a name; give each its own:\n{}", wrong.join("\n"));
