@@ -159,7 +159,12 @@ fn a_malformed_block_is_an_error_of_its_own() {
     check_malformed(Gemini, json!({"functionCall": {"args": {}}}), None, "no name");
     check_malformed(Gemini, json!({"functionCall": "x"}), None, "no name");
     check_malformed(Gemini, json!({"functioncall": {}}), None, "no functionCall");
-    check_malformed(Gemini, json!({"functionCall": {"id": "c1", "name": "x", "args": "{}"}}), Some("c1"), "not an object");
+    check_malformed(
+        Gemini,
+        json!({"functionCall": {"id": "c1", "name": "x", "args": "{}"}}),
+        Some("c1"),
+        "not an object",
+    );
     check_malformed(Native, json!({"call_id": "a\u{0}", "name": "x"}), None, "call id");
     check_malformed(Native, json!(1), None, "no name");
     check_malformed(Mcp, json!({"name": "x", "arguments": 1}), None, "not an object");
