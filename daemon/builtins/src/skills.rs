@@ -284,7 +284,7 @@ mod tests {
             broken.unwrap_or_else(|| panic!("{name}: {:?}", skills.broken)).message.clone()
         };
         assert!(told("other/SKILL.md").contains("its folder"));
-        assert!(told("Upper.md").contains("small letters"));
+        assert!(told("Upper.md").contains("lower-case letters"));
         assert!(told("open/SKILL.md").contains("no end"));
         assert!(told("empty.md").contains("no description"));
         assert!(told("link.md").contains("leads out"));

@@ -65,6 +65,6 @@ async fn secrets_and_nothing_are_not_remembered() {
     let secret = test.bad("remember", json!({"content": "the key is sk-ant-A1b2C3d4E5f6G7h8I9j0"})).await;
     assert!(secret.contains("looks like a secret"), "{secret}");
     assert!(test.bad("remember", json!({"content": "  "})).await.contains("is empty"));
-    assert!(test.bad("remember", json!({"content": "x".repeat(9000)})).await.contains("too much"));
+    assert!(test.bad("remember", json!({"content": "x".repeat(9000)})).await.contains("too many"));
     assert!(memories(&test.toolkit, &test.session).is_empty());
 }

@@ -80,7 +80,7 @@ async fn images_are_shown_and_other_bytes_are_named() {
     check(&result, false, &["image/png, 24 bytes"]);
     assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/png"));
     check(&fetch(ok("text/plain", b"%PDF-1.7\n\xff\xfe")).await, true, &["application/pdf", "not shown"]);
-    check(&fetch(ok("text/html", b"\x00\x01\x02\x03")).await, true, &["is no text (text/html, 4 bytes): not shown"]);
+    check(&fetch(ok("text/html", b"\x00\x01\x02\x03")).await, true, &["is not text (text/html, 4 bytes): not shown"]);
     let large = [png.to_vec(), vec![0; 6 << 20]].concat();
     let server = ScriptedServer::of(ok("image/png", large)).await;
     let arguments = json!({"url": server.url("/"), "max_bytes": 10_000_000});
@@ -339,7 +339,7 @@ async fn results_are_filtered_by_domain_and_number() {
     let text = test.ok("web_search", json!({"query": "rust", "max_results": 1})).await;
     assert!(text.contains("1. ") && !text.contains("2. "), "{text}");
     let text = test.bad("web_search", json!({"query": "rust", "allowed_domains": ["https://x.example/"]})).await;
-    assert!(text.contains("is no domain"), "{text}");
+    assert!(text.contains("is not a domain"), "{text}");
 }
 
 #[tokio::test]
