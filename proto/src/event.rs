@@ -41,7 +41,7 @@ pub struct Event {
     pub body: EventBody,
 }
 
-/// What happened.
+/// The kind of an event, with its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind")]
 pub enum EventBody {
@@ -229,7 +229,7 @@ impl EventBody {
         }
     }
 
-    /// Whether it tells of a call: there are far more of these than of all others.
+    /// Whether it is about a call: there are far more of these than of all others.
     pub fn is_of_call(&self) -> bool {
         matches!(self, Self::CallStarted { .. } | Self::CallProgress { .. } | Self::CallFinished { .. })
     }

@@ -38,7 +38,7 @@ pub struct RunHooks {
     pub session_id: Option<SessionId>,
 }
 
-/// Which hooks a frontend's own loop can run.
+/// The hooks that a frontend's own loop can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageEvent {

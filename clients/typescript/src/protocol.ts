@@ -1131,7 +1131,7 @@ export interface HooksListResult {
 
 /** Params of `hooks.run`. */
 export interface HooksRunParams {
-  /** Which hooks a frontend's own loop can run. */
+  /** The hooks that a frontend's own loop can run. */
   event: "pre_message" | "post_message";
   message: unknown;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A way of writing calls in text that this crate can teach and render. [`crate::parse`] reads all
-/// of them, in any mix, without being told which.
+/// of them, in any mix, without knowing which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Family {
     /// `<tool_call>{"name":"x","args":{}}</tool_call>`, as hugind has it.

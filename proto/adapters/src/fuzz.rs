@@ -1,4 +1,4 @@
-//! What must hold for any text: driven by proptest and by a kept corpus.
+//! Properties of all texts: driven by proptest and by a stored corpus.
 
 use serde_json::Value;
 

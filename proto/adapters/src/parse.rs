@@ -38,14 +38,14 @@ pub fn parse_with(text: &str, known: KnownTools) -> ParsedPrompt {
     collect(pieces)
 }
 
-/// What a stream has been found to hold, in the order in which it stands.
+/// A part of a stream, in the order of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParsedPiece {
     /// Neither a call nor thinking. One text may come in several pieces.
     Text(String),
     Thinking(String),
     Call(ParsedCall),
-    /// What could not be read for certain, in words that can be sent back to the model.
+    /// A part that could not be parsed with certainty, as a sentence that can be sent back to the model.
     Error(String),
     /// All that came before this piece was thinking, and here it is: a close tag stood without
     /// its open tag, as with models whose template opens the thinking. Comes at most once.
@@ -64,7 +64,7 @@ pub struct CallParser {
     before: Option<String>,
     /// Some thinking has been handed out.
     thought: bool,
-    /// What is still to be read, the last first.
+    /// The text that is still to be read, the last part first.
     stack: Vec<NextPiece>,
     steps: u64,
 }
@@ -94,7 +94,7 @@ impl CallParser {
         Self { thinking: Some(OpenThinking { sort: None, depth: 1 }), before: None, ..Self::new(known) }
     }
 
-    /// What the chunk makes certain. Calls come when their block is closed.
+    /// The parts that the chunk completes. Calls come when their block is closed.
     pub fn push(&mut self, chunk: &str) -> Vec<ParsedPiece> {
         let mut out = Vec::new();
         for c in chunk.chars() {

@@ -1,7 +1,7 @@
 //! Tools, calls and results in the forms that providers' APIs take and give: one file a provider.
 //!
-//! What a provider cannot take as it is, is rewritten or said in a description, never dropped in
-//! silence. Order and bytes depend on the input alone, so that prompt caches hold.
+//! Parts that a provider does not accept are rewritten or moved to a description, never dropped
+//! silently. Order and bytes depend on the input alone, so that prompt caches hold.
 
 mod anthropic;
 mod gemini;
@@ -34,7 +34,7 @@ pub struct MalformedCall {
     pub reason: String,
 }
 
-/// What became of one call.
+/// The outcome of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderAnswer<'a> {
     /// As the provider gave it.
@@ -98,7 +98,7 @@ pub fn results_as(format: ToolFormat, answers: &[ProviderAnswer<'_>]) -> Value {
     }
 }
 
-/// What a block holds; `None` when it is no call.
+/// The call of a block; `None` when it is not a call.
 type ParsedBlock = Option<Result<ProviderCall, MalformedCall>>;
 
 impl<'a> AnswerOutcome<'a> {
@@ -181,7 +181,7 @@ fn object_in_string(arguments: Option<&Value>) -> Result<Value, String> {
     }
 }
 
-/// What a provider that cannot take a block is told of it.
+/// A description of a block, for providers that do not accept the block itself.
 fn in_words(block: &Block) -> String {
     let data = |what: &str, mime_type: &str, data: &str| {
         format!("[{what} of type {mime_type}, {} bytes, which cannot be shown here]", data.len() / 4 * 3)

@@ -1,4 +1,4 @@
-//! What the parser makes of texts that models write, and of some they had better not.
+//! Results of the parser for texts that models write, and for some that they should not write.
 //!
 //! Each case is a text and what is found in it: the calls as `name{arguments}`, then `text=`,
 //! `thinking=` and `errors=` (their number), each only if there is some.
@@ -221,7 +221,7 @@ const UNSURE: Cases = &[
     (r#"<tool_call>{"name":"f","args":{"s":"\u12"}}</tool_call>"#, "errors=1"),
     (r#"<tool_call>{"name":"f","args":{"s":'it's'}}</tool_call>"#, "errors=1"),
     (r#"<tool_call>{"name":"f","args":{"s":"a"b"}}</tool_call>"#, "errors=1"),
-    // What stands in a block that cannot be read is not called.
+    // Calls in a block that cannot be parsed are not made.
     (
         r#"<tool_call>{"name":"w" "args":{"s":'<tool_call>{"name":"rm"}</tool_call><tool_call>{"name":"rm"}</tool_call>'}}</tool_call>"#,
         "errors=1",

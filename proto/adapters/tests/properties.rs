@@ -1,4 +1,4 @@
-//! What holds for any text and any calls.
+//! Properties of all texts and all calls.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use toold_adapters::parse::{CallParser, parse, steps};
 use toold_adapters::prompt::calls::render_calls;
 use toold_proto::prompt::ParsedCall;
 
-/// What parsers have stumbled over, to be put together at random.
+/// Pieces of text that parsers have failed on, to be combined at random.
 const SNIPPETS: &[&str] = &[
     "<tool_call>",
     "</tool_call>",

@@ -22,7 +22,7 @@ use toold_proto::permission::{
 use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category};
 
-use crate::test_engine::{CallAnswer, Fake, Recorded, TestEngine, session, settle, shell};
+use crate::test_engine::{CallAnswer, Fake, RecordedValues, TestEngine, session, settle, shell};
 
 /// `bash {line}` needs that line; `write {diff}` needs to write a file; `late {line}` asks while it runs.
 pub(crate) fn fixture() -> TestEngine {
@@ -400,7 +400,7 @@ async fn when_the_last_frontend_leaves_the_ask_waits_ten_seconds_for_another() {
 async fn the_deadline_stands_still_and_the_caller_hears_that_it_waits() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();
-    let heard = Arc::new(Recorded::default());
+    let heard = Arc::new(RecordedValues::default());
     let call = Call {
         timeout: Some(Duration::from_secs(1)),
         progress: vec![heard.clone()],

@@ -22,7 +22,7 @@ use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::call::Progress;
 use toold_proto::tool::{Category, SourceKind};
 
-use crate::test_engine::{CallAnswer, Fake, Recorded, TestEngine, session, settle};
+use crate::test_engine::{CallAnswer, Fake, RecordedValues, TestEngine, session, settle};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -525,7 +525,7 @@ async fn all_hear_what_the_one_that_runs_tells() {
     let fixture = TestEngine::new(vec![look]);
     let leader = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
-    let ears = Arc::new(Recorded::default());
+    let ears = Arc::new(RecordedValues::default());
     let follower = fixture.start(Call { progress: vec![ears.clone()], ..fixture.prepare("look", json!({})) });
     settle().await;
     gate.add_permits(1);
@@ -562,7 +562,7 @@ async fn what_the_one_that_runs_may_read_is_heard_by_those_who_may_too() {
     other.set_mode(toold_proto::session::Mode::Yolo);
     let leader = fixture.start(Call { session: other, ..fixture.prepare("look", json!({})) });
     settle().await;
-    let ears = Arc::new(Recorded::default());
+    let ears = Arc::new(RecordedValues::default());
     let follower = fixture.start(Call { progress: vec![ears.clone()], ..fixture.prepare("look", json!({})) });
     settle().await;
     gate.add_permits(2);

@@ -21,7 +21,7 @@ use toold_proto::call::{Progress, Stream};
 use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{CallId, SessionId, SourceKind};
 
-use crate::test_engine::{CallAnswer, Fake, Recorded, TestEngine, settle, shell};
+use crate::test_engine::{CallAnswer, Fake, RecordedValues, TestEngine, settle, shell};
 
 /// Says that it is gone when it is dropped.
 struct DropFlag(Arc<AtomicBool>);
@@ -328,7 +328,7 @@ async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
     fixture.engine.registry.put(key, toold_engine::tool::Origin::Builtin, vec![Arc::new(long)]).unwrap();
     let first = fixture.start(fixture.prepare("long", json!({"s": 100})));
     settle().await;
-    let heard = Arc::new(Recorded::default());
+    let heard = Arc::new(RecordedValues::default());
     let second = Call { progress: vec![heard.clone()], ..with_timeout(fixture.prepare("t", json!({"s": 1})), 2) };
     let result = fixture.start(second).await.unwrap().unwrap();
     assert_eq!((result.text().as_str(), result.duration_ms), ("done", 1000));
@@ -372,7 +372,7 @@ async fn calls_over_a_limit_are_refused_and_those_that_wait_count() {
     let fourth = fixture.start(other(fixture.prepare("t", json!({"s": 0})), 2));
     settle().await;
     let fifth = fixture.start(other(fixture.prepare("t", json!({"s": 0})), 3)).await.unwrap();
-    assert!(matches!(&fifth, Err(CallError::Overloaded(words)) if words.contains("in all")), "{fifth:?}");
+    assert!(matches!(&fifth, Err(CallError::Overloaded(words)) if words.contains("the daemon already")), "{fifth:?}");
     for call in [first, second, fourth] {
         call.await.unwrap().unwrap();
     }
@@ -540,7 +540,7 @@ async fn progress_is_numbered_without_gaps() {
         .boxed()
     });
     let fixture = TestEngine::new(vec![fake]);
-    let heard: Arc<Recorded<(u64, Progress)>> = Arc::default();
+    let heard: Arc<RecordedValues<(u64, Progress)>> = Arc::default();
     let call = Call { progress: vec![heard.clone()], ..fixture.prepare("t", json!({})) };
     fixture.start(call).await.unwrap().unwrap();
     let heard: Vec<u64> = heard.0.lock().unwrap().iter().map(|(seq, _)| *seq).collect();

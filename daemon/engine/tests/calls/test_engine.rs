@@ -98,21 +98,21 @@ impl Callable for Fake {
 }
 
 /// Keeps what it is told.
-pub(crate) struct Recorded<T>(pub(crate) Mutex<Vec<T>>);
+pub(crate) struct RecordedValues<T>(pub(crate) Mutex<Vec<T>>);
 
-impl<T> Default for Recorded<T> {
+impl<T> Default for RecordedValues<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl AuditLog for Recorded<AuditRow> {
+impl AuditLog for RecordedValues<AuditRow> {
     fn record(&self, row: AuditRow) {
         self.0.lock().unwrap().push(row);
     }
 }
 
-impl ProgressSink for Recorded<(u64, Progress)> {
+impl ProgressSink for RecordedValues<(u64, Progress)> {
     fn send(&self, seq: u64, progress: &Progress) {
         self.0.lock().unwrap().push((seq, progress.clone()));
     }
@@ -122,7 +122,7 @@ pub(crate) struct TestEngine {
     pub(crate) engine: Arc<Engine>,
     pub(crate) session: Arc<Session>,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) audit: Arc<Recorded<AuditRow>>,
+    pub(crate) audit: Arc<RecordedValues<AuditRow>>,
 }
 
 impl TestEngine {
@@ -131,7 +131,7 @@ impl TestEngine {
     }
 
     pub(crate) fn with(tools: Vec<Fake>, change: impl FnOnce(&mut Engine)) -> Self {
-        let audit = Arc::new(Recorded::default());
+        let audit = Arc::new(RecordedValues::default());
         let mut engine = Engine::new("0123456789abcdef");
         engine.audit = Some(audit.clone());
         change(&mut engine);

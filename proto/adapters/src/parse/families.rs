@@ -15,7 +15,7 @@ use super::shape::FoundCall;
 
 pub(crate) type ParsedCalls = Vec<Result<FoundCall, String>>;
 
-/// What a block makes of a character.
+/// The effect of a character on a block.
 #[derive(Debug)]
 pub(crate) enum Flow {
     More,
@@ -92,7 +92,7 @@ impl CallBlock {
         }
     }
 
-    /// What the block holds at the end of the text.
+    /// The calls of the block at the end of the text.
     ///
     /// # Errors
     ///

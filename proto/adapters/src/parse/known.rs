@@ -1,4 +1,4 @@
-//! Which tools there are, so far as a parser is told.
+//! The tools that a parser knows of.
 
 use std::collections::BTreeMap;
 

@@ -4,11 +4,11 @@
 //! `True`, `False`, `None`, comments (`//`, `/* */`, `#`), Gemma's string marks `<|"|>` and
 //! `<escape>`, and Python's `(key=value, ...)`. Everything else is an error, and so is what has
 //! two readings: a key that stands twice, a number that would lose digits.
-//! What a value means as a call is in `shape.rs`.
+//! The meaning of a value as a call is in `shape.rs`.
 
 use serde_json::{Map, Number, Value};
 
-/// Deeper values are refused: whoever walks or drops a value later may recurse.
+/// Deeper values are refused: code that walks or drops a value later may recurse.
 pub(crate) const MAX_DEPTH: usize = 128;
 
 /// Gemma 4 and FunctionGemma delimit strings with a token of their own, without escapes.
@@ -131,7 +131,7 @@ impl JsonReader {
         matches!(self.state, JsonState::Text(_))
     }
 
-    /// What has not been taken when the reader failed at `c`: it may begin a close tag.
+    /// The text that was not consumed when the reader failed at `c`: it may begin a close tag.
     pub(crate) fn rejected(&self, c: char) -> String {
         if self.rejected.is_empty() { c.to_string() } else { self.rejected.clone() }
     }

@@ -1,6 +1,6 @@
 //! The marks between which calls stand, and how a mark is found in a stream.
 
-/// What a mark says.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// A block of calls in tags begins.
@@ -85,7 +85,7 @@ impl Matcher {
         self.held.is_empty()
     }
 
-    /// What is held, given up.
+    /// The held text, released.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

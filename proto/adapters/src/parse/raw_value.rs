@@ -1,4 +1,4 @@
-//! Values between tags, `<parameter=KEY>VALUE</parameter>`, where nothing tells `5` from `"5"`.
+//! Values between tags, `<parameter=KEY>VALUE</parameter>`, where `5` and `"5"` look the same.
 //!
 //! [`write`] and [`read`] are each other's inverse without a schema; with one, its type decides.
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::parse::lenient_json;
 
-/// What would end a value early, or make it look as if its end were missing.
+/// Tags that would end a value early, or make its end look missing.
 pub(crate) const TAGS: [&str; 4] = ["</parameter>", "<parameter=", "</function>", "<function="];
 
 /// The text of one value, without the line breaks around it.
@@ -43,7 +43,7 @@ fn needs_quotes(text: &str) -> bool {
     TAGS.iter().any(|tag| text.contains(tag)) || plain(text).is_some() || unquoted(text).is_some()
 }
 
-/// What [`write`] has put in quotes, and nothing else that looks like it.
+/// A value that [`write`] has put in quotes, and nothing else that looks like it.
 fn unquoted(raw: &str) -> Option<String> {
     if !raw.starts_with('"') {
         return None;

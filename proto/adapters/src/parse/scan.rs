@@ -23,7 +23,7 @@ pub(crate) struct Scanner {
 enum ScanState {
     Text {
         matcher: Matcher,
-        /// What is held began a line.
+        /// The held text began a line.
         begins_line: bool,
     },
     Line(ProseLine),
@@ -314,9 +314,9 @@ impl ScanState {
 
 enum LineStep {
     More,
-    /// What follows the calls, too.
+    /// Also the text after the calls.
     Calls(ParsedCalls, String),
-    /// What may begin something else.
+    /// Text that may begin something else.
     Text(String),
 }
 
@@ -341,7 +341,7 @@ impl ProseLine {
             return LineStep::Calls(std::mem::take(calls), c.to_string());
         }
         match self.matcher.push(c) {
-            // Whatever token it is, prose it is not.
+            // This is some token, and not prose.
             Match::Partial if self.raw.ends_with("<|") => LineStep::Calls(std::mem::take(calls), "<|".to_owned()),
             Match::Partial => LineStep::More,
             Match::Full(_, text) => LineStep::Calls(std::mem::take(calls), text.to_owned()),

@@ -1,4 +1,4 @@
-//! What a value means as calls: which keys name the tool and its arguments.
+//! The meaning of a value as calls: the keys that name the tool and its arguments.
 
 use serde_json::{Map, Value};
 

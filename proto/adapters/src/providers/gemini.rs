@@ -73,7 +73,7 @@ pub(super) fn result(answer: &ProviderAnswer<'_>) -> Value {
     json!({"functionResponse": response})
 }
 
-/// What else a part may be.
+/// The other kinds of parts.
 const PARTS: [&str; 11] = [
     "text",
     "thought",

@@ -82,7 +82,7 @@ pub(super) fn resolved(schema: &Value, root: &Value) -> Map<String, Value> {
     map
 }
 
-/// What a reference within the document leads to.
+/// The target of a reference within the document.
 pub(super) fn lookup<'a>(reference: &str, root: &'a Value) -> Option<&'a Value> {
     root.pointer(reference.strip_prefix('#')?)
 }

@@ -1,4 +1,4 @@
-//! What follows a call in a family without close tags.
+//! The text after a call in a family without close tags.
 //!
 //! White space, a mark or the end of the text ends such a call. Anything that goes on like JSON
 //! says that the value has ended too early, with a bracket too many, and is not what was meant.

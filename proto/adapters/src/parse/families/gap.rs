@@ -1,4 +1,4 @@
-//! What may stand around a call within its block: white space, a code fence, marks.
+//! The text that may surround a call within its block: white space, a code fence, marks.
 
 use crate::parse::markers::{Mark, Match, Matcher};
 
@@ -24,7 +24,7 @@ pub(crate) enum GapStep {
     /// A character that is none of a gap's business.
     Char(char),
     Mark(Mark, &'static str),
-    /// What is no mark but has begun like one, or a stray backtick.
+    /// Text that begins like a mark but is not one, or a stray backtick.
     Other(String),
     /// One or two backticks stand directly after the block's mark.
     Mentioned,

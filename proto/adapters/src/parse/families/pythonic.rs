@@ -127,7 +127,7 @@ impl PythonCall {
     }
 }
 
-/// What follows `<|python_tag|>` or `<|python_start|>`.
+/// The block after `<|python_tag|>` or `<|python_start|>`.
 #[derive(Debug, Default)]
 pub(crate) struct Tagged {
     state: TaggedState,
