@@ -318,7 +318,7 @@ fn a_daemon_that_leads_back_is_cut_off() {
         let mut remotes = wire.result("remotes.list", json!({}))["remotes"].take();
         (remotes[0]["name"] == "me" && remotes[0]["state"] == "away").then(|| remotes[0].take())
     });
-    assert_eq!(me["error"], "it is this very daemon");
+    assert_eq!(me["error"], "it is this daemon itself");
     let names = |daemon: &TestDaemon| daemon.connect().result("tools.list", json!({}))["tools"].to_string();
     assert!(!names(&far).contains("near_far_") && !names(&near).contains("far_near_"));
     let near_there = wire.result("remotes.list", json!({}))["remotes"][1].take();

@@ -233,7 +233,7 @@ impl<A: MountAdapter> MountedSource<A> {
 
     fn explain(&self, why: String, status: Option<ExitStatus>) -> String {
         let mut text = why;
-        match status.map(|status| (status.code(), status.signal())) {
+        match status.filter(|status| !status.success()).map(|status| (status.code(), status.signal())) {
             Some((Some(code), _)) => text.push_str(&format!(" (exit status {code})")),
             Some((None, Some(signal))) => text.push_str(&format!(" (signal {signal})")),
             Some((None, None)) | None => {}
