@@ -1,5 +1,5 @@
-//! `grep` and `glob` in a warm daemon against the `rg` program, whole call for whole process, on one tree in
-//! one run. Prints the median of each and their ratio. `--quick` takes a small tree.
+//! Compares `grep` and `glob` in a warm daemon with the `rg` program, call against process, on one tree in one run.
+//! Prints the median of each and their ratio. `--quick` uses a small tree.
 
 #[path = "../tests/all/builtin_test.rs"]
 #[allow(dead_code, reason = "a part of the harness is for tests only")]
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::builtin_test::BuiltinTest;
 
-/// What is asked: a name, the tool with its arguments, and the same for `rg`.
+/// A benchmark: its name, the tool with its arguments, and the same arguments for `rg`.
 type SearchBench = (&'static str, &'static str, Value, &'static [&'static str]);
 
 fn main() {
@@ -76,7 +76,7 @@ fn rg(test: &BuiltinTest, flags: &[&str]) -> Duration {
     let start = Instant::now();
     let mut command = Command::new("rg");
     command.arg("--no-config").args(flags).current_dir(&test.root).stdin(Stdio::null());
-    // Read by the parent, as whoever starts it must.
+    // Includes reading the output, as any caller of `rg` must.
     let output = command.output().expect("this bench compares with ripgrep: install the program `rg`");
     assert!(output.status.code().is_some_and(|code| code < 2));
     start.elapsed()

@@ -1,8 +1,8 @@
-//! The kinds of sub-agents: of the user's configuration, of the project's, of Markdown files, of plugins. The first of a
-//! name counts.
+//! The types of sub-agents: from the user's configuration, the project's configuration, Markdown files and plugins. The
+//! first one with a name wins.
 //!
-//! Markdown files are the ones that other agents know: a front matter with `name`, `description`, `tools` and
-//! `model`, and the system prompt as their text. They start no program: only configurations name those.
+//! Markdown files have the format that other agents use: a front matter with `name`, `description`, `tools` and
+//! `model`, and the system prompt as their text. They cannot name a program to start: only the configuration can.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,13 +18,13 @@ use toold_host::files;
 
 use crate::front_matter::split;
 
-/// The kind whose command runs those that have none.
+/// The type whose command is used for types that have none.
 pub const DEFAULT: &str = "default";
 const PROJECT_FOLDERS: [&str; 2] = [".toold/agents", ".claude/agents"];
 const MAX_BYTES: u64 = 256 * 1024;
 const MAX_FILES: usize = 200;
 
-/// Who describes a kind.
+/// Where a type is defined.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AgentOrigin {
     #[default]
@@ -33,57 +33,57 @@ pub enum AgentOrigin {
     Plugin(String),
 }
 
-/// A kind of sub-agent.
+/// A type of sub-agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentType {
     pub name: String,
     pub description: String,
     pub system_prompt: String,
-    /// Names of tools that it may use; `None` for all. Whoever runs it holds it to them.
+    /// Names of tools that it may use; `None` for all. The agent's runner enforces this.
     pub tools: Option<Vec<String>>,
     pub model: Option<String>,
-    /// A program and its arguments; see [`crate::subagent`] for what is put into them.
+    /// A program and its arguments; see [`crate::subagent`] for the placeholders.
     pub command: Option<Vec<String>>,
     pub env: BTreeMap<String, String>,
     pub timeout: Option<Duration>,
     pub origin: AgentOrigin,
 }
 
-/// The kinds that plugins register for a project. Asked for each time, since plugins are reloaded.
+/// The types that plugins register for a project. Called each time, since plugins are reloaded.
 type OfPlugins = Box<dyn Fn(&Path) -> Vec<AgentType> + Send + Sync>;
 
-/// The kinds that do not lie in files.
+/// The types that are not defined in files.
 #[derive(Default)]
 pub struct Agents {
     configured: RwLock<Arc<Vec<AgentType>>>,
-    /// Of projects that are trusted, by their real paths.
+    /// The types of trusted projects, by real path.
     of_projects: RwLock<Arc<BTreeMap<PathBuf, Vec<AgentType>>>>,
     plugins: OnceLock<OfPlugins>,
 }
 
 impl Agents {
-    /// Replaces those of the configuration.
+    /// Replaces the types of the user's configuration.
     pub fn configure(&self, types: Vec<AgentType>) {
         *self.configured.write() = Arc::new(types);
     }
 
-    /// Replaces those of all projects' configurations.
+    /// Replaces the types of all projects' configurations.
     pub fn configure_projects(&self, types: BTreeMap<PathBuf, Vec<AgentType>>) {
         *self.of_projects.write() = Arc::new(types);
     }
 
-    /// Said once, when the plugins' host is there.
+    /// Sets the source of plugins' types. Called once, when the plugin host is ready.
     pub fn ask_plugins(&self, of_plugins: impl Fn(&Path) -> Vec<AgentType> + Send + Sync + 'static) {
-        // A second word would be a second host.
+        // A second call would mean a second plugin host.
         let _ = self.plugins.set(Box::new(of_plugins));
     }
 
-    /// All kinds for a session in `project`, sorted by name. `home` is the user's home folder. Blocks.
+    /// All types for a session in `project`, sorted by name. `home` is the user's home folder. Blocks.
     pub(crate) fn types(&self, project: &Path, home: Option<&Path>) -> Vec<AgentType> {
         let mut types: Vec<AgentType> = self.configured().to_vec();
         types.extend(self.of_project(project));
         let mut exclusions = Exclusions::default();
-        // A project must not show files outside of it.
+        // A project must not expose files outside of it.
         let bounds = files::resolve(project, Path::new("/")).unwrap_or(project.to_owned());
         for folder in PROJECT_FOLDERS.map(|folder| project.join(folder)) {
             if files::resolve(&folder, Path::new("/")).is_ok_and(|real| real.starts_with(&bounds)) {
@@ -112,7 +112,7 @@ impl Agents {
     }
 }
 
-/// The kind of this name, with the default's command where it has none.
+/// The type with this name, with the default's command if it has none.
 pub(crate) fn with_command(types: &[AgentType], name: &str) -> Option<AgentType> {
     let mut found = types.iter().find(|kind| kind.name == name)?.clone();
     if found.command.is_none()
@@ -144,7 +144,7 @@ struct AgentFrontMatter {
     model: Option<String>,
 }
 
-/// A list, or names with commas.
+/// A list, or names separated by commas.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum NameList {
@@ -152,7 +152,7 @@ enum NameList {
     Text(String),
 }
 
-/// `None` for a file that is no agent: `.claude/agents` holds notes, too.
+/// `None` for a file that does not define an agent: `.claude/agents` also contains notes.
 fn load(folder: &Path, file: &Path, exclusions: &mut Exclusions) -> Option<AgentType> {
     let real = file.canonicalize().ok()?;
     if !real.starts_with(folder.canonicalize().ok()?) || exclusions.reason(&real, false).is_some() {

@@ -1,4 +1,4 @@
-//! `bash`: a command line, its output as it comes.
+//! `bash`: runs a command line and streams its output.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -128,10 +128,10 @@ impl Builtin for BashTool {
         }
         let time = input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         command.timeout = Some(time);
-        // Nobody changes its size; the sender lives as long as the program does.
+        // The size never changes. The sender must live as long as the program.
         let terminal = input.terminal().map(tokio::sync::watch::Sender::new);
         command.terminal = terminal.as_ref().map(tokio::sync::watch::Sender::subscribe);
-        // All is kept here, in the order in which it came.
+        // The output is collected here, in the order in which it arrives.
         command.keep = 0;
         let max = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         let mut kept = match self.toolkit.spool_file(cx) {
@@ -150,8 +150,7 @@ impl Builtin for BashTool {
     }
 }
 
-/// The permissions that running `command` in `cwd` needs. Files that it redirects to are held to the ignore
-/// files of tools, too.
+/// The permissions that running `command` in `cwd` needs. Redirects to files respect the ignore files of tools, too.
 pub(crate) fn needs(
     command: &str,
     cwd: &Path,
@@ -164,7 +163,7 @@ pub(crate) fn needs(
     let mut known = |place: &Path| knows(place, cx);
     let mut surroundings = Surroundings { cwd, environment: &environment, may_read: &mut known };
     let mut needs = shell_grammar::needs(command, &mut surroundings);
-    // Whether a folder that may not be read is there would show in how the command ends.
+    // The result of the command would reveal whether an unreadable folder exists.
     let is_known = may_read(cwd, cx);
     for need in &mut needs {
         need.reads_only &= is_known;
@@ -176,15 +175,15 @@ pub(crate) fn needs(
     needs
 }
 
-/// The folder to run in. A call stays within its session's places.
+/// The folder to run in. It must be inside the session's folders.
 pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     let Some(cwd) = &input.cwd else { return Ok(cx.cwd.clone()) };
     let located = Located::new(cwd, cx)?;
-    // As the caller wrote it: where links outside lead is not for it to know.
+    // Reported as the caller wrote it: the caller must not learn where links lead outside.
     let inside = !located.is_veiled() && cx.session.contains(&located.path);
     anyhow::ensure!(inside, "can't run in {cwd}: it is outside the session's folders");
     let folder = located.path;
-    // Whether a folder exists that may not be read shows when the command was allowed, and fails.
+    // For a folder that the caller may not read, the command itself fails after approval if it does not exist.
     if may_read(&folder, cx) {
         anyhow::ensure!(folder.is_dir(), "can't run in {}: there is no such folder", folder.display());
     }
@@ -246,7 +245,7 @@ fn with_cut(kept: &OutputBuffer) -> String {
     if cut == 0 {
         return format!("{head}{tail}");
     }
-    // At line ends, unless the lines are so long that little would be left.
+    // Cut at line ends, unless the lines are so long that little would remain.
     if let Some(end) = head.rfind('\n').filter(|end| *end > head.len() / 2) {
         cut += (head.len() - end - 1) as u64;
         head = &head[..end];

@@ -1,5 +1,5 @@
 //! Input for a background command, which needs permission as a command does. It runs like a tool, but no model sees it:
-//! clients reach it by `shells.write`.
+//! clients reach it through `shells.write`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use toold_proto::tool::Category;
 use crate::builtin::{Builtin, CHANGES, ToolFacts, make};
 use crate::toolkit::Toolkit;
 
-/// For `toold_engine::execute::execute_tool`: it is in no registry. Takes `{"shell_id", "text", "eof"}`.
+/// For `toold_engine::execute::execute_tool`: no registry contains it. Takes `{"shell_id", "text", "eof"}`.
 pub fn tool(toolkit: &Arc<Toolkit>) -> Arc<dyn Callable> {
     make::<BashInputTool>(toolkit)
 }
@@ -40,7 +40,7 @@ impl Builtin for BashInputTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Type into a background command",
         description: "Gives input to a command that `bash` started in the background.",
-        // It must reach a program while a command of the same session runs.
+        // Input must reach a program while another command of the same session runs.
         parallelizable: true,
         permissions: &[Category::Shell],
         timeout: None,
@@ -51,7 +51,7 @@ impl Builtin for BashInputTool {
         Self { toolkit }
     }
 
-    /// What a line does depends on the program that reads it, so none has words that a pattern could match.
+    /// The effect of a line depends on the program that reads it, so no line has words that a pattern could match.
     async fn needs(&self, input: &TypedInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
         let reason = format!("typed into {}: {}", shell.id(), shell.command());
@@ -62,7 +62,7 @@ impl Builtin for BashInputTool {
             need
         });
         let mut needs: Vec<Need> = needs.collect();
-        // A line feed alone may start what was typed before it.
+        // A line feed alone may start a command that was typed earlier.
         if needs.is_empty() && !input.text.is_empty() {
             needs.push(Need::new(Category::Shell, visible(&input.text)).because(reason));
         }
@@ -82,7 +82,7 @@ impl Builtin for BashInputTool {
     }
 }
 
-/// Keys without a letter of their own as escapes: a person must see what is asked.
+/// Shows control characters as escapes, so that a person sees what is asked.
 fn visible(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' if text.trim().is_empty() => "\\n".to_owned(),

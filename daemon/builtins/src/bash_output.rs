@@ -1,4 +1,4 @@
-//! `bash_output`: what a command in the background has written since the last look.
+//! `bash_output`: the new output of a background command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Builtin for BashOutputTool {
         if news.lost > 0 {
             text.push_str(&format!("[{} bytes were overwritten before they were read]\n", news.lost));
         }
-        // Terminals end lines so.
+        // Terminals end lines with `\r\n`.
         text.push_str(&news.text.replace("\r\n", "\n"));
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');

@@ -1,4 +1,4 @@
-//! Runs work that computes or waits for the disk away from the tasks that serve connections.
+//! Runs CPU-bound or disk-bound work outside the tasks that serve connections.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::tool::ToolError;
 
-/// Runs `work` on a thread for blocking work. It gets the call's token and must look at it often: the
-/// caller does not wait for it once the call is cancelled.
+/// Runs `work` on a thread for blocking work. `work` gets the call's token and must check it often: the caller does not
+/// wait for it once the call is cancelled.
 pub(crate) async fn blocking<T: Send + 'static>(
     cx: &Cx,
     work: impl FnOnce(&CancellationToken) -> anyhow::Result<T> + Send + 'static,
@@ -17,17 +17,17 @@ pub(crate) async fn blocking<T: Send + 'static>(
     let token = cx.cancel.clone();
     let work = tokio::task::spawn_blocking(move || work(&token));
     match with_heartbeat(cx, work).await {
-        // Whatever broke off when the token fired, that was the reason.
+        // An error after the token fired is a result of the cancellation.
         Ok(Err(_)) if cx.is_cancelled() => Err(ToolError::Cancelled.into()),
         Ok(result) => result,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime stops.
+        // The runtime is shutting down.
         Err(_) => Err(ToolError::Cancelled.into()),
     }
 }
 
-/// Waits for `work`, and tells the caller now and then that it goes on: clients give up on calls that are
-/// silent for long.
+/// Waits for `work`, and reports progress to the caller from time to time: clients give up on calls that are silent for
+/// long.
 pub(crate) async fn with_heartbeat<F: Future>(cx: &Cx, work: F) -> F::Output {
     let heartbeat = cx.engine.settings.load().heartbeat;
     let start = Instant::now();
@@ -42,12 +42,12 @@ pub(crate) async fn with_heartbeat<F: Future>(cx: &Cx, work: F) -> F::Output {
     }
 }
 
-/// An error when the call is cancelled.
+/// Fails if the call is cancelled.
 pub(crate) fn check(cancel: &CancellationToken) -> Result<(), ToolError> {
     if cancel.is_cancelled() { Err(ToolError::Cancelled) } else { Ok(()) }
 }
 
-/// A file whose reading fails once the call is cancelled.
+/// A file whose reads fail once the call is cancelled.
 pub(crate) struct CancellableFile<'a> {
     pub(crate) file: File,
     pub(crate) cancel: &'a CancellationToken,

@@ -1,4 +1,4 @@
-//! Texts that editors have open and not saved, laid over their files.
+//! The unsaved texts of files that are open in editors. They replace the files' contents for reads.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Longer texts are not taken; in bytes.
+/// The limit of one text, in bytes.
 const MAX_BYTES: usize = 10 * 1024 * 1024;
-/// So many may be open on one connection.
+/// Buffers that one connection may have open.
 const MAX_BUFFERS: usize = 1000;
 
 /// The unsaved text of a file.
@@ -16,18 +16,18 @@ const MAX_BUFFERS: usize = 1000;
 pub struct Buffer {
     /// Resolved: see [`toold_host::files::resolve`].
     pub path: PathBuf,
-    /// It is seen by the sessions of this project only.
+    /// Only sessions of this project see it.
     pub project: PathBuf,
-    /// The connection that laid it there; it goes when that does.
+    /// The connection that set it; the buffer is removed when the connection closes.
     pub connection: u64,
-    /// The editor, as people know it.
+    /// The editor's display name.
     pub owner: String,
-    /// Grows with each change of the text.
+    /// Increases with each change of the text.
     pub version: i64,
     pub text: String,
 }
 
-/// Why a buffer was not taken.
+/// Why a buffer was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BufferError {
     #[error("the text has {0} bytes; at most {MAX_BYTES} are taken")]
@@ -40,15 +40,15 @@ pub enum BufferError {
     Taken { path: PathBuf, owner: String },
 }
 
-/// All that is laid over files. A file has one buffer in a project.
+/// All buffers. A file has at most one buffer per project.
 #[derive(Default)]
 pub struct Buffers(Mutex<HashMap<(PathBuf, PathBuf), Arc<Buffer>>>);
 
 impl Buffers {
-    /// Lays a text over a file, or replaces the one that this connection has there.
+    /// Sets the unsaved text of a file, or replaces the one that this connection set before.
     ///
     /// # Errors
-    /// See [`BufferError`]; what was there stays.
+    /// See [`BufferError`]; the existing buffer stays.
     pub fn set(&self, buffer: Buffer) -> Result<(), BufferError> {
         if buffer.text.len() > MAX_BYTES {
             return Err(BufferError::TooLong(buffer.text.len()));
@@ -73,7 +73,7 @@ impl Buffers {
         Ok(())
     }
 
-    /// Takes away what the connection has laid over a file; false when there was nothing.
+    /// Removes the connection's buffer of a file; false if there was none.
     pub fn clear(&self, connection: u64, path: &Path) -> bool {
         let mut all = self.0.lock();
         let before = all.len();
@@ -81,22 +81,22 @@ impl Buffers {
         all.len() < before
     }
 
-    /// To be called when a connection ends.
+    /// Call this when a connection closes.
     pub fn clear_connection(&self, connection: u64) {
         self.0.lock().retain(|_, buffer| buffer.connection != connection);
     }
 
-    /// What is laid over a file, for the sessions of a project.
+    /// The buffer of a file, for the sessions of a project.
     pub(crate) fn over(&self, project: &Path, path: &Path) -> Option<Arc<Buffer>> {
         let all = self.0.lock();
-        // The usual case, and no copies for it.
+        // The usual case: no path is copied.
         if all.is_empty() {
             return None;
         }
         all.get(&(project.to_owned(), path.to_owned())).cloned()
     }
 
-    /// All that is laid over files of a project, by path.
+    /// All buffers of a project, by path.
     pub(crate) fn of_project(&self, project: &Path) -> HashMap<PathBuf, Arc<Buffer>> {
         let all = self.0.lock();
         let own = all.iter().filter(|((of, _), _)| of == project);

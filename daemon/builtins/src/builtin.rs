@@ -1,4 +1,4 @@
-//! Turns a tool of this crate into a tool of the engine.
+//! Adapts a tool of this crate to the engine's tool interface.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::toolkit::Toolkit;
 
 /// A built-in tool.
 pub(crate) trait Builtin: Send + Sync + Sized + 'static {
-    /// Refuses unknown fields; its doc comments are what a model reads.
+    /// Rejects unknown fields. Its doc comments are the descriptions that a model reads.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
     const NAME: &'static str;
@@ -28,24 +28,24 @@ pub(crate) trait Builtin: Send + Sync + Sized + 'static {
 
     fn new(toolkit: Arc<Toolkit>) -> Self;
 
-    /// What the call will touch.
+    /// The permissions that the call needs.
     ///
     /// # Errors
     /// Becomes a result with `is_error`.
     fn needs(&self, input: &Self::Input, cx: &Cx) -> impl Future<Output = anyhow::Result<Vec<Need>>> + Send;
 
-    /// Runs. A [`ToolError`] in the chain of the error is passed on as it is; all else becomes a result
-    /// with `is_error` and the words of the chain.
+    /// Runs the tool. A [`ToolError`] in the error's chain is passed on unchanged; any other error becomes a result
+    /// with `is_error` and the chain's messages.
     fn run(&self, input: Self::Input, cx: &Cx) -> impl Future<Output = anyhow::Result<ToolOutput>> + Send;
 }
 
-/// What a tool says of itself, beside its schema.
+/// A tool's description of itself, except its schema.
 pub(crate) struct ToolFacts {
     pub(crate) label: &'static str,
     pub(crate) description: &'static str,
     pub(crate) parallelizable: bool,
     pub(crate) permissions: &'static [Category],
-    /// The engine's own limit when `None`.
+    /// `None` uses the engine's default limit.
     pub(crate) timeout: Option<Duration>,
     pub(crate) annotations: Annotations,
 }
@@ -61,7 +61,7 @@ pub(crate) fn make<B: Builtin>(toolkit: &Arc<Toolkit>) -> Arc<dyn Callable> {
     make_described::<B>(toolkit, B::FACTS.description.to_owned())
 }
 
-/// The same, for a tool whose description depends on what there is.
+/// As `make`, for a tool whose description depends on the available data.
 pub(crate) fn make_described<B: Builtin>(toolkit: &Arc<Toolkit>, description: String) -> Arc<dyn Callable> {
     Arc::new(Adapter { spec: ToolSpec { description, ..spec::<B>() }, tool: B::new(toolkit.clone()) })
 }
@@ -69,14 +69,14 @@ pub(crate) fn make_described<B: Builtin>(toolkit: &Arc<Toolkit>, description: St
 fn spec<B: Builtin>() -> ToolSpec {
     let mut schema = toold_proto::schema::schema_of::<B::Input>();
     if let Some(object) = schema.as_object_mut() {
-        // The tool's own description says more.
+        // The tool's own description says more than the input type's.
         object.remove("description");
     }
     ToolSpec {
         name: ToolName::parse(B::NAME).expect("the name of a built-in is a tool's name"),
         label: B::FACTS.label.to_owned(),
         description: B::FACTS.description.to_owned(),
-        // A test compiles them all: at the start it would take a tenth of the time.
+        // A test compiles all schemas. Doing that at start would take a tenth of the start time.
         input: Schema::compiled_before(schema),
         output: None,
         source: Source { kind: SourceKind::Builtin, name: "toold".to_owned(), path: None },
@@ -119,7 +119,7 @@ impl<B: Builtin> Callable for Adapter<B> {
     }
 }
 
-/// The schema has been checked; what it cannot say is said here.
+/// The schema has been checked; the messages here cover what a schema cannot express.
 fn read_input<B: Builtin>(input: &Value) -> Result<B::Input, ToolError> {
     B::Input::deserialize(input).map_err(|error| ToolError::Failed(format!("invalid arguments: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Changes of files for `write` and `edit`: planned, shown to the person who decides, then made.
+//! Changes of files for `write` and `edit`: planned, shown to the user who approves them, then made.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -23,24 +23,24 @@ use crate::paths::{self, Located, may_read, verdict};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 
-/// So much of the diff goes to the model; it knows what it wrote.
+/// The part of the diff that the model gets; it knows what it wrote.
 const MAX_SHOWN_DIFF: usize = 8 * 1024;
 
-/// A file as it is.
+/// A file's current state.
 pub(crate) struct Before {
     pub(crate) file: File,
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: FileDigest,
 }
 
-/// A file that is to be changed, and who wants to.
+/// The file to change, and the session that changes it.
 #[derive(Clone)]
 pub(crate) struct ChangeTarget {
     pub(crate) toolkit: Arc<Toolkit>,
     pub(crate) session: Arc<Session>,
     pub(crate) located: Located,
     pub(crate) path: PathBuf,
-    /// Its name in what is told.
+    /// Its name in messages.
     pub(crate) shown: String,
 }
 
@@ -52,12 +52,12 @@ impl ChangeTarget {
         Ok(Self { toolkit: toolkit.clone(), session: cx.session.clone(), located, path, shown })
     }
 
-    /// An error unless the session knows the file as it is now.
+    /// Fails unless the session has seen the file's current version.
     pub(crate) fn check_stamp(&self, before: &Before) -> anyhow::Result<()> {
         Ok(self.toolkit.stamps.check(&self.session, &self.path, &self.shown, before.digest)?)
     }
 
-    /// What an editor has open and not saved.
+    /// The unsaved text of an editor.
     pub(crate) fn buffer(&self) -> Option<Arc<Buffer>> {
         self.toolkit.buffers.over(self.session.project(), &self.path)
     }
@@ -66,7 +66,7 @@ impl ChangeTarget {
         let before = self.open_file()?;
         let Some(buffer) = self.buffer() else { return Ok(before) };
         let saved = before.as_ref().is_some_and(|before| before.bytes == buffer.text.as_bytes());
-        // Written behind the editor's back, one of the two texts would be lost.
+        // A write that the editor does not know of would make one of the two texts get lost.
         ensure!(saved, "{} has unsaved changes in {}: save it there first", self.shown, buffer.owner);
         Ok(before)
     }
@@ -91,19 +91,19 @@ impl ChangeTarget {
     }
 }
 
-/// What is to become of a file.
+/// The new content of a file.
 pub(crate) type NewContent = dyn Fn(&ChangeTarget, Option<&Before>) -> anyhow::Result<Vec<u8>> + Send + Sync;
 
-/// How a change comes by the new content.
+/// Where the new content comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Basis {
-    /// From the old text: whether it can be made tells what that is.
+    /// Computed from the old text. Success or failure thus reveals something about that text.
     OldText,
-    /// The caller gives all of it.
+    /// Given completely by the caller.
     NewText,
 }
 
-/// A change that could be made.
+/// A change that can be made.
 struct PlannedChange {
     before: Option<(Vec<u8>, FileDigest)>,
     after: Vec<u8>,
@@ -113,8 +113,8 @@ struct PlannedChange {
 /// The permissions for a change, with its diff.
 ///
 /// # Errors
-/// When the change cannot be made and the caller may read the file; nobody is asked then. Of other files the caller
-/// learns that only when somebody has allowed the change.
+/// When the change cannot be made and the caller may read the file; then nobody is asked. For other files, the caller
+/// gets this error only after the change is approved.
 pub(crate) async fn needs(
     site: ChangeTarget,
     change: Arc<NewContent>,
@@ -136,14 +136,14 @@ async fn needs_there(
     let need = write_need(site);
     let judged = verdict(&need, cx);
     if judged == Verdict::Deny {
-        // Not even its diff may be seen.
+        // The caller may not see even the diff.
         return Ok(vec![need]);
     }
     let may_read = may_read(&site.path, cx);
     if let Some(read) = read_need(site, basis, cx) {
         return Ok(vec![read, need]);
     }
-    // The file is looked at for the person who is asked, and for nobody else.
+    // The file is read for the user who is asked, and for no one else.
     if !may_read && (judged == Verdict::Allow || !cx.engine.asks.can_be_answered(cx)) {
         return Ok(vec![need]);
     }
@@ -158,7 +158,7 @@ async fn needs_there(
 /// Makes the change.
 ///
 /// # Errors
-/// When it cannot be made any more, or the policy refuses it. The file is as it was.
+/// When the change can no longer be made, or the policy denies it. The file is unchanged then.
 pub(crate) async fn make(
     site: ChangeTarget,
     change: Arc<NewContent>,
@@ -171,13 +171,13 @@ pub(crate) async fn make(
             cx.require(need).await?;
         }
     }
-    // Planned when it is its turn, so that one writer builds on what the other has written.
+    // Planned while holding the file's lock, so that each writer builds on the result of the one before.
     let guard = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
         guard = site.toolkit.stamps.writing(&site.path) => guard,
     };
-    // Judged again: the path may lead elsewhere, and the change may be another one, by now.
+    // Checked again: the path may lead elsewhere by now, and the change may be a different one.
     if let Some(read) = read_need(&site, basis, cx) {
         cx.require(read).await?;
     }
@@ -209,7 +209,7 @@ pub(crate) async fn make(
             "{} has changed on disk in the meantime: read it again",
             site.shown
         );
-        // A diff shows lines that the change did not bring.
+        // A diff also shows lines that the change did not add.
         let knows =
             may_read || known.is_none_or(|known| site.toolkit.stamps.has_seen(&site.session, &site.path, known));
         let expected = now.as_ref().map_or(Expected::Absent, |now| Expected::Same(&now.file));
@@ -232,8 +232,8 @@ fn write_need(site: &ChangeTarget) -> Need {
     file_needs::write_need(&site.path, &mut Exclusions::default())
 }
 
-/// The permission to read that a change needs beside that to write. A person who is asked about the change sees it with
-/// its diff, so one answer is enough.
+/// The permission to read that a change needs in addition to the one to write. A user who is asked about the change
+/// sees its diff, so one answer covers both.
 fn read_need(site: &ChangeTarget, basis: Basis, cx: &Cx) -> Option<Need> {
     let read = file_needs::read_need(&site.path, &mut Exclusions::default());
     let is_needed = match (basis, verdict(&read, cx)) {
@@ -244,7 +244,7 @@ fn read_need(site: &ChangeTarget, basis: Basis, cx: &Cx) -> Option<Need> {
     is_needed.then_some(read)
 }
 
-/// For the person who is asked about a change that does not fit the file.
+/// The explanation for a user who is asked about a change that does not apply to the file.
 fn failing(need: Need) -> Need {
     need.because("the change does not fit the file as it is now: it will fail and write nothing")
 }
@@ -270,7 +270,7 @@ fn with_diff(mut need: Need, plan: &PlannedChange) -> Need {
     need
 }
 
-/// For a caller that may write the file and not read it.
+/// The result for a caller that may write the file but not read it.
 fn output_unseen(site: &ChangeTarget) -> ToolOutput {
     let output = ToolOutput::text(format!("changed {}; you may not read its content", site.shown));
     output.with("path", site.path.to_string_lossy().as_ref()).with("created", false)
@@ -279,7 +279,7 @@ fn output_unseen(site: &ChangeTarget) -> ToolOutput {
 fn output(site: &ChangeTarget, plan: &PlannedChange) -> ToolOutput {
     let Diff { text, added, removed } = &plan.diff;
     let words = match plan.before {
-        // The model has just written all of it.
+        // The model has just written the whole file.
         None => format!("created {} ({added} {})", site.shown, if *added == 1 { "line" } else { "lines" }),
         Some(_) => {
             let mut shown = text.as_str();

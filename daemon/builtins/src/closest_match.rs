@@ -1,14 +1,14 @@
-//! Help for a text that is not in the file: where the closest match is, and how it differs.
+//! Help for an edit whose text is not in the file: where the closest match is, and how it differs.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// A search for something similar takes no longer.
+/// Time limit of the search for similar lines.
 const MAX_TIME: Duration = Duration::from_millis(200);
-/// So many lines of the file are shown.
+/// Lines of the file that are shown.
 const MAX_SHOWN: usize = 30;
 
-/// Makes lines the same that differ in one way only.
+/// A normalization: lines that differ in one respect only become equal.
 type Simplify = fn(&str) -> String;
 
 /// The number of the line that holds the byte `at`.
@@ -16,7 +16,7 @@ pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count()
 }
 
-/// What to tell of an `old` that `text` does not contain.
+/// The message for an `old` that `text` does not contain.
 pub(crate) fn help(text: &str, old: &str) -> String {
     let mut words = "`old` is not in the file".to_owned();
     if let Some(bare) = without_numbers(old)
@@ -27,7 +27,7 @@ pub(crate) fn help(text: &str, old: &str) -> String {
     }
     let lines: Vec<&str> = text.lines().collect();
     let wanted: Vec<&str> = old.lines().collect();
-    // What differs by one thing only is surely what was meant.
+    // A text that differs in one respect only is almost certainly the intended one.
     let ways: [(&str, Simplify); 4] = [
         ("indentation or spaces", squeezed),
         ("quotes or dashes", plain_quotes),
@@ -60,7 +60,7 @@ pub(crate) fn help(text: &str, old: &str) -> String {
     words
 }
 
-/// The text without `12: ` before each of its lines, when all have that.
+/// The text without the `12: ` prefixes, if all of its lines have one.
 fn without_numbers(text: &str) -> Option<String> {
     let bare = text.split('\n').map(|line| {
         let (number, rest) = line.split_once(':')?;
@@ -92,14 +92,14 @@ fn find(lines: &[&str], wanted: &[&str], simplify: Simplify) -> Option<usize> {
     }
     let lines: Vec<String> = lines.iter().map(|line| simplify(line)).collect();
     let whole = lines.windows(wanted.len()).position(|window| window == wanted);
-    // A part of one line.
+    // Part of one line.
     whole.or_else(|| match wanted.as_slice() {
         [only] => lines.iter().position(|line| line.contains(only.as_str())),
         _ => None,
     })
 }
 
-/// Where the lines are most alike, and how much.
+/// Where the lines are most similar, and how similar.
 fn nearest(lines: &[&str], wanted: &[&str]) -> Option<(usize, f64)> {
     let start = Instant::now();
     let mut best: Option<(usize, f64)> = None;
@@ -116,13 +116,13 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<(usize, f64)> {
     best.filter(|(_, alike)| *alike > 0.5)
 }
 
-/// From 0 to 1, by the words that two lines share in order.
+/// From 0 to 1, by the words that both lines contain in the same order.
 fn likeness(a: &str, b: &str) -> f64 {
     let (a, b) = (a.trim(), b.trim());
     if a == b {
         return 1.0;
     }
-    // Long lines take long, and a look at their beginning is enough.
+    // Long lines are slow to compare, and their beginning is enough.
     let cut = |text: &str| text.chars().take(200).collect::<Vec<char>>();
     let (a, b) = (cut(a), cut(b));
     let longest = a.len().max(b.len());

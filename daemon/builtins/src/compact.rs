@@ -1,4 +1,4 @@
-//! `compact`: has the frontend summarise the conversation.
+//! `compact`: asks the frontend to summarize the conversation.
 
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
-//! Unified diffs, for people who are asked and for models that want to see what they did.
+//! Unified diffs, for users who are asked for permission and for models that check their changes.
 
 use std::time::Duration;
 
 use similar::{Algorithm, TextDiff};
 
-/// Longer diffs are cut: nobody reads them.
+/// Longer diffs are truncated: nobody reads them.
 const MAX_BYTES: usize = 64 * 1024;
-/// After this a diff is coarser, not later.
+/// After this time the diff gets coarser instead of slower.
 const MAX_TIME: Duration = Duration::from_millis(200);
 
-/// What a change does, line by line.
+/// A change, line by line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Diff {
     pub(crate) text: String,
@@ -17,7 +17,7 @@ pub(crate) struct Diff {
     pub(crate) removed: usize,
 }
 
-/// The change from `old` to `new` of the file that is shown as `name`; `old` is `None` for a new file.
+/// The change from `old` to `new` of the file displayed as `name`; `old` is `None` for a new file.
 pub(crate) fn diff(old: Option<&str>, new: &str, name: &str) -> Diff {
     let text_diff =
         TextDiff::configure().algorithm(Algorithm::Myers).timeout(MAX_TIME).diff_lines(old.unwrap_or(""), new);
@@ -37,7 +37,7 @@ pub(crate) fn diff(old: Option<&str>, new: &str, name: &str) -> Diff {
         let cut = text.len() - end;
         text.truncate(end);
         text.push_str(&format!("[... {cut} bytes of the diff cut]\n"));
-        // Diffs are kept with asks and in the audit: without this, so is the memory of the whole.
+        // Asks and the audit keep diffs; without this, they would keep the memory of the whole text.
         text.shrink_to_fit();
     }
     Diff { text, added, removed }

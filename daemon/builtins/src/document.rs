@@ -1,14 +1,14 @@
-//! A text file as a change sees it: its characters, and what must stay as it was about its bytes.
+//! A text file as a change sees it: the characters, and the properties of its bytes that a change must preserve.
 
 use anyhow::{bail, ensure};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::text::{Charset, charset};
 
-/// Bytes of a file that tools change, before and after.
+/// The size limit of files that tools change, before and after the change.
 pub(crate) const MAX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// A decoded text. Lines end with `\n` in `text` where all of the file's end with `\r\n`.
+/// A decoded text. If all lines of the file end with `\r\n`, they end with `\n` in `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Document {
     pub(crate) text: String,
@@ -18,7 +18,7 @@ pub(crate) struct Document {
 
 impl Document {
     /// # Errors
-    /// Binary files, and bytes that would not come back as they were.
+    /// Binary files, and bytes that encoding again would not restore.
     pub(crate) fn decode(bytes: &[u8]) -> anyhow::Result<Self> {
         let Some(charset) = charset(bytes, true) else { bail!("it is a binary file") };
         let (text, _) = charset.encoding.decode_with_bom_removal(bytes);
@@ -34,17 +34,17 @@ impl Document {
         Ok(document)
     }
 
-    /// `text`, in the bytes of this file: its encoding, mark and line ends.
+    /// Encodes `text` like this file: with its encoding, byte order mark and line ends.
     ///
     /// # Errors
-    /// Characters that the encoding has not.
+    /// Characters that the encoding does not have.
     pub(crate) fn encode(&self, text: &str) -> anyhow::Result<Vec<u8>> {
         let text = if self.crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
         let marked = if self.charset.bom { format!("\u{feff}{text}") } else { text };
         encode(&marked, self.charset.encoding)
     }
 
-    /// Text of an argument, as it would stand in `self.text`.
+    /// The text of an argument, with the line ends of `self.text`.
     pub(crate) fn adopt(&self, text: &str) -> String {
         if self.crlf { text.replace("\r\n", "\n") } else { text.to_owned() }
     }
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(document.encode(&document.text).unwrap(), bytes);
         }
         assert_eq!(Document::decode(&utf16).unwrap().text, "ä\nb\n");
-        // Mixed line ends are left alone.
+        // Mixed line ends are kept.
         assert_eq!(Document::decode(b"a\r\nb\n").unwrap().text, "a\r\nb\n");
     }
 

@@ -1,4 +1,4 @@
-//! `edit`: a part of a file, by its text.
+//! `edit`: replaces parts of a file, found by their text.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ fn editing(input: EditInput) -> anyhow::Result<Arc<NewContent>> {
     };
     Ok(Arc::new(move |site: &ChangeTarget, before: Option<&Before>| {
         let Some(before) = before else { bail!("there is no file {}: to make one use `write`", site.shown) };
-        // First of all, or the help would show a text that the session has not been shown.
+        // Checked first: otherwise the help could show a text that the session has not seen.
         site.check_stamp(before)?;
         let document = Document::decode(&before.bytes).with_context(|| format!("can't edit {}", site.shown))?;
         let replacements: Vec<Replacement> = edits

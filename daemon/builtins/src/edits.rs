@@ -1,4 +1,4 @@
-//! Replacing text by text: all or nothing, and help when the text is not there.
+//! Replaces texts by texts: all or nothing, with help when a text is not found.
 
 use crate::closest_match;
 
@@ -10,18 +10,18 @@ pub(crate) struct Replacement {
     pub(crate) all: bool,
 }
 
-/// Why a replacement cannot be made; the words are for the model.
+/// Why a replacement cannot be made; the message is for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NoFit(pub(crate) String);
 
-/// How many lines are named when there are too many matches.
+/// How many line numbers are listed when there are too many matches.
 const MAX_LINES: usize = 10;
 
-/// Makes all replacements, each in the result of those before it; gives the text and their number.
+/// Makes all replacements, each in the result of the one before. Returns the text and the number of replacements.
 ///
 /// # Errors
-/// When one of them does not fit; nothing is to be changed then.
+/// When one of them does not apply. Then the caller must change nothing.
 pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<(String, usize), NoFit> {
     let mut text = text.to_owned();
     let mut count = 0;

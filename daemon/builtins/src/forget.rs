@@ -1,4 +1,4 @@
-//! `forget`: removes what was remembered.
+//! `forget`: removes a memory.
 
 use std::sync::Arc;
 

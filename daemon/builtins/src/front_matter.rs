@@ -1,30 +1,30 @@
-//! Markdown files with YAML between two lines of dashes at their top: skills, agents, memories.
+//! Markdown files with YAML between two lines of dashes at the top: skills, agents, memories.
 
 use serde::de::DeserializeOwned;
 
-/// What a file says of itself, and its text.
+/// A file's front matter and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Split<T> {
     pub(crate) front: T,
     pub(crate) body: String,
 }
 
-/// What is wrong with a front matter.
+/// An error in a front matter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct InvalidFrontMatter {
     pub(crate) message: String,
-    /// From 1, in the file.
+    /// The line in the file, from 1.
     pub(crate) line: Option<u64>,
 }
 
-/// Reads a file. Without a front matter, `T` is read from nothing.
+/// Parses a file. Without a front matter, `T` is deserialized from an empty mapping.
 ///
-/// Files in the wild often hold values with a colon that YAML wants in quotes: what cannot be read is read once
-/// more with such values in quotes.
+/// Real files often contain values with a colon that YAML requires quotes for. If parsing fails, it is tried again with
+/// such values quoted.
 ///
 /// # Errors
-/// When the front matter has no end, is no YAML, or does not fit `T`.
+/// When the front matter is not closed, is invalid YAML, or does not match `T`.
 pub(crate) fn split<T: DeserializeOwned>(text: &str) -> Result<Split<T>, InvalidFrontMatter> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some((front, body)) = parts(text)? else {
@@ -34,7 +34,7 @@ pub(crate) fn split<T: DeserializeOwned>(text: &str) -> Result<Split<T>, Invalid
     Ok(Split { front, body: body.to_owned() })
 }
 
-/// The text between the dashes, and what follows; `None` where there are none.
+/// The text between the dashes and the rest; `None` if there are no dashes.
 fn parts(text: &str) -> Result<Option<(&str, &str)>, InvalidFrontMatter> {
     let Some(rest) = text.strip_prefix("---").and_then(after_line_end) else { return Ok(None) };
     let mut at = 0;
@@ -54,17 +54,17 @@ fn after_line_end(text: &str) -> Option<&str> {
 }
 
 fn read<T: DeserializeOwned>(yaml: &str) -> Result<T, InvalidFrontMatter> {
-    // Nothing but white space is no mapping.
+    // White space alone is not a mapping.
     let yaml = if yaml.trim().is_empty() { "{}" } else { yaml };
     serde_saphyr::from_str(yaml).map_err(|error| {
-        // The line of dashes stands before.
+        // The line of dashes comes before it.
         let line = error.location().map(|location| location.line() + 1);
         let message = error.to_string();
         InvalidFrontMatter { message: message.lines().next().unwrap_or("no YAML").to_owned(), line }
     })
 }
 
-/// The values of top-level keys in quotes, where they hold a colon or another sign that YAML gives a meaning.
+/// Quotes the values of top-level keys that contain a colon or another character that is special in YAML.
 fn quoted(yaml: &str) -> String {
     let line = |line: &str| {
         let plain = || line.to_owned();
@@ -73,7 +73,7 @@ fn quoted(yaml: &str) -> String {
         let value = value.trim();
         let is_marked = value.starts_with(['"', '\'', '[', '{', '|', '>']);
         match is_key && !value.is_empty() && !is_marked {
-            // A JSON string is a YAML string.
+            // A JSON string is also a YAML string.
             true => format!("{key}: {}", serde_json::Value::from(value)),
             false => plain(),
         }

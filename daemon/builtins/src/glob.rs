@@ -1,4 +1,4 @@
-//! `glob`: files by their names, the newest first.
+//! `glob`: finds files by name, newest first.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, READS, ToolFacts};
-use crate::paths::{self, Located};
+use crate::paths::{self, ReadableTree};
 use crate::search::threads;
 use crate::toolkit::Toolkit;
 
@@ -67,26 +67,22 @@ impl Builtin for GlobTool {
     }
 
     async fn needs(&self, input: &GlobInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
+        ReadableTree::needs(input.path.as_deref(), cx)
     }
 
     async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
-        located.require_read(cx).await?;
-        let root = located.path;
-        let judge = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
-        let cwd = cx.cwd.clone();
+        let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
         blocking(cx, move |cancel| {
             anyhow::ensure!(files::is_folder(&root), "there is no folder {}", paths::shown(&root, &cwd));
             let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
-            let found = find(&input, &root, max, &judge, cancel)?;
+            let found = find(&input, &root, max, &access, cancel)?;
             Ok(output(found, max, &cwd))
         })
         .await
     }
 }
 
-/// When a file was changed last; the newest comes first.
+/// When a file was last modified; the newest sorts first.
 type Newest = Reverse<ModifiedTime>;
 
 #[derive(Default)]
@@ -100,23 +96,23 @@ fn find(
     input: &GlobInput,
     root: &Path,
     max: usize,
-    judge: &Arc<ReadAccess>,
+    access: &Arc<ReadAccess>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<GlobResults> {
     let mut globs = OverrideBuilder::new(root);
     globs.add(&below(&input.pattern, root)).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
     let globs = globs.build()?;
-    let ignore_files = (!input.include_ignored).then(|| Arc::new(IgnoreFiles::new(root, root, judge.clone())));
+    let ignore_files = (!input.include_ignored).then(|| Arc::new(IgnoreFiles::new(root, root, access.clone())));
     let mut tree = Tree::new(ignore_files.clone());
     tree.skips_hidden = !input.include_ignored && !names_hidden(&input.pattern);
-    // Not as the globs of the tree: those would bring back what .gitignore names.
+    // Not set as the globs of the tree: those would override .gitignore.
     let unwanted = globs.clone();
     let mut walk = tree.walk(root, move |entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         !is_folder || (entry.file_name() != ".git" && (entry.depth() == 0 || !is_unwanted(&unwanted, entry.path())))
     });
     let found = Mutex::new(GlobResults::default());
-    let mut workers = GlobWorkers { globs: &globs, max, judge, cancel, found: &found };
+    let mut workers = GlobWorkers { globs: &globs, max, access, cancel, found: &found };
     walk.threads(threads()).build_parallel().visit(&mut workers);
     check(cancel)?;
     let mut found = found.into_inner();
@@ -126,7 +122,7 @@ fn find(
     Ok(found)
 }
 
-/// The pattern as it is meant below `root`: callers write whole paths, and `./`.
+/// The pattern relative to `root`. Callers also write absolute paths, and `./`.
 fn below(pattern: &str, root: &Path) -> String {
     let (not, bare) = pattern.strip_prefix('!').map_or(("", pattern), |bare| ("!", bare));
     let absolute = root.to_str().and_then(|root| bare.strip_prefix(root)).filter(|rest| rest.starts_with('/'));
@@ -134,12 +130,12 @@ fn below(pattern: &str, root: &Path) -> String {
     format!("{not}{}", rest.as_deref().unwrap_or(bare))
 }
 
-/// Who names a hidden file or folder wants to see it.
+/// A pattern that names a hidden file or folder asks for hidden files.
 fn names_hidden(pattern: &str) -> bool {
     pattern.trim_start_matches('!').split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..")
 }
 
-/// Whether a glob with `!` in front names the folder.
+/// Whether a glob with a leading `!` names the folder.
 fn is_unwanted(globs: &Override, folder: &Path) -> bool {
     globs.num_whitelists() == 0 && globs.matched(folder, true).is_ignore()
 }
@@ -171,30 +167,30 @@ fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
 struct GlobWorkers<'a> {
     globs: &'a Override,
     max: usize,
-    judge: &'a ReadAccess,
+    access: &'a ReadAccess,
     cancel: &'a CancellationToken,
     found: &'a Mutex<GlobResults>,
 }
 
 impl<'a> ParallelVisitorBuilder<'a> for GlobWorkers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
-        let Self { globs, max, judge, cancel, found } = *self;
+        let Self { globs, max, access, cancel, found } = *self;
         let exclusions = Exclusions::of_walk();
         let (own, times, oldest) = (GlobResults::default(), FileTimes::default(), None);
-        Box::new(GlobWorker { globs, max, judge, cancel, exclusions, times, own, oldest, found })
+        Box::new(GlobWorker { globs, max, access, cancel, exclusions, times, own, oldest, found })
     }
 }
 
-/// One thread of the walk. What it found goes to the others when it ends.
+/// One thread of the walk. Its results are merged when it ends.
 struct GlobWorker<'a> {
     globs: &'a Override,
     max: usize,
-    judge: &'a ReadAccess,
+    access: &'a ReadAccess,
     cancel: &'a CancellationToken,
     exclusions: Exclusions,
     times: FileTimes,
     own: GlobResults,
-    /// As many newer files as are shown are known already.
+    /// The oldest file that can still be shown: enough newer ones are known.
     oldest: Option<Newest>,
     found: &'a Mutex<GlobResults>,
 }
@@ -207,12 +203,12 @@ impl ParallelVisitor for GlobWorker<'_> {
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry),
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
-                if !self.judge.may_read(entry.path(), true, &mut self.exclusions) {
+                if !self.access.may_read(entry.path(), true, &mut self.exclusions) {
                     return WalkState::Skip;
                 }
             }
             Ok(_) => {}
-            Err(error) => self.own.problems.extend(self.judge.problem(&error, &mut self.exclusions)),
+            Err(error) => self.own.problems.extend(self.access.problem(&error, &mut self.exclusions)),
         }
         WalkState::Continue
     }
@@ -223,7 +219,7 @@ impl GlobWorker<'_> {
         if !self.globs.matched(entry.path(), false).is_whitelist() && !self.excluding(&entry) {
             return;
         }
-        if !self.judge.may_read(entry.path(), false, &mut self.exclusions) {
+        if !self.access.may_read(entry.path(), false, &mut self.exclusions) {
             return;
         }
         self.own.total += 1;
@@ -232,7 +228,7 @@ impl GlobWorker<'_> {
             return;
         }
         self.own.files.push((time, entry.into_path()));
-        // Bounded by what is shown, not by what there is.
+        // Memory is bounded by the number of files shown, not of files found.
         if self.own.files.len() > 4 * self.max + 1000 {
             self.own.files.sort();
             self.own.files.truncate(self.max);
@@ -240,7 +236,7 @@ impl GlobWorker<'_> {
         }
     }
 
-    /// A glob with `!` in front names what is not wanted.
+    /// Whether the globs only exclude, and do not exclude this file.
     fn excluding(&self, entry: &DirEntry) -> bool {
         self.globs.num_whitelists() == 0 && !self.globs.matched(entry.path(), false).is_ignore()
     }

@@ -1,4 +1,4 @@
-//! `grep`: lines that match, in a tree of files.
+//! `grep`: matching lines in a tree of files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,12 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
-use toold_host::read_access::ReadAccess;
 use toold_proto::tool::Category;
 
 use crate::blocking::blocking;
 use crate::buffers::Buffer;
 use crate::builtin::{Builtin, READS, ToolFacts};
-use crate::paths::{self, Located};
+use crate::paths::{self, ReadableTree};
 use crate::search::{FileHits, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window, search};
 use crate::toolkit::Toolkit;
 
@@ -95,21 +94,17 @@ impl Builtin for GrepTool {
     }
 
     async fn needs(&self, input: &GrepInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
+        ReadableTree::needs(input.path.as_deref(), cx)
     }
 
     async fn run(&self, input: GrepInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
-        located.require_read(cx).await?;
-        let root = located.path;
-        let judge = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
-        let cwd = cx.cwd.clone();
+        let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         blocking(cx, move |cancel| {
             anyhow::ensure!(root.exists(), "there is no {}", paths::shown(&root, &cwd));
             let (query, place, window) = plan(input, root, &cwd, buffers);
-            let found = search(&query, &place, window, &judge, cancel)?;
+            let found = search(&query, &place, window, &access, cancel)?;
             Ok(output(&found, &query, window, &cwd, max_bytes))
         })
         .await
@@ -142,7 +137,7 @@ fn plan(
     (query, place, window)
 }
 
-/// The window of what was found, as text of at most `max_bytes` and some notes.
+/// One page of the results, as text of at most `max_bytes` plus some notes.
 fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path, max_bytes: usize) -> ToolOutput {
     let mut page = GrepPage { text: String::new(), max_bytes, full: false, shown: 0 };
     let mode = query.mode;
@@ -195,7 +190,7 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
         .with("problems", found.problem_count)
 }
 
-/// Matches `window.skip` and the following, each with its context.
+/// The matches from `window.skip` on, each with its context.
 fn content(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path, page: &mut GrepPage) {
     let has_context = query.before + query.after > 0;
     let mut number = 0;
@@ -215,7 +210,7 @@ fn content(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Pat
             page.push("--\n", 0);
         }
         first = false;
-        // Context before a match belongs to it: held until it is known whether the match is shown.
+        // Context before a match belongs to that match, so it is held until the match is known to be shown.
         let mut held = String::new();
         let mut showing = false;
         for row in &file.rows {
@@ -250,12 +245,12 @@ fn content(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Pat
     }
 }
 
-/// What is held after the last match that is shown: nothing of the next match's group.
+/// The held text that follows the last shown match, without the next match's group.
 fn after_only(held: &str) -> &str {
     held.split("--\n").next().unwrap_or_default()
 }
 
-/// Text with a bound: what does not fit any more ends it, so that a page has no gaps.
+/// A text with a size limit. The first text that does not fit ends the page, so that pages have no gaps.
 struct GrepPage {
     text: String,
     max_bytes: usize,

@@ -1,8 +1,8 @@
-//! The journal: changes of files, kept so that [`crate::undo`] can undo them.
+//! The journal: records changes of files so that [`crate::undo`] can undo them.
 //!
-//! Each change is a file of its own, `UNDO/SESSION/WHEN.change`: a line of JSON that describes it, then the whole
-//! content before. So a change can be undone long after its session, or the daemon, has ended; the owner of the
-//! folder removes the oldest. A change that was undone is renamed to `.undone`.
+//! Each change is a file of its own, `UNDO/SESSION/WHEN.change`: a line of JSON that describes it, then the complete
+//! content before the change. So a change can be undone long after its session or its daemon has ended. The owner of
+//! the folder removes the oldest files. Undoing a change renames its file to `.undone`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ use crate::stamps::FileDigest;
 
 const OPEN: &str = "change";
 const UNDONE: &str = "undone";
-/// Bytes of a description; the daemon writes no longer one.
+/// The limit of a description in bytes; the daemon never writes a longer one.
 const MAX_HEADER: u64 = 64 * 1024;
 
 /// One change of a file.
@@ -36,14 +36,14 @@ pub struct JournalEntry {
     pub created: bool,
     #[serde(skip)]
     pub undone: bool,
-    /// BLAKE3 of the content after, in hexadecimal digits.
+    /// BLAKE3 of the content after the change, in hexadecimal.
     pub(crate) after: String,
-    /// The file of the journal that keeps the content before.
+    /// The journal's file with the content before the change.
     #[serde(skip)]
     pub(crate) kept: PathBuf,
 }
 
-/// Sessions whose changes are meant.
+/// The sessions to look at.
 #[derive(Clone, Copy, Debug)]
 pub enum JournalScope<'a> {
     Session(&'a SessionId),
@@ -55,13 +55,13 @@ pub enum JournalScope<'a> {
 pub enum Selection {
     /// All changes of a call.
     Call(CallId),
-    /// The last change of a file that is not undone yet; an absolute, resolved path.
+    /// The last change of a file that is not yet undone. The path is absolute and resolved.
     Path(PathBuf),
 }
 
-/// The changes of all sessions, in a folder.
+/// The journal of all sessions, in one folder.
 pub(crate) struct Journal {
-    /// `None` when the daemon has no folder for it.
+    /// `None` if the daemon has no folder for it.
     folder: Option<PathBuf>,
     next: AtomicU64,
 }
@@ -74,7 +74,7 @@ impl Journal {
     /// Records a change that was made. Blocks.
     ///
     /// # Errors
-    /// The change cannot be recorded, so it cannot be undone.
+    /// The change cannot be recorded, and so cannot be undone later.
     pub(crate) fn record(
         &self,
         session: &Session,
@@ -92,7 +92,7 @@ impl Journal {
         let at = SystemTime::now();
         let nanos = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_nanos();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // Ordered by time; another daemon may write into the same folder.
+        // File names sort by time; another daemon may write to the same folder.
         let name = format!("{nanos:020}-{:08}-{number:08}.{OPEN}", std::process::id());
         let change = JournalEntry {
             session_id: session.id.clone(),
@@ -130,7 +130,7 @@ impl Journal {
         match selection {
             Selection::Call(id) => {
                 open.retain(|change| change.call_id == *id);
-                // Call ids are unique within a session only.
+                // Call ids are unique only within a session.
                 let session = open.first().map(|change| change.session_id.clone());
                 open.retain(|change| Some(&change.session_id) == session.as_ref());
             }
@@ -144,7 +144,7 @@ impl Journal {
 }
 
 impl JournalEntry {
-    /// The content before; `None` when there was no file.
+    /// The content before the change; `None` if there was no file.
     pub(crate) fn before(&self) -> io::Result<Option<Vec<u8>>> {
         if self.created {
             return Ok(None);
@@ -154,7 +154,7 @@ impl JournalEntry {
         Ok(Some(files::read_opened(&mut reader, &self.kept, MAX_BYTES)?))
     }
 
-    /// Marks the change as undone. Should this fail, a second try finds that the file has changed since.
+    /// Marks the change as undone. If this fails, a second attempt to undo it reports that the file has changed since.
     pub(crate) fn set_undone(&self) -> io::Result<()> {
         fs::rename(&self.kept, self.kept.with_extension(UNDONE))
     }
@@ -164,7 +164,7 @@ fn of_folder(folder: &Path) -> Vec<JournalEntry> {
     fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| described(&entry.path())).collect()
 }
 
-/// The change that a file of the journal describes; `None` for any other file, and for one that a crash cut off.
+/// Reads the description in a file of the journal; `None` for other files, and for one that a crash left incomplete.
 fn described(kept: &Path) -> Option<JournalEntry> {
     let undone = match kept.extension()?.to_str()? {
         OPEN => false,

@@ -1,4 +1,4 @@
-//! `kill_shell`: ends a command in the background.
+//! `kill_shell`: ends a background command.
 
 use std::sync::Arc;
 

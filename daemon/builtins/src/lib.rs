@@ -1,8 +1,7 @@
 //! The tools that ship inside toold.
 //!
 //! [`all`] lists them. Each tool is one file: a struct for its input, whose doc comments become the descriptions in the
-//! schema; the facts about it; the permissions that a call needs; and `run`. [`builtin`] turns that into a tool of the
-//! engine.
+//! schema; its static facts; the permissions that a call needs; and `run`. [`builtin`] adapts that to the engine.
 
 pub mod agents;
 pub mod bash_input;

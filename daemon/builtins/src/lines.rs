@@ -1,4 +1,4 @@
-//! Lines of a text of any size and encoding, in bounded memory.
+//! Reads lines of a text of any size and encoding, in bounded memory.
 
 use std::io::{self, Read};
 
@@ -10,31 +10,31 @@ const CHUNK: usize = 64 * 1024;
 /// Longer lines, in characters, are not read to their end.
 const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TextLine {
     /// At most the given number of characters.
     pub(crate) text: String,
-    /// How many characters were left out.
+    /// The number of characters that were left out.
     pub(crate) cut: usize,
     pub(crate) crlf: bool,
-    /// Its end was not looked for any further: it is the last one that can be read.
+    /// Reading stopped before the line's end: no further line can be read.
     pub(crate) endless: bool,
 }
 
-/// Reads a text line by line. Lines end with `\n` or `\r\n`; the last one may have no end.
+/// Reads a text line by line. Lines end with `\n` or `\r\n`; the last one may have no line end.
 pub(crate) struct LineReader<R> {
     reader: R,
     decoder: Decoder,
     bytes: Vec<u8>,
     text: String,
-    /// How much of `text` is used up.
+    /// How much of `text` is consumed.
     used: usize,
     done: bool,
     max_chars: usize,
-    /// Something in it was no text of its encoding.
+    /// The text contains bytes that are invalid in its encoding.
     pub(crate) had_errors: bool,
-    /// The last line read so far had an end.
+    /// The last line that was read had a line end.
     pub(crate) ended: bool,
 }
 
@@ -58,7 +58,7 @@ impl<R: Read> LineReader<R> {
         let mut line = TextLine { text: String::new(), cut: 0, crlf: false, endless: false };
         let mut chars = 0;
         let mut any = false;
-        // A `\r` at the end of a piece: part of the line's end only when `\n` follows.
+        // A `\r` at the end of a chunk belongs to the line end only if `\n` follows.
         let mut held = false;
         loop {
             if self.used == self.text.len() && !self.fill()? {
@@ -94,12 +94,12 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Whether anything follows. Reads at most until the next piece of text.
+    /// Whether anything follows. Reads at most one more chunk.
     pub(crate) fn more(&mut self) -> io::Result<bool> {
         Ok(self.used < self.text.len() || self.fill()?)
     }
 
-    /// Skips up to `count` lines; gives how many there were.
+    /// Skips up to `count` lines; returns how many were skipped.
     pub(crate) fn skip(&mut self, count: u64) -> io::Result<u64> {
         let mut skipped = 0;
         let mut open = false;
@@ -139,7 +139,7 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Reads on; false at the end.
+    /// Reads the next chunk; false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         self.text.clear();
         self.used = 0;
@@ -164,7 +164,7 @@ impl<R: Read> LineReader<R> {
 mod tests {
     use super::*;
 
-    /// Gives its bytes in pieces of one.
+    /// Returns its bytes one at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

@@ -1,4 +1,4 @@
-//! `list`: a tree of files, to find one's way.
+//! `list`: a folder as a tree, for orientation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -23,12 +23,12 @@ use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, READS, ToolFacts};
-use crate::paths::{self, Located};
+use crate::paths::{self, ReadableTree};
 use crate::toolkit::Toolkit;
 
 const DEFAULT_DEPTH: usize = 3;
 const DEFAULT_RESULTS: usize = 300;
-/// A larger tree is counted no further.
+/// Larger trees are not counted to the end.
 const MAX_SEEN: usize = 100_000;
 
 /// Arguments of `list`.
@@ -66,19 +66,15 @@ impl Builtin for ListTool {
     }
 
     async fn needs(&self, input: &ListInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
+        ReadableTree::needs(input.path.as_deref(), cx)
     }
 
     async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
-        located.require_read(cx).await?;
-        let root = located.path;
-        let judge = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
-        let cwd = cx.cwd.clone();
+        let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
         blocking(cx, move |cancel| {
             let shown = paths::shown(&root, &cwd);
             anyhow::ensure!(files::is_folder(&root), "{shown} is not a folder");
-            let tree = look(&root, &judge, cancel)?;
+            let tree = look(&root, &access, cancel)?;
             let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
             Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))
         })
@@ -93,13 +89,13 @@ struct FolderListing {
     files: u64,
     folders: u64,
     problems: u64,
-    /// There is more than was looked at.
+    /// Not everything was visited.
     more: bool,
 }
 
 struct ListEntry {
     kind: EntryKind,
-    /// Files anywhere below a folder.
+    /// Files anywhere below the folder.
     files: u64,
 }
 
@@ -108,29 +104,29 @@ enum EntryKind {
     File,
     Folder,
     Link,
-    /// Named by an ignore file, or Git's own: not looked into.
+    /// Named by an ignore file, or Git's own folder: not expanded.
     Ignored,
 }
 
-fn look(root: &Path, judge: &Arc<ReadAccess>, cancel: &CancellationToken) -> anyhow::Result<FolderListing> {
-    let ignore_files = Arc::new(IgnoreFiles::new(root, root, judge.clone()));
+fn look(root: &Path, access: &Arc<ReadAccess>, cancel: &CancellationToken) -> anyhow::Result<FolderListing> {
+    let ignore_files = Arc::new(IgnoreFiles::new(root, root, access.clone()));
     let mut tree = Tree::new(Some(ignore_files.clone()));
     tree.skips_hidden = false;
-    let (judging, excluding) = (judge.clone(), Mutex::new(Exclusions::of_walk()));
+    let (judging, excluding) = (access.clone(), Mutex::new(Exclusions::of_walk()));
     let mut walk = tree.walk(root, move |entry| {
-        // Neither shown nor counted, nor looked into: nothing of what may not be read makes a difference.
+        // Files that may not be read are neither shown, counted nor entered: they must not affect the result.
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         let mut exclusions = excluding.lock();
         entry.file_name() != ".git" && judging.may_read(entry.path(), is_folder, &mut exclusions)
     });
     let seen = Mutex::new((FolderListing::default(), Exclusions::of_walk()));
-    // The walk that is called parallel opens no folder before it is known to be wanted, also with one thread.
+    // Even with one thread, the parallel walker opens a folder only after the filter accepts it.
     walk.threads(1).build_parallel().run(|| {
         Box::new(|entry| {
             let (listing, exclusions) = &mut *seen.lock();
             match entry {
                 _ if cancel.is_cancelled() => return WalkState::Quit,
-                Err(error) => listing.problems += u64::from(judge.problem(&error, exclusions).is_some()),
+                Err(error) => listing.problems += u64::from(access.problem(&error, exclusions).is_some()),
                 Ok(_) if listing.entries.len() >= MAX_SEEN => {
                     listing.more = true;
                     return WalkState::Quit;
@@ -143,7 +139,7 @@ fn look(root: &Path, judge: &Arc<ReadAccess>, cancel: &CancellationToken) -> any
     check(cancel)?;
     let (mut listing, mut exclusions) = seen.into_inner();
     listing.problems += ignore_files.problems().len() as u64;
-    add_ignored(root, &mut listing, judge, &mut exclusions, cancel)?;
+    add_ignored(root, &mut listing, access, &mut exclusions, cancel)?;
     Ok(listing)
 }
 
@@ -176,11 +172,11 @@ impl FolderListing {
     }
 }
 
-/// What is there and the walk did not go to: the folders of it are shown closed.
+/// Adds the folders that exist but that the walk did not enter. They are shown closed.
 fn add_ignored(
     root: &Path,
     tree: &mut FolderListing,
-    judge: &ReadAccess,
+    access: &ReadAccess,
     exclusions: &mut Exclusions,
     cancel: &CancellationToken,
 ) -> anyhow::Result<()> {
@@ -195,7 +191,9 @@ fn add_ignored(
         let Ok(entries) = files::list(&root.join(&folder), MAX_SEEN) else { continue };
         for (name, kind) in entries {
             let path = folder.join(name);
-            if kind.is_dir() && !tree.entries.contains_key(&path) && judge.may_read(&root.join(&path), true, exclusions)
+            if kind.is_dir()
+                && !tree.entries.contains_key(&path)
+                && access.may_read(&root.join(&path), true, exclusions)
             {
                 tree.add(path, EntryKind::Ignored);
             }

@@ -1,8 +1,8 @@
-//! Memories of agents: Markdown files with a front matter, one for each memory.
+//! The memories of agents: Markdown files with a front matter, one per memory.
 //!
-//! Those of a session are kept by the daemon and go with it; those of a project lie in its `.toold/memories`, where
-//! people see, edit and commit them; those for all projects in the user's configuration. Any `.md` file there is a
-//! memory. Nothing is kept in memory: what is on the disk is what is remembered.
+//! The daemon stores the memories of a session and removes them with it. A project's memories are in its
+//! `.toold/memories`, where people see, edit and commit them. Memories for all projects are in the user's
+//! configuration. Any `.md` file in these folders is a memory. Nothing is cached; the disk is the only state.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,23 +22,23 @@ use toold_host::replace::{Expected, remove, replace};
 use crate::front_matter::split;
 use crate::toolkit::Toolkit;
 
-/// Of one memory, in bytes.
+/// The limit of one memory, in bytes.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
 /// Below a project.
 const OF_PROJECT: &str = ".toold/memories";
-/// In one place.
+/// In one folder.
 const MAX_MEMORIES: usize = 500;
-/// Of the words in a file's name.
+/// The length of the words in a file name.
 const MAX_SLUG: usize = 40;
 
-/// Who remembers.
+/// The scope of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryScope {
     /// This conversation.
     #[default]
     Session,
-    /// All who work in this project.
+    /// All agents that work in this project.
     Project,
     /// All of this user's agents.
     Global,
@@ -46,12 +46,12 @@ pub enum MemoryScope {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMemory {
-    /// The file's name without its ending.
+    /// The file name without its extension.
     pub id: String,
     pub scope: MemoryScope,
     pub file: PathBuf,
     pub content: String,
-    /// RFC 3339; of files that say nothing, when they were last changed.
+    /// RFC 3339. Without a date in the front matter, the file's modification time.
     pub created_at: String,
 }
 
@@ -60,7 +60,7 @@ struct MemoryFrontMatter {
     created_at: Option<String>,
 }
 
-/// The folder of a scope; `None` where the daemon has none, and for the project of a session without one.
+/// The folder of a scope; `None` if the daemon has none, and for the project of a session without one.
 pub(crate) fn folder(toolkit: &Toolkit, session: &Session, scope: MemoryScope) -> Option<PathBuf> {
     match scope {
         MemoryScope::Session => Some(toolkit.session_folder(session)?.join("memories")),
@@ -69,8 +69,8 @@ pub(crate) fn folder(toolkit: &Toolkit, session: &Session, scope: MemoryScope) -
     }
 }
 
-/// What is remembered for a session: its own, its project's, the user's; the oldest first in each. Files that
-/// cannot be read are passed over. Blocks.
+/// The memories for a session: its own, its project's, the user's; oldest first in each scope. Skips files that cannot
+/// be read. Blocks.
 pub fn memories(toolkit: &Toolkit, session: &Session) -> Vec<StoredMemory> {
     let scopes = [MemoryScope::Session, MemoryScope::Project, MemoryScope::Global];
     scopes.into_iter().flat_map(|scope| of_scope(toolkit, session, scope)).collect()
@@ -91,8 +91,8 @@ fn of_scope(toolkit: &Toolkit, session: &Session, scope: MemoryScope) -> Vec<Sto
     memories
 }
 
-/// What the memories of a project are called, or without one those for all projects; sorted. Nothing of a folder that
-/// a project has as a link to elsewhere. Blocks.
+/// The ids of a project's memories or, without a project, of those for all projects; sorted. Empty if the project's
+/// folder is a link that leads outside. Blocks.
 pub fn ids(toolkit: &Toolkit, project: Option<&Path>) -> Vec<String> {
     let folder = match project {
         Some(project) => Some(project.join(OF_PROJECT)).filter(|folder| is_inside(folder, project)),
@@ -106,8 +106,8 @@ pub fn ids(toolkit: &Toolkit, project: Option<&Path>) -> Vec<String> {
     ids
 }
 
-/// The text of a memory, for somebody who may read nothing else; `None` for what is not there, is kept from tools, or
-/// lies outside of the project whose memory it is said to be. Blocks.
+/// The text of a memory, for a caller that may read no other file. `None` if it does not exist, is excluded from tools,
+/// or is outside the project that it should belong to. Blocks.
 pub(crate) fn shown(toolkit: &Toolkit, session: &Session, scope: MemoryScope, id: &str) -> Option<String> {
     let folder = folder(toolkit, session, scope)?;
     let memory = load(&folder, folder.join(format!("{id}.md")), scope)?;
@@ -124,7 +124,7 @@ fn is_inside(path: &Path, project: &Path) -> bool {
 fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<StoredMemory> {
     let id = file.file_stem()?.to_str()?.to_owned();
     let resolved = files::resolve(&file, Path::new("/")).ok()?;
-    // A link must not show what lies elsewhere.
+    // A link must not expose other files.
     let folder = files::resolve(folder, Path::new("/")).ok()?;
     (resolved.parent() == Some(&folder)).then_some(())?;
     let mut opened = files::open(&resolved).ok()?;
@@ -135,7 +135,7 @@ fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<StoredMemory
     Some(StoredMemory { id, scope, file: resolved, content: split.body.trim().to_owned(), created_at })
 }
 
-/// A memory that is to be kept: where, and as what.
+/// A new memory: its place and its content.
 pub(crate) struct PlannedMemory {
     pub(crate) id: String,
     pub(crate) file: PathBuf,
@@ -143,7 +143,7 @@ pub(crate) struct PlannedMemory {
 }
 
 /// # Errors
-/// Nothing, too much, or what looks like a secret.
+/// An empty or too long text, or one that looks like a secret.
 pub(crate) fn plan(
     toolkit: &Toolkit,
     session: &Session,
@@ -159,13 +159,13 @@ pub(crate) fn plan(
     );
     let folder = folder(toolkit, session, scope).context("there is no place for memories of this scope")?;
     let folder = files::resolve(&folder, Path::new("/"))?;
-    // The same words are the same memory.
+    // The same text gets the same id.
     let id = format!("{}-{}", slug(content), &blake3::hash(content.as_bytes()).to_hex()[..8]);
     let text = format!("---\ncreated_at: {}\n---\n{content}\n", rfc3339(SystemTime::now()));
     Ok(PlannedMemory { file: folder.join(format!("{id}.md")), id, text })
 }
 
-/// The first words, as a file's name.
+/// The first words, as a file name.
 fn slug(content: &str) -> String {
     let mut slug = String::new();
     for word in content.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -180,7 +180,7 @@ fn slug(content: &str) -> String {
     if slug.is_empty() { "memory".to_owned() } else { slug }
 }
 
-/// Writes a memory; false when it is there already. Blocks.
+/// Writes a memory; false if it already exists. Blocks.
 pub(crate) fn keep(plan: &PlannedMemory) -> anyhow::Result<bool> {
     let folder = plan.file.parent().context("a memory lies in a folder")?;
     let there = fs::read_dir(folder).into_iter().flatten().count();
@@ -192,10 +192,10 @@ pub(crate) fn keep(plan: &PlannedMemory) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The memory of this id, the nearest scope first. Blocks.
+/// Finds the memory with this id, nearest scope first. Blocks.
 ///
 /// # Errors
-/// When there is none; says which there are.
+/// When there is none. The message lists the existing ids.
 pub(crate) fn find(toolkit: &Toolkit, session: &Session, id: &str) -> anyhow::Result<StoredMemory> {
     let memories = memories(toolkit, session);
     if let Some(memory) = memories.iter().find(|memory| memory.id == id) {
@@ -218,19 +218,19 @@ pub(crate) fn drop_file(memory: &StoredMemory) -> anyhow::Result<()> {
     Ok(remove(&memory.file, &file)?)
 }
 
-/// Removes what sessions left that nobody has touched for `age`. Blocks.
+/// Removes the data of sessions that was not touched for `age`. Blocks.
 pub fn clean(sessions: &Path, age: std::time::Duration) {
     let oldest = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
     for entry in fs::read_dir(sessions).into_iter().flatten().flatten() {
         let changed = entry.metadata().and_then(|metadata| metadata.modified());
         if changed.is_ok_and(|changed| changed < oldest) {
-            // One that cannot be removed is tried again at the next start.
+            // A file that cannot be removed is tried again at the next start.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Removes what a session remembered, and its list of things to do. Blocks.
+/// Removes a session's memories and its to-do list. Blocks.
 pub fn forget_session(toolkit: &Toolkit, session: &toold_proto::tool::SessionId) -> io::Result<()> {
     let Some(folder) = toolkit.folder_of(session) else { return Ok(()) };
     match fs::remove_dir_all(folder) {

@@ -1,9 +1,10 @@
 //! Paths in arguments and in results.
 //!
-//! [`Located`] is the one way from a path of the arguments to a file: resolved, then judged, and only then looked at,
-//! so that no answer depends on something that the caller may not read.
+//! [`Located`] is the only way from a path argument to a file: the path is resolved, then checked, and only then looked
+//! at. So no answer depends on something that the caller may not read.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use toold_engine::cx::Cx;
@@ -13,10 +14,10 @@ use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
 use toold_host::files::{self, ResolvedPath};
-use toold_host::read_access;
+use toold_host::read_access::{self, ReadAccess};
 use toold_proto::permission::Verdict;
 
-/// Where a path of the arguments leads.
+/// The resolved path of an argument.
 #[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) path: PathBuf,
@@ -32,22 +33,23 @@ impl Located {
         Ok(Self { path, veil })
     }
 
-    /// The permission to read there that a call needs before it runs.
+    /// The permission to read that a call needs before it runs.
     pub(crate) fn to_read(&self) -> Need {
         file_needs::read_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
     }
 
-    /// The same to write.
+    /// The permission to write that a call needs before it runs.
     pub(crate) fn to_write(&self) -> Need {
         file_needs::write_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
     }
 
-    /// Whether a place on the way needs permission before anything is known of where it leads.
+    /// Whether the path crosses a place that needs permission before the caller may learn where it leads.
     pub(crate) fn is_veiled(&self) -> bool {
         self.veil.is_some()
     }
 
-    /// Judged again when a call runs: a link on the way may lead elsewhere by now. This time all of the way.
+    /// Checked again when a call runs, because a link on the way may lead elsewhere by now. This time the complete path
+    /// is checked.
     pub(crate) async fn require_read(&self, cx: &Cx) -> Result<(), ToolError> {
         cx.require(self.to_read()).await?;
         match &self.veil {
@@ -57,12 +59,40 @@ impl Located {
     }
 }
 
-/// Whether the call may read a file without anybody being asked.
+/// The files below a path that a call may read. `glob`, `grep` and `list` search it.
+pub(crate) struct ReadableTree {
+    pub(crate) root: PathBuf,
+    pub(crate) access: Arc<ReadAccess>,
+    /// The call's working folder, for [`shown`].
+    pub(crate) cwd: PathBuf,
+}
+
+impl ReadableTree {
+    /// The permissions that [`ReadableTree::open`] needs. `None` is the working folder.
+    pub(crate) fn needs(path: Option<&str>, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        Ok(vec![Self::locate(path, cx)?.to_read()])
+    }
+
+    /// Checks that the call may read the root. It may not exist.
+    pub(crate) async fn open(path: Option<&str>, cx: &Cx) -> anyhow::Result<Self> {
+        let located = Self::locate(path, cx)?;
+        located.require_read(cx).await?;
+        let root = located.path;
+        let access = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
+        Ok(Self { root, access, cwd: cx.cwd.clone() })
+    }
+
+    fn locate(path: Option<&str>, cx: &Cx) -> anyhow::Result<Located> {
+        Located::new(path.unwrap_or("."), cx)
+    }
+}
+
+/// Whether the call may read a file without an ask.
 pub(crate) fn may_read(path: &Path, cx: &Cx) -> bool {
     verdict(&file_needs::read_need(path, &mut Exclusions::default()), cx) == Verdict::Allow
 }
 
-/// The policy's verdict on a need of this call. Nobody is asked.
+/// The policy's verdict on a need of this call. Asks nobody.
 pub(crate) fn verdict(need: &Need, cx: &Cx) -> Verdict {
     decide_need(cx, &cx.outer_chain, need).verdict
 }
@@ -72,7 +102,7 @@ pub(crate) fn knows(place: &Path, cx: &Cx) -> bool {
     read_access::may_see_link(place, cx, &cx.outer_chain)
 }
 
-/// As short as it can be written for the reader: relative where it lies below `cwd`.
+/// The shortest form for readers: relative if it is below `cwd`.
 pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     match path.strip_prefix(cwd) {
         Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),

@@ -1,4 +1,4 @@
-//! `question`: asks the person, with answers to choose from.
+//! `question`: asks the user, with answers to choose from.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `read`: lines of a text file, or an image.
+//! `read`: the lines of a text file, or an image.
 
 use std::io::{Cursor, Read as _};
 use std::path::Path;
@@ -23,12 +23,12 @@ use crate::paths::Located;
 use crate::text::{Charset, charset};
 use crate::toolkit::Toolkit;
 
-/// Files up to this size are read whole, which tells more about them; longer ones are read as far as asked.
+/// Files up to this size are read completely, which gives exact totals; longer ones only as far as requested.
 const WHOLE: u64 = 10 * 1024 * 1024;
 const HEAD: usize = 64 * 1024;
 const MAX_LINE: usize = 2000;
 const DEFAULT_LIMIT: u64 = 2000;
-/// Models take no larger ones.
+/// Models accept no larger images.
 const MAX_IMAGE: u64 = 5 * 1024 * 1024;
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -88,7 +88,7 @@ impl Builtin for ReadTool {
 }
 
 impl ReadTool {
-    /// A session's own long results need no permission: they have been shown to it in part already.
+    /// A session may read its own spooled results without permission: it has already seen part of them.
     fn is_own(&self, located: &Located, cx: &Cx) -> bool {
         let own = || self.toolkit.session_spool(cx).is_some_and(|spool| located.path.starts_with(spool));
         !located.is_veiled() && own()
@@ -139,7 +139,7 @@ fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> any
     Ok(output)
 }
 
-/// Whether the file holds the buffer's text.
+/// Whether the file contains the buffer's text, that is, whether it is saved.
 fn is_saved(path: &Path, buffer: &Buffer) -> bool {
     let Ok(file) = files::open(path) else { return false };
     let mut bytes = Vec::new();
@@ -147,7 +147,7 @@ fn is_saved(path: &Path, buffer: &Buffer) -> bool {
     file.take(limit).read_to_end(&mut bytes).is_ok() && bytes == buffer.text.as_bytes()
 }
 
-/// What the editor shows. The session has not seen the file itself by that.
+/// The text in the editor. Reading it does not count as having seen the file itself.
 fn unsaved(buffer: &Buffer, shown: &str, page: &ReadPage) -> anyhow::Result<ToolOutput> {
     let mut output = text(Cursor::new(buffer.text.as_bytes()), Charset::UTF8, shown, page, AfterPage::Count)?;
     let note = format!("[unsaved text in {}, version {}; the file on the disk differs]", buffer.owner, buffer.version);
@@ -166,11 +166,11 @@ fn image(shown: &str, mime_type: &str, bytes: &[u8], size: u64) -> anyhow::Resul
     Ok(output.with("mime_type", mime_type).with("size", size))
 }
 
-/// What to do with the lines after the page.
+/// How to handle the lines after the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AfterPage {
     Count,
-    /// There may be gigabytes.
+    /// The rest may be gigabytes long.
     Leave,
 }
 
@@ -185,7 +185,7 @@ fn text(
     let before = lines.skip(page.first - 1)?;
     let mut text = String::new();
     let (mut count, mut crlf, mut cut_lines) = (0u64, 0u64, 0u64);
-    // A line that was read and did not fit any more.
+    // A line that was read but no longer fits.
     let mut taken = 0;
     let mut more = false;
     let mut endless = false;

@@ -1,4 +1,4 @@
-//! `remember`: keeps a fact for later conversations, or for this one.
+//! `remember`: stores a fact for later conversations, or for this one.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Builtin for RememberTool {
 
     async fn run(&self, input: RememberInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let plan = plan(&self.toolkit, &cx.session, &input.content, input.scope)?;
-        // Judged again: a link on the way may lead elsewhere by now.
+        // Checked again: a link on the way may lead elsewhere by now.
         if let Some(need) = need(&plan, input.scope, cx) {
             cx.require(need).await?;
         }

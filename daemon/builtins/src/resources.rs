@@ -1,11 +1,12 @@
-//! Skills and memories as resources, and skills as prompts, for clients that can show them.
+//! Offers skills and memories as resources, and skills as prompts, to clients that can show them.
 //!
-//! An offer names what there is; the text is read when somebody asks for it.
+//! An offer contains names only; the text is read on request.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::{Value, json};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
@@ -24,7 +25,7 @@ use crate::toolkit::Toolkit;
 
 const MARKDOWN: &str = "text/markdown";
 
-/// Each skill as `skill://NAME` and as a prompt of its name.
+/// Each skill as `skill://NAME` and as a prompt with its name.
 pub fn of_skills(toolkit: &Arc<Toolkit>, skills: &Skills) -> SourceOffer {
     let spec = spec("skill", "Learn a skill");
     let give = |task: ResourceTask| -> Arc<dyn Callable> {
@@ -56,7 +57,7 @@ pub fn of_skills(toolkit: &Arc<Toolkit>, skills: &Skills) -> SourceOffer {
     SourceOffer { resources: resources.collect(), prompts: prompts.collect() }
 }
 
-/// Each of these memories as `memory://project/ID` or `memory://global/ID`. Those of a session are no one else's, so
+/// Each of these memories as `memory://project/ID` or `memory://global/ID`. Memories of a session are private to it, so
 /// they are never offered.
 pub fn of_memories(toolkit: &Arc<Toolkit>, scope: MemoryScope, ids: &[String]) -> SourceOffer {
     let (place, description) = match scope {
@@ -81,11 +82,12 @@ pub fn of_memories(toolkit: &Arc<Toolkit>, scope: MemoryScope, ids: &[String]) -
     SourceOffer { resources: resources.collect(), prompts: Vec::new() }
 }
 
-/// As a segment of a URI (RFC 3986, section 2.1): people name files as they like.
-fn escaped(id: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    id.bytes().map(escape).collect()
+/// Everything but the unreserved characters of RFC 3986, section 2.3: file names are free text.
+const URI_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// `id` as a segment of a URI.
+fn escaped(id: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(id, URI_SEGMENT)
 }
 
 fn spec(name: &str, label: &str) -> ToolSpec {
@@ -106,7 +108,7 @@ fn spec(name: &str, label: &str) -> ToolSpec {
     }
 }
 
-/// Reads or renders one of them.
+/// Reads or renders one skill or memory.
 struct SkillOrMemory {
     spec: ToolSpec,
     toolkit: Arc<Toolkit>,
@@ -126,7 +128,7 @@ impl Callable for SkillOrMemory {
     }
 
     fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
-        // They are there to be shown; what is kept from tools is neither a skill nor a memory.
+        // Skills and memories are meant to be read; files that are excluded from tools are neither.
         std::future::ready(Ok(Vec::new())).boxed()
     }
 
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn any_name_of_a_file_makes_a_uri() {
-        assert_eq!(escaped("use-tabs-0a1b"), "use-tabs-0a1b");
-        assert_eq!(escaped("50% of ü/x"), "50%25%20of%20%C3%BC%2Fx");
+        assert_eq!(escaped("use-tabs-0a1b").to_string(), "use-tabs-0a1b");
+        assert_eq!(escaped("50% of ü/x._~").to_string(), "50%25%20of%20%C3%BC%2Fx._~");
     }
 }

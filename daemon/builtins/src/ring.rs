@@ -1,11 +1,11 @@
-//! The last part of an endless text, for readers that come now and then.
+//! The end of a text without limit, for readers that poll it.
 
 use std::collections::VecDeque;
 
-/// Small pushes are put together up to this size.
+/// Small pushes are joined up to this size.
 const CHUNK: usize = 8 * 1024;
 
-/// Keeps about the last `max` bytes. Positions count the bytes from the very beginning.
+/// Keeps about the last `max` bytes. Positions count bytes from the very first one.
 #[derive(Debug)]
 pub(crate) struct OutputRing {
     chunks: VecDeque<String>,
@@ -14,11 +14,11 @@ pub(crate) struct OutputRing {
     end: u64,
 }
 
-/// What a reader gets.
+/// The part of the text that a reader gets.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RingRead {
     pub(crate) text: String,
-    /// Where to read on.
+    /// The position to continue from.
     pub(crate) next: u64,
     /// Bytes that were overwritten before they were read.
     pub(crate) lost: u64,
@@ -43,12 +43,13 @@ impl OutputRing {
         }
     }
 
-    /// Where it ends now.
+    /// The current end position.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// At most `max` bytes from `position` on, cut at a character. `position` must come from here.
+    /// At most `max` bytes from `position` on, cut at a character boundary. `position` must have been returned by this
+    /// ring.
     pub(crate) fn read(&self, position: u64, max: usize) -> RingRead {
         let from = position.clamp(self.start, self.end);
         let mut skip = (from - self.start) as usize;

@@ -1,7 +1,7 @@
 //! One search over a tree of files, in parallel, with its results in order.
 //!
-//! [`search`] is what `grep` runs. Files that a call may not read are not opened, nor counted: a count of matches in them
-//! would tell their content.
+//! [`search`] is what `grep` runs. Files that a call may not read are neither opened nor counted: a count of matches
+//! would reveal their content.
 
 mod collector;
 
@@ -29,10 +29,10 @@ use crate::search::collector::Collector;
 
 /// Longer lines are shown in part.
 const MAX_LINE: usize = 1000;
-/// One file is read into memory whole only when matches may span lines, and then at most this much.
+/// A file is read into memory as a whole only if matches may span lines, and then at most this much of it.
 const MAX_HEAP: usize = 64 * 1024 * 1024;
 
-/// What is searched for, and how.
+/// The pattern and its options.
 pub(crate) struct SearchQuery {
     pub(crate) pattern: String,
     pub(crate) fixed: bool,
@@ -50,7 +50,7 @@ pub(crate) enum SearchMode {
     Count,
 }
 
-/// Where is searched.
+/// The files to search.
 pub(crate) struct SearchRoot {
     /// Resolved: a file or a folder.
     pub(crate) root: PathBuf,
@@ -58,25 +58,25 @@ pub(crate) struct SearchRoot {
     pub(crate) cwd: PathBuf,
     pub(crate) include: Option<String>,
     pub(crate) file_type: Option<String>,
-    /// Texts that are searched in place of their files.
+    /// Unsaved texts, searched in place of their files.
     pub(crate) buffers: HashMap<PathBuf, Arc<Buffer>>,
 }
 
-/// The part of the results that is shown: matches in `Content`, files else.
+/// The results that are shown: matches in `Content`, files in the other modes.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) skip: u64,
     pub(crate) show: u64,
 }
 
-/// What was found.
+/// The results.
 #[derive(Debug, Default)]
 pub(crate) struct SearchResults {
-    /// In the order of their paths; enough of them for the window.
+    /// Sorted by path; enough of them for the window.
     pub(crate) files: Vec<FileHits>,
     pub(crate) total_matches: u64,
     pub(crate) total_files: u64,
-    /// Of the files, those whose unsaved text was searched.
+    /// How many of the files were searched as unsaved text.
     pub(crate) unsaved_files: u64,
     pub(crate) problems: Vec<String>,
     pub(crate) problem_count: u64,
@@ -85,10 +85,10 @@ pub(crate) struct SearchResults {
 #[derive(Debug)]
 pub(crate) struct FileHits {
     pub(crate) path: PathBuf,
-    /// Lines that match; matches where they may span lines.
+    /// Lines that match; matches if they may span lines.
     pub(crate) count: u64,
     pub(crate) rows: Vec<Row>,
-    /// It is binary: matches are told, not shown.
+    /// The file is binary: matches are reported but not shown.
     pub(crate) binary: bool,
 }
 
@@ -104,17 +104,17 @@ pub(crate) struct Row {
 pub(crate) enum RowKind {
     /// The first line of a match.
     Match,
-    /// A further line of a match.
+    /// Another line of a match.
     More,
     Context,
     /// A gap in the context.
     Break,
 }
 
-/// Searches. Takes as many threads as there are cores; ends soon after `cancel` fires.
+/// Searches on one thread per core, up to a limit. Returns soon after `cancel` fires.
 ///
 /// # Errors
-/// A pattern, a glob or a type that cannot be used. Files that cannot be read are told in the result.
+/// An invalid pattern, glob or file type. Files that cannot be read are reported in the results.
 pub(crate) fn search(
     query: &SearchQuery,
     place: &SearchRoot,
@@ -154,7 +154,7 @@ fn matcher(query: &SearchQuery) -> anyhow::Result<RegexMatcher> {
     builder.build(&query.pattern).map_err(|error| anyhow::anyhow!("can't use the pattern: {error}"))
 }
 
-/// A walk with the ignore files of Git and ripgrep, and without hidden files.
+/// A walk that honours the ignore files of Git and ripgrep and skips hidden files.
 fn walk(place: &SearchRoot, ignore_files: Arc<IgnoreFiles>) -> anyhow::Result<WalkBuilder> {
     let mut tree = Tree::new(Some(ignore_files));
     if let Some(include) = &place.include {
@@ -175,7 +175,7 @@ fn walk(place: &SearchRoot, ignore_files: Arc<IgnoreFiles>) -> anyhow::Result<Wa
     Ok(walk)
 }
 
-/// More threads than these wait for each other.
+/// More threads than this wait for each other.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12))
 }
@@ -188,7 +188,7 @@ fn searcher(query: &SearchQuery, named: bool) -> Searcher {
         .after_context(if content { query.after } else { 0 })
         .multi_line(query.multiline)
         .heap_limit(Some(MAX_HEAP))
-        // A file that was named is searched to its end; in others a NUL ends the search.
+        // A file that the caller named is searched to its end; in others a NUL ends the search.
         .binary_detection(if named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) })
         .build()
 }
@@ -229,7 +229,7 @@ impl ParallelVisitor for SearchWorker<'_> {
         }
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry.path()),
-            // Its ignore files and whether it can be listed are not for a caller who may not read it, either.
+            // A caller that may not read the folder must not learn of its ignore files, nor whether it can be listed.
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
                 if !self.judge.may_read(entry.path(), true, &mut self.exclusions) {
                     return WalkState::Skip;
@@ -269,7 +269,7 @@ impl<'a> SearchWorker<'a> {
     }
 
     fn file(&mut self, path: &Path) {
-        // Before it is opened: what was searched would show, in counts or in time.
+        // Checked before the file is opened: otherwise counts or timing would reveal that it was searched.
         if !self.judge.may_read(path, false, &mut self.exclusions) {
             return;
         }
@@ -309,20 +309,20 @@ impl<'a> SearchWorker<'a> {
             return;
         }
         if binary && self.named {
-            // Its lines mean nothing: NULs were taken for line ends.
+            // The lines are meaningless: NULs were treated as line ends.
             rows.clear();
         }
         self.found.add(buffer.is_some(), FileHits { path: path.to_owned(), count, rows, binary });
     }
 }
 
-/// Takes the matches of one file.
+/// Collects the matches of one file.
 struct Hits<'a> {
     matcher: &'a RegexMatcher,
     mode: SearchMode,
     path: &'a Path,
     found: &'a Collector,
-    /// How many matches can be shown at most; asked for at the first one.
+    /// The most matches that can be shown; determined at the first match.
     room: Option<u64>,
     cancel: &'a CancellationToken,
     count: u64,
@@ -364,7 +364,7 @@ impl Sink for Hits<'_> {
                     let first = found.line_number().unwrap_or(1);
                     for (number, line) in (first..).zip(found.lines()) {
                         let kind = if number == first { RowKind::Match } else { RowKind::More };
-                        // Only of a long line must be known which part of it to show.
+                        // Only a long line needs the position, to choose the part to show.
                         let long = line.len() > MAX_LINE;
                         let at =
                             long.then(|| self.matcher.find(line).ok().flatten()).flatten().map_or(0, |at| at.start());
@@ -388,13 +388,13 @@ impl Sink for Hits<'_> {
         if self.has_room() {
             self.rows.push(Row { kind: RowKind::Break, line: 0, text: String::new() });
         }
-        // Looked at here too, since one reading of the file may hold many matches.
+        // Checked here too, since one file may contain many matches.
         Ok(!self.cancel.is_cancelled())
     }
 
     fn binary_data(&mut self, searcher: &Searcher, _: u64) -> io::Result<bool> {
         self.binary = true;
-        // A file that was named is known to match after its first match.
+        // After its first match, a file that the caller named is known to match.
         Ok(searcher.binary_detection().convert_byte().is_none() || self.count == 0)
     }
 
@@ -409,7 +409,7 @@ impl Sink for Hits<'_> {
     }
 }
 
-/// A line without its end, and around the byte `at` when it is long.
+/// A line without its line end. If it is long, the part around the byte `at`.
 fn row_text(line: &[u8], at: usize) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -1,4 +1,4 @@
-//! Commands that run in the background of a session.
+//! The background commands of sessions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use crate::ring::{OutputRing, RingRead};
 
 /// Bytes of output that a shell keeps for its readers.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// How many may run in a session, and how many that have ended are kept.
+/// The limit of running shells in a session, and of ended shells that are kept.
 const MAX_RUNNING: usize = 32;
 const MAX_ENDED: usize = 32;
-/// How much input may wait for a program that does not read: pieces, and bytes in each.
+/// The limit of pending input for a program that does not read: chunks, and bytes per chunk.
 const MAX_INPUT: usize = 64;
 pub const MAX_INPUT_BYTES: usize = 64 * 1024;
 
@@ -36,7 +36,7 @@ pub struct BackgroundShells {
     next: AtomicU64,
 }
 
-/// One command in the background.
+/// One background command.
 pub struct BackgroundShell {
     number: u64,
     session: SessionId,
@@ -45,19 +45,19 @@ pub struct BackgroundShell {
     cwd: PathBuf,
     started_at: SystemTime,
     state: Mutex<BackgroundState>,
-    /// Grows with each output and with the end.
+    /// Increases with each output and at the end.
     changed: watch::Sender<u64>,
     input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     terminal: Option<watch::Sender<TerminalSize>>,
     cancel: CancellationToken,
-    /// Of its session.
+    /// The number within its session.
     closed: CancellationToken,
 }
 
 struct BackgroundState {
     ring: OutputRing,
     ended: Option<ShellEnding>,
-    /// How far each caller has read, by connection and filter.
+    /// The read position of each caller, by connection and filter.
     cursors: HashMap<(u64, Option<String>), u64>,
 }
 
@@ -66,15 +66,15 @@ struct BackgroundState {
 pub enum ShellEnding {
     Exited(i32),
     Signalled(i32),
-    /// Its own time limit was over.
+    /// Its own time limit expired.
     TimedOut,
-    /// By `kill_shell`, by the end of the session or of the daemon.
+    /// By `kill_shell`, or by the end of the session or the daemon.
     Killed,
-    /// It never ran.
+    /// It never started.
     Failed(String),
 }
 
-/// A shell as lists show it.
+/// A shell in a list.
 #[derive(Clone, Debug)]
 pub struct BackgroundShellInfo {
     pub shell_id: String,
@@ -86,23 +86,23 @@ pub struct BackgroundShellInfo {
     pub started_at: SystemTime,
     /// `None` while it runs.
     pub ended: Option<ShellEnding>,
-    /// Bytes that it has written.
+    /// Bytes of output so far.
     pub output_bytes: u64,
     /// The size of its terminal, if it has one.
     pub terminal: Option<TerminalSize>,
 }
 
-/// What one reader of a shell's output gets next.
+/// The next output for one reader of a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellChunk {
     pub text: String,
-    /// Bytes before it that were overwritten before this reader came.
+    /// Bytes before it that were overwritten before this reader read them.
     pub lost: u64,
-    /// Where to read on.
+    /// The position to continue from.
     pub next: u64,
 }
 
-/// Why a shell could not be used.
+/// Why a shell operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShellError {
     #[error("this session has no shell {0}")]
@@ -122,8 +122,8 @@ pub enum ShellError {
 }
 
 impl BackgroundShells {
-    /// Starts a command, at a terminal where a size is given. The engine's tasks own it; it ends when the
-    /// session is closed or the engine stops.
+    /// Starts a command, in a terminal if a size is given. The engine's task set owns it. It ends when the session is
+    /// closed or the engine stops.
     pub(crate) fn start(
         &self,
         cx: &Cx,
@@ -176,16 +176,16 @@ impl BackgroundShells {
         Ok(shell)
     }
 
-    /// A shell of this session.
+    /// Finds a shell of this session.
     ///
     /// # Errors
-    /// `Unknown`, for those of other sessions too.
+    /// `Unknown`, also for shells of other sessions.
     pub fn find(&self, session: &SessionId, shell_id: &str) -> Result<Arc<BackgroundShell>, ShellError> {
         let shell = self.find_any(shell_id)?;
         if shell.session == *session { Ok(shell) } else { Err(ShellError::Unknown(shell_id.to_owned())) }
     }
 
-    /// A shell of whatever session, for those who may see all.
+    /// Finds a shell of any session, for callers that may see all.
     ///
     /// # Errors
     /// `Unknown`.
@@ -195,7 +195,7 @@ impl BackgroundShells {
         self.all.lock().get(&number).cloned().ok_or_else(unknown)
     }
 
-    /// The shells of a session, or of all, the oldest first.
+    /// The shells of a session, or of all sessions, oldest first.
     pub fn list(&self, session: Option<&SessionId>) -> Vec<BackgroundShellInfo> {
         let all = self.all.lock();
         all.values()
@@ -204,14 +204,14 @@ impl BackgroundShells {
             .collect()
     }
 
-    /// Forgets the shells of a session that was closed. Those that still run end by themselves.
+    /// Forgets the shells of a closed session. Running ones end by themselves.
     pub fn forget(&self, session: &SessionId) {
         self.all.lock().retain(|_, shell| shell.session != *session);
     }
 
     fn enter(&self, shell: &Arc<BackgroundShell>) -> Result<(), ShellError> {
         let mut all = self.all.lock();
-        // Nobody can look at them any more.
+        // No one can look at them any more.
         all.retain(|_, other| other.is_running() || !other.closed.is_cancelled());
         let own: Vec<(u64, bool)> = all
             .values()
@@ -230,13 +230,13 @@ impl BackgroundShells {
     }
 }
 
-/// What a reader of a shell gets.
+/// The new output for a reader of a shell.
 #[derive(Debug)]
 pub(crate) struct ShellUpdate {
     pub(crate) text: String,
-    /// Bytes that were overwritten before this reader came.
+    /// Bytes that were overwritten before this reader read them.
     pub(crate) lost: u64,
-    /// There is more than fitted.
+    /// There is more output than fits.
     pub(crate) more: bool,
     pub(crate) ended: Option<ShellEnding>,
 }
@@ -269,10 +269,10 @@ impl BackgroundShell {
         }
     }
 
-    /// Gives it input. Never waits.
+    /// Sends input to it. Never waits.
     ///
     /// # Errors
-    /// When it has ended, or does not read what it got before.
+    /// When it has ended, or has not read its earlier input.
     pub fn write(&self, text: &str) -> Result<(), ShellError> {
         if text.len() > MAX_INPUT_BYTES {
             return Err(ShellError::InputTooLong);
@@ -285,11 +285,11 @@ impl BackgroundShell {
         })
     }
 
-    /// Ends its input: what was written before is read first. A terminal gets the key that ends input there,
-    /// and takes more afterwards.
+    /// Closes its input after the pending input is read. A terminal instead gets the end-of-input key, and still
+    /// accepts input afterwards.
     ///
     /// # Errors
-    /// Of a terminal: as [`BackgroundShell::write`].
+    /// For a terminal, as [`BackgroundShell::write`].
     pub fn close_input(&self) -> Result<(), ShellError> {
         if self.terminal.is_some() {
             return self.write("\u{4}");
@@ -298,10 +298,10 @@ impl BackgroundShell {
         Ok(())
     }
 
-    /// Changes the size of its terminal, which its program is told by SIGWINCH.
+    /// Changes the size of its terminal. The program gets SIGWINCH.
     ///
     /// # Errors
-    /// When it has none, or the size is none.
+    /// When it has no terminal, or the size is invalid.
     pub fn resize(&self, size: TerminalSize) -> Result<(), ShellError> {
         let Some(terminal) = &self.terminal else { return Err(ShellError::NoTerminal(self.id())) };
         if !(1..=1000).contains(&size.cols) || !(1..=1000).contains(&size.rows) {
@@ -311,12 +311,12 @@ impl BackgroundShell {
         Ok(())
     }
 
-    /// Whose it is.
+    /// The session that owns it.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// TERM to its processes, then KILL; does not wait.
+    /// Sends TERM to its processes, then KILL; does not wait.
     pub fn kill(&self) {
         self.cancel.cancel();
     }
@@ -334,15 +334,15 @@ impl BackgroundShell {
         }
     }
 
-    /// Where a reader begins who wants the last `max` bytes of what is there, for someone who attaches.
+    /// The start position for a client that attaches and wants the last `max` bytes.
     pub fn tail(&self, max: usize) -> u64 {
         let state = self.state.lock();
         let all = state.ring.read(0, usize::MAX);
         all.next - (all.text.len() - all.text.ceil_char_boundary(all.text.len().saturating_sub(max))) as u64
     }
 
-    /// What came after `position`, at most `max` bytes of it, waiting for it; `None` when it has ended and all
-    /// was read. Cancel-safe.
+    /// The output after `position`, at most `max` bytes. Waits for it; `None` once the shell has ended and everything
+    /// is read. Cancel-safe.
     pub async fn next_output(&self, position: u64, max: usize) -> Option<ShellChunk> {
         let mut changes = self.changed.subscribe();
         loop {
@@ -360,8 +360,8 @@ impl BackgroundShell {
         }
     }
 
-    /// What is new for a reader, at most `max` bytes of it. With a filter only lines that match; each filter
-    /// of each caller reads on where it was, so that none takes lines from another.
+    /// The new output for a reader, at most `max` bytes. With a filter, only matching lines. Each filter of each caller
+    /// has its own position, so that none takes lines from another.
     pub(crate) fn news(&self, caller: u64, filter: Option<&Regex>, max: usize) -> ShellUpdate {
         let mut state = self.state.lock();
         let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
@@ -380,7 +380,7 @@ impl BackgroundShell {
                 news.lost = part.lost;
                 position += part.lost;
                 for line in part.text.split_inclusive('\n') {
-                    // A line that is not finished may match later.
+                    // An unfinished line may still match later.
                     if !line.ends_with('\n') && news.ended.is_none() {
                         break;
                     }
@@ -399,7 +399,7 @@ impl BackgroundShell {
         news
     }
 
-    /// Waits until there is something to tell after `time` at most. Cancel-safe.
+    /// Waits for new output, `time` at most. Cancel-safe.
     pub(crate) async fn wait_for_news(&self, caller: u64, filter: Option<&Regex>, time: Duration) {
         let mut changes = self.changed.subscribe();
         let wait = async {
@@ -409,7 +409,7 @@ impl BackgroundShell {
                 }
             }
         };
-        // Running out of time is no error: there are no news then.
+        // A timeout is no error: there is nothing new then.
         let _ = tokio::time::timeout(time, wait).await;
     }
 

@@ -18,9 +18,9 @@ use crate::builtin::{Builtin, READS, ToolFacts, make_described};
 use crate::skills::{Skill, Skills, find_skills};
 use crate::toolkit::Toolkit;
 
-/// What the tool says of skills takes no more of the model's context.
+/// The limit of the skill list in the tool's description, which takes space in the model's context.
 const MAX_LISTED: usize = 8 * 1024;
-/// Files beside the text that are named.
+/// The limit of files that are listed below the text.
 const MAX_FILES: usize = 50;
 
 /// Arguments of `skill`.
@@ -35,7 +35,7 @@ pub(crate) struct SkillTool {
     toolkit: Arc<Toolkit>,
 }
 
-/// The tool, whose description lists these skills.
+/// The tool. Its description lists these skills.
 pub fn tool(toolkit: &Arc<Toolkit>, skills: &Skills) -> Arc<dyn Callable> {
     make_described::<SkillTool>(toolkit, description(skills))
 }
@@ -76,7 +76,7 @@ impl Builtin for SkillTool {
     }
 
     async fn needs(&self, _: &SkillInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
-        // A skill is there to be shown; what is kept from tools is none.
+        // Skills are meant to be read; files that are excluded from tools are never skills.
         Ok(Vec::new())
     }
 
@@ -98,7 +98,7 @@ fn output(skill: &Skill) -> ToolOutput {
     text.with("file", skill.file.to_string_lossy().as_ref()).with("scope", skill.whose.as_str())
 }
 
-/// The text, and what lies beside it.
+/// The text, and a list of the files beside it.
 pub(crate) fn told(skill: &Skill) -> String {
     let mut text = skill.text.trim_end().to_owned();
     if let Some(folder) = &skill.folder {
@@ -112,7 +112,7 @@ pub(crate) fn told(skill: &Skill) -> String {
     text
 }
 
-/// What lies beside the text, down to one level, sorted.
+/// The files beside the text, down to one level, sorted.
 fn files_beside(folder: &Path) -> Vec<String> {
     let entries = |folder: &Path| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,8 +1,8 @@
-//! Skills: texts that tell an agent how something is done, found in the usual folders.
+//! Skills: texts that explain to an agent how to do something, found in the usual folders.
 //!
-//! A skill is a folder with a `SKILL.md` (the Agent Skills specification), or a flat `NAME.md`. The nearest of a
-//! name counts: from the working folder up to the project's, then the user's. Nothing is kept: what is on the disk
-//! when somebody asks is what there is.
+//! A skill is a folder with a `SKILL.md` (the Agent Skills specification), or a flat `NAME.md`. If several skills have
+//! the same name, the nearest one wins: from the working folder up to the project's folder, then the user's folders.
+//! Nothing is cached; the disk is read for each request.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,23 +14,23 @@ use toold_host::files::{self, OpenError};
 
 use crate::front_matter::{InvalidFrontMatter, Split, split};
 
-/// Below a project, the first before the others.
+/// Below a project, in order of precedence.
 const PROJECT_FOLDERS: [&str; 3] = [".toold/skills", ".agents/skills", ".claude/skills"];
 /// Below the home folder.
 const HOME_FOLDERS: [&str; 2] = [".agents/skills", ".claude/skills"];
-/// Longer ones would fill the model's context.
+/// Longer descriptions would fill the model's context.
 const MAX_BYTES: u64 = 256 * 1024;
 /// In one folder.
 const MAX_SKILLS: usize = 500;
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
-/// How far up a working folder is looked in.
+/// How many folders above the working folder are searched.
 const MAX_LEVELS: usize = 32;
 
 /// Where a user's own skills are.
 #[derive(Clone, Debug, Default)]
 pub struct SkillPlaces {
-    /// The daemon's own, such as `~/.config/toold/skills`.
+    /// The daemon's own folder, such as `~/.config/toold/skills`.
     pub config: Option<PathBuf>,
     pub home: Option<PathBuf>,
 }
@@ -55,14 +55,14 @@ pub struct Skill {
     pub name: String,
     pub description: String,
     pub whose: SkillOwner,
-    /// The text; its folder may hold more.
+    /// The text of `SKILL.md`; the skill's folder may contain more files.
     pub file: PathBuf,
     /// `None` for a flat file.
     pub folder: Option<PathBuf>,
     pub text: String,
 }
 
-/// A file that was meant to be a skill.
+/// A file that looks like a skill but is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InvalidSkill {
     pub file: PathBuf,
@@ -76,7 +76,7 @@ pub struct Skills {
     /// By name.
     pub skills: Vec<Skill>,
     pub broken: Vec<InvalidSkill>,
-    /// Files whose name a nearer skill has.
+    /// Files that a nearer skill of the same name hides.
     pub shadowed: Vec<PathBuf>,
 }
 
@@ -86,19 +86,19 @@ impl Skills {
     }
 }
 
-/// What a skill's file says of itself. Fields of other agents are let pass.
+/// The front matter of a skill. Fields of other agents are ignored.
 #[derive(Debug, Deserialize)]
 struct SkillFrontMatter {
     name: Option<String>,
     description: Option<String>,
 }
 
-/// All skills for somebody who works in `cwd` of `project`; `None` for nobody in particular. Blocks.
+/// All skills for a session that works in `cwd` of `project`; `None` lists the user's only. Blocks.
 pub fn find_skills(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Skills {
     let mut found = Skills::default();
     let mut names = BTreeSet::new();
     let mut exclusions = Exclusions::default();
-    // A link is followed within the project and nowhere else: a project must not show what lies outside.
+    // Links are followed within the project only: a project must not expose files outside of it.
     let project = work.map(|(_, project)| files::resolve(project, Path::new("/")).unwrap_or(project.to_owned()));
     for (whose, folder) in folders(places, work) {
         let bounds = project.as_deref().filter(|_| whose == SkillOwner::Project);
@@ -119,7 +119,7 @@ fn folders(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Vec<(SkillOwne
     let mut folders = Vec::new();
     if let Some((cwd, project)) = work {
         let levels = cwd.ancestors().take(MAX_LEVELS).take_while(|level| level.starts_with(project));
-        // A session that works elsewhere than in its project has the project's all the same.
+        // A session that works outside its project still gets the project's skills.
         let levels: Vec<&Path> = if cwd.starts_with(project) { levels.collect() } else { vec![project] };
         for level in levels {
             folders.extend(PROJECT_FOLDERS.iter().map(|name| (SkillOwner::Project, level.join(name))));
@@ -134,7 +134,7 @@ fn folders(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Vec<(SkillOwne
     folders
 }
 
-/// The files of a folder that are meant to be skills, sorted. Nothing of a folder that lies out of its bounds.
+/// The files of a folder that look like skills, sorted. Empty if the folder is outside its bounds.
 fn candidates(folder: &Path, bounds: Option<&Path>) -> Vec<PathBuf> {
     if !is_within(folder, bounds) {
         return Vec::new();
@@ -146,7 +146,7 @@ fn candidates(folder: &Path, bounds: Option<&Path>) -> Vec<PathBuf> {
         .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
         .filter_map(|entry| {
             let path = entry.path();
-            // The link's target is not looked at. Loading the skill reports that it leads out of the folder.
+            // The link's target is not checked here. Loading the skill reports a target outside the folder.
             if is_within(&path, bounds) && path.is_dir() {
                 let file = path.join("SKILL.md");
                 return file.symlink_metadata().is_ok().then_some(file);
@@ -211,7 +211,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The first line with words, without the signs of a heading.
+/// The first line that contains words, without Markdown heading marks.
 fn first_line(text: &str) -> String {
     text.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty()).unwrap_or("").to_owned()
 }

@@ -9,26 +9,26 @@ use parking_lot::Mutex;
 use toold_engine::session::Session;
 use toold_proto::tool::SessionId;
 
-/// More files than these nobody asks about again; then all are forgotten.
+/// Above this number of files, all locks that are not in use are dropped.
 const MAX_WRITERS: usize = 10_000;
 
-/// Of a file's whole content.
+/// A hash of a file's whole content.
 pub(crate) type FileDigest = blake3::Hash;
 
 /// The files that sessions have read and written.
 #[derive(Default)]
 pub(crate) struct Stamps {
-    /// Who wrote a file last, to say so to those who meant to.
+    /// The session that last wrote a file, for the error that other writers get.
     writers: Mutex<HashMap<PathBuf, (SessionId, FileDigest)>>,
-    /// One writer at a time for each file, whatever its session.
+    /// One writer at a time per file, across sessions.
     locks: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// What one session has seen. Kept by the session.
+/// The files that one session has seen. The session stores it.
 #[derive(Default)]
 struct SeenFiles(Mutex<HashMap<PathBuf, FileDigest>>);
 
-/// Why a file may not be changed from what the session knows of it.
+/// Why a session may not change a file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stale {
     #[error("{0} has not been read in this session: read it first")]
@@ -40,17 +40,17 @@ pub(crate) enum Stale {
 }
 
 impl Stamps {
-    /// The session has been shown the file with this content.
+    /// Records that the session has seen the file with this content.
     pub(crate) fn saw(&self, session: &Session, path: &Path, digest: FileDigest) {
         session.slot::<SeenFiles>().0.lock().insert(path.to_owned(), digest);
     }
 
-    /// Whether the session has been shown the file with this content.
+    /// Whether the session has seen the file with this content.
     pub(crate) fn has_seen(&self, session: &Session, path: &Path, digest: FileDigest) -> bool {
         session.slot::<SeenFiles>().0.lock().get(path) == Some(&digest)
     }
 
-    /// The session has made this the content of the file.
+    /// Records that the session has written this content to the file.
     pub(crate) fn wrote(&self, session: &Session, path: &Path, digest: FileDigest) {
         self.saw(session, path, digest);
         let mut writers = self.writers.lock();
@@ -60,13 +60,13 @@ impl Stamps {
         writers.insert(path.to_owned(), (session.id.clone(), digest));
     }
 
-    /// The file is gone.
+    /// Records that the file was removed.
     pub(crate) fn forget(&self, session: &Session, path: &Path) {
         session.slot::<SeenFiles>().0.lock().remove(path);
         self.writers.lock().remove(path);
     }
 
-    /// An error unless the session has seen the file as it is now. `shown` is its name in the error.
+    /// Fails unless the session has seen the current version of the file. `shown` is the file's name in the error.
     pub(crate) fn check(&self, session: &Session, path: &Path, shown: &str, now: FileDigest) -> Result<(), Stale> {
         match session.slot::<SeenFiles>().0.lock().get(path) {
             None => return Err(Stale::Unread(shown.to_owned())),
@@ -81,11 +81,11 @@ impl Stamps {
         }
     }
 
-    /// Waits for those who write the file now. In the order of asking.
+    /// Waits until the file's current writers are done. First come, first served.
     pub(crate) async fn writing(&self, path: &Path) -> tokio::sync::OwnedMutexGuard<()> {
         let mutex = {
             let mut locks = self.locks.lock();
-            // Nobody holds or awaits a lock that only this map knows.
+            // A lock that only this map refers to is neither held nor waited for.
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             locks.entry(path.to_owned()).or_default().clone()
         };

@@ -1,4 +1,4 @@
-//! `subagent`: gives a piece of work to another agent: a frontend's, else a program's.
+//! `subagent`: delegates a task to another agent, which a frontend or a program runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::blocking::{blocking, with_heartbeat};
 use crate::builtin::{Builtin, ToolFacts};
 use crate::toolkit::Toolkit;
 
-/// How long a program may take, where the configuration says nothing.
+/// The time limit of a program if the configuration sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
-/// In the environment of a sub-agent's program: how deep it is.
+/// The nesting depth, in the environment of a sub-agent's program.
 const DEPTH: &str = "TOOLD_AGENT_DEPTH";
 
 /// Arguments of `subagent`.
@@ -72,7 +72,7 @@ impl Builtin for SubagentTool {
 
     async fn run(&self, input: SubagentInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         ensure!(!input.prompt.trim().is_empty(), "the prompt is empty: a sub-agent knows nothing else");
-        // A program that was started for a tool may be a sub-agent itself.
+        // The caller may itself be a sub-agent: a program that a tool started.
         ensure!(
             cx.caller.principal != Principal::ToolDescendant,
             "a sub-agent cannot start sub-agents: do the work here"
@@ -126,7 +126,7 @@ impl SubagentTool {
     }
 }
 
-/// What a frontend is told: the work, and what is known of the kind.
+/// The request to a frontend: the task, and the definition of the sub-agent type.
 fn for_frontend(input: &SubagentInput, kind: Option<&AgentType>) -> serde_json::Value {
     let mut value = json!({"type": input.r#type, "description": input.description, "prompt": input.prompt});
     if let Some(kind) = kind {
@@ -137,10 +137,10 @@ fn for_frontend(input: &SubagentInput, kind: Option<&AgentType>) -> serde_json::
     value
 }
 
-/// What stands for the names in braces.
+/// The values of the placeholders in braces.
 struct FilledTemplate {
     values: [(&'static str, String); 6],
-    /// The prompt, with the system prompt where no argument takes that.
+    /// The prompt. It includes the system prompt if no argument takes that.
     prompt: String,
 }
 
@@ -162,7 +162,8 @@ impl FilledTemplate {
         Self { values, prompt }
     }
 
-    /// A word of the command with its values: from left to right, so that what is put in is not looked at again.
+    /// One argument of the command with its placeholders replaced. One pass from left to right, so that inserted values
+    /// are not expanded again.
     fn word(&self, word: &str) -> String {
         let mut filled = String::new();
         let mut rest = word;

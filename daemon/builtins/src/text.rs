@@ -1,20 +1,20 @@
-//! Which encoding a file is in, and whether it is text at all.
+//! Detects the encoding of a file, and whether it is text at all.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// How the bytes of a text file mean characters.
+/// The encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Charset {
     pub(crate) encoding: &'static Encoding,
-    /// Begins with a byte order mark.
+    /// Starts with a byte order mark.
     pub(crate) bom: bool,
 }
 
 impl Charset {
     pub(crate) const UTF8: Self = Self { encoding: UTF_8, bom: false };
 
-    /// For people: `UTF-8`, `UTF-16LE`, `windows-1252`.
+    /// The name for people: `UTF-8`, `UTF-16LE`, `windows-1252`.
     pub(crate) fn name(self) -> String {
         match self.bom && self.encoding == UTF_8 {
             true => "UTF-8 with BOM".to_owned(),
@@ -23,16 +23,16 @@ impl Charset {
     }
 }
 
-/// What the beginning of a file shows; `None` for what is no text. `whole` says that nothing follows.
+/// Detects the encoding from the beginning of a file; `None` for a binary file. `whole` means that nothing follows.
 pub(crate) fn charset(head: &[u8], whole: bool) -> Option<Charset> {
-    // UTF-16 is full of NULs, so marks come first.
+    // UTF-16 is full of NULs, so byte order marks are checked first.
     if let Some((encoding, _)) = Encoding::for_bom(head) {
         return Some(Charset { encoding, bom: true });
     }
     if let Some(encoding) = utf16_without_mark(head) {
         return Some(Charset { encoding, bom: false });
     }
-    // The same test as Git's and ripgrep's.
+    // The same test as in Git and ripgrep.
     if head[..head.len().min(8192)].contains(&0) {
         return None;
     }
@@ -46,7 +46,7 @@ pub(crate) fn charset(head: &[u8], whole: bool) -> Option<Charset> {
     Some(Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: false })
 }
 
-/// Mostly Latin text in UTF-16: one byte of each pair is zero nearly always, the other one never.
+/// Mostly Latin text in UTF-16: one byte of each pair is almost always zero, the other one never.
 fn utf16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     let head = &head[..head.len().min(4096) & !1];
     if head.len() < 8 {

@@ -1,4 +1,4 @@
-//! `todo`: what the session has to do, as the model sees it.
+//! `todo`: the session's to-do list.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,10 +32,10 @@ pub(crate) struct TodoTool {
     toolkit: Arc<Toolkit>,
 }
 
-/// Longer lists are no lists of ours.
+/// The limit of items.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// What the session has to do; an empty list where nobody said. Blocks.
+/// The session's to-do list; empty if none was set. Blocks.
 pub fn items(toolkit: &Toolkit, session: &Session) -> Vec<TodoItem> {
     file(toolkit, session).and_then(|file| state_file::load(&file, MAX_FILE)).unwrap_or_default()
 }
@@ -44,7 +44,7 @@ fn file(toolkit: &Toolkit, session: &Session) -> Option<PathBuf> {
     Some(toolkit.session_folder(session)?.join("todo.json"))
 }
 
-/// Keeps the list beyond the daemon.
+/// Saves the list so that it survives the daemon.
 fn keep(toolkit: &Toolkit, session: &Session, items: &[TodoItem]) -> std::io::Result<()> {
     match file(toolkit, session) {
         Some(file) => state_file::save(&file, &items),

@@ -1,4 +1,4 @@
-//! The state that the built-in tools share. One for each daemon.
+//! The state that the built-in tools share, one per daemon.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use crate::web::Web;
 
 /// The folders, variables and services that the daemon gives its built-in tools.
 pub struct Toolkit {
-    /// What programs get, before the session adds its own.
+    /// The environment of programs, before the session adds its variables.
     pub environment: Environment,
     pub(crate) places: ToolkitFolders,
     next_file: AtomicU64,
     pub(crate) stamps: Stamps,
     pub(crate) journal: Journal,
-    /// What editors have open and not saved.
+    /// Unsaved texts of editors.
     pub buffers: Buffers,
-    /// The commands in the background.
+    /// Background commands.
     pub shells: BackgroundShells,
-    /// What confines commands.
+    /// The sandbox of commands.
     pub sandbox: Arc<Sandbox>,
-    /// How the web is reached, and searched.
+    /// Access to the web, and search.
     pub web: Web,
-    /// The sub-agents that there are.
+    /// The available sub-agents.
     pub agents: Agents,
 }
 
-/// The folders for data of built-in tools; data without a folder is not kept.
+/// The folders for the data of built-in tools. Data without a folder is not stored.
 #[derive(Debug, Default)]
 pub struct ToolkitFolders {
-    /// Long results: `SPOOL/SESSION/...`. A session may read what lies in its own folder there without asking;
-    /// whoever closes the session removes it.
+    /// Long results: `SPOOL/SESSION/...`. A session may read its own folder there without being asked. Closing the
+    /// session removes the folder.
     pub spool: Option<PathBuf>,
-    /// What was in files before they were changed: `UNDO/SESSION/...`, no tool's to read.
+    /// The contents of files before changes: `UNDO/SESSION/...`. No tool may read them.
     pub undo: Option<PathBuf>,
-    /// What a session has to do and remembers: `SESSIONS/SESSION/...`.
+    /// To-do lists and memories of sessions: `SESSIONS/SESSION/...`.
     pub sessions: Option<PathBuf>,
     /// The user's memories, for all projects.
     pub memories: Option<PathBuf>,
@@ -71,7 +71,7 @@ impl Toolkit {
         }
     }
 
-    /// The kinds of sub-agents for a session in `project`, sorted by name. Blocks.
+    /// The sub-agent types for a session in `project`, sorted by name. Blocks.
     pub fn agent_types(&self, project: &Path) -> Vec<AgentType> {
         self.agents.types(project, self.places.skills.home.as_deref())
     }
@@ -80,12 +80,12 @@ impl Toolkit {
         &self.places.skills
     }
 
-    /// The folder of the call's session in the spool.
+    /// The spool folder of the call's session.
     pub(crate) fn session_spool(&self, cx: &Cx) -> Option<PathBuf> {
         self.places.spool.as_ref().map(|spool| spool.join(cx.session.id.as_str()))
     }
 
-    /// Where a session's list and memories are kept.
+    /// The folder of a session's to-do list and memories.
     pub(crate) fn session_folder(&self, session: &Session) -> Option<PathBuf> {
         self.folder_of(&session.id)
     }
@@ -94,12 +94,12 @@ impl Toolkit {
         self.places.sessions.as_ref().map(|sessions| sessions.join(session.as_str()))
     }
 
-    /// A path for a long output of this call. Nothing is made there.
+    /// A path for a long output of this call. Creates nothing.
     pub(crate) fn spool_file(&self, cx: &Cx) -> Option<PathBuf> {
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
         let call: String = cx.call_id.as_str().chars().take(64).map(plain).collect();
-        // A daemon that was here before may have left a file of the same number.
+        // An earlier daemon may have left a file with the same number.
         let process = std::process::id();
         self.session_spool(cx).map(|folder| folder.join(format!("{call}.{process}.{number}.out")))
     }

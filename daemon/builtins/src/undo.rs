@@ -1,4 +1,4 @@
-//! Undoes changes of files, and shows what that would do. [`crate::journal`] keeps what the files held before.
+//! Undoes changes of files, and previews that. [`crate::journal`] stores the previous contents.
 
 use std::fs::File;
 use std::io;
@@ -29,12 +29,12 @@ pub enum UndoError {
     Read { path: PathBuf, source: io::Error },
 }
 
-/// The changes that are still known, the oldest first. Blocks.
+/// The recorded changes, oldest first. Blocks.
 pub fn history(toolkit: &Toolkit, whose: JournalScope<'_>) -> Vec<JournalEntry> {
     toolkit.journal.read(whose)
 }
 
-/// What undoing `selection` would do, as unified diffs, the last change first. Blocks.
+/// Previews the undo of `selection` as unified diffs, last change first. Blocks.
 ///
 /// # Errors
 /// When there is nothing to undo, or a file has changed since.
@@ -47,7 +47,7 @@ pub fn preview(
     if changes.is_empty() {
         return Err(UndoError::Nothing);
     }
-    // A call may have changed a file twice; the result of its earlier change is no longer on the disk.
+    // A call may have changed a file twice; the result of the earlier change is no longer on disk.
     let mut shown: Vec<(PathBuf, String)> = Vec::new();
     for change in changes {
         let name = change.path.display().to_string();
@@ -67,8 +67,8 @@ pub fn preview(
     Ok(shown)
 }
 
-/// Undoes changes for `session`, the last first; returns the files. A file that has changed since is left alone,
-/// and so are those of the selection that were changed before it.
+/// Undoes changes for `session`, last change first, and returns the files. Skips a file that has changed since,
+/// together with the earlier selected changes of it.
 ///
 /// # Errors
 /// See [`UndoError`].
@@ -111,7 +111,7 @@ fn present(change: &JournalEntry) -> Result<(Vec<u8>, File), UndoError> {
     };
     let now = match files::read_opened(&mut file, path, MAX_BYTES) {
         Ok(now) => now,
-        // No change leaves a file of this size.
+        // No change produces a file of this size.
         Err(OpenError::TooLarge { .. }) => return Err(UndoError::Changed(path.clone())),
         Err(error) => return Err(error.into()),
     };

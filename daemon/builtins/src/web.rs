@@ -1,5 +1,5 @@
-//! The state that the web tools share. From bytes to text is [`decode`], from HTML to what a reader
-//! wants of it [`page`]; [`search`] knows the services that search.
+//! The state that the web tools share. [`decode`] decodes bytes to text, [`page`] converts HTML for readers, and
+//! [`search`] implements the search services.
 
 pub mod search;
 
@@ -22,31 +22,31 @@ use toold_proto::call::Progress;
 
 use crate::web::search::WebSearch;
 
-/// How the tools of the web reach and search it. What the configuration says may change at any time.
+/// The HTTP client and the search service of the web tools. The configuration may change at any time.
 pub struct Web {
     pub http: Arc<Http>,
     searching: Mutex<Searching>,
 }
 
-/// What `web_search` searches with.
+/// The service of `web_search`.
 #[derive(Clone)]
 pub enum Searching {
     /// The configuration names no service.
     Unset,
-    /// The configuration cannot be followed, in words for people.
+    /// The configuration is invalid; the reason in words for people.
     Broken(String),
     Set(Arc<WebSearch>),
 }
 
 impl Default for Web {
-    /// Public addresses only, and nothing to search with.
+    /// Public addresses only, and no search service.
     fn default() -> Self {
         Self { http: Arc::new(Http::new(Guard::default())), searching: Mutex::new(Searching::Unset) }
     }
 }
 
 impl Web {
-    /// From the next call on.
+    /// Takes effect with the next call.
     pub fn set_searching(&self, searching: Searching) {
         *self.searching.lock() = searching;
     }
@@ -56,10 +56,10 @@ impl Web {
     }
 }
 
-/// How often at most a caller hears how far a body has come.
+/// The shortest interval between two progress messages about a body.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A call that makes a request, and tells its caller how far it is.
+/// A call that makes a request and reports its progress.
 pub(crate) struct Fetching<'a> {
     cx: &'a Cx,
     last: Mutex<Instant>,

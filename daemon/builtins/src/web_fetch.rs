@@ -1,4 +1,4 @@
-//! `web_fetch`: a page of the web, as a reader wants it.
+//! `web_fetch`: fetches a web page and converts it for readers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::web::page::{self, PageForm};
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_BYTES: usize = 5 * 1024 * 1024;
 const MAX_BYTES: usize = 20 * 1024 * 1024;
-/// Models take no larger ones.
+/// Models accept no larger images.
 const MAX_IMAGE: usize = 5 * 1024 * 1024;
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Of the body of an answer that says that something is wrong.
+/// The limit of an error response's body.
 const ERROR_TEXT: usize = 2000;
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
 
@@ -99,7 +99,7 @@ impl Builtin for WebFetchTool {
             return Err(ToolError::Cancelled.into());
         }
         if response.ending == BodyEnding::Stopped {
-            // There is a moment left to hand in what came, and none to convert it.
+            // After a timeout there is time to return the received part, but not to convert it.
             return Ok(shown(response, input.format, None));
         }
         let format = input.format;
@@ -111,17 +111,17 @@ fn request(url: &str) -> Result<HttpRequest, ToolError> {
     Ok(HttpRequest::new("GET", url, &[("Accept".to_owned(), ACCEPT.to_owned())], None)?)
 }
 
-/// What a body is.
+/// The kind of a body.
 #[derive(Debug, PartialEq, Eq)]
 enum BodyKind {
     Html,
     Text,
     Image(&'static str),
-    /// By the name of its type.
+    /// By its media type.
     Binary(String),
 }
 
-/// The media type of a header, in lower case, and its charset.
+/// The media type in a header, in lower case, and its charset.
 fn media_type(header: Option<&str>) -> (Option<String>, Option<String>) {
     let Some(header) = header else { return (None, None) };
     let mut parts = header.split(';');
@@ -133,7 +133,7 @@ fn media_type(header: Option<&str>) -> (Option<String>, Option<String>) {
     (Some(essence).filter(|essence| !essence.is_empty()), charset)
 }
 
-/// The bytes decide where they are clear, the header else.
+/// The bytes decide if they are unambiguous, otherwise the header.
 fn kind(media_type: Option<&str>, body: &[u8]) -> BodyKind {
     let found = infer::get(body);
     if let Some(image) = found.and_then(|found| IMAGES.into_iter().find(|image| *image == found.mime_type())) {
@@ -158,7 +158,7 @@ fn looks_like_html(body: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html")
 }
 
-/// What the caller gets of an answer. Without `cancel` nothing is converted.
+/// Builds the result from a response. Without `cancel`, nothing is converted.
 fn shown(
     response: HttpResponse,
     format: FetchFormat,
@@ -168,7 +168,7 @@ fn shown(
     let whole = response.ending == BodyEnding::Whole;
     let kind = kind(media_type.as_deref(), &response.body);
     let mut output = match (&kind, response.header("content-encoding")) {
-        // What compresses in another way than was asked for sends what nobody can read.
+        // A server that compresses in a way that was not requested sends bytes that no one can read.
         (_, Some(encoding)) if !encoding.eq_ignore_ascii_case("identity") => {
             ToolOutput::error(format!("the body is compressed with {encoding}, which is not supported: not shown"))
         }
@@ -244,7 +244,7 @@ fn text(
     output.with("charset", charset)
 }
 
-/// The title, and the place where it is another one than was asked for, above the text.
+/// The title, and the final address if it differs from the requested one, above the text.
 fn with_head(page: &page::WebPage, response: &HttpResponse) -> String {
     let mut head = String::new();
     if let Some(title) = &page.title {
@@ -264,7 +264,7 @@ fn binary(name: &str, response: &HttpResponse) -> ToolOutput {
     ToolOutput::error(format!("{} is not text ({name}, {size}): not shown", response.url)).with("binary", true)
 }
 
-/// Why it is not all, and what can be done.
+/// Why the body is incomplete, and how to get more.
 fn note(response: &HttpResponse) -> Option<String> {
     let bytes = response.body.len();
     match &response.ending {

@@ -1,4 +1,4 @@
-//! `web_search`: a search by the service that the configuration names.
+//! `web_search`: a search with the configured service.
 
 use std::sync::Arc;
 

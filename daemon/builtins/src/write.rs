@@ -1,4 +1,4 @@
-//! `write`: the whole content of a file.
+//! `write`: replaces the whole content of a file.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn writing(content: String, mode: WriteMode) -> Arc<NewContent> {
                 site.check_stamp(before)?;
                 Ok(content.clone().into_bytes())
             }
-            // Nothing is lost, so it need not have been read.
+            // Appending loses nothing, so the session need not have read the file.
             WriteMode::Append => match Document::decode(&before.bytes) {
                 Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt(&content))),
                 Err(_) => Ok([before.bytes.as_slice(), content.as_bytes()].concat()),

@@ -19,6 +19,7 @@ pub mod dependencies;
 pub mod detached;
 pub mod events;
 pub mod execute;
+pub mod head_tail;
 pub mod hooks;
 pub mod lanes;
 pub mod latency;

@@ -8,6 +8,7 @@ use toold_proto::event::EventBody;
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
+use crate::head_tail::HeadTail;
 use crate::spool::cut;
 
 /// Receives the progress of a call. Never blocks; a slow reader loses progress, and receives how much.
@@ -39,6 +40,8 @@ impl ProgressSink for EventSink {
 
 /// Bytes of one text of progress.
 const MAX_TEXT: usize = 64 * 1024;
+/// Bytes of output that are kept.
+const MAX_OUTPUT: usize = 64 * 1024;
 
 /// Numbers a call's progress and keeps the ends of its output, for when its time is over.
 pub struct ProgressLog {
@@ -46,7 +49,6 @@ pub struct ProgressLog {
     state: parking_lot::Mutex<ProgressState>,
 }
 
-#[derive(Default)]
 struct ProgressState {
     output: HeadTail,
     sinks: Vec<Arc<dyn ProgressSink>>,
@@ -56,7 +58,7 @@ impl ProgressLog {
     pub fn new(sinks: Vec<Arc<dyn ProgressSink>>) -> Self {
         Self {
             seq: AtomicU64::new(0),
-            state: parking_lot::Mutex::new(ProgressState { sinks, ..ProgressState::default() }),
+            state: parking_lot::Mutex::new(ProgressState { output: HeadTail::new(MAX_OUTPUT), sinks }),
         }
     }
 
@@ -105,54 +107,6 @@ impl ProgressLog {
     /// The call's output so far; the middle is cut out when it is long.
     pub fn output_so_far(&self) -> String {
         self.state.lock().output.to_text()
-    }
-}
-
-/// The first and the last bytes of a text of any length.
-#[derive(Default)]
-struct HeadTail {
-    head: String,
-    tail: std::collections::VecDeque<String>,
-    tail_bytes: usize,
-    cut: usize,
-}
-
-impl HeadTail {
-    const HALF: usize = 32 * 1024;
-
-    fn push(&mut self, text: &str) {
-        let room = Self::HALF - self.head.len().min(Self::HALF);
-        let split = text.floor_char_boundary(room);
-        let (head, rest) = if self.tail.is_empty() { text.split_at(split) } else { ("", text) };
-        self.head.push_str(head);
-        if rest.is_empty() {
-            return;
-        }
-        self.tail_bytes += rest.len();
-        self.tail.push_back(rest.to_owned());
-        while let Some(first) = self.tail.front()
-            && self.tail_bytes - first.len() >= Self::HALF
-        {
-            self.cut += first.len();
-            self.tail_bytes -= first.len();
-            self.tail.pop_front();
-        }
-    }
-
-    fn to_text(&self) -> String {
-        let mut text = self.head.clone();
-        let mut cut = self.cut;
-        let mut tail: String = self.tail.iter().map(String::as_str).collect();
-        if tail.len() > Self::HALF {
-            let from = tail.ceil_char_boundary(tail.len() - Self::HALF);
-            cut += from;
-            tail = tail.split_off(from);
-        }
-        if cut > 0 {
-            text.push_str(&format!("\n[... {cut} bytes cut ...]\n"));
-        }
-        text.push_str(&tail);
-        text
     }
 }
 

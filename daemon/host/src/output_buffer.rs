@@ -1,25 +1,21 @@
 //! Text of any length in bounded memory: its head, its tail, and the whole in a file when asked.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use toold_engine::head_tail::HeadTail;
 
 /// At most this much of one text goes to its file.
 const MAX_FILE: u64 = 256 * 1024 * 1024;
 /// After so many bytes it is looked whether somebody has removed the file.
 const LOOK_EVERY: u64 = 1024 * 1024;
 
-/// The first and the last bytes of what was pushed; the middle is cut out when there is too much.
+/// The first and the last bytes of a text; the middle is cut out when there is too much.
 #[derive(Debug)]
 pub struct OutputBuffer {
-    /// Bytes of head, and bytes of tail.
-    half: usize,
-    head: String,
-    tail: VecDeque<String>,
-    tail_bytes: usize,
-    total: u64,
+    text: HeadTail,
     spill: Spill,
 }
 
@@ -40,14 +36,7 @@ enum Spill {
 impl OutputBuffer {
     /// Keeps about `max` bytes, half of them from the beginning.
     pub fn new(max: usize) -> Self {
-        Self {
-            half: max / 2,
-            head: String::new(),
-            tail: VecDeque::new(),
-            tail_bytes: 0,
-            total: 0,
-            spill: Spill::Nowhere,
-        }
+        Self { text: HeadTail::new(max), spill: Spill::Nowhere }
     }
 
     /// As `new`; a text that does not fit is written to `path` as a whole, up to 256 MiB of it. The
@@ -61,34 +50,19 @@ impl OutputBuffer {
         if text.is_empty() {
             return;
         }
-        self.total += text.len() as u64;
         if let Spill::File { .. } = self.spill {
             self.write(text);
         }
-        let rest = self.fill_head(text);
-        if rest.is_empty() {
-            return;
-        }
-        self.tail_bytes += rest.len();
-        match self.tail.back_mut() {
-            // Many small pushes must not cost an allocation each.
-            Some(last) if last.len() + rest.len() <= 4096.min(self.half) => last.push_str(rest),
-            Some(_) | None => self.tail.push_back(rest.to_owned()),
-        }
-        if self.total > 2 * self.half as u64 {
+        self.text.append(text);
+        if self.text.is_too_long() {
             self.start_file();
         }
-        while let Some(first) = self.tail.front()
-            && self.tail_bytes - first.len() >= self.half
-        {
-            self.tail_bytes -= first.len();
-            self.tail.pop_front();
-        }
+        self.text.trim();
     }
 
     /// Bytes that were pushed.
     pub fn total(&self) -> u64 {
-        self.total
+        self.text.total()
     }
 
     /// The file that holds more than is kept here; `None` when all is here.
@@ -109,31 +83,12 @@ impl OutputBuffer {
 
     /// Head and tail, and how many bytes between them are left out.
     pub fn parts(&self) -> (&str, String, u64) {
-        let mut tail: String = self.tail.iter().map(String::as_str).collect();
-        if self.total > 2 * self.half as u64 && tail.len() > self.half {
-            tail.drain(..tail.ceil_char_boundary(tail.len() - self.half));
-        }
-        let cut = self.total - self.head.len() as u64 - tail.len() as u64;
-        (&self.head, tail, cut)
+        self.text.parts()
     }
 
     /// The text, with a line in its middle that says how much was cut, when any was.
     pub fn to_text(&self) -> String {
-        let (head, tail, cut) = self.parts();
-        match cut {
-            0 => format!("{head}{tail}"),
-            _ => format!("{head}\n[... {cut} bytes cut ...]\n{tail}"),
-        }
-    }
-
-    fn fill_head<'a>(&mut self, text: &'a str) -> &'a str {
-        if !self.tail.is_empty() || self.total > self.head.len() as u64 + text.len() as u64 {
-            return text;
-        }
-        let room = self.half.saturating_sub(self.head.len());
-        let (head, rest) = text.split_at(text.floor_char_boundary(room));
-        self.head.push_str(head);
-        rest
+        self.text.to_text()
     }
 
     /// All that came so far is still in memory when this is first called.
@@ -143,9 +98,7 @@ impl OutputBuffer {
         match create(&path) {
             Ok(file) => {
                 self.spill = Spill::File { file, path, written: 0 };
-                let so_far: String =
-                    std::iter::once(self.head.as_str()).chain(self.tail.iter().map(String::as_str)).collect();
-                self.write(&so_far);
+                self.write(&self.text.kept());
             }
             Err(error) => self.spill = Spill::Failed(format!("can't write {}: {error}", path.display())),
         }
@@ -217,14 +170,6 @@ mod tests {
     }
 
     #[test]
-    fn one_huge_push_is_cut_at_characters() {
-        let mut kept = OutputBuffer::new(101);
-        kept.push(&"é".repeat(10_000));
-        let (head, tail, cut) = kept.parts();
-        assert_eq!((head.len(), tail.len(), cut), (50, 50, 19_900));
-    }
-
-    #[test]
     fn a_file_that_is_removed_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
@@ -234,15 +179,5 @@ mod tests {
         kept.push(&"a".repeat(LOOK_EVERY as usize));
         assert!(kept.file_error().unwrap().contains("spool.max_mib"));
         assert!(kept.file().is_none());
-    }
-
-    #[test]
-    fn a_limit_of_zero_keeps_nothing() {
-        let mut kept = OutputBuffer::new(0);
-        kept.push("text");
-        kept.push("more");
-        assert_eq!(kept.total(), 8);
-        let (head, tail, cut) = kept.parts();
-        assert_eq!((head, tail.as_str(), cut), ("", "", 8));
     }
 }

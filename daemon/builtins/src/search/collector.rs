@@ -1,4 +1,4 @@
-//! Collects the results of the threads of a search, in order and in bounded memory.
+//! Collects the results of a search's threads, sorted and in bounded memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use super::{FileHits, SearchMode, SearchResults, Window};
 
-/// Puts together what the threads find. Keeps the first files by path that fill the window, and counts
-/// the others, so that its memory depends on the window and not on what there is.
+/// Merges the threads' results. Keeps the first files by path that fill the window, and only counts the others, so that
+/// memory use depends on the window and not on the number of results.
 pub(super) struct Collector {
     window: Window,
     mode: SearchMode,
@@ -29,7 +29,7 @@ impl Collector {
         Self { window, mode, inner: Mutex::default() }
     }
 
-    /// How many matches of a file can be in the window, as far as is known now.
+    /// The most matches of a file that can be in the window, as far as is known now.
     pub(super) fn room(&self, path: &Path) -> u64 {
         let inner = self.inner.lock();
         let full = inner.kept >= self.wanted();
@@ -73,7 +73,7 @@ impl Collector {
         found
     }
 
-    /// One more than is shown would be kept needlessly: the totals say that there is more.
+    /// Keeping one more than is shown would be useless: the totals already say that there are more.
     fn wanted(&self) -> u64 {
         self.window.skip.saturating_add(self.window.show)
     }

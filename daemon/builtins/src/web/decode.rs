@@ -1,10 +1,10 @@
-//! From the bytes of an answer to its text. Servers say in which encoding they send, and are often wrong.
+//! Decodes the bytes of a response to text. The encodings that servers declare are often wrong.
 
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::text::charset;
 
-/// How far into a page its own word about its encoding counts.
+/// How far into a page its `meta` elements may declare its encoding.
 const PRESCAN: usize = 2048;
 
 /// A decoded text and the name of its encoding.
@@ -14,13 +14,13 @@ pub(crate) struct Decoded {
     pub(crate) charset: &'static str,
 }
 
-/// The text of a body; `None` when it is none. `declared` is what the header says, `whole` that the body is
-/// not cut, `is_html` that it may speak of its encoding itself.
+/// The text of a body; `None` if it is not text. `declared` is the encoding in the header. `whole` means that the body
+/// is not truncated. `is_html` means that the body may declare an encoding itself.
 pub(crate) fn decode(bytes: &[u8], declared: Option<&str>, whole: bool, is_html: bool) -> Option<Decoded> {
     let declared = declared.and_then(label);
     let encoding = match Encoding::for_bom(bytes) {
         Some((encoding, _)) => encoding,
-        // Full of zeros, which would look like a binary file.
+        // UTF-16 contains many zeros, which would look like a binary file.
         None if declared.is_some_and(is_utf16) && looks_like_utf16(bytes) => declared?,
         None => {
             let guess = charset(bytes, whole)?.encoding;
@@ -31,7 +31,7 @@ pub(crate) fn decode(bytes: &[u8], declared: Option<&str>, whole: bool, is_html:
     let (text, _) = encoding.decode_with_bom_removal(bytes);
     let mut text = text.into_owned();
     if !whole && encoding == UTF_8 && text.ends_with('\u{fffd}') {
-        // A character that was cut in two.
+        // A character that was truncated.
         text.pop();
     }
     Some(Decoded { text, charset: encoding.name() })
@@ -49,14 +49,14 @@ fn looks_like_utf16(bytes: &[u8]) -> bool {
     bytes.len() >= 2 && bytes.len().is_multiple_of(2) && bytes[..bytes.len().min(512)].contains(&0)
 }
 
-/// What was said, unless the bytes say otherwise. Text of another encoding is hardly ever valid UTF-8 by
-/// chance, and valid UTF-8 hardly ever meant as something else.
+/// The declared encoding, unless the bytes contradict it. Text in another encoding is hardly ever valid UTF-8 by
+/// chance, and valid UTF-8 is hardly ever meant as something else.
 fn believed(said: &'static Encoding, guess: &'static Encoding, bytes: &[u8]) -> &'static Encoding {
     if said == UTF_8 && guess != UTF_8 {
         let (text, _) = UTF_8.decode_without_bom_handling(bytes);
         let bad = text.matches('\u{fffd}').count();
         let good = text.chars().filter(|c| !c.is_ascii()).count() - bad;
-        // A page may have a few bytes from elsewhere in it.
+        // A page may contain a few bytes in another encoding.
         return if bad > good { guess } else { UTF_8 };
     }
     match said != UTF_8 && guess == UTF_8 && !bytes.is_ascii() {
@@ -65,7 +65,7 @@ fn believed(said: &'static Encoding, guess: &'static Encoding, bytes: &[u8]) -> 
     }
 }
 
-/// The encoding that a page names in a `meta` element near its beginning.
+/// The encoding that a `meta` element near the beginning of the page declares.
 fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes[..bytes.len().min(PRESCAN)].to_ascii_lowercase();
     let mut rest = head.as_slice();
@@ -84,7 +84,7 @@ fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
             .skip_while(|byte| matches!(byte, b'"' | b'\''))
             .take_while(|byte| !matches!(byte, b'"' | b'\'' | b';' | b' ' | b'/'))
             .collect();
-        // What could be read so far is no UTF-16.
+        // A page whose `meta` element could be read as ASCII is not UTF-16.
         return std::str::from_utf8(&value).ok().and_then(label).map(|e| if is_utf16(e) { UTF_8 } else { e });
     }
     None

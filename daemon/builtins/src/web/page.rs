@@ -1,7 +1,7 @@
-//! From HTML to Markdown or text: the readable part, or all of the page where there is none.
+//! Converts HTML to Markdown or text: the readable part, or the whole page if no readable part is found.
 //!
-//! Pages are made by strangers. Elements within elements ten thousand deep would take the parser hours and the
-//! converter all of its stack, so a page is read in small pieces, and given up where it grows beyond bounds.
+//! Pages are untrusted. Elements nested ten thousand deep would cost the parser hours and overflow the converter's
+//! stack, so a page is parsed in small pieces and rejected if it exceeds the limits.
 
 use std::time::{Duration, Instant};
 
@@ -16,46 +16,47 @@ use url::Url;
 
 use crate::blocking::check;
 
-/// As deep as browsers let elements nest.
+/// The nesting limit of browsers.
 const MAX_DEPTH: usize = 512;
 const MAX_NODES: usize = 200_000;
 const MAX_PARSE: Duration = Duration::from_secs(5);
-/// Longer pages are shown whole: what looks for the readable part takes its time.
+/// Longer pages are converted whole, because the search for the readable part is slow.
 const MAX_READABLE: usize = 1024 * 1024;
-/// Of what is fed to the parser between two looks at what it made of it.
+/// Bytes that are fed to the parser between two checks of the resulting tree.
 const PIECE: usize = 2048;
-/// Enough for `MAX_DEPTH`, with room to spare, in a build without optimisation too.
+/// Enough for `MAX_DEPTH` with a margin, in a build without optimization too.
 const STACK: usize = 16 * 1024 * 1024;
 const MAX_TITLE: usize = 300;
 
-/// What nobody reads, on pages that have no readable part.
+/// Elements without readable text, removed from pages that have no readable part.
 const CLUTTER: [&str; 8] = ["script", "style", "head", "template", "svg", "iframe", "nav", "noscript"];
 
-/// A page as a reader sees it.
+/// A page as readers see it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WebPage {
     pub(crate) title: Option<String>,
     pub(crate) text: String,
-    /// Whether the text is the readable part only.
+    /// Whether the text is only the readable part of the page.
     pub(crate) is_part: bool,
 }
 
-/// In which form a page is wanted.
+/// The output format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageForm {
     Markdown,
     Text,
 }
 
-/// Reads a page that came from `url`. Blocks; `cancel` ends it soon, but for the search of the readable part.
+/// Converts a page that was fetched from `url`. Blocks. `cancel` stops it soon, except while it searches for the
+/// readable part.
 ///
 /// # Errors
-/// A page that cannot be converted within bounds, in words for people; or the call was cancelled.
+/// A page that cannot be converted within the limits, in words for people; or the call was cancelled.
 pub(crate) fn read(html: &str, url: &str, form: PageForm, cancel: &CancellationToken) -> anyhow::Result<WebPage> {
     let work = || convert(html, url, form, cancel);
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("page".into()).stack_size(STACK).spawn_scoped(scope, work)?;
-        // Whatever a page does to the converter, it does to this page only.
+        // A panic of the converter affects only this page.
         thread.join().unwrap_or_else(|_| Err(anyhow!("the page cannot be converted")))
     })
 }
@@ -121,7 +122,7 @@ fn parse(html: &str, cancel: &CancellationToken) -> anyhow::Result<Document> {
     Ok(document)
 }
 
-/// How deep the element lies that is being read.
+/// The depth of the element that is being read.
 fn depth_of_last(document: &Document) -> usize {
     let last = |node: &NodeId| document.tree.last_child_of(node).map(|child| child.id);
     std::iter::successors(Some(document.tree.root().id), last).take(MAX_DEPTH + 2).count()
@@ -145,14 +146,14 @@ fn title(document: &Document) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Links as they can be fetched.
+/// Makes links absolute so that they can be fetched.
 fn lengthen_links(document: &Document, url: &str) {
     let Ok(page) = Url::parse(url) else { return };
     let base = document.base_uri().and_then(|base| page.join(&base).ok()).unwrap_or(page);
     for (selector, attribute) in [("a[href]", "href"), ("img[src]", "src")] {
         for node in document.select(selector).nodes() {
             match node.attr(attribute) {
-                // Kilobytes of an image, or what only a browser can run.
+                // Inline images of many kilobytes, and scripts, which only a browser can run.
                 Some(link) if link.starts_with("data:") || link.starts_with("javascript:") => {
                     node.remove_attr(attribute);
                 }
@@ -167,14 +168,14 @@ fn lengthen_links(document: &Document, url: &str) {
     }
 }
 
-/// Without the blank lines at its ends, and no more than one between two others.
+/// Removes blank lines at both ends, and reduces runs of blank lines to one.
 fn tidy(text: &str) -> String {
     let mut tidied = String::with_capacity(text.len());
     let mut blank = 0;
     for line in text.trim().lines() {
         match line.trim_end() {
             "" => blank += 1,
-            // Two blanks at the end of a line break it in Markdown.
+            // Two spaces at the end of a line are a line break in Markdown.
             _ => {
                 if !tidied.is_empty() {
                     tidied.push_str(if blank > 0 { "\n\n" } else { "\n" });

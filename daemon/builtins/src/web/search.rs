@@ -1,4 +1,4 @@
-//! The services that search: a SearXNG instance, Brave's API, or a command of the user's own.
+//! The search services: a SearXNG instance, Brave's API, or a user's command.
 
 mod answers;
 mod domains;
@@ -23,18 +23,18 @@ use crate::web::Fetching;
 pub(crate) use crate::web::search::answers::WebResult;
 pub(crate) use crate::web::search::domains::Domains;
 
-/// Where Brave's API is, unless the configuration says otherwise.
+/// The address of Brave's API, unless the configuration sets another one.
 pub const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
 const MAX_BYTES: usize = 2 * 1024 * 1024;
-/// As many as a service gives at once: what filters leave is what the caller gets.
+/// The most results that a service returns at once. The caller gets those that the filters admit.
 const ASK_FOR: usize = 20;
-/// Bytes of the file of a key.
+/// The size limit of a key file, in bytes.
 const MAX_KEY: u64 = 64 << 10;
 
 /// A service to search with.
 pub struct WebSearch {
     pub service: SearchService,
-    /// May reach the service wherever it is, beside what all tools may reach.
+    /// In addition to what all tools may reach, it may reach the service itself, at any address.
     pub http: Http,
     pub timeout: Duration,
 }
@@ -48,24 +48,23 @@ pub enum SearchService {
         url: Url,
         key: SearchKey,
     },
-    /// The program and its arguments, in which `{query}` and `{max_results}` stand for what they say. It
-    /// prints JSON: a list of objects with `url`, `title` and `snippet`, or an object with such a list as
-    /// `results`.
+    /// The program and its arguments. `{query}` and `{max_results}` are placeholders. The program prints JSON: a list
+    /// of objects with `url`, `title` and `snippet`, or an object with such a list as `results`.
     Command {
         command: Vec<String>,
     },
 }
 
-/// A secret that a service wants.
+/// A secret that a service requires.
 pub enum SearchKey {
     Value(String),
-    /// Read for each search, so that it may be replaced.
+    /// Read for each search, so that it can be replaced at any time.
     File(PathBuf),
-    /// What has to be set.
+    /// The setting that is missing.
     Missing(String),
 }
 
-/// What is searched for.
+/// A search.
 pub(crate) struct WebQuery {
     pub(crate) text: String,
     pub(crate) max_results: usize,
@@ -81,7 +80,7 @@ impl WebSearch {
         }
     }
 
-    /// The permission that the search needs: the network, at the service's host or by the command's name.
+    /// The permission that the search needs: the network, with the service's host or the command's name as the target.
     pub(crate) fn need(&self, query: &WebQuery) -> anyhow::Result<Need> {
         match &self.service {
             SearchService::Searxng { .. } | SearchService::Brave { .. } => {
@@ -96,10 +95,10 @@ impl WebSearch {
         }
     }
 
-    /// All that the service gives, unfiltered.
+    /// All results of the service, unfiltered.
     ///
     /// # Errors
-    /// No answer, an answer that cannot be read, or one that says no; in words that say what to do.
+    /// No answer, an unreadable answer, or a refusal. The message says what to do.
     pub(crate) async fn run(
         &self,
         query: &WebQuery,
@@ -173,7 +172,7 @@ impl WebSearch {
         cx: &Cx,
     ) -> anyhow::Result<Vec<WebResult>> {
         let text = query.domains.with_operators(&query.text);
-        // An argument of its own that begins with a dash would be taken as an option.
+        // A query that begins with a dash and is a whole argument would be parsed as an option.
         let text = if text.starts_with('-') { format!(" {text}") } else { text };
         let fill = |argument: &String| {
             let number = ASK_FOR.to_string();

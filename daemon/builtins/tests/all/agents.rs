@@ -19,7 +19,7 @@ async fn a_program_does_the_work_and_what_it_writes_is_the_answer() {
     let test = BuiltinTest::new();
     let script = "echo \"$1 in $(basename \"$PWD\") at $TOOLD_AGENT_DEPTH\"; echo thinking >&2";
     test.toolkit.agents.configure(vec![kind("helper", &["sh", "-c", script, "sh", "{type}: {prompt}"])]);
-    // What is put in is not looked at again.
+    // Inserted values are not expanded again.
     assert_eq!(test.ok("subagent", work("helper")).await, "helper: do {type} it in work at 1");
 }
 

@@ -1,4 +1,4 @@
-//! A small daemon without a wire: an engine with the built-in tools, and a folder to work in.
+//! A small daemon without a transport: an engine with the built-in tools, and a working folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -42,14 +42,14 @@ fn places(top: &Path) -> ToolkitFolders {
 }
 
 impl BuiltinTest {
-    /// In mode `yolo`, so that a test of a tool need not speak of leave.
+    /// In mode `yolo`, so that tests of tools need no permissions.
     pub(crate) fn new() -> Self {
         let test = Self::strict();
         test.session.set_mode(Mode::Yolo);
         test
     }
 
-    /// With the policy's defaults.
+    /// With the default policy.
     pub(crate) fn strict() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -92,7 +92,7 @@ impl BuiltinTest {
         self.engine.policy_changed();
     }
 
-    /// A call, for tests that want to change something about it.
+    /// A call, for tests that change something about it.
     pub(crate) fn prepare(&self, name: &str, arguments: Value) -> Call {
         Call {
             name: name.to_owned(),
@@ -114,10 +114,10 @@ impl BuiltinTest {
     pub(crate) async fn run(&self, call: Call) -> Result<ToolResult, CallError> {
         let answer = execute(&self.engine, call).await;
         if self.toolkit.shells.list(None).iter().any(|shell| shell.ended.is_none()) {
-            // They are the engine's tasks too, and go on.
+            // Background shells are tasks of the engine too, and keep running.
             return answer;
         }
-        // Work that was given up must be gone too.
+        // Abandoned work must be gone too.
         self.engine.tasks.close();
         self.engine.tasks.wait().await;
         self.engine.tasks.reopen();
@@ -128,14 +128,14 @@ impl BuiltinTest {
         self.run(self.prepare(name, arguments)).await.unwrap()
     }
 
-    /// The text of a call that goes well.
+    /// The text of a call that must succeed.
     pub(crate) async fn ok(&self, name: &str, arguments: Value) -> String {
         let result = self.call(name, arguments).await;
         assert!(!result.is_error, "{}", result.text());
         result.text()
     }
 
-    /// The text of a call with bad news.
+    /// The text of a call that must fail.
     pub(crate) async fn bad(&self, name: &str, arguments: Value) -> String {
         let result = self.call(name, arguments).await;
         assert!(result.is_error, "{}", result.text());
@@ -162,7 +162,7 @@ pub(crate) fn session(id: &str, root: &Path) -> Session {
 }
 
 impl Drop for BuiltinTest {
-    /// Whatever runs in the background ends with its daemon.
+    /// Background commands end with their daemon.
     fn drop(&mut self) {
         self.engine.stop.cancel();
     }
@@ -170,12 +170,12 @@ impl Drop for BuiltinTest {
 
 type OnText = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Hears what a call writes.
+/// Records a call's progress.
 #[derive(Default)]
 pub(crate) struct OutputListener {
     pub(crate) heard: Mutex<Vec<(Stream, String)>>,
     pub(crate) messages: Mutex<Vec<String>>,
-    /// Gets all that was heard so far, each time.
+    /// Returns everything that was recorded so far.
     pub(crate) on_text: Option<OnText>,
 }
 

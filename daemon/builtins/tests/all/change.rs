@@ -1,4 +1,4 @@
-//! `write`, `edit`, what they know of each other, and taking changes back.
+//! `write`, `edit`, the versions that sessions have seen, and undoing changes.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -32,7 +32,7 @@ async fn what_was_not_read_is_not_replaced() {
     test.read("file").await;
     let text = test.ok("write", json!({"path": "file", "content": "new\n"})).await;
     assert_eq!(text, "changed file (+1 -1)\n--- a/file\n+++ b/file\n@@ -1 +1 @@\n-old\n+new");
-    // What it wrote itself, it knows.
+    // The session knows what it wrote.
     test.ok("edit", json!({"path": "file", "old": "new", "new": "newer"})).await;
     assert_eq!(test.content("file"), "newer\n");
 }
@@ -51,7 +51,7 @@ async fn what_changed_since_it_was_read_is_not_replaced() {
         assert_eq!(text, "file has changed on disk since it was read: read it again");
     }
     assert_eq!(test.content("file"), "two");
-    // The same content again is the same file.
+    // Writing the same content again leaves the file unchanged.
     test.write("file", "one");
     test.ok("edit", json!({"path": "file", "old": "one", "new": "three"})).await;
 }
@@ -205,7 +205,7 @@ async fn changes_are_taken_back_by_path_and_by_call() {
     assert!(shown[0].1.ends_with("@@ -1 +1 @@\n-three\n+two\n"), "{}", shown[0].1);
     undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await.unwrap();
     assert_eq!(test.content("file"), "two\n");
-    // The session knows what it has restored.
+    // The session knows what it restored.
     test.ok("edit", json!({"path": "file", "old": "two", "new": "four"})).await;
     undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await.unwrap();
     undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await.unwrap();

@@ -34,7 +34,7 @@ async fn what_all_shall_know_is_a_file_that_somebody_allows() {
     let id = text.strip_prefix("remembered as ").unwrap().to_owned();
     let file = test.content(&format!(".toold/memories/{id}.md"));
     assert!(file.starts_with("---\ncreated_at: 20") && file.ends_with("---\nUse tabs\n"), "{file}");
-    // Whoever works in the project knows it; no other tool may write it.
+    // All sessions in the project see it; no other tool may write it.
     let (other, _) = test.engine.sessions.open(session("s2", &test.root));
     assert_eq!(memories(&test.toolkit, &other)[0].content, "Use tabs");
     let written = test.bad("write", json!({"path": ".toold/memories/other.md", "content": "x"})).await;

@@ -1,4 +1,4 @@
-//! `read`, `write`, `edit` and taking back, in random order, against a model that is obviously right.
+//! `read`, `write`, `edit` and undo in random order, compared with a model that is obviously right.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ enum ModelStep {
         all: bool,
     },
     Undo,
-    /// Somebody else, behind the tools' back.
+    /// Another program changes the file, unknown to the tools.
     Outside(Option<String>),
 }
 
@@ -39,17 +39,17 @@ fn step() -> impl Strategy<Value = (u8, ModelStep)> {
     (0u8..2, step)
 }
 
-/// A file, as the model has it.
+/// A file in the model.
 #[derive(Debug, Default)]
 struct ModelFile {
     disk: Option<String>,
     seen: Option<String>,
-    /// Before and after each change that was not taken back.
+    /// Contents before and after each change that is not undone.
     changes: Vec<(Option<String>, String)>,
 }
 
 impl ModelFile {
-    /// Whether the step goes well; the file is then as it makes it.
+    /// Whether the step succeeds; if so, it is applied to the model.
     fn take(&mut self, step: &ModelStep) -> bool {
         let after = match (step, &self.disk) {
             (ModelStep::Outside(content), _) => {

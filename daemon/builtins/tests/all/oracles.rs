@@ -1,7 +1,7 @@
 //! No answer depends on something that the caller may not read.
 //!
-//! Each case is a pair of worlds that differ in such a thing only: its content, or whether it exists. The same calls
-//! are made in both, and the complete answers must be equal. [`calls`] makes the calls, [`CASES`] lists the pairs.
+//! Each case is a pair of worlds that differ only in such a thing: its content, or whether it exists. The same calls
+//! run in both, and the complete answers must be equal. [`calls`] makes the calls, [`CASES`] lists the pairs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -30,15 +30,15 @@ use OracleWorld::{A, B};
 /// A pair of worlds.
 struct OracleCase {
     name: &'static str,
-    /// The paths that calls try beside the usual ones.
+    /// Paths that calls use in addition to the usual ones.
     paths: &'static [&'static str],
-    /// Makes one of the worlds.
+    /// Creates one of the worlds.
     make: fn(&BuiltinTest, OracleWorld),
     /// Whether the caller may write there in `accept_edits`, and so may know what exists.
     only_default: bool,
 }
 
-/// The content of secrets in each world. The second has a line that no ignore file can have.
+/// The secrets' contents in each world. The second has a line that is invalid in an ignore file.
 fn secret(world: OracleWorld) -> &'static str {
     match world {
         A => "TOKEN=abc\n",
@@ -263,7 +263,7 @@ const CASES: &[OracleCase] = &[
     },
 ];
 
-/// Files that are in every world and may be read.
+/// Files that exist in every world and may be read.
 fn common(test: &BuiltinTest) {
     test.write("ok", "match TOKEN\n");
     test.write("src/main.rs", "fn main() {}\n");
@@ -311,11 +311,11 @@ fn calls(case: &OracleCase) -> Vec<(&'static str, Value)> {
     calls
 }
 
-/// The frontends that can answer asks.
+/// The frontends that answer asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum AskSetup {
     Nobody,
-    /// A person who denies everything.
+    /// A user who denies everything.
     Denier,
 }
 

@@ -1,4 +1,4 @@
-//! `grep` and `glob` against the `rg` program, on one tree, with the same questions.
+//! Compares `grep` and `glob` with the `rg` program, with the same questions on the same tree.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::builtin_test::BuiltinTest;
 
 const QUERIES: u64 = 200;
 
-/// Small, fast and the same everywhere: a test that fails can be run again.
+/// A small deterministic random generator, so that a failing test can be repeated.
 struct TestRandom(u64);
 
 impl TestRandom {
@@ -102,13 +102,13 @@ fn rg(test: &BuiltinTest, arguments: &[String]) -> Vec<String> {
         .output()
         .expect("this test compares with ripgrep: install the program `rg`, such as by `apt-get install ripgrep`");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // Words of rg to people, not matches.
+    // Messages of `rg` for people, not matches.
     let said =
         |line: &&str| !line.contains("WARNING: stopped searching binary file") && !line.starts_with("Binary file");
     text.lines().map(|line| line.strip_suffix('\r').unwrap_or(line)).filter(said).map(str::to_owned).collect()
 }
 
-/// A question, as the tool and as `rg` take it.
+/// A question, in the form of the tool and of `rg`.
 fn question(random: &mut TestRandom) -> (Value, Vec<String>) {
     let patterns = [
         "alpha",
@@ -167,7 +167,7 @@ fn question(random: &mut TestRandom) -> (Value, Vec<String>) {
         }
         _ => {
             flags.push("--line-number".to_owned());
-            // Not both: versions of rg differ on which one counts.
+            // Not both: versions of `rg` differ in which one wins.
             let sides =
                 if random.one_in(2) { vec![("context", "-C")] } else { vec![("before", "-B"), ("after", "-A")] };
             for (name, flag) in sides {
@@ -249,7 +249,7 @@ async fn glob_finds_what_ripgrep_lists() {
         "**/er/*",
     ];
     for glob in globs {
-        // A glob of rg's brings back what ignore files name; the tool's does not.
+        // A glob of `rg` overrides ignore files; the tool's does not.
         let unignored = rg(&test, &["--files".to_owned()]);
         let mut expected = rg(&test, &["--files".to_owned(), format!("--glob={glob}")]);
         expected.retain(|path| unignored.contains(path));

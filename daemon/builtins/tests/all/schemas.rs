@@ -1,4 +1,4 @@
-//! The schemas of all built-ins, which the daemon takes for right.
+//! Validates the schemas of all built-ins, which the daemon assumes to be valid.
 
 use toold_engine::schema::Schema;
 

@@ -1,4 +1,4 @@
-//! `web_fetch` and `web_search` against servers of the test's own.
+//! `web_fetch` and `web_search` against local servers.
 
 #[allow(dead_code, reason = "the tests of the client underneath use the rest")]
 #[path = "../../../host/tests/http/server.rs"]
@@ -255,7 +255,7 @@ async fn redirects_to_where_nothing_may_go_are_told() {
     check(&fetch(redirect("308 Permanent", &page.url("/new"))).await, false, &["URL: http://127.0.0.1:", "/new\n"]);
 }
 
-/// Keeps what a call tells.
+/// Records a call's progress.
 #[derive(Default)]
 struct ReportedProgress(Mutex<Vec<Progress>>);
 
@@ -280,7 +280,7 @@ fn searxng(server: &ScriptedServer) -> SearchService {
     SearchService::Searxng { url: target::parse(&server.url("/")).unwrap() }
 }
 
-/// A test that searches with this.
+/// A test that searches with this service.
 fn searching(service: SearchService) -> BuiltinTest {
     let test = BuiltinTest::new();
     let http = Http::new(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
@@ -289,7 +289,7 @@ fn searching(service: SearchService) -> BuiltinTest {
     test
 }
 
-/// As an instance answers, cut to two results.
+/// The answer of a real instance, cut to two results.
 fn searxng_answer() -> Value {
     json!({
         "query": "rust traits", "number_of_results": 0,
@@ -422,7 +422,7 @@ async fn a_command_searches() {
         "printf '[{\"title\": \"%s\", \"link\": \"https://a.example/%s\", \"abstract\": \"s\"}]' \"$1\" \"$2\"";
     let text = run(script).ok("web_search", json!({"query": "a b; $(id)"})).await;
     assert_eq!(text, "1. a b; $(id)\n   https://a.example/20\n   s");
-    // It is no option, whatever it begins with.
+    // The query is not an option, even if it begins with a dash.
     let text = run("printf '{\"results\": [{\"url\": \"https://a.example/\", \"title\": \"x%sx\"}]}' \"$1\"")
         .ok("web_search", json!({"query": "--help"}))
         .await;

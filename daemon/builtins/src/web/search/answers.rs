@@ -7,13 +7,13 @@ use serde_json::Value;
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 400;
 
-/// A result.
+/// One search result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct WebResult {
     pub(crate) title: String,
     pub(crate) url: String,
     pub(crate) snippet: String,
-    /// As the service writes it.
+    /// In the service's own format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<String>,
 }
@@ -24,7 +24,7 @@ pub(crate) fn searxng(body: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     let found = list(answer.get("results").context("it has no results")?)?;
     let silent = answer["unresponsive_engines"].as_array().filter(|engines| !engines.is_empty());
     if let (true, Some(silent)) = (found.is_empty(), silent) {
-        // Else it would read as if there were nothing to find.
+        // Otherwise the answer would look as if nothing was found.
         let names = silent.iter().map(|engine| match engine.as_array().map(Vec::as_slice) {
             Some([name, reason, ..]) => format!("{}: {}", plain(name, 40), plain(reason, 80)),
             _ => plain(engine, 80),
@@ -34,7 +34,7 @@ pub(crate) fn searxng(body: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     Ok(found)
 }
 
-/// `{"web": {"results": [{"url", "title", "description", "page_age"}]}}`; `web` is absent when there is nothing.
+/// `{"web": {"results": [{"url", "title", "description", "page_age"}]}}`; `web` is absent if there are no results.
 pub(crate) fn brave(body: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     let answer: Value = serde_json::from_slice(body)?;
     match answer.pointer("/web/results") {
@@ -44,7 +44,7 @@ pub(crate) fn brave(body: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     }
 }
 
-/// What a command of the user's own prints.
+/// The output of a user's command.
 pub(crate) fn command(output: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     let answer: Value = serde_json::from_slice(output).context("expected JSON")?;
     match answer.get("results") {
@@ -53,7 +53,7 @@ pub(crate) fn command(output: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     }
 }
 
-/// What an answer that says no gives as its reason, if it gives one.
+/// The reason in an error answer, if it contains one.
 pub(crate) fn complaint(body: &[u8]) -> String {
     let Ok(answer) = serde_json::from_slice::<Value>(body) else { return String::new() };
     let places = ["/error/detail", "/error/message", "/error", "/message", "/detail"];
@@ -82,7 +82,7 @@ fn found(result: &Value) -> Option<WebResult> {
     })
 }
 
-/// One line of text, without the marks that services put around words.
+/// One line of text, without the highlighting that services add to words.
 fn plain(value: &Value, max: usize) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut untagged = String::with_capacity(text.len());

@@ -1,26 +1,27 @@
-//! Which results are wanted, by the domains they come from.
+//! Filters results by their domains.
 
 use anyhow::ensure;
 use url::Url;
 
-/// Domains that are wanted (all when there are none), and those that are not.
+/// The domains to include (all if empty) and to exclude.
 pub(crate) struct Domains {
     allowed: Vec<String>,
     blocked: Vec<String>,
 }
 
-/// A query with more of them than this names none: services cut long ones off.
+/// With more domains than this, the query names none: services truncate long queries.
 const MAX_OPERATORS: usize = 5;
 
 impl Domains {
     /// # Errors
-    /// What is no domain, such as a URL.
+    /// An entry that is not a domain, such as a URL.
     pub(crate) fn parse(allowed: &[String], blocked: &[String]) -> anyhow::Result<Self> {
         let read = |domains: &[String]| domains.iter().map(|domain| read(domain)).collect::<anyhow::Result<_>>();
         Ok(Self { allowed: read(allowed)?, blocked: read(blocked)? })
     }
 
-    /// Whether a result at this URL is wanted. Domains match by label: `rust-lang.org` is not below `lang.org`.
+    /// Whether a result with this URL is included. Domains are compared by label: `rust-lang.org` is not below
+    /// `lang.org`.
     pub(crate) fn admit(&self, url: &str) -> bool {
         let Some(host) = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase)) else {
             return false;
@@ -32,8 +33,8 @@ impl Domains {
         (self.allowed.is_empty() || self.allowed.iter().any(below)) && !self.blocked.iter().any(below)
     }
 
-    /// The query with `site:` operators, so that a service looks where results are wanted. Whether it heeds
-    /// them or not, [`Domains::admit`] decides.
+    /// The query with `site:` operators, so that the service searches the right domains. A service may ignore them;
+    /// [`Domains::admit`] decides.
     pub(crate) fn with_operators(&self, query: &str) -> String {
         match self.allowed.as_slice() {
             [] => query.to_owned(),
