@@ -12,7 +12,7 @@ use crate::binaries::{toolctl, toold};
 use crate::wait::until;
 use crate::wire::Wire;
 
-/// Folders for a daemon, and what lies in them before it starts.
+/// Folders for a daemon, and their content before it starts.
 pub struct Setup {
     dir: TempDir,
     /// The program that starts the daemon, and its arguments.
@@ -46,7 +46,7 @@ impl Setup {
         self
     }
 
-    /// Asks about commands that only read as about any others.
+    /// Prompts also for commands that only read.
     pub fn asking(self) -> Self {
         self.config("[permission]\nread_only_commands = \"ask\"\n")
     }
@@ -110,7 +110,7 @@ impl Setup {
         daemon
     }
 
-    /// The daemon's program, or what becomes it.
+    /// The daemon's program, or a wrapper that executes it.
     fn toold(&self) -> Command {
         let [program, arguments @ ..] = self.through.as_slice() else { return self.command(toold()) };
         let mut command = self.command(Path::new(program));
@@ -124,7 +124,7 @@ impl Setup {
     }
 }
 
-/// A running daemon. Stopped and checked for what it left behind when dropped.
+/// A running daemon. On drop, it is stopped, and the test fails if anything of it is left.
 pub struct TestDaemon {
     pub setup: Setup,
     child: Child,
@@ -135,7 +135,7 @@ impl TestDaemon {
         Setup::new().start()
     }
 
-    /// One that asks about commands that only read as about any others.
+    /// One that prompts also for commands that only read.
     pub fn asking() -> Self {
         Setup::new().asking().start()
     }
@@ -231,7 +231,7 @@ impl TestDaemon {
         found
     }
 
-    /// The process that ends what runs when the daemon is killed. There is one from the first command on.
+    /// The reaper: it ends running commands when the daemon is killed. It exists from the first command on.
     #[track_caller]
     pub fn reaper(&self) -> u32 {
         until("there is a reaper", || {

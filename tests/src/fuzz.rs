@@ -18,11 +18,11 @@ use toold_proto::method::describe_all;
 /// It starts the program that it is given, or this one.
 const NOT_TRIED: &str = "daemon.restart";
 
-/// All that a daemon serves, but what would start another.
+/// All methods of a daemon except those that would start another.
 pub static METHODS: LazyLock<BTreeSet<&'static str>> =
     LazyLock::new(|| describe_all().iter().map(|described| described.name).filter(|name| *name != NOT_TRIED).collect());
 
-/// The first byte says how long the pieces are in which the others come: the same messages are found in them as in the
+/// The first byte is the length of the pieces in which the others arrive: the same messages are found in them as in the
 /// whole, and none is larger than the limit.
 pub fn frames(data: &[u8]) {
     let [size, stream @ ..] = data else { return };
@@ -46,7 +46,7 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// The messages in a stream that comes in pieces of so many bytes.
+/// The messages in a stream that arrives in pieces of this many bytes.
 fn split(stream: &[u8], size: usize, max: usize) -> Vec<String> {
     let mut splitter = Splitter::new(max);
     let (mut buffer, mut searched, mut found) = (Vec::new(), 0, Vec::new());
@@ -182,7 +182,7 @@ fn ids_in(line: &str) -> Vec<String> {
         #[serde(borrow)]
         id: &'a RawValue,
     }
-    // As they stand there: a number may be larger than any type, and nesting deeper than any reader goes.
+    // Unparsed: a number may be larger than any type, and nesting deeper than any parser goes.
     let members: Vec<&RawValue> = match serde_json::from_str(line) {
         Ok(batch) => batch,
         Err(_) => serde_json::from_str(line).into_iter().collect(),
@@ -207,7 +207,7 @@ pub fn methods(data: &[u8]) {
     let Ok(name) = std::str::from_utf8(&data[..space]) else { return };
     let Some(name) = METHODS.get(name) else { return };
     let Ok(params) = serde_json::from_slice::<&RawValue>(&data[space + 1..]) else { return };
-    // Between values; in strings they cannot stand.
+    // Between values; strings cannot contain them.
     let params = params.get().replace(['\n', '\r'], " ");
     let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{name}\",\"params\":{params}}}\n");
     let answered = world::exchange(request.as_bytes());

@@ -91,7 +91,7 @@ impl Drop for Terminal {
         if std::thread::panicking() {
             eprintln!("--- the terminal ---\n{:?}", self.written());
         }
-        // After a test that failed; a program that has ended is not hurt.
+        // Needed after a failed test; harmless for a program that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// No wait in any test is longer; what takes this long does not come.
+/// The longest wait in any test; after this time, the awaited thing will not happen.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Polls until there is an answer. Only for conditions without an event; everything else waits for its event.

@@ -1,4 +1,4 @@
-//! A client that is nothing but a socket: what a test sends is what it wrote, to the byte.
+//! A client that is only a socket: it sends exactly the bytes that the test wrote.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! The plugins that the daemon ships with: off, switched on, there after a restart.
+//! The bundled plugins: off by default, switched on, still on after a restart.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -54,7 +54,7 @@ fn bundled_plugins_are_off_and_listed_when_asked_for() {
 }
 
 #[test]
-fn what_is_switched_on_serves_after_a_restart_too() {
+fn enabled_plugin_serves_after_a_restart() {
     let mut daemon = Setup::new().file("data.json", DATA).start();
     let table = run(&daemon, &["plugins", "enable", "json_query"]);
     assert!(table.contains("loaded (bundled)") && !table.contains("todo_finder"), "{table}");

@@ -37,18 +37,18 @@ hygge.register_tool{
   execute = function() return counted(tostring(#hygge.fs.list("."))) end,
 }
 hygge.register_tool{
-  name = "wait", description = "Waits for leave to go", cacheable = true,
+  name = "wait", description = "Waits until it is released", cacheable = true,
   input_schema = {type = "object"},
   execute = function(ctx)
     ctx.progress("waiting")
-    while not hygge.store.get("leave") do hygge.sleep("5ms") end
+    while not hygge.store.get("release") do hygge.sleep("5ms") end
     return counted("went")
   end,
 }
 hygge.register_tool{
   name = "go", description = "Lets those that wait go", parallelizable = true,
   input_schema = {type = "object"},
-  execute = function() hygge.store.set("leave", true) return "gone" end,
+  execute = function() hygge.store.set("release", true) return "gone" end,
 }
 "#;
 
@@ -57,7 +57,7 @@ fn daemon() -> TestDaemon {
 }
 
 #[track_caller]
-fn told(wire: &mut Wire, name: &str, arguments: Value) -> (String, bool) {
+fn text_and_cached(wire: &mut Wire, name: &str, arguments: Value) -> (String, bool) {
     seen(&wire.tool(name, arguments))
 }
 
@@ -79,44 +79,46 @@ fn kept(text: &str) -> (String, bool) {
 fn a_result_is_served_again_to_every_frontend_of_the_folder() {
     let daemon = daemon();
     let (mut one, mut two) = (daemon.connect(), daemon.connect());
-    assert_eq!(told(&mut one, "count", json!({"a": 1, "b": 2})), fresh("1: ran"));
-    assert_eq!(told(&mut two, "count", json!({"b": 2, "a": 1})), kept("1: ran"));
-    let anew = json!({"name": "count", "arguments": {"a": 1, "b": 2}, "no_cache": true});
-    assert_eq!(seen(&one.result("tools.execute", anew)), fresh("2: ran"));
+    assert_eq!(text_and_cached(&mut one, "count", json!({"a": 1, "b": 2})), fresh("1: ran"));
+    assert_eq!(text_and_cached(&mut two, "count", json!({"b": 2, "a": 1})), kept("1: ran"));
+    let uncached = json!({"name": "count", "arguments": {"a": 1, "b": 2}, "no_cache": true});
+    assert_eq!(seen(&one.result("tools.execute", uncached)), fresh("2: ran"));
     let stats = one.result("cache.stats", json!({}));
     assert_eq!((&stats["hits"], &stats["misses"], &stats["entries"]), (&json!(1), &json!(1), &json!(1)), "{stats}");
     assert_eq!((&stats["hit_rate"], &stats["evictions"]), (&json!(0.5), &json!(0)));
     assert!(stats["size"].as_u64() > Some(0) && stats["capacity"] == 64 << 20, "{stats}");
     assert_eq!(one.result("cache.clear", json!({})), json!({"cleared": 1}));
-    assert_eq!(told(&mut two, "count", json!({"a": 1, "b": 2})), fresh("3: ran"));
+    assert_eq!(text_and_cached(&mut two, "count", json!({"a": 1, "b": 2})), fresh("3: ran"));
 }
 
 #[test]
 fn a_result_is_good_for_as_long_as_its_tool_says() {
     let daemon = daemon();
     let mut wire = daemon.connect();
-    assert_eq!(told(&mut wire, "brief", json!({})), fresh("1: ran"));
-    until("the result is too old", || (told(&mut wire, "brief", json!({})) == fresh("2: ran")).then_some(()));
+    assert_eq!(text_and_cached(&mut wire, "brief", json!({})), fresh("1: ran"));
+    until("the result is too old", || {
+        (text_and_cached(&mut wire, "brief", json!({})) == fresh("2: ran")).then_some(())
+    });
 }
 
 #[test]
 fn the_configuration_bounds_the_cache() {
     let daemon = Setup::new().plugin("tools.lua", TOOLS).config("[cache]\nmax_mib = 0\n").start();
     let mut wire = daemon.connect();
-    assert_eq!(told(&mut wire, "count", json!({})), fresh("1: ran"));
-    assert_eq!(told(&mut wire, "count", json!({})), fresh("2: ran"));
+    assert_eq!(text_and_cached(&mut wire, "count", json!({})), fresh("1: ran"));
+    assert_eq!(text_and_cached(&mut wire, "count", json!({})), fresh("2: ran"));
     assert_eq!(wire.result("cache.stats", json!({}))["capacity"], 0);
 }
 
 #[test]
-fn what_a_plugin_read_of_a_file_is_good_until_the_file_changes() {
+fn cached_result_of_a_plugin_is_valid_until_its_file_changes() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     let file = daemon.work().join("notes.txt");
-    let mut show = |path: &str| told(&mut wire, "show", json!({"path": path}));
+    let mut show = |path: &str| text_and_cached(&mut wire, "show", json!({"path": path}));
     assert_eq!(show("notes.txt"), fresh("1: one"));
     assert_eq!(show("notes.txt"), kept("1: one"));
-    // Of the same size, and at once.
+    // The same size, and written at once, so that neither size nor time shows the change.
     fs::write(&file, "two").unwrap();
     assert_eq!(show("notes.txt"), fresh("2: two"));
     let before = fs::metadata(&file).unwrap().modified().unwrap();
@@ -142,7 +144,7 @@ fn a_write_through_the_daemon_is_never_followed_by_an_old_answer() {
         wire.tool("read", json!({"path": "notes.txt"}));
         let written = wire.tool("write", json!({"path": "notes.txt", "content": text}));
         assert_eq!(written["is_error"], false, "{written}");
-        let (shown, cached) = told(&mut wire, "show", json!({"path": "notes.txt"}));
+        let (shown, cached) = text_and_cached(&mut wire, "show", json!({"path": "notes.txt"}));
         assert!(shown.ends_with(&text) && !cached, "{shown}");
         assert!(
             wire.tool("read", json!({"path": "notes.txt"}))["content"][0]["text"].as_str().unwrap().contains(&text)
@@ -151,12 +153,12 @@ fn a_write_through_the_daemon_is_never_followed_by_an_old_answer() {
 }
 
 #[test]
-fn what_a_tool_made_of_its_session_is_for_that_session() {
+fn session_dependent_result_is_cached_for_that_session_only() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     let mut ask = |session: &str| {
         wire.result("session.open", json!({"cwd": daemon.work(), "session_id": session}));
-        told(&mut wire, "whose", json!({}))
+        text_and_cached(&mut wire, "whose", json!({}))
     };
     assert_eq!(ask("one"), fresh("1: one"));
     assert_eq!(ask("one"), kept("1: one"));
@@ -164,19 +166,19 @@ fn what_a_tool_made_of_its_session_is_for_that_session() {
 }
 
 #[test]
-fn what_a_folder_holds_is_looked_at_each_time() {
+fn results_that_list_a_folder_are_not_cached() {
     let daemon = daemon();
     let mut wire = daemon.connect();
-    assert_eq!(told(&mut wire, "names", json!({})), fresh("1: 1"));
-    assert_eq!(told(&mut wire, "names", json!({})), fresh("2: 1"));
+    assert_eq!(text_and_cached(&mut wire, "names", json!({})), fresh("1: 1"));
+    assert_eq!(text_and_cached(&mut wire, "names", json!({})), fresh("2: 1"));
 }
 
 #[test]
 fn a_file_that_tools_may_not_read_any_more_is_not_shown_from_memory() {
     let daemon = daemon();
     let mut wire = daemon.connect();
-    assert_eq!(told(&mut wire, "show", json!({"path": "notes.txt"})), fresh("1: one"));
-    assert_eq!(told(&mut wire, "show", json!({"path": "notes.txt"})), kept("1: one"));
+    assert_eq!(text_and_cached(&mut wire, "show", json!({"path": "notes.txt"})), fresh("1: one"));
+    assert_eq!(text_and_cached(&mut wire, "show", json!({"path": "notes.txt"})), kept("1: one"));
     fs::create_dir(daemon.work().join(".git")).unwrap();
     fs::write(daemon.work().join(".aiexclude"), "notes.txt\n").unwrap();
     let refused = wire.tool("show", json!({"path": "notes.txt"}));
@@ -188,10 +190,12 @@ fn a_file_that_tools_may_not_read_any_more_is_not_shown_from_memory() {
 fn a_plugin_that_was_loaded_again_runs_again() {
     let daemon = daemon();
     let mut wire = daemon.connect();
-    assert_eq!(told(&mut wire, "count", json!({})), fresh("1: ran"));
-    assert_eq!(told(&mut wire, "count", json!({})), kept("1: ran"));
+    assert_eq!(text_and_cached(&mut wire, "count", json!({})), fresh("1: ran"));
+    assert_eq!(text_and_cached(&mut wire, "count", json!({})), kept("1: ran"));
     fs::write(daemon.plugins().join("tools.lua"), TOOLS.replace("\"ran\"", "\"ran, changed\"")).unwrap();
-    until("the plugin is loaded anew", || (told(&mut wire, "count", json!({})).0 == "1: ran, changed").then_some(()));
+    until("the plugin is reloaded", || {
+        (text_and_cached(&mut wire, "count", json!({})).0 == "1: ran, changed").then_some(())
+    });
 }
 
 #[test]
@@ -204,17 +208,17 @@ fn identical_calls_in_flight_run_once_and_outlive_the_first() {
     let second = two.request("tools.execute", call("second"));
     let third = two.request("tools.execute", call("third"));
     let running = |wire: &mut Wire| wire.result("daemon.status", json!({}))["calls"]["in_flight"].clone();
-    let mut beside = daemon.connect();
-    until("all three are in flight", || (running(&mut beside) == 3).then_some(()));
+    let mut other = daemon.connect();
+    until("all three are in flight", || (running(&mut other) == 3).then_some(()));
     let cancelled = one.result("tools.cancel", json!({"call_id": "first"}));
     assert_eq!(cancelled["cancelled"], true);
-    told(&mut beside, "go", json!({}));
+    text_and_cached(&mut other, "go", json!({}));
     let results = [(second, "second"), (third, "third")].map(|(id, name)| {
         let result = two.answer(id)["result"].take();
         assert_eq!(result["call_id"], name);
         seen(&result).0.to_owned()
     });
-    // The one that was cancelled may have come to its end in the moment that it was.
+    // The cancelled call may have ended just before the cancellation arrived.
     assert!(results[0] == "1: went" || results[0] == "2: went", "{results:?}");
     assert_eq!(results[0], results[1]);
 }

@@ -206,7 +206,7 @@ fn serial_calls_of_a_session_run_one_by_one_and_can_be_interrupted() {
     let waiting = wire.request("tools.execute", json!({"name": "one_by_one", "arguments": {"text": "2"}}));
     let skipped = wire.result("tools.interrupt", json!({}));
     let second = wire.answer(waiting)["result"].take();
-    // The first may have ended before the interrupt came; then nothing was left to skip.
+    // The first call may have ended before the interrupt arrived; then there was nothing left to skip.
     match skipped["skipped"].as_u64().unwrap() {
         0 => assert_eq!(text(&second), "2"),
         n => assert_eq!((n, &second["metadata"]["skipped"]), (1, &json!(true))),
@@ -261,7 +261,7 @@ fn every_call_has_one_start_and_one_end() {
 }
 
 #[test]
-fn what_needs_permission_is_denied_with_the_way_to_allow_it() {
+fn denied_call_says_how_to_allow_it() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     let result = wire.tool("bash", json!({"command": "touch made"}));
@@ -365,7 +365,7 @@ hygge.register_tool{
     let spool = result["metadata"]["spool"].as_str().unwrap();
     let read = wire.tool("read", json!({"path": spool, "offset": 10000, "limit": 1}));
     assert!(text(&read).contains("line 10000"), "{read}");
-    // It is the session's own.
+    // It belongs to the session.
     let other = daemon.connect().tool("read", json!({"path": spool}));
     assert_eq!(other["is_error"], true, "{other}");
 }

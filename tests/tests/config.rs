@@ -47,7 +47,7 @@ fn a_saved_file_counts_without_a_restart() {
 }
 
 #[test]
-fn a_broken_file_leaves_what_was_read_before_and_is_reported() {
+fn broken_file_is_reported_and_the_last_valid_configuration_stays() {
     let daemon = Setup::new().config(DENY_MAKE).start();
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["config.changed"]}));
@@ -60,9 +60,9 @@ fn a_broken_file_leaves_what_was_read_before_and_is_reported() {
     let reloaded = wire.result("daemon.reload", json!({}));
     assert_eq!((&reloaded["applied"], &reloaded["problems"][0]), (&json!(false), &json!(problem)));
     assert!(daemon.log().contains("the previous one stays active"));
-    let told = daemon.toolctl(&["config", "reload"]);
-    assert_eq!(told.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&told.stderr).contains("did you mean calls"));
+    let output = daemon.toolctl(&["config", "reload"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean calls"));
     // A rule that cannot be read is as bad.
     write_config(&daemon, &ALLOW_MAKE.replace("shell", "shel"));
     let refused = wire.result("daemon.reload", json!({}));
@@ -77,7 +77,7 @@ fn a_broken_file_leaves_what_was_read_before_and_is_reported() {
 fn a_signal_reads_the_file_again() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
-    // Where no event reports changes, such as on a network disk, a person reloads it.
+    // Where the system reports no changes, such as on a network disk, a person reloads it.
     write_config(&daemon, ALLOW_MAKE);
     daemon.signal("HUP");
     until("the file is read", || (verdict(&mut wire) == "allow").then_some(()));

@@ -1,4 +1,4 @@
-//! A process that a tool started has its tool's session, and never more.
+//! A process that a tool started has the rights of its tool's session, and never more.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use toold_tests::{Setup, TestDaemon, Wire, until};
 
 const ALLOW_ALL: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
 
-/// Says what stands in a file to the daemon, and writes the answers to another. It does so itself, or has somebody do
-/// it whose parents have ended: one who stays in the process's session, or one who leaves it.
+/// Sends the content of a file to the daemon, and writes the answers to another file. It does so itself, or starts a
+/// process whose parents have ended: one that stays in the process's session, or one that leaves it.
 const SPEAK: &str = r#"
 import json, os, socket, sys, time
 place, how = sys.argv[2], sys.argv[3]
@@ -124,7 +124,7 @@ fn it_has_the_mode_of_its_tools_session() {
     is_done(&answers[0]);
     let sessions = answers[1]["result"]["sessions"].as_array().unwrap();
     assert_eq!((sessions.len(), &sessions[0]["mode"]), (1, &json!("accept_edits")), "it sees no other session");
-    // Another session's mode is nothing to it.
+    // The mode of another session does not matter.
     let mut other = daemon.connect();
     is_denied(&below(&daemon, &mut other, "itself", &json!([write("b.txt")]))[0]);
 }
@@ -153,7 +153,7 @@ fn it_follows_a_mode_that_is_narrowed_meanwhile() {
 }
 
 #[test]
-fn what_a_plugin_started_has_the_mode_too_and_spends_its_plugins_grants_alone() {
+fn plugin_started_process_has_the_mode_and_uses_only_grants_of_its_plugin() {
     let plugin = "hygge.register_tool{name = 'runs', parameters = {type = 'object'}, execute = function(ctx, input) \
                   return hygge.exec('bash', {'-c', input.line}).stderr end}\n";
     let daemon = setup().plugin("spender.lua", plugin).start();
@@ -227,7 +227,7 @@ fn a_session_that_it_opens_lies_within_its_tools() {
 }
 
 #[test]
-fn what_its_project_denies_is_denied_to_it_wherever_it_stands() {
+fn project_denials_apply_in_every_folder() {
     let deny = "[[permission.rules]]\ncategory = \"file.read\"\npattern = \"data/**\"\naction = \"deny\"\n";
     let daemon = setup().file(".toold/config.toml", deny).file("data/x", "").file("y", "text").start();
     let mut wire = daemon.connect();
@@ -236,12 +236,12 @@ fn what_its_project_denies_is_denied_to_it_wherever_it_stands() {
     is_done(&json!({"result": ran}));
     let answers = speaker.answers();
     assert!(answers[0]["result"]["metadata"]["permission"]["rule"].to_string().contains("data/**"), "{answers:?}");
-    // It stands in its tool's folder, not in one that it went to.
+    // It works in its tool's folder, not in the one that it changed to.
     is_done(&answers[1]);
 }
 
 #[test]
-fn what_was_granted_to_its_tools_session_counts_and_nothing_of_another() {
+fn only_grants_of_the_tools_session_apply() {
     let daemon = setup().start();
     let (mut wire, mut other) = (daemon.connect(), daemon.connect());
     let grant = json!({"category": "file.write", "pattern": "granted/*", "scope": "session"});
@@ -263,7 +263,7 @@ fn an_orphan_is_known_by_the_session_of_processes_that_it_stayed_in() {
 }
 
 #[test]
-fn an_orphan_that_nobody_knows_reads_what_it_is_let_and_no_more() {
+fn unknown_orphan_reads_only_allowed_files() {
     let daemon = setup().file("y", "text").start();
     let mut wire = daemon.connect();
     wire.result("permissions.set_mode", json!({"mode": "yolo"}));

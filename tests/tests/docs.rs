@@ -97,7 +97,7 @@ fn shell(setup: &Setup, line: &str) -> Command {
     command
 }
 
-/// The daemon of the first command. It does not outlive a test that fails.
+/// The daemon of the first command. It is stopped even if the test fails.
 struct ServedDaemon(Child);
 
 impl Drop for ServedDaemon {
@@ -200,7 +200,7 @@ fn without_the_run(setup: &Setup, text: &str) -> String {
 const GRANT: &str = r"grant_[0-9a-f]+_\d+";
 
 #[test]
-fn commands_of_the_readme_print_what_it_says() {
+fn commands_of_the_readme_print_the_shown_output() {
     let setup = Setup::new();
     fs::create_dir(setup.path("home/work")).unwrap();
     let prepare =
@@ -254,7 +254,7 @@ fn commands_of_the_readme_print_what_it_says() {
     assert!(daemon.0.wait().unwrap().success());
 }
 
-/// The words of a line that are one command's: up to what only a shell understands.
+/// The words of one command in a line: up to the first that only a shell understands.
 fn words_of(line: &str) -> Option<Vec<String>> {
     let line = line.split([';', '|', '>', '<', '&', '#']).next()?.trim();
     if line.contains(['`', '(', '…', '[']) || line.contains("...") {
@@ -265,7 +265,7 @@ fn words_of(line: &str) -> Option<Vec<String>> {
     known.then_some(words)
 }
 
-/// Lines of blocks that are for a shell, and what stands between backticks in the text.
+/// Lines of shell blocks, and text between backticks.
 fn lines_to_type(document: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for block in blocks(document) {
@@ -313,7 +313,7 @@ fn configurations_of_all_documents_are_right() {
     let place = tempfile::tempdir().unwrap();
     let (mut seen, mut wrong) = (0, Vec::new());
     for document in documents() {
-        // Others' files, and not the daemon's configuration.
+        // Files of other programs, not the daemon's configuration.
         if document.starts_with("clients") {
             continue;
         }
@@ -341,7 +341,7 @@ fn configurations_of_all_documents_are_right() {
     assert!(seen >= 5, "only {seen} configurations are found in the documents");
 }
 
-/// The names between the first and the last of the variables by which programs find their toolchains.
+/// The names from the first to the last variable by which programs find their toolchains.
 fn toolchain_of(file: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join(file)).unwrap();
     let is_name = |c: char| c.is_ascii_uppercase() || c == '_' || c == '*';

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon};
 
-/// Rules that a person might have, under which each line below once did more than they say.
+/// Rules that a person might have. Each line below once did more than they allow.
 const RULES: &[&str] = &[
     "git log *",
     "git diff *",
@@ -84,12 +84,12 @@ fn explained(daemon: &TestDaemon, line: &str) -> (i32, String) {
 }
 
 #[test]
-fn what_was_found_is_explained() {
+fn explain_names_the_rule_for_each_finding() {
     let daemon = Setup::new().config(&rules("allow", RULES)).file("a.txt", "a\n").file(".env", "S=1\n").start();
     let config = daemon.setup.path("config/toold/config.toml").display().to_string();
-    for (line, told) in FOUND {
+    for (line, expected) in FOUND {
         let (status, text) = explained(&daemon, &line.replace("CONFIG", &config));
-        assert!(status == 1 && text.contains(told), "{line}: expected {told:?} in\n{text}");
+        assert!(status == 1 && text.contains(expected), "{line}: expected {expected:?} in\n{text}");
     }
 }
 
@@ -108,13 +108,13 @@ fn programs_options_and_files_are_reported() {
     let daemon = Setup::new().file("a.txt", "a\n").start();
     let (status, text) = explained(&daemon, "sort -r a.txt | head -3 > out");
     assert_eq!(status, 1, "{text}");
-    for told in ["program sort (GNU coreutils", "-r", "file that is read", "only reads", "redirect", "file.write"] {
-        assert!(text.contains(told), "expected {told:?} in\n{text}");
+    for expected in ["program sort (GNU coreutils", "-r", "file that is read", "only reads", "redirect", "file.write"] {
+        assert!(text.contains(expected), "expected {expected:?} in\n{text}");
     }
     let params = json!({"category": "shell", "target": "FOO=1 mytool x", "explain": true});
     let checked = daemon.connect().result("permissions.check", params);
     assert_eq!(checked["commands"][0]["reads_only"], false, "{checked}");
     assert_eq!(checked["commands"][1]["known"], Value::Null, "{checked}");
     let plain = daemon.connect().result("permissions.check", json!({"category": "shell", "target": "ls"}));
-    assert_eq!(plain["commands"], Value::Null, "only who asks for it is told");
+    assert_eq!(plain["commands"], Value::Null, "only on request");
 }

@@ -26,13 +26,13 @@ hygge.register_tool{
   name = "hold", description = "Holds on", parallelizable = true, input_schema = {type = "object"},
   execute = function(ctx)
     ctx.progress{message = "holding on", progress = 1, total = 4}
-    while not hygge.store.get("leave") do hygge.sleep("5ms") end
+    while not hygge.store.get("release") do hygge.sleep("5ms") end
     return "held"
   end,
 }
 hygge.register_tool{
   name = "go", description = "Lets it go", parallelizable = true, input_schema = {type = "object"},
-  execute = function() hygge.store.set("leave", true) return "gone" end,
+  execute = function() hygge.store.set("release", true) return "gone" end,
 }
 "#;
 
@@ -47,7 +47,7 @@ fn command(daemon: &TestDaemon, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_form_asks_for_what_the_schema_wants() {
+fn form_asks_for_the_fields_of_the_schema() {
     let daemon = daemon();
     let mut terminal = Terminal::run(&mut command(&daemon, &["call", "paint", "--form"]));
     terminal.wait_for("what to paint");
@@ -72,7 +72,7 @@ fn a_form_asks_for_what_the_schema_wants() {
 }
 
 #[test]
-fn what_the_daemon_refuses_is_asked_for_again() {
+fn field_that_the_daemon_refuses_is_asked_for_again() {
     let daemon = daemon();
     let given = ["call", "paint", "--form", "path=a", "colour=red", "coats=1", "even=3"];
     let mut terminal = Terminal::run(&mut command(&daemon, &given));
@@ -107,7 +107,7 @@ fn watch_shows_each_call_while_it_runs_and_how_it_ended() {
     let mut terminal = Terminal::run(&mut command(&daemon, &["watch"]));
     terminal.wait_for("watching");
     let mut wire = daemon.connect();
-    // The subscription may be a moment behind the first line.
+    // The subscription may begin a moment after the first line.
     wire.tool("go", json!({}));
     terminal_sees(&mut wire, &terminal);
     let (_, written) = {
@@ -128,7 +128,7 @@ fn terminal_sees(wire: &mut toold_tests::Wire, terminal: &Terminal) {
 }
 
 #[test]
-fn a_search_ranks_what_fits() {
+fn search_ranks_matching_tools() {
     let daemon = daemon();
     let found = command(&daemon, &["tools", "search", "paint", "--json"]).stdin(Stdio::null()).output().unwrap();
     let found: Value = serde_json::from_slice(&found.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Features of editors besides calling tools: questions, buffers, undo, slash commands.
+//! Features of editors in addition to tool calls: questions, buffers, undo, slash commands.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire};
@@ -84,7 +84,7 @@ fn a_buffer_lies_over_its_file_as_long_as_its_editor_is_there() {
 }
 
 #[test]
-fn what_a_session_wrote_can_be_taken_back() {
+fn changes_of_a_session_can_be_undone() {
     let daemon = Setup::new().file("a.txt", "before\n").start();
     let mut wire = daemon.connect();
     wire.result("permissions.set_mode", json!({"mode": "accept_edits"}));
@@ -118,7 +118,7 @@ fn a_connection_s_own_session_ends_with_it() {
     });
 }
 
-/// A client that ends a subscription as soon as it has the id is answered that it ended, and it does end.
+/// A client that unsubscribes as soon as it has the id gets a confirmation, and the subscription ends.
 #[test]
 fn a_subscription_can_be_ended_as_soon_as_it_is_answered() {
     let daemon = TestDaemon::start();

@@ -1,4 +1,4 @@
-//! The fuzzers' corpora, replayed: what one of them ever found stays found.
+//! The fuzzers' corpora, replayed: inputs that once failed must never fail again.
 
 use std::path::Path;
 
@@ -135,7 +135,7 @@ const PIECES: &[&str] = &[
     "\u{fffd}",
 ];
 
-/// PROPTEST_CASES says how many are tried.
+/// PROPTEST_CASES sets the number of cases.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
 }

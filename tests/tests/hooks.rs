@@ -45,7 +45,7 @@ fn a_command_may_deny_change_and_withhold() {
 }
 
 #[test]
-fn what_a_hook_changes_is_checked_again() {
+fn arguments_changed_by_a_hook_are_checked_again() {
     let config = hook("pre_tool", "echo '{\"modified_tool_input\": {\"text\": 7}}'", "");
     let daemon = Setup::new().config(&config).plugin("echo.lua", ECHO).start();
     let error = daemon.connect().error("tools.execute", json!({"name": "echo", "arguments": {"text": "x"}}));
@@ -127,7 +127,7 @@ end)
 
 #[test]
 fn an_asynchronous_hook_never_delays_the_call() {
-    // It ends only when the call has ended: a call that waited for it would not end.
+    // It ends only after the call; a call that waited for it would never end.
     let config = hook("pre_tool", "while [ ! -e go ]; do sleep 0.05; done; touch seen", "mode = \"async\"");
     let daemon = Setup::new().config(&config).plugin("echo.lua", ECHO).start();
     assert_eq!(text(&daemon.connect().tool("echo", json!({"text": "x"}))), "x");

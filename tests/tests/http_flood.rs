@@ -1,4 +1,4 @@
-//! Connections on HTTP that show no token: however many there are, they keep nobody out who has one.
+//! HTTP connections without a token: no number of them locks out clients with a token.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,9 +9,9 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 use toold_tests::{PATIENCE, Setup, TestDaemon, until};
 
-/// As many connections as are open on HTTP at one time.
+/// The limit of open HTTP connections.
 const LIMIT: usize = 256;
-/// Nothing that is answered at all takes so long, and nobody who waits for a place without one gets it so soon.
+/// Longer than any answer takes, and shorter than a client without a token waits for a free connection.
 const ANSWERED: Duration = Duration::from_secs(20);
 
 struct FloodedDaemon {
@@ -20,7 +20,7 @@ struct FloodedDaemon {
     token: String,
 }
 
-/// Idle clients and slow bodies are waited for longer than any test runs: whoever is closed is closed for another reason.
+/// Timeouts for idle clients and slow bodies exceed any test, so a connection that is closed has another reason.
 fn serve() -> FloodedDaemon {
     let daemon = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\nbody_timeout_ms = 600000\n").start();
     let url = until("HTTP is served", || {
@@ -49,7 +49,7 @@ impl FloodedDaemon {
         self.head(&self.token, &format!("Content-Length: {}\r\n", body.len())) + &body
     }
 
-    /// A connection that does not say whose it is: by its number it is silent, begins a header, or names a body that
+    /// A connection without a token: depending on its number it is silent, begins a header, or announces a body that
     /// never comes.
     fn half_open(&self, number: usize) -> TcpStream {
         let mut stream = self.stream();
@@ -107,14 +107,14 @@ fn call(socket: &mut WebSocket<TcpStream>, method: &str) -> Value {
 }
 
 #[test]
-fn whoever_has_a_token_is_answered_beside_all_who_have_none() {
+fn clients_with_a_token_are_served_during_a_flood_without_one() {
     let served = serve();
     let (mut idle, mut streaming) = (served.stream(), served.socket());
     idle.write_all(served.ping().as_bytes()).unwrap();
     assert!(answer(&mut idle).unwrap().starts_with("HTTP/1.1 200"));
     assert!(call(&mut streaming, "events.subscribe").get("error").is_none());
 
-    // A machine that stalls may let the flood's time pass before the client's answer: then once more.
+    // On a stalled machine the flood may end before the client's answer; then try once more.
     until("a client is answered while the flood is there", || {
         let flood: Vec<TcpStream> = (0..LIMIT + LIMIT / 2).map(|number| served.half_open(number)).collect();
         let mut client = served.stream();
@@ -144,7 +144,7 @@ fn connections_with_a_token_are_never_closed_for_others() {
             stream
         })
         .collect();
-    // There is no place for these, nor for a further one, until one of the others goes.
+    // These are over the limit, and so is one more, until one of the others closes.
     let _flood: Vec<TcpStream> = (0..8).map(|number| served.half_open(number)).collect();
     for stream in &mut proven {
         stream.write_all(served.ping().as_bytes()).unwrap();
@@ -168,7 +168,7 @@ fn trickle(mut stream: TcpStream) {
         }
         match stream.read(&mut [0; 512]) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            // It may say why, and closes then.
+            // It may send the reason before it closes.
             Ok(_) | Err(_) => return,
         }
     }

@@ -115,7 +115,7 @@ fn a_stateless_request_can_be_the_first() {
 }
 
 #[test]
-fn what_is_not_of_the_protocol_before_its_first_message_does_not_hinder() {
+fn noise_before_the_first_message_is_ignored() {
     let daemon = daemon();
     let mut client = Wire::connect(&daemon.socket());
     client.send_bytes(b"\n{oops\n");
@@ -139,9 +139,9 @@ fn progress_comes_before_the_result_and_grows() {
     let mut params = call("greet", json!({"name": "you"}));
     params["_meta"] = json!({"progressToken": "p1"});
     let id = client.request("tools/call", params);
-    let told = client.next_message().unwrap();
-    assert_eq!(told["method"], "notifications/progress");
-    assert_eq!(told["params"], json!({"progressToken": "p1", "progress": 1.0, "total": 2.0, "message": "half"}));
+    let message = client.next_message().unwrap();
+    assert_eq!(message["method"], "notifications/progress");
+    assert_eq!(message["params"], json!({"progressToken": "p1", "progress": 1.0, "total": 2.0, "message": "half"}));
     assert_eq!(client.answer(id)["result"]["isError"], false);
 }
 
@@ -194,7 +194,7 @@ fn a_client_that_only_stops_sending_is_answered() {
 }
 
 #[test]
-fn failures_are_what_the_protocol_wants() {
+fn failures_follow_the_protocol() {
     let daemon = daemon();
     let mut client = old(&daemon, json!({}));
     let unknown = client.error("tools/call", call("gret", json!({})));
@@ -227,8 +227,8 @@ fn both_eras_hear_that_the_list_changed() {
     )
     .unwrap();
     first.notification("notifications/tools/list_changed");
-    let told = second.notification("notifications/tools/list_changed");
-    assert_eq!(told["_meta"]["io.modelcontextprotocol/subscriptionId"], listens);
+    let message = second.notification("notifications/tools/list_changed");
+    assert_eq!(message["_meta"]["io.modelcontextprotocol/subscriptionId"], listens);
     assert!(names(&first.result("tools/list", json!({}))).contains(&"late"));
     assert!(names(&second.result("tools/list", new(json!({}), json!({})))).contains(&"late"));
     second.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listens}}));
@@ -236,7 +236,7 @@ fn both_eras_hear_that_the_list_changed() {
 }
 
 #[test]
-fn meta_tools_reach_what_came_later() {
+fn meta_tools_reach_tools_registered_later() {
     let daemon = daemon();
     let mut client = old(&daemon, json!({}));
     let before = client.result("tools/list", json!({}));
@@ -286,7 +286,7 @@ fn a_client_works_in_its_roots_else_where_it_says() {
     assert_eq!(place(client.result("tools/call", params)), work.join("nothing").display().to_string());
 
     let mut client = old(&daemon, json!({"roots": {"listChanged": true}}));
-    let mut told = |root: &str| {
+    let mut folder_for = |root: &str| {
         let id = client.request("tools/call", call("where", json!({})));
         let asked = client.next_message().unwrap();
         assert_eq!(asked["method"], "roots/list", "{asked}");
@@ -298,8 +298,8 @@ fn a_client_works_in_its_roots_else_where_it_says() {
         client.result("ping", json!({}));
         place
     };
-    assert_eq!(told("a"), work.join("a").display().to_string());
-    assert_eq!(told("b"), work.join("b").display().to_string());
+    assert_eq!(folder_for("a"), work.join("a").display().to_string());
+    assert_eq!(folder_for("b"), work.join("b").display().to_string());
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn a_stateless_client_comes_again_with_its_answer() {
 }
 
 #[test]
-fn an_answer_that_does_not_do_is_asked_again() {
+fn invalid_answer_prompts_again() {
     let daemon = daemon();
     let mut client = Wire::connect(&daemon.socket());
     let first = client.result("tools/call", new(&daemon, "trusted", touch("a")));
@@ -252,7 +252,7 @@ fn a_person_can_answer_while_a_stateless_client_is_away() {
 }
 
 #[test]
-fn what_a_stateless_client_left_open_ends_with_it() {
+fn open_prompts_of_a_stateless_client_end_with_it() {
     let daemon = daemon();
     let mut person = person(&daemon);
     let mut client = Wire::connect(&daemon.socket());

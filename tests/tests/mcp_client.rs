@@ -89,8 +89,8 @@ fn one_process_serves_every_frontend_and_sees_none_of_them() {
     let id = three.request("tools/call", json!({"name": "s_where", "arguments": {}}));
     let asked = three.next_message().unwrap();
     assert_eq!(asked["method"], "roots/list", "{asked}");
-    let told = json!({"roots": [{"uri": format!("file://{}", root.display())}]});
-    three.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": told}));
+    let result = json!({"roots": [{"uri": format!("file://{}", root.display())}]});
+    three.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
     let c: Value = serde_json::from_str(text(&three.answer(id)["result"])).unwrap();
     assert_eq!((&a["pid"], &a["pid"]), (&b["pid"], &c["pid"]));
     assert_eq!(a["pid"], only(&mut one)["pid"]);
@@ -152,8 +152,8 @@ fn progress_goes_to_the_caller_alone_and_in_order() {
     let (a, b) = (one.request("tools.execute", steps(50)), two.request("tools.execute", steps(7)));
     for (wire, id, n) in [(&mut one, a, 50), (&mut two, b, 7)] {
         for step in 1..=n {
-            let told = wire.notification("tools.progress");
-            assert_eq!((&told["kind"], &told["message"]), (&json!("update"), &json!(format!("step {step}"))));
+            let progress = wire.notification("tools.progress");
+            assert_eq!((&progress["kind"], &progress["message"]), (&json!("update"), &json!(format!("step {step}"))));
         }
         assert_eq!(text(&wire.answer(id)["result"]), "done");
     }
@@ -184,9 +184,9 @@ fn a_call_ends_when_its_caller_says_so_and_the_server_hears_of_it() {
     assert_eq!(wire.answer(id)["error"]["code"], -32800);
     let params = json!({"name": "s_hang", "timeout_ms": 500});
     assert_eq!(wire.result("tools.execute", params)["metadata"]["timed_out"], true);
-    until("the server was told of both", || {
-        let told: Vec<String> = serde_json::from_str(text(&other.tool("s_cancelled", json!({})))).unwrap();
-        (told == ["the caller cancelled the call", "the call timed out"]).then_some(())
+    until("the server heard of both", || {
+        let reasons: Vec<String> = serde_json::from_str(text(&other.tool("s_cancelled", json!({})))).unwrap();
+        (reasons == ["the caller cancelled the call", "the call timed out"]).then_some(())
     });
     // It never answers those, and serves on.
     assert_eq!(only(&mut wire)["running"], 0);
@@ -219,7 +219,7 @@ fn a_server_that_dies_is_started_again_and_keeps_its_tools() {
 }
 
 #[test]
-fn what_a_server_writes_beside_the_protocol_is_no_matter() {
+fn server_output_outside_the_protocol_is_ignored() {
     let daemon = mounted(&[]);
     let mut wire = daemon.connect();
     assert_eq!(text(&wire.tool("s_flood", json!({}))), "flooded");
@@ -312,7 +312,7 @@ fn a_tool_that_changed_while_its_server_was_down_is_not_called_as_it_was_seen() 
 }
 
 #[test]
-fn hostile_lists_are_cut_to_what_can_be_used() {
+fn hostile_tool_lists_are_reduced_to_valid_entries() {
     let daemon = mounted(&["--hostile", "--tools", "3000"]);
     let mut wire = daemon.connect();
     let names = names(&mut wire);
@@ -332,7 +332,7 @@ fn hostile_lists_are_cut_to_what_can_be_used() {
     assert!(long["description"].as_str().unwrap().len() < 40_000);
     let all = self::names(&mut wire);
     let twins: Vec<&String> = all.iter().filter(|name| name.starts_with("s_read_file")).collect();
-    assert_eq!(twins.len(), 2, "readFile and read-file have names that tell them apart: {twins:?}");
+    assert_eq!(twins.len(), 2, "readFile and read-file have different names: {twins:?}");
     assert!(!all.iter().any(|name| name == "s_typed" || name == "s_away"));
     assert!(all.iter().all(|name| name.len() <= 64));
 }
@@ -434,7 +434,7 @@ fn a_unix_socket_and_the_file_of_another_program_lead_to_servers() {
 }
 
 #[test]
-fn what_a_killed_daemon_left_of_a_server_is_ended_by_the_next() {
+fn next_daemon_ends_servers_of_a_killed_daemon() {
     let mut daemon = mounted(&[]);
     let pid = seen(&mut daemon.connect())["pid"].clone();
     daemon.restart("KILL");

@@ -168,7 +168,7 @@ fn both_eras_are_served_with_the_token() {
 }
 
 #[test]
-fn without_the_token_nobody_gets_in() {
+fn requests_without_the_token_are_refused() {
     let served = serve("");
     for wrong in ["", "Bearer", "Bearer ", "Bearer wrong", "Basic dG9rZW4=", &format!("Bearer {}x", served.token)] {
         let answer = served.request("tools/list", json!({}), &[("Authorization", wrong)]);
@@ -257,8 +257,8 @@ fn with_no_origins_configured_every_web_page_is_refused() {
 fn large_bodies_are_refused() {
     let served = serve("\n[limits]\nmessage_bytes = 100000\n");
     let params = json!({"name": "hello", "arguments": {"x": "x".repeat(200_000)}});
-    let told = served.request("tools/call", params.clone(), &[]);
-    assert_eq!(told.status, 413, "{}", told.body);
+    let response = served.request("tools/call", params.clone(), &[]);
+    assert_eq!(response.status, 413, "{}", response.body);
     // The same without a length in advance.
     let body = stateless("tools/call", params).to_string();
     let own = [("Content-Length", ""), ("Transfer-Encoding", "chunked"), ("MCP-Protocol-Version", "2026-07-28")];
@@ -342,7 +342,7 @@ fn other_paths_and_methods_are_refused() {
 #[test]
 fn a_place_that_cannot_be_bound_leaves_the_socket_served() {
     let daemon = Setup::new().config("[mcp]\nlisten = \"0.0.0.0:0\"\n").start();
-    let status = until("it is told", || {
+    let status = until("it is reported", || {
         let status = daemon.connect().result("daemon.status", json!({}));
         status.get("problems").is_some().then_some(status)
     });

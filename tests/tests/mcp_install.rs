@@ -69,7 +69,7 @@ fn entry(text: &str, holder: &str) -> Value {
 }
 
 #[test]
-fn each_client_gets_its_entry_beside_what_it_has_and_can_have_it_taken_out() {
+fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
     for (client, file, holder, before) in CLIENTS {
         let setup = Setup::new();
         let file = setup.path("home").join(file);
@@ -120,7 +120,7 @@ fn a_file_that_was_not_there_is_its_owners_alone_and_goes_again() {
 }
 
 #[test]
-fn what_changed_since_is_not_undone() {
+fn entry_that_changed_since_install_is_not_removed() {
     let setup = Setup::new();
     let file = setup.path("home/.cursor/mcp.json");
     done(&setup, &["cursor", "--yes"]);
@@ -145,15 +145,15 @@ fn a_file_that_cannot_be_understood_is_left_alone() {
 }
 
 #[test]
-fn the_doctor_shows_who_is_set_up_and_speaks_as_clients_do() {
+fn doctor_lists_configured_clients_and_connects_as_they_do() {
     let daemon = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").start();
     done(&daemon.setup, &["zed", "--yes"]);
-    let told = toold_tests::until("HTTP is served", || {
+    let output = toold_tests::until("HTTP is served", || {
         let output = daemon.toolctl(&["mcp", "doctor"]);
-        let told = String::from_utf8(output.stdout).unwrap();
-        (output.status.success() && told.contains("ok    HTTP: http://127.0.0.1:")).then_some(told)
+        let printed = String::from_utf8(output.stdout).unwrap();
+        (output.status.success() && printed.contains("ok    HTTP: http://127.0.0.1:")).then_some(printed)
     });
-    assert!(told.contains("ok    stdio: revision 2025-11-25, "), "{told}");
-    assert!(told.lines().any(|line| line.starts_with("ok    zed: ")), "{told}");
-    assert!(told.lines().any(|line| line.starts_with("-     codex: no ")), "{told}");
+    assert!(output.contains("ok    stdio: revision 2025-11-25, "), "{output}");
+    assert!(output.lines().any(|line| line.starts_with("ok    zed: ")), "{output}");
+    assert!(output.lines().any(|line| line.starts_with("-     codex: no ")), "{output}");
 }

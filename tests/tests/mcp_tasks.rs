@@ -89,7 +89,7 @@ impl<'a> TaskClient<'a> {
 
     #[track_caller]
     fn in_state(&mut self, task: &str, status: &str) -> Value {
-        until(status, || Some(self.get(task)).filter(|told| told["status"] == status))
+        until(status, || Some(self.get(task)).filter(|task_state| task_state["status"] == status))
     }
 
     fn update(&mut self, task: &str, responses: Value) {
@@ -109,9 +109,9 @@ fn go(daemon: &TestDaemon) {
 
 /// The one thing that a task asks: its key and the request.
 #[track_caller]
-fn asked(told: &Value) -> (String, Value) {
-    let requests = told["inputRequests"].as_object().unwrap();
-    assert_eq!(requests.len(), 1, "{told}");
+fn asked(task_state: &Value) -> (String, Value) {
+    let requests = task_state["inputRequests"].as_object().unwrap();
+    assert_eq!(requests.len(), 1, "{task_state}");
     let (key, request) = requests.iter().next().unwrap();
     (key.clone(), request.clone())
 }
@@ -123,15 +123,19 @@ fn a_call_that_takes_long_is_a_task_that_its_client_comes_back_for() {
     let found = client.result("server/discover", json!({}));
     assert!(found["capabilities"]["extensions"][EXTENSION].is_object(), "{found}");
     let task = client.task("job", json!({}));
-    let told = client.get(&task);
-    assert_eq!((&told["status"], &told["resultType"]), (&json!("working"), &json!("complete")), "{told}");
+    let task_state = client.get(&task);
+    assert_eq!(
+        (&task_state["status"], &task_state["resultType"]),
+        (&json!("working"), &json!("complete")),
+        "{task_state}"
+    );
     assert_eq!(
         until("its message", || client.get(&task)["statusMessage"].as_str().map(str::to_owned)),
         "waiting for go"
     );
     go(&daemon);
-    let told = client.in_state(&task, "completed");
-    assert_eq!(told["result"]["content"][0]["text"], "gone");
+    let task_state = client.in_state(&task, "completed");
+    assert_eq!(task_state["result"]["content"][0]["text"], "gone");
     // It stays so.
     client.cancel(&task);
     assert_eq!(client.get(&task)["status"], "completed");
@@ -146,7 +150,7 @@ fn a_call_that_takes_long_is_a_task_that_its_client_comes_back_for() {
 }
 
 #[test]
-fn a_call_that_is_soon_over_is_none() {
+fn short_call_is_no_task() {
     let daemon = daemon("");
     let mut client = TaskClient::of(&daemon);
     let result = client.result("tools/call", call("quick", json!({})));
@@ -159,13 +163,13 @@ fn any_tool_is_a_task_once_it_takes_longer_than_is_usual() {
     let mut client = TaskClient::of(&daemon);
     let task = client.task("quiet", json!({}));
     client.cancel(&task);
-    let told = client.in_state(&task, "cancelled");
-    assert!(told.get("result").is_none() && told.get("error").is_none(), "{told}");
+    let task_state = client.in_state(&task, "cancelled");
+    assert!(task_state.get("result").is_none() && task_state.get("error").is_none(), "{task_state}");
     client.cancel(&task);
 }
 
 #[test]
-fn who_takes_no_tasks_waits_and_is_refused_what_is_always_one() {
+fn client_without_tasks_waits_and_cannot_call_task_only_tools() {
     let daemon = daemon("[mcp]\ntask_after_ms = 1\n");
     let mut wire = Wire::connect(&daemon.socket());
     go(&daemon);
@@ -203,8 +207,8 @@ fn a_task_asks_by_its_state_and_goes_on_with_the_answer() {
     let again = asked(&client.in_state(&task, "input_required")).0;
     assert_ne!(again, key);
     client.update(&task, json!({again: {"action": "accept", "content": {"name": "you"}}}));
-    let told = client.in_state(&task, "completed");
-    assert_eq!(told["result"]["content"][0]["text"], "hello you");
+    let task_state = client.in_state(&task, "completed");
+    assert_eq!(task_state["result"]["content"][0]["text"], "hello you");
 }
 
 #[test]
@@ -233,13 +237,13 @@ fn permission_for_a_task_is_asked_of_all_and_the_first_answer_counts() {
 }
 
 #[test]
-fn what_a_task_wanted_and_its_client_does_not_offer_is_an_error_of_the_protocol() {
+fn task_request_that_the_client_does_not_support_is_a_protocol_error() {
     let daemon = daemon("");
     let mut client = TaskClient::of(&daemon);
     let task = client.task("roots", json!({}));
-    let told = client.in_state(&task, "failed");
-    assert_eq!(told["error"]["code"], -32021);
-    assert!(told.get("result").is_none());
+    let task_state = client.in_state(&task, "failed");
+    assert_eq!(task_state["error"]["code"], -32021);
+    assert!(task_state.get("result").is_none());
 }
 
 #[test]

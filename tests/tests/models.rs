@@ -65,7 +65,7 @@ fn a_provider_s_calls_are_answered_in_its_own_blocks() {
 }
 
 #[test]
-fn a_prompt_teaches_what_its_answer_is_read_by() {
+fn prompt_teaches_the_format_that_is_parsed() {
     let daemon = daemon();
     let mut wire = daemon.connect();
     let text = wire.result("prompt.render", json!({"names": ["greet"]}))["text"].as_str().unwrap().to_owned();

@@ -35,13 +35,13 @@ fn a_rule_that_can_match_nothing_is_a_mistake_with_its_line() {
         (rule("shell", "ls", "allow", "cwd = \"www\""), "is not absolute"),
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
-        let (told, code) = check(&setup, "config.toml");
-        assert!(code == Some(1) && told.contains("config.toml:2: ") && told.contains(said), "{text}{told}");
+        let (output, code) = check(&setup, "config.toml");
+        assert!(code == Some(1) && output.contains("config.toml:2: ") && output.contains(said), "{text}{output}");
         // A project's file is read in the same way, but for relative folders, which lie in it.
         if !text.contains("cwd = \"www\"") {
             let setup = Setup::new().file("p/.toold/config.toml", format!("\n{text}"));
-            let (told, code) = check(&setup, "p/.toold/config.toml");
-            assert!(code == Some(1) && told.contains("config.toml:2: ") && told.contains(said), "{text}{told}");
+            let (output, code) = check(&setup, "p/.toold/config.toml");
+            assert!(code == Some(1) && output.contains("config.toml:2: ") && output.contains(said), "{text}{output}");
         }
     }
 }
@@ -60,13 +60,13 @@ fn a_name_that_nothing_can_have_is_a_mistake_with_its_line() {
         ("network.allow_private = [\"http://10.0.0.1\"]\n", "10.0.0.1"),
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
-        let (told, code) = check(&setup, "config.toml");
-        assert!(code == Some(1) && told.contains("config.toml:2: ") && told.contains(said), "{text}{told}");
+        let (output, code) = check(&setup, "config.toml");
+        assert!(code == Some(1) && output.contains("config.toml:2: ") && output.contains(said), "{text}{output}");
     }
 }
 
 #[test]
-fn what_may_come_later_is_a_warning() {
+fn rule_for_a_tool_that_may_appear_later_is_a_warning() {
     let absent = rule("shell", "ls", "allow", "cwd = \"/not/there\"");
     for (text, said) in [
         (absent.as_str(), ":2: warning: there is no folder /not/there"),
@@ -76,8 +76,8 @@ fn what_may_come_later_is_a_warning() {
         ),
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
-        let (told, code) = check(&setup, "config.toml");
-        assert!(code == Some(0) && told.contains(said), "{text}{told}");
+        let (output, code) = check(&setup, "config.toml");
+        assert!(code == Some(0) && output.contains(said), "{text}{output}");
     }
     let setup =
         Setup::new().file("config.toml", "plugins.disabled = [\"todo_finder\", \"own\"]\n").plugin("own.lua", "");
@@ -107,7 +107,7 @@ fn a_deny_that_matches_nothing_denies_its_category() {
 }
 
 #[test]
-fn a_grant_that_can_match_nothing_is_refused_with_what_was_meant() {
+fn grant_that_can_match_nothing_is_refused_with_a_suggestion() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     for (category, pattern, said) in [
@@ -119,9 +119,9 @@ fn a_grant_that_can_match_nothing_is_refused_with_what_was_meant() {
         let grant = json!({"category": category, "pattern": pattern, "scope": "always"});
         let error = wire.error("permissions.grant", grant);
         assert!(error["code"] == -32602 && error.to_string().replace("\\\"", "\"").contains(said), "{error}");
-        let told = daemon.toolctl(&["permissions", "grant", category, pattern]);
-        let told = String::from_utf8_lossy(&told.stderr).into_owned();
-        assert!(told.contains(said), "{told}");
+        let output = daemon.toolctl(&["permissions", "grant", category, pattern]);
+        let output = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.contains(said), "{output}");
     }
     let names = json!({"category": "shell", "pattern": "ls", "scope": "always", "chain": ["My Plugin"]});
     assert!(wire.error("permissions.grant", names).to_string().contains("is not a plugin name"));
@@ -161,7 +161,7 @@ fn a_kept_grant_that_can_match_nothing_still_loads() {
 }
 
 #[test]
-fn a_plugin_cannot_ask_for_what_no_rule_could_be_about() {
+fn plugin_cannot_request_a_permission_that_no_rule_can_match() {
     let source = "hygge.register_tool{name = 'odd', permission = function() return {category = 'mcp', target = 'search'} end,\n\
                   execute = function() return 'x' end}\n";
     let daemon = Setup::new().plugin("p.lua", source).start();

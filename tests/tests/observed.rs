@@ -17,18 +17,18 @@ use toold_tests::{PATIENCE, Setup, TestDaemon, Wire, toolctl, toold, until};
 
 const TOOLS: &str = r#"
 local function hold(ctx)
-  while not hygge.store.get("leave") do hygge.sleep("5ms") end
+  while not hygge.store.get("release") do hygge.sleep("5ms") end
   return "held"
 end
 hygge.register_tool{
-  name = "hold", description = "Waits for leave to go",
+  name = "hold", description = "Waits until it is released",
   input_schema = {type = "object"},
   execute = hold,
 }
 hygge.register_tool{
   name = "go", description = "Lets those that wait go", parallelizable = true,
   input_schema = {type = "object"},
-  execute = function() hygge.store.set("leave", true) return "gone" end,
+  execute = function() hygge.store.set("release", true) return "gone" end,
 }
 hygge.register_tool{
   name = "flood", description = "Tells much", parallelizable = true,
@@ -36,7 +36,7 @@ hygge.register_tool{
   execute = function(ctx)
     local text = string.rep("x", 1000)
     for _ = 1, 3000 do ctx.progress(text) end
-    return "told"
+    return "done"
   end,
 }
 hygge.register_tool{
@@ -64,7 +64,7 @@ fn latency<'s>(status: &'s Value, tool: &str) -> &'s Value {
 }
 
 #[test]
-fn status_shows_what_calls_wait_for() {
+fn status_shows_why_calls_wait() {
     let daemon = daemon("");
     let (mut one, mut two, mut beside) = (daemon.connect(), daemon.connect(), daemon.connect());
     let mut person = daemon.connect();
@@ -111,7 +111,7 @@ fn status_shows_what_calls_wait_for() {
 }
 
 #[test]
-fn status_shows_how_long_tools_take_and_what_they_use() {
+fn status_shows_latency_and_resource_use_of_tools() {
     let daemon = daemon("");
     let mut wire = daemon.connect();
     for _ in 0..20 {
@@ -138,7 +138,7 @@ fn status_shows_how_long_tools_take_and_what_they_use() {
 }
 
 #[test]
-fn status_is_followed_until_one_leaves() {
+fn status_is_followed_until_the_user_quits() {
     let daemon = daemon("");
     let mut command = daemon.setup.command(toolctl());
     let mut watching =
@@ -281,7 +281,7 @@ fn the_log_takes_turns_and_is_followed_over_them() {
 }
 
 #[test]
-fn what_is_logged_changes_with_the_configuration() {
+fn log_level_follows_the_configuration() {
     let setup = Setup::new().config("[log]\nfilter = \"info\"\n").file("notes.txt", "one\n");
     let mut command = setup.command(toold());
     command.env_remove("TOOLD_LOG").args(["serve", "--detached"]).stdin(Stdio::null()).stderr(Stdio::piped());
@@ -342,7 +342,7 @@ fn number(text: &str, series: &str) -> Option<f64> {
 }
 
 #[test]
-fn what_is_counted_is_text_for_prometheus() {
+fn metrics_have_the_format_of_prometheus() {
     let daemon = daemon("");
     let mut wire = daemon.connect();
     for _ in 0..3 {
@@ -380,7 +380,7 @@ fn get(address: &str, path: &str, token: Option<&str>) -> (u16, String) {
 }
 
 #[test]
-fn prometheus_is_served_to_who_has_the_token_and_only_when_asked_for() {
+fn metrics_endpoint_needs_a_token_and_is_off_by_default() {
     let config = "[mcp]\nlisten = \"127.0.0.1:0\"\n";
     let daemon = daemon(config);
     let mut wire = daemon.connect();

@@ -83,7 +83,7 @@ fn an_older_agent_is_served_in_a_folder_that_waits_and_without_the_variables_tha
 }
 
 #[test]
-fn a_client_of_this_version_reads_what_an_older_one_does_not() {
+fn current_client_reads_fields_that_older_ones_ignore() {
     let daemon = TestDaemon::start();
     let open = |client: &mut Wire, more: Value| {
         let mut params = json!({"cwd": daemon.work(), "client": {"name": "new"}, "protocol": 2});

@@ -178,7 +178,7 @@ fn projects_name_no_key_and_no_token() {
 }
 
 #[test]
-fn ways_around_the_one_way_are_seen() {
+fn imports_that_bypass_the_path_checks_are_found() {
     for (source, count) in [
         ("let file = File::open(path)?;", 1),
         ("std::fs::read(a)?; tokio::fs::write(b, c).await?;", 2),

@@ -35,7 +35,7 @@ fn answers(wire: &mut Wire, method: &str, names: &[&str], params: impl Fn(&str) 
 }
 
 #[test]
-fn the_folder_of_a_call_does_not_reveal_what_is_outside() {
+fn call_folder_does_not_reveal_outside_files() {
     let daemon = daemon();
     let mut wire = agent(&daemon, "a");
     let outside = daemon.setup.path("outside");
@@ -55,7 +55,7 @@ fn the_folder_of_a_call_does_not_reveal_what_is_outside() {
 }
 
 #[test]
-fn a_check_does_not_reveal_what_is_outside() {
+fn check_does_not_reveal_outside_files() {
     let daemon = daemon();
     let mut wire = agent(&daemon, "a");
     let outside = daemon.setup.path("outside").display().to_string();
@@ -86,7 +86,7 @@ fn a_check_does_not_reveal_what_is_outside() {
 }
 
 #[test]
-fn a_diff_is_shown_to_who_may_answer_and_to_nobody_else() {
+fn only_clients_that_may_answer_see_the_diff() {
     let daemon = daemon();
     let (mut person, mut caller) = (daemon.connect(), agent(&daemon, "a"));
     let (mut watching, mut events) = (agent(&daemon, "a"), agent(&daemon, "a"));

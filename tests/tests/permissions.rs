@@ -126,7 +126,7 @@ fn an_ask_ends_with_its_call() {
 }
 
 #[test]
-fn a_frontend_that_comes_late_sees_what_is_asked() {
+fn late_frontend_sees_open_prompts() {
     let daemon = TestDaemon::asking();
     let (mut first, mut agent) = (subscribed(&daemon), daemon.connect());
     let id = run(&mut agent, "echo late", "c");
@@ -169,7 +169,7 @@ fn an_agent_cannot_answer_nor_grant() {
 }
 
 #[test]
-fn what_a_tool_starts_cannot_answer_for_a_person() {
+fn tool_started_process_cannot_answer_prompts() {
     // The command connects to the daemon's own socket and tries to allow everything.
     let script = r#"
 import json, os, socket, sys
@@ -207,7 +207,7 @@ if len(sys.argv) > 2: sys.stdout.close(); os.rename(sys.argv[2] + ".part", sys.a
 }
 
 #[test]
-fn check_shows_what_would_happen_and_why() {
+fn check_shows_decision_and_reason() {
     let config = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"git status\"\naction = \"allow\"\n";
     let daemon = Setup::new().config(config).file(".env", "SECRET=1").file("a.txt", "x").start();
     let mut wire = daemon.connect();
@@ -227,7 +227,7 @@ fn check_shows_what_would_happen_and_why() {
 }
 
 #[test]
-fn modes_change_what_is_asked() {
+fn modes_change_which_calls_prompt() {
     let daemon = TestDaemon::asking();
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["session.mode"]}));

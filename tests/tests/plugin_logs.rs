@@ -61,7 +61,7 @@ impl Drop for Following {
 }
 
 #[test]
-fn what_was_said_is_shown_and_then_what_comes() {
+fn earlier_log_lines_are_shown_before_new_ones() {
     let daemon = Setup::new().plugin("weather.lua", WEATHER).plugin("other.lua", OTHER).start();
     let mut wire = daemon.connect();
     wire.tool("weather", json!({"city": "Bonn"}));

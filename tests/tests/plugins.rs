@@ -97,7 +97,7 @@ fn every_way_of_saving_is_followed_by_one_revision() {
 }
 
 #[test]
-fn a_broken_save_leaves_the_old_version_and_says_where() {
+fn broken_save_keeps_the_old_version_and_reports_the_line() {
     let daemon = Setup::new().plugin("say.lua", &tool("good")).start();
     let mut wire = daemon.connect();
     assert_eq!(say(&mut wire), "good");
@@ -172,7 +172,7 @@ fn folder_plugins_have_a_manifest_and_modules() {
 }
 
 #[test]
-fn a_name_belongs_to_who_had_it_first() {
+fn tool_name_belongs_to_the_first_plugin() {
     let daemon = Setup::new().plugin("read.lua", &tool("x").replace("\"say\"", "\"read\"")).start();
     let mut wire = daemon.connect();
     let listed = wire.result("plugins.list", json!({}))["plugins"][0].take();

@@ -135,7 +135,7 @@ fn a_version_that_was_asked_for_stays() {
 }
 
 #[test]
-fn what_plugins_say_can_be_read_later() {
+fn plugin_logs_can_be_read_later() {
     let daemon = Setup::new()
         .plugin("weather.lua", WEATHER)
         .plugin("other.lua", "print(\"hello\")\n")

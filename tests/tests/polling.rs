@@ -56,7 +56,7 @@ fn problems(daemon: &TestDaemon) -> String {
 }
 
 #[test]
-fn plugin_folders_are_looked_at_as_often_as_configured() {
+fn plugin_folders_are_polled_at_the_configured_interval() {
     let setup = Setup::new().config("[plugins]\npoll_ms = 20\n").plugin("greet.lua", &greet("one"));
     let daemon = setup.start();
     check_changes_count(&daemon);
@@ -65,7 +65,7 @@ fn plugin_folders_are_looked_at_as_often_as_configured() {
 }
 
 #[test]
-fn a_linked_plugin_is_looked_at_where_it_leads() {
+fn target_of_a_linked_plugin_is_polled() {
     let setup = Setup::new().config("[plugins]\npoll_ms = 20\n");
     let elsewhere = setup.path("home/greet.lua");
     fs::write(&elsewhere, greet("one")).unwrap();
@@ -80,7 +80,7 @@ fn a_linked_plugin_is_looked_at_where_it_leads() {
 /// The number of watches of a user can be limited in a user namespace, which not every system lets one
 /// make: there, the unit tests of the watching stand alone.
 #[test]
-fn where_the_system_lets_nothing_be_watched_folders_are_looked_at_and_people_are_reported() {
+fn folders_are_polled_and_a_warning_is_shown_where_nothing_can_be_watched() {
     for (limit, words) in [("max_inotify_watches", "max_user_watches"), ("max_inotify_instances", "max_user_instances")]
     {
         let within = |command: &mut Command, program: &str| {
@@ -102,10 +102,10 @@ fn where_the_system_lets_nothing_be_watched_folders_are_looked_at_and_people_are
             command
         });
         check_changes_count(&daemon);
-        let told = problems(&daemon);
+        let reported = problems(&daemon);
         let folder = daemon.plugins().display().to_string();
         for word in ["checked for changes every 1s", words, folder.as_str()] {
-            assert!(told.contains(word), "{told}");
+            assert!(reported.contains(word), "{reported}");
         }
         let doctor = daemon.toolctl(&["doctor"]);
         let said = String::from_utf8_lossy(&doctor.stdout).into_owned();

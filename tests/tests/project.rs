@@ -85,7 +85,7 @@ fn a_file_that_cannot_be_read_denies_in_its_project_alone() {
 }
 
 #[test]
-fn what_is_for_the_user_alone_is_refused_in_a_project() {
+fn user_only_settings_are_refused_in_a_project() {
     let daemon = Setup::new().asking().file("p/.toold/config.toml", "[limits]\ncalls = 1\n").start();
     let (verdict, rule) = check(&mut open(&daemon, "p"), "ls");
     assert!(verdict == "deny" && rule.contains("limits is for the user's configuration"), "{rule}");

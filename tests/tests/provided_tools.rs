@@ -84,7 +84,7 @@ fn a_tool_that_was_taken_back_can_be_provided_again_at_once() {
 }
 
 #[test]
-fn a_provider_that_leaves_ends_its_calls_with_bad_news() {
+fn calls_fail_when_their_provider_disconnects() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut editor, mut agent) = (daemon.connect(), daemon.connect());
     provide(&mut editor);
@@ -204,7 +204,7 @@ fn a_detached_call_outlives_its_connection() {
 }
 
 #[test]
-fn a_frontend_may_run_what_built_ins_hand_it() {
+fn frontend_may_run_work_that_built_ins_delegate() {
     let daemon = TestDaemon::start();
     let mut agent = Wire::connect(&daemon.socket());
     agent.result("session.open", json!({"cwd": daemon.work(), "session_id": "s"}));
@@ -245,7 +245,7 @@ fn a_conversation_is_summarised_by_its_own_frontend_only() {
 }
 
 #[test]
-fn a_question_is_asked_of_whoever_listens() {
+fn question_goes_to_every_subscribed_client() {
     let daemon = TestDaemon::start();
     let (mut person, mut agent) = (daemon.connect(), daemon.connect());
     person.result("questions.subscribe", json!({}));

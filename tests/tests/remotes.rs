@@ -138,8 +138,8 @@ fn tools_run_there_and_are_followed_and_cancelled_from_here() {
     let mut client = two.client();
     let call = client.request("tools.execute", json!({"name": "far_hello", "arguments": {}, "progress": true}));
     for (seq, word) in [(0, "one"), (1, "two")] {
-        let told = client.notification("tools.progress");
-        assert_eq!((told["seq"].as_u64(), told["text"].as_str()), (Some(seq), Some(word)));
+        let progress = client.notification("tools.progress");
+        assert_eq!((progress["seq"].as_u64(), progress["text"].as_str()), (Some(seq), Some(word)));
     }
     let result = client.answer(call)["result"].take();
     assert_eq!((text(&result), result["metadata"]["remote"].as_str()), ("hello", Some("far")));
@@ -177,7 +177,7 @@ fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_again() {
     let result = client.answer(call)["result"].take();
     assert!(result["is_error"] == true && text(&result).contains("may have been executed"), "{result}");
     assert_eq!(watcher.notification("events.event")["result"]["outcome"], "cancelled");
-    until("it is connected anew", || {
+    until("it is connected again", || {
         (two.remote()["connects"] == 2 && two.remote()["state"] == "connected").then_some(())
     });
     assert_eq!(text(&client.tool("far_hello", json!({}))), "hello");
@@ -284,7 +284,7 @@ fn questions_there_are_answered_here() {
 }
 
 #[test]
-fn what_changes_there_changes_here_and_loses_its_grants() {
+fn changed_remote_tool_is_updated_and_loses_its_grants() {
     let two = two();
     let mut client = two.client();
     assert_eq!(text(&client.tool("far_hello", json!({}))), "hello");
@@ -376,7 +376,7 @@ fn a_websocket_carries_the_same() {
     let config = format!("[mcp]\nlisten = {address:?}\n");
     std::fs::write(far.setup.path("config/toold/config.toml"), config).unwrap();
     far.restart("TERM");
-    until("it is connected anew", || {
+    until("it is connected again", || {
         let remote = client.result("remotes.list", json!({}))["remotes"][0].take();
         (remote["connects"] == 2 && remote["state"] == "connected").then_some(())
     });
@@ -386,7 +386,7 @@ fn a_websocket_carries_the_same() {
 }
 
 #[test]
-fn a_token_that_may_not_decide_leaves_asks_there() {
+fn prompts_stay_on_the_remote_when_the_token_may_not_decide() {
     let (near, far) = over_websocket("mcp-token");
     let mut client = near.connect();
     client.result("permissions.grant", json!({"category": "mcp", "pattern": "remote:far/*", "scope": "always"}));

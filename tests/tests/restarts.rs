@@ -345,7 +345,7 @@ fn commands(above: &[String]) -> Vec<Vec<String>> {
     let listed = help.split_once("\nCommands:\n").map_or("", |(_, list)| list.split("\n\n").next().unwrap_or_default());
     let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().map(str::to_owned));
     let below: Vec<String> = names.filter(|name| !name.is_empty() && name != "help").collect();
-    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: ")).expect("clap tells the usage").to_owned();
+    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: ")).expect("clap prints the usage").to_owned();
     let mut found: Vec<Vec<String>> = Vec::new();
     for name in &below {
         found.extend(commands(&[above, std::slice::from_ref(name)].concat()));
@@ -398,7 +398,7 @@ fn wrong(setup: &Setup, socket: &Path, words: &[String], left_out: &[&str]) -> V
             () if !in_time => "does not end",
             () if output.status.code() == Some(2) && !known(NEED_TERMINAL) => "is not called as it should be",
             () if known(WITHOUT_DAEMON) || known(NEED_TERMINAL) => return None,
-            () if output.status.success() => "tells of no fault",
+            () if output.status.success() => "reports no fault",
             () if known(TELL_ON_STDOUT) && words.iter().any(|word| said.contains(word)) => return None,
             () if !words.iter().all(|word| said.contains(word)) => "does not say what is wrong",
             () => return None,

@@ -36,17 +36,17 @@ fn answer_holds_for_the_other(key: &str, more: &[&str]) {
 }
 
 #[test]
-fn what_one_terminal_allows_for_a_session_passes_in_the_other() {
+fn session_grant_from_one_terminal_applies_in_the_other() {
     answer_holds_for_the_other("s", &["--session", "shared"]);
 }
 
 #[test]
-fn what_one_terminal_allows_for_a_project_passes_in_the_other() {
+fn project_grant_from_one_terminal_applies_in_the_other() {
     answer_holds_for_the_other("p", &[]);
 }
 
 #[test]
-fn what_one_terminal_allows_for_always_passes_in_the_other() {
+fn permanent_grant_from_one_terminal_applies_in_the_other() {
     answer_holds_for_the_other("a", &[]);
 }
 
@@ -85,7 +85,7 @@ fn approvers_that_are_killed_lose_no_ask() {
 }
 
 #[test]
-fn an_approver_sees_which_client_wants_which_folder_and_what_is_allowed_is_remembered() {
+fn approver_sees_client_and_folder_and_the_grant_is_remembered() {
     let daemon = TestDaemon::asking();
     // This test is a person's frontend and an agent: without the former, its `toolctl` would be the agent's.
     daemon.connect();

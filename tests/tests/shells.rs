@@ -69,7 +69,7 @@ fn a_shell_is_listed_written_to_and_followed_to_its_end() {
 }
 
 #[test]
-fn whoever_attaches_late_sees_what_was_written_before() {
+fn late_attach_shows_earlier_output() {
     let daemon = free();
     let mut wire = daemon.connect();
     let id = start(&mut wire, json!({"command": "printf 'first\\nsecond\\n'; read w"}));
@@ -88,7 +88,7 @@ fn whoever_attaches_late_sees_what_was_written_before() {
 }
 
 #[test]
-fn what_an_agent_writes_is_judged_as_what_it_does() {
+fn shell_input_of_an_agent_is_judged_as_commands() {
     let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"cat\"\naction = \"allow\"\n\
                 [[permission.rules]]\ncategory = \"shell\"\npattern = \"echo *\"\naction = \"allow\"\n";
     let daemon = Setup::new().config(rule).start();
@@ -159,7 +159,7 @@ fn a_shell_outlives_its_frontend_and_ends_with_its_session() {
 }
 
 #[test]
-fn what_a_killed_daemon_leaves_is_ended_by_the_next() {
+fn next_daemon_ends_shells_of_a_killed_daemon() {
     let mut daemon = free();
     let mut wire = daemon.connect();
     // In the group, in a session of its own, and as an orphan.
@@ -220,7 +220,7 @@ fn commands_get_the_sessions_variables_and_few_of_the_daemons() {
 }
 
 #[test]
-fn what_runs_in_a_shell_may_not_use_other_shells() {
+fn process_in_a_shell_may_not_use_other_shells() {
     let script = r#"
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw")
@@ -265,7 +265,7 @@ fn toolctl_lists_writes_and_kills() {
 }
 
 #[test]
-fn what_toolctl_starts_in_the_background_goes_on() {
+fn background_shell_of_toolctl_outlives_the_command() {
     let daemon = free();
     let sessions = || {
         let list: Value = serde_json::from_slice(&daemon.toolctl(&["sessions", "--json"]).stdout).unwrap();

@@ -52,7 +52,7 @@ fn toolctl_lists_shows_and_examines_skills() {
 }
 
 #[test]
-fn what_a_session_has_to_do_and_remembers_outlives_the_daemon_and_goes_with_the_session() {
+fn todos_and_memory_of_a_session_survive_a_restart_and_end_with_the_session() {
     let mut daemon = TestDaemon::start();
     let open = json!({"session_id": "s", "cwd": daemon.work()});
     let mut wire = daemon.connect();
@@ -71,7 +71,7 @@ fn what_a_session_has_to_do_and_remembers_outlives_the_daemon_and_goes_with_the_
 }
 
 #[test]
-fn a_memory_of_the_project_is_known_to_all_who_work_there() {
+fn project_memory_is_shared_by_all_sessions_of_the_project() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     let refused = wire.tool("remember", json!({"content": "Use tabs", "scope": "project"}));
@@ -114,7 +114,7 @@ fn a_configured_program_is_a_sub_agent_whose_calls_are_judged_like_all_others() 
 }
 
 #[test]
-fn what_a_tool_started_starts_no_daemon_where_it_would_pass_for_a_person() {
+fn tool_started_process_cannot_start_a_daemon_that_takes_it_for_a_person() {
     let grant = r#"{"jsonrpc":"2.0","id":1,"method":"permissions.grant","params":{"category":"shell","pattern":"**","action":"allow","scope":"always"}}"#;
     let script = format!(
         "echo '{grant}' | {toold} --stdio 2>&1\n\

@@ -44,13 +44,13 @@ impl Dice {
 
 /// The actions of the clients, by their own count.
 #[derive(Default)]
-struct Books {
+struct CallTally {
     calls: AtomicU64,
     requests: AtomicU64,
     answers: AtomicU64,
 }
 
-impl Books {
+impl CallTally {
     fn call(&self, n: u64) {
         self.calls.fetch_add(n, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ impl Books {
     }
 }
 
-fn client(daemon: &TestDaemon, books: &Books, number: u64, end: Instant) {
+fn client(daemon: &TestDaemon, tally: &CallTally, number: u64, end: Instant) {
     let mut dice = Dice(0x9e37_79b9 + number * 7919);
     let mut wire = daemon.connect();
     while Instant::now() < end {
@@ -71,56 +71,56 @@ fn client(daemon: &TestDaemon, books: &Books, number: u64, end: Instant) {
             kind @ 0..=4 => {
                 let name = ["quick", "serial", "fail", "loop", "read"][kind as usize];
                 let arguments = if name == "read" { json!({"path": "a.txt"}) } else { json!({}) };
-                books.call(1);
+                tally.call(1);
                 let params = json!({"name": name, "arguments": arguments, "progress": dice.roll(2) == 0});
-                let answer = books.ask(&mut wire, "tools.execute", params);
+                let answer = tally.ask(&mut wire, "tools.execute", params);
                 assert!(answer["result"].is_object(), "{answer}");
             }
             5 => {
-                books.call(1);
-                assert_eq!(books.ask(&mut wire, "tools.execute", json!({"name": "strict"}))["error"]["code"], -32602);
+                tally.call(1);
+                assert_eq!(tally.ask(&mut wire, "tools.execute", json!({"name": "strict"}))["error"]["code"], -32602);
             }
             6 => {
                 // A tool that there is not is no call.
-                assert_eq!(books.ask(&mut wire, "tools.execute", json!({"name": "none"}))["error"]["code"], -32001);
+                assert_eq!(tally.ask(&mut wire, "tools.execute", json!({"name": "none"}))["error"]["code"], -32001);
             }
             7 => {
-                books.call(4);
+                tally.call(4);
                 let calls = json!([{"name": "serial"}, {"name": "quick"}, {"name": "fail"}, {"name": "strict"}]);
-                let answer = books.ask(&mut wire, "tools.execute_batch", json!({"calls": calls}));
+                let answer = tally.ask(&mut wire, "tools.execute_batch", json!({"calls": calls}));
                 assert_eq!(answer["result"]["results"].as_array().unwrap().len(), 4);
             }
             8 => {
-                books.call(1);
-                books.requests.fetch_add(1, Ordering::Relaxed);
+                tally.call(1);
+                tally.requests.fetch_add(1, Ordering::Relaxed);
                 let id = wire.request("tools.execute", json!({"name": "slow"}));
                 wire.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}));
                 assert_eq!(wire.answer(id)["error"]["code"], -32800);
-                books.answers.fetch_add(1, Ordering::Relaxed);
+                tally.answers.fetch_add(1, Ordering::Relaxed);
             }
             9 => {
                 // Leaves in the middle of a call.
-                books.call(1);
+                tally.call(1);
                 let params = json!({"name": "slow", "progress": true});
                 wire.request("tools.execute", params);
                 wire = daemon.connect();
             }
             10 => {
-                let subscription = books.ask(&mut wire, "events.subscribe", json!({}))["result"].take();
-                books.ask(&mut wire, "events.unsubscribe", json!({"subscription": subscription}));
+                let subscription = tally.ask(&mut wire, "events.subscribe", json!({}))["result"].take();
+                tally.ask(&mut wire, "events.unsubscribe", json!({"subscription": subscription}));
             }
             _ => {
-                assert!(books.ask(&mut wire, "tools.list", json!({}))["result"]["tools"].is_array());
+                assert!(tally.ask(&mut wire, "tools.list", json!({}))["result"]["tools"].is_array());
             }
         }
     }
 }
 
-fn run(daemon: &TestDaemon, books: &Books, clients: u64, time: Duration) {
+fn run(daemon: &TestDaemon, tally: &CallTally, clients: u64, time: Duration) {
     let end = Instant::now() + time;
     std::thread::scope(|scope| {
         for number in 0..clients {
-            scope.spawn(move || client(daemon, books, number, end));
+            scope.spawn(move || client(daemon, tally, number, end));
         }
     });
 }
@@ -149,18 +149,18 @@ fn the_counters_agree_after_everything_at_once() {
     let clients = setting("TOOLD_SOAK_CLIENTS", 40);
     let audit = "[audit]\nmax_rows = 100000000\n";
     let daemon = Setup::new().config(audit).plugin("soak.lua", TOOLS).file("a.txt", "text\n").start();
-    let books = Arc::new(Books::default());
+    let tally = Arc::new(CallTally::default());
     let mut wire = daemon.connect();
     wire.result("tools.list", json!({}));
 
     // Warm: machines are made, caches filled.
-    run(&daemon, &books, clients, Duration::from_secs(1));
+    run(&daemon, &tally, clients, Duration::from_secs(1));
     let before = settled(&mut wire);
-    run(&daemon, &books, clients, Duration::from_secs(seconds));
+    run(&daemon, &tally, clients, Duration::from_secs(seconds));
     let after = settled(&mut wire);
 
-    let calls = books.calls.load(Ordering::Relaxed);
-    assert_eq!(books.requests.load(Ordering::Relaxed), books.answers.load(Ordering::Relaxed));
+    let calls = tally.calls.load(Ordering::Relaxed);
+    assert_eq!(tally.requests.load(Ordering::Relaxed), tally.answers.load(Ordering::Relaxed));
     assert_eq!(after["calls"]["started"], calls, "{after}");
     assert_eq!(after["calls"]["finished"], calls, "{after}");
     // A query writes down first what waits to be written.

@@ -158,7 +158,7 @@ fn a_grant_of_an_earlier_daemon_counts() {
 }
 
 #[test]
-fn what_a_plugin_keeps_survives() {
+fn plugin_store_survives_a_restart() {
     let mut daemon = Setup::new().plugin("count.lua", COUNTER).start();
     assert_eq!(text(&daemon.connect().tool("count", json!({}))), "1");
     assert_eq!(text(&daemon.connect().tool("count", json!({}))), "2");
@@ -192,8 +192,8 @@ fn a_daemon_with_a_broken_database_serves_on_and_says_so() {
         assert_eq!(opened["resumed"], false);
         assert!(text(&wire.tool("read", json!({"path": "a.txt"}))).contains("here"));
         assert_eq!(wire.tool("read", json!({"path": outside}))["is_error"], true);
-        let told = problems(&mut wire);
-        assert!(told[0].as_str().unwrap().contains(database.to_str().unwrap()), "{told}");
+        let reported = problems(&mut wire);
+        assert!(reported[0].as_str().unwrap().contains(database.to_str().unwrap()), "{reported}");
         let error = wire.error("audit.query", json!({}));
         assert!(error["message"].as_str().unwrap().contains("damaged"), "{error}");
         let count = wire.tool("count", json!({}));

@@ -153,7 +153,7 @@ impl Pane<'_> {
 }
 
 #[test]
-fn what_one_pane_allows_for_the_project_passes_in_the_other() {
+fn project_grant_from_one_pane_applies_in_the_other() {
     const CALL: &str = "toolctl call bash command='echo it is done'";
     let daemon = TestDaemon::asking();
     let tmux = Tmux::start(&daemon);
@@ -212,7 +212,7 @@ fn a_shell_is_attached_to_typed_into_and_left_running() {
 }
 
 #[test]
-fn the_full_screen_shows_panels_answers_an_ask_and_leaves() {
+fn full_screen_shows_panels_answers_a_prompt_and_quits() {
     let daemon = TestDaemon::asking();
     let tmux = Tmux::start(&daemon);
     let pane = tmux.first();

@@ -75,7 +75,7 @@ hygge.register_tool({
       ctx.progress({ message = "step " .. i, progress = i, total = input.n })
       ctx.output("line " .. i .. "\n")
     end
-    if input.fail then error("as told") end
+    if input.fail then error("as requested") end
     return hygge.json.encode({ n = input.n, words = input.words, cwd = ctx.cwd })
   end,
 })
@@ -145,7 +145,7 @@ fn a_tools_error_is_status_1_and_wrong_arguments_2() {
     let daemon = with_plugin();
     let failed = daemon.toolctl(&["call", "count", "n=0", "fail=yes"]);
     assert_eq!(code(&failed), 1);
-    assert!(out(&failed).contains("as told"), "{}", out(&failed));
+    assert!(out(&failed).contains("as requested"), "{}", out(&failed));
     let wrong = daemon.toolctl(&["call", "count", "n=many"]);
     assert_eq!((code(&wrong), out(&wrong)), (2, String::new()));
     assert!(err(&wrong).contains("many") && err(&wrong).contains("integer"), "{}", err(&wrong));
@@ -259,7 +259,7 @@ fn on_a_terminal_output_comes_as_it_is_made_and_once() {
 }
 
 #[test]
-fn the_screen_shows_the_daemon_and_leaves_on_q() {
+fn screen_shows_the_daemon_and_quits_on_q() {
     let daemon = with_plugin();
     let mut command = daemon.setup.command(toolctl());
     let mut screen = Terminal::run(&mut command);
@@ -311,7 +311,7 @@ fn an_answer_from_elsewhere_ends_the_prompt() {
 }
 
 #[test]
-fn an_ask_can_be_left_and_cancels_the_call() {
+fn closing_a_prompt_cancels_the_call() {
     let daemon = TestDaemon::asking();
     let mut command = daemon.setup.command(toolctl());
     let mut terminal = Terminal::run(command.args(["call", "bash", "command=echo it is done"]));

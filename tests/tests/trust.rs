@@ -76,7 +76,7 @@ fn a_change_waits_for_a_person() {
 }
 
 #[test]
-fn what_changed_since_it_was_shown_is_not_trusted() {
+fn plugin_that_changed_since_it_was_shown_is_not_trusted() {
     let daemon = project().start();
     let mut wire = open(&daemon, "p");
     let path = daemon.work().join("p");
@@ -95,7 +95,7 @@ fn what_changed_since_it_was_shown_is_not_trusted() {
 }
 
 #[test]
-fn only_what_is_of_a_project_is_trusted() {
+fn only_project_files_can_be_trusted() {
     let daemon = project().plugin("mine.lua", &says("mine", "x")).start();
     let mut wire = open(&daemon, "p");
     for path in [daemon.plugins().join("mine.lua"), daemon.work().join("p/nowhere"), "p".into()] {
@@ -143,7 +143,7 @@ fn a_switch_outlives_the_daemon() {
 }
 
 #[test]
-fn a_plugin_is_shown_with_what_it_offers_and_who_trusted_it() {
+fn plugins_show_lists_tools_files_and_who_trusted_them() {
     let daemon = project().start();
     let mut wire = open(&daemon, "p");
     wire.result("plugins.trust", json!({"path": daemon.work().join("p")}));
@@ -216,7 +216,7 @@ fn at_terminal(daemon: &TestDaemon, below: &str, arguments: &[&str]) -> Terminal
 }
 
 #[test]
-fn toolctl_shows_what_would_be_trusted_and_asks() {
+fn toolctl_trust_shows_the_files_and_asks() {
     let config = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"make *\"\naction = \"allow\"\n\
                   [[hooks]]\nevent = \"pre_tool\"\ncommand = [\"./check\"]\n";
     let daemon = project().file("p/.toold/config.toml", config).start();
@@ -245,7 +245,7 @@ fn toolctl_shows_what_would_be_trusted_and_asks() {
 }
 
 #[test]
-fn a_person_who_watches_trusts_what_comes() {
+fn watching_person_can_trust_new_versions() {
     let daemon = project().start();
     let mut wire = open(&daemon, "p");
     wire.result("permissions.set_mode", json!({"mode": "yolo"}));

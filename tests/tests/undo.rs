@@ -80,7 +80,7 @@ fn a_file_that_changed_since_keeps_its_text() {
 }
 
 #[test]
-fn what_was_before_is_shown_to_no_tool() {
+fn no_tool_sees_the_text_before_a_change() {
     let daemon = daemon();
     change(&daemon, "before", "after");
     let undo = daemon.setup.path("state/toold/undo");

@@ -121,7 +121,7 @@ fn a_key_comes_from_the_daemon_s_environment() {
 }
 
 #[test]
-fn what_is_wrong_with_the_configuration_is_reported() {
+fn configuration_errors_are_reported() {
     let search = |lines: &str| {
         let daemon = Setup::new().config(&format!("[web.search]\n{lines}\n")).start();
         let found = daemon.connect().tool("web_search", json!({"query": "x"}));

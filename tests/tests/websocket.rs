@@ -216,8 +216,8 @@ fn a_socket_lists_calls_cancels_and_subscribes() {
     assert_eq!(tools["tools"][0]["name"], "hello");
 
     let call = client.request("tools.execute", json!({"name": "hello", "progress": true}));
-    let told = client.notification("tools.progress");
-    assert_eq!((told["seq"].as_u64(), told["text"].as_str()), (Some(0), Some("about to")));
+    let progress = client.notification("tools.progress");
+    assert_eq!((progress["seq"].as_u64(), progress["text"].as_str()), (Some(0), Some("about to")));
     assert_eq!(client.answer(call)["result"]["content"][0]["text"], "hello");
 
     client.result("events.subscribe", json!({"kinds": ["call.finished"]}));
@@ -260,7 +260,7 @@ fn calls_end_with_their_socket() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_messages_are_refused() {
     let served = serve("\n[limits]\nmessage_bytes = 100000\n");
     let mut client = served.client();
     let _ = client.socket.send(Message::text("x".repeat(200_000)));
@@ -274,7 +274,7 @@ fn what_is_no_message_is_refused() {
 }
 
 #[test]
-fn who_reads_nothing_is_not_read_from() {
+fn client_that_does_not_read_is_not_read_from() {
     let served = serve("");
     let mut client = served.client();
     // Large answers that come at once: what is buffered on the way holds a few, and the daemon does not keep the others.

@@ -18,7 +18,7 @@ fn both_framings_are_distinguished_by_the_first_byte() {
 }
 
 #[test]
-fn what_is_not_json_is_answered_and_the_connection_lives() {
+fn invalid_json_is_answered_and_the_connection_survives() {
     let daemon = TestDaemon::start();
     let mut wire = Wire::connect(&daemon.socket());
     let nonsense: [&[u8]; 3] = [
@@ -100,7 +100,7 @@ fn a_message_over_the_limit_is_answered_and_thrown_away() {
 }
 
 #[test]
-fn params_are_by_name_and_what_is_not_known_is_passed_over() {
+fn params_are_by_name_and_unknown_ones_are_ignored() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     assert_eq!(wire.result("daemon.ping", json!({"later": true})), json!({}));
@@ -258,7 +258,7 @@ fn events_are_numbered_filtered_and_replayed() {
 }
 
 #[test]
-fn the_openrpc_document_names_what_is_served() {
+fn openrpc_document_lists_the_served_methods() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     let document = wire.result("rpc.discover", json!({}));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_queue_counts_what_it_drops() {
+    async fn full_queue_counts_dropped_items() {
         let queue = ProgressQueue::default();
         queue.push(message(0), MAX_WAITING);
         queue.push(message(1), 1);

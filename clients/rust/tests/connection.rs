@@ -154,7 +154,7 @@ async fn items_right_behind_the_answer_are_not_lost() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_ends_what_is_in_flight() {
+async fn lost_connection_ends_calls_in_flight() {
     let (client, mut peer) = pair();
     let mut call = client.execute(Execute { name: "t".into(), ..Execute::default() }).unwrap();
     peer.request().await;

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_says_what_a_text_means() {
+    fn schema_decides_how_a_text_is_parsed() {
         check(&["path=12", "limit=12"], json!({"path": "12", "limit": 12}));
         check(&["ratio=0.5"], json!({"ratio": 0.5}));
         check(&["ratio=3"], json!({"ratio": 3}));

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_an_optional_argument_out_and_is_a_text_for_a_required_one() {
+    fn empty_input_omits_an_optional_argument_and_is_a_text_for_a_required_one() {
         check("limit", "", Ok(None));
         check("anything", "", Ok(None));
         check("path", "", Ok(Some(json!(""))));

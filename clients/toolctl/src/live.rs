@@ -285,7 +285,7 @@ mod tests {
     use super::unseen;
 
     #[test]
-    fn what_was_streamed_is_not_repeated() {
+    fn streamed_output_is_not_repeated() {
         assert_eq!(unseen("a\nb\n", "a\nb\n", "a\nb\n"), "");
         assert_eq!(unseen("a\nb\n\nexit status 1", "a\nb\n", "a\nb\n"), "exit status 1");
         assert_eq!(unseen("a", "a\nwarning\n", "a\n"), "");

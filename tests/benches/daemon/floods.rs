@@ -23,7 +23,7 @@ pub(crate) fn run(quick: bool) {
 
     let before = daemon.memory();
     let clients: Vec<UnixStream> = (0..CLIENTS).map(|_| unread(&socket, &flood)).collect();
-    // A round trip through each core's work: what the floods brought in is in by then.
+    // A round trip through each core: everything that the floods sent has been read by then.
     wire.result("daemon.ping", json!({}));
     let each = daemon.memory().saturating_sub(before) as f64 / CLIENTS as f64 / 1e6;
     println!("{CLIENTS} clients that flood and do not read: {each:.2} MB each");
@@ -40,7 +40,7 @@ pub(crate) fn run(quick: bool) {
     println!();
 }
 
-/// A client that wrote until the daemon took no more.
+/// A client that wrote until the daemon read no more.
 fn unread(socket: &std::path::Path, flood: &str) -> UnixStream {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();

@@ -32,7 +32,7 @@ fn main() {
         words => {
             let quick = words.contains(&"--quick") || words.contains(&"--test");
             println!("rounds are interleaved, all but starts on one CPU; medians; quick: {quick}\n");
-            // Built now if it must be: what builds it would be timed and pinned too.
+            // Build it now if needed; otherwise the build would be timed and pinned too.
             toold_tests::toold();
             // Before the rest is pinned: a daemon that starts has all CPUs.
             starts::run(quick);

@@ -1,4 +1,4 @@
-//! Many calls in flight: how many a second, beside others that serve the same.
+//! Calls per second with many in flight, compared with other servers that do the same.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use crate::stats::{Demand, goal, percentile, rate_row, ratio, row};
 
 const IN_FLIGHT: usize = 16;
 
-/// Where one JSON text a line goes to and comes from.
+/// A peer that sends and receives one JSON text per line.
 struct LineClient {
     reader: Box<dyn Read + Send>,
     writer: Box<dyn Write + Send>,
@@ -49,7 +49,7 @@ impl LineClient {
         format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}{}"#, self.next_id, "\n")
     }
 
-    /// One request and its answer; what else comes before it is passed over.
+    /// One request and its answer; other messages before it are skipped.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         let request = self.request(method, &params.to_string());
         self.writer.write_all(request.as_bytes()).unwrap();
@@ -207,7 +207,7 @@ fn beside_sdks(rmcp: &Path, daemon: &Path, quick: bool) {
         rates.push(own.rate("tools.execute", &call(), calls));
         for (_, least, lines, rates) in &mut others {
             if let Some(lines) = lines {
-                // The slower ones get fewer, or they are all that is waited for.
+                // The slower ones get fewer, or the run would spend its time on them.
                 rates.push(lines.rate("tools/call", &arguments, (calls as f64 / *least) as usize));
             }
         }
@@ -239,8 +239,8 @@ fn below_target(path: &str) -> Option<PathBuf> {
     Some(target.join(path)).filter(|path| path.exists())
 }
 
-/// The server on the TypeScript SDK, if the SDK is there. The script is laid beside the SDK, since that is where
-/// Node looks for it.
+/// The server on the TypeScript SDK, if it is installed. The script is copied next to the SDK, because
+/// Node looks for packages there.
 pub(crate) fn node_server() -> Option<Command> {
     let node = below_target("node/22/node_modules/node/bin/node")?;
     let beside = below_target("node/mcp-files/node_modules/@modelcontextprotocol/sdk")?;

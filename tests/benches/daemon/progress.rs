@@ -1,4 +1,4 @@
-//! Progress notifications a second, beside subscriptions on jsonrpsee's WebSocket.
+//! Progress notifications per second, compared with subscriptions on jsonrpsee's WebSocket.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -51,7 +51,7 @@ fn over_the_socket(socket: &Path, items: usize) -> f64 {
             if last.ends_with(b"\n") {
                 last.clear();
             }
-            // Its beginning is all that is looked at.
+            // Only its beginning matters.
             last.extend_from_slice(if last.len() < 64 { line } else { &line[line.len() - 1..] });
             lines += usize::from(line.ends_with(b"\n"));
         }

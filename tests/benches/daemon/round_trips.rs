@@ -1,4 +1,4 @@
-//! One small call after another, each candidate in turn; and how soon a saved plugin is reported.
+//! One small call after another, each candidate in turn; and how soon a saved plugin takes effect.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -56,8 +56,8 @@ impl Drop for ServedProgram {
     }
 }
 
-/// Gives each line back, each connection on a thread of its own that waits in `read(2)`: what no daemon on a socket can
-/// be faster than, and what none can be that holds ten thousand connections.
+/// Echoes each line, with one thread per connection that waits in `read(2)`. No daemon on a socket can be faster, and
+/// none that holds ten thousand connections can be as fast.
 pub(crate) fn echo(socket: &Path) {
     let listener = UnixListener::bind(socket).unwrap();
     for stream in listener.incoming() {
@@ -76,7 +76,7 @@ pub(crate) fn echo(socket: &Path) {
     }
 }
 
-/// Gives each line back, on the runtime that the daemon is built on.
+/// Echoes each line, on the daemon's runtime.
 pub(crate) fn echo_on_tokio(socket: &Path) {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -99,8 +99,8 @@ pub(crate) fn echo_on_tokio(socket: &Path) {
     });
 }
 
-/// Answers as the daemon does, with nothing between: the request is parsed as it lies in the buffer, and all that
-/// came at once is answered at once. What no daemon that speaks JSON-RPC can be faster than.
+/// Answers as the daemon does, with nothing in between: parses requests in place in the buffer, and answers all that
+/// arrived together in one write. No daemon that speaks JSON-RPC can be faster.
 pub(crate) fn by_hand(socket: &Path) {
     #[derive(serde::Deserialize)]
     struct BenchRequest<'a> {
@@ -229,7 +229,7 @@ pub(crate) fn daemon(dir: &Path) {
 #[derive(Clone, Copy)]
 enum BenchAction {
     Nothing,
-    /// Tells `items` messages, so that its outbox is drained in between.
+    /// Reports `items` messages, with pauses in which its outbox is drained.
     Progress,
     /// Waits until it is cancelled.
     Wait,

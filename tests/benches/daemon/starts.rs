@@ -28,7 +28,7 @@ pub(crate) fn run(quick: bool) {
     let mut node = Vec::new();
     let (mut processes, mut bare, mut with_plugins, mut all_listed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        // First, since whatever starts after it finds the caches full of it.
+        // First, because later starts find its files in the caches.
         node.extend(start_of_node());
         processes.push(bare_process());
         bare.push(start(empty.path(), None).0);
@@ -92,7 +92,7 @@ fn start(dir: &Path, plugins: Option<usize>) -> (Duration, Duration) {
         .spawn()
         .unwrap();
     while UnixStream::connect(&socket).is_err() {
-        // Not in a loop without rest: that would take one of two cores from what is measured.
+        // Not in a busy loop, which would take one of two cores from the measured process.
         std::thread::sleep(Duration::from_micros(50));
     }
     let mut wire = Wire::connect(&socket);

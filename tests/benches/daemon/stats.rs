@@ -19,7 +19,7 @@ pub(crate) fn row(name: &str, value: Duration, floor: Duration) {
     println!("{name:<44} {:>10.1} us   {:>6.2} x", value.as_secs_f64() * 1e6, ratio(value, floor));
 }
 
-/// How many a second, beside how many the floor does.
+/// The rate per second, and that of the floor.
 pub(crate) fn rate_row(name: &str, rate: f64, floor: f64) {
     println!("{name:<44} {rate:>10.0} /s   {:>6.2} x", rate / floor);
 }

@@ -1,4 +1,4 @@
-//! Clients that are there and do nothing.
+//! Clients that are connected and idle.
 
 use serde_json::json;
 use toold_tests::{Wire, until};

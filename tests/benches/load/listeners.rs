@@ -1,4 +1,4 @@
-//! Clients that hear of all that happens.
+//! Clients that receive every event.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -78,6 +78,6 @@ pub(crate) struct ProcessMemory {
     pub(crate) resident: f64,
     /// Its output.
     pub(crate) own: f64,
-    /// Of that in huge pages, which are taken whole for little.
+    /// The part of it in huge pages, which are allocated whole even for small needs.
     pub(crate) huge: f64,
 }

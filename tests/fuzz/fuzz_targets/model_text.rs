@@ -1,4 +1,4 @@
-//! Calls are made of what a model's text says.
+//! Calls are parsed from a model's text.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| toold_adapters::fuzz::fuzz_one(data));

@@ -29,7 +29,7 @@ pub(super) struct Answered {
     pub(super) whole: bool,
 }
 
-/// Takes the daemon and its folders away when it is dropped. The next input makes others.
+/// Removes the daemon and its folders on drop. The next input gets new ones.
 pub struct ClosedAtEnd;
 
 impl Drop for ClosedAtEnd {
@@ -95,7 +95,7 @@ impl World {
             };
             let whole = {
                 let listen = async {
-                    // In memory, reading fails never.
+                    // In memory, reading never fails.
                     let _ = reader.read_to_end(&mut out).await;
                 };
                 let talk = async { tokio::join!(serving, send, listen) };

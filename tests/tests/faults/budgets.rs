@@ -9,7 +9,7 @@ use toold_tests::{Setup, TestDaemon, Wire, until};
 
 use crate::peak;
 
-/// One message costs so much, at most, and four at a time cost twice that.
+/// The most that one message may cost; four at a time may cost twice that.
 const ONE: u64 = 300 << 20;
 const LENGTH: usize = 15 << 20;
 
@@ -17,7 +17,7 @@ fn filled(head: &str, piece: &str, tail: &str) -> String {
     format!("{head}{}{tail}", piece.repeat((LENGTH - head.len() - tail.len()) / piece.len()))
 }
 
-/// Fifteen MiB each: a batch, arguments of a call, members that nobody asked for, and text that is no JSON at its end.
+/// Fifteen MiB each: a batch, arguments of a call, unknown members, and text that ends as invalid JSON.
 fn heavy() -> Vec<(&'static str, String)> {
     let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools.execute","params":{"name":"read","arguments":{"path":"#;
     let head = |inner: &str| format!("{call}{inner}");
@@ -53,7 +53,7 @@ fn one_large_message_has_a_bound_whatever_is_in_it() {
         let cost = peak(&daemon) - before;
         println!("{name}: {} MiB", cost >> 20);
         assert!(cost < ONE, "{name}: {} MiB", cost >> 20);
-        // The connection lives on.
+        // The connection stays open.
         assert_eq!(wire.result("daemon.ping", json!({})), json!({}), "{name}");
         assert_eq!(daemon.connect().result("daemon.status", json!({}))["message_memory"]["taken_bytes"], 0, "{name}");
     }
@@ -64,7 +64,7 @@ fn four_large_messages_at_once_have_a_bound_and_others_are_served_meanwhile() {
     let daemon = TestDaemon::start();
     let before = peak(&daemon);
     let numbers = heavy().into_iter().find(|(name, _)| *name == "numbers").unwrap().1;
-    // As much as is taken of one message, and more than that.
+    // As much as one message may have, and more than that.
     let most = format!("{}1]}}}}}}", &numbers[..100 + 2 * 1_700_000]);
     let over = AtomicBool::new(false);
     let served = std::thread::scope(|scope| {
@@ -190,16 +190,16 @@ hygge.register_tool{name = "shout", description = "Tells much", parallelizable =
 "#;
 
 #[test]
-fn what_plugins_tell_has_a_bound_for_those_who_do_not_read() {
+fn events_of_plugins_are_bounded_for_clients_that_do_not_read() {
     let daemon = Setup::new().plugin("loud.lua", LOUD).start();
     let mut deaf = daemon.connect();
     deaf.result("events.subscribe", json!({"kinds": ["log", "call.progress"]}));
     let mut wire = daemon.connect();
     until("the plugin is loaded", || wire.call("tools.schema", json!({"name": "shout"})).get("result").map(drop));
-    // By then the memory of the plugin itself is known.
+    // From here on, the plugin's own memory is part of the baseline.
     wire.tool("shout", json!({}));
     let before = peak(&daemon);
-    // Once: then its connection has so much to read that it is not read from any more.
+    // Only once: after that, its unread output makes the daemon stop reading from the connection.
     let shouted = deaf.request("tools.execute", json!({"name": "shout", "progress": true}));
     for _ in 1..=10 {
         wire.tool("shout", json!({}));
@@ -229,7 +229,7 @@ fn a_batch_of_small_requests_is_answered_whole_and_too_many_are_refused_at_once(
     let answer = batch(&mut wire, &requests(20_001));
     assert_eq!(answer["error"]["data"]["kind"], "too_large", "{answer}");
     assert!(answer["error"]["message"].as_str().unwrap().contains("20000"), "{answer}");
-    // A request behind a batch waits for its turn, and is answered.
+    // A request after a batch waits for its turn, and is answered.
     let first = json!(requests(5_000)).to_string();
     wire.send_bytes(format!("{first}\n").as_bytes());
     let id = wire.request("daemon.ping", json!({}));
@@ -253,7 +253,7 @@ fn requests_of_a_batch_that_wait_have_a_bound_and_can_be_cancelled() {
         |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools.execute", "params": {"name": "wait"}});
     let requests: Vec<Value> = (10_001..=11_100).map(request).collect();
     wire.send(&json!(requests));
-    // As many as a connection may have in flight: it is read from again when one has ended.
+    // As many as a connection may have in flight: the daemon reads on when one has ended.
     let mut other = daemon.connect();
     until("they run", || (other.result("daemon.status", json!({}))["calls"]["in_flight"] == 1_024).then_some(()));
     other.result("session.close", json!({"session_id": session}));

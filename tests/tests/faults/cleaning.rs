@@ -33,7 +33,7 @@ fn long_results_and_changes_stay_within_their_limit_while_the_daemon_runs() {
         until("the folder is within its limit", || (bytes_below(folder) <= 2 << 20).then_some(()));
         assert!(bytes_below(folder) > 0, "{}", folder.display());
     }
-    // One text that is longer than all of them may be, while it is still written.
+    // One text that exceeds the limit for all of them while it is still written.
     let endless = wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": "yes; true"}}));
     until("the text is longer than the limit", || (bytes_below(&spool) > 2 << 20).then_some(()));
     until("it is given up", || (bytes_below(&spool) <= 2 << 20).then_some(()));
@@ -46,7 +46,7 @@ fn sessions(wire: &mut Wire) -> u64 {
 }
 
 #[test]
-fn sessions_that_nobody_uses_leave_memory_when_there_are_many() {
+fn idle_sessions_are_unloaded_when_there_are_many() {
     let daemon = Setup::new().file("a.txt", "here").config("[daemon]\nmax_unused_sessions = 50\n").start();
     let mut wire = daemon.connect();
     let held = wire.result("session.open", json!({"cwd": daemon.work()}))["session_id"].clone();
@@ -57,7 +57,7 @@ fn sessions_that_nobody_uses_leave_memory_when_there_are_many() {
         first.get_or_insert(opened["session_id"].clone());
     }
     until("those that nobody used last are closed", || (sessions(&mut wire) <= 51).then_some(()));
-    // The one that is connected stays, and one that left is found again.
+    // The connected one stays, and one that was unloaded is found again.
     assert_eq!(wire.tool("read", json!({"path": "a.txt"}))["is_error"], false);
     let list = wire.result("session.list", json!({}))["sessions"].clone();
     assert!(list.as_array().unwrap().iter().any(|session| session["session_id"] == held), "{list}");

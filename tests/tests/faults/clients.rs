@@ -17,7 +17,7 @@ fn connect(daemon: &TestDaemon) -> UnixStream {
     UnixStream::connect(daemon.socket()).unwrap()
 }
 
-/// All of them are gone but this one, and nothing of them is left.
+/// All of them are gone except this one, and nothing of them is left.
 #[track_caller]
 fn alone(wire: &mut Wire) -> Value {
     until("the others are gone", || {
@@ -91,13 +91,13 @@ fn a_hundred_that_flood_and_read_nothing_take_no_memory() {
             let mut client = connect(&daemon);
             scope.spawn(move || {
                 client.set_nonblocking(true).unwrap();
-                let (mut place, mut told) = (0, false);
+                let (mut place, mut reported) = (0, false);
                 while !over.load(Ordering::Relaxed) {
                     match client.write(&flood[place..]) {
                         Ok(written) => place = (place + written) % flood.len(),
-                        // It is not read from, for it does not read.
+                        // The daemon does not read from it, because it does not read.
                         Err(_) => {
-                            if !std::mem::replace(&mut told, true) {
+                            if !std::mem::replace(&mut reported, true) {
                                 stuck.fetch_add(1, Ordering::Relaxed);
                             }
                             std::thread::park_timeout(std::time::Duration::from_millis(20));
@@ -171,7 +171,7 @@ fn a_crowd_that_comes_and_goes_leaves_nothing() {
             }
         });
     };
-    // The daemon itself opens what it needs when it is needed first.
+    // The daemon opens some files only when it first needs them.
     crowd();
     let before = alone(&mut wire);
     crowd();

@@ -44,7 +44,7 @@ fn grants_end_by_the_clock_of_the_wall_and_calls_do_not() {
     wire.result("events.subscribe", json!({"kinds": ["session.opened"]}));
     let slow = wire.request("tools.execute", json!({"name": "slow", "timeout_ms": 600_000}));
     let mut other = daemon.connect();
-    // Forth by two hours, back by a year, forth by a week.
+    // Forward two hours, back one year, forward one week.
     for (jump, short, long) in
         [("+0", "allow", "allow"), ("+2h", "ask", "allow"), ("-1y", "allow", "allow"), ("+7d", "ask", "allow")]
     {
@@ -93,7 +93,7 @@ fn a_machine_that_slept_ends_no_call_that_was_in_time() {
         wire.notification("events.event");
     }
     daemon.signal("STOP");
-    // Longer than any of them may take. The end of a process is waited for, not a time.
+    // Longer than any of them may take. The test waits for the end of a process, not for a time.
     assert!(Command::new("sleep").arg("8").status().unwrap().success());
     daemon.signal("CONT");
     let failed: Vec<Value> =
@@ -112,7 +112,7 @@ fn a_machine_that_slept_ends_no_load_that_was_in_time() {
     std::fs::write(daemon.plugins().join("late.lua"), source).unwrap();
     assert_eq!(wire.notification("events.event")["result"]["kind"], "log");
     daemon.signal("STOP");
-    // Longer than a load may take. The end of a process is waited for, not a time.
+    // Longer than a load may take. The test waits for the end of a process, not for a time.
     assert!(Command::new("sleep").arg("8").status().unwrap().success());
     daemon.signal("CONT");
     let event = wire.notification("events.event");

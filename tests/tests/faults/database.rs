@@ -8,7 +8,7 @@ use toold_tests::{Setup, TestDaemon, Wire, until};
 
 use crate::{is_root, with_mounts};
 
-/// A setup in whose database a grant to read a file outside of the working folder is, and that file.
+/// A setup whose database has a grant to read a file outside the working folder, and that file.
 fn with_grant() -> (Setup, PathBuf) {
     let setup = Setup::new().file("a.txt", "here");
     let outside = setup.path("outside.txt");
@@ -30,7 +30,7 @@ fn serves(wire: &mut Wire) {
 }
 
 #[track_caller]
-fn told(daemon: &TestDaemon, wire: &mut Wire, words: &str) {
+fn assert_reported(daemon: &TestDaemon, wire: &mut Wire, words: &str) {
     let problems = wire.result("daemon.status", json!({}))["problems"].take();
     assert!(problems.to_string().contains(words), "{words}: {problems}");
     let doctor = daemon.toolctl(&["doctor"]);
@@ -62,7 +62,7 @@ fn grants_of_a_newer_database_count_and_none_is_added() {
     serves(&mut wire);
     assert_eq!(wire.tool("read", json!({"path": outside}))["is_error"], false);
     keeps_no_grant(&mut wire, "newer toold");
-    told(&daemon, &mut wire, "newer toold");
+    assert_reported(&daemon, &mut wire, "newer toold");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn grants_of_a_database_on_a_read_only_disk_count_and_none_is_added() {
     serves(&mut wire);
     assert_eq!(wire.tool("read", json!({"path": outside}))["is_error"], false);
     keeps_no_grant(&mut wire, "cannot be written");
-    told(&daemon, &mut wire, "cannot be written");
+    assert_reported(&daemon, &mut wire, "cannot be written");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_database_that_another_process_holds_is_reported() {
     serves(&mut wire);
     assert_eq!(wire.tool("read", json!({"path": outside}))["is_error"], true);
     keeps_no_grant(&mut wire, "locked by another process");
-    told(&daemon, &mut wire, "locked by another process");
+    assert_reported(&daemon, &mut wire, "locked by another process");
     drop(other);
     daemon.restart("TERM");
     assert_eq!(daemon.connect().tool("read", json!({"path": outside}))["is_error"], false);
@@ -116,7 +116,7 @@ fn a_database_that_is_damaged_while_it_is_used_is_reported() {
     let mut wire = daemon.connect();
     serves(&mut wire);
     assert!(grant(&mut wire)["result"].is_object());
-    // Out of its log, into the file.
+    // Moves the rows from the log into the file.
     let mut other = rusqlite::Connection::open(database(&daemon)).unwrap();
     other.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let length = std::fs::metadata(database(&daemon)).unwrap().len();
@@ -130,7 +130,7 @@ fn a_database_that_is_damaged_while_it_is_used_is_reported() {
     });
     assert!(answer["error"]["message"].as_str().unwrap().contains("damaged"), "{answer}");
     serves(&mut wire);
-    told(&daemon, &mut wire, "is damaged");
+    assert_reported(&daemon, &mut wire, "is damaged");
 }
 
 fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
@@ -147,7 +147,7 @@ fn a_database_that_is_removed_while_it_is_used_is_reported() {
     serves(&mut wire);
     // It would be gone at the next start.
     keeps_no_grant(&mut wire, "is gone");
-    told(&daemon, &mut wire, "is gone");
+    assert_reported(&daemon, &mut wire, "is gone");
     // Earlier grants hold for as long as the daemon lives.
     let checked = wire.result("permissions.check", json!({"category": "shell", "target": "ls"}));
     assert_eq!(checked["verdict"], "allow");
@@ -179,7 +179,7 @@ fn a_full_disk_is_reported_and_leaves_files_whole() {
         assert_eq!(std::fs::read(seen(&work).join("a.txt")).unwrap(), "x".repeat(400_000).as_bytes());
         assert_eq!(std::fs::read_dir(seen(&work)).unwrap().count(), 1);
         let filler = seen(&state).join("filler");
-        // As much as there is place for.
+        // As much as fits.
         std::fs::write(&filler, vec![0; 2 << 20]).unwrap_err();
         assert_eq!(wire.tool("read", json!({"path": "disk/a.txt"}))["is_error"], false);
         keeps_no_grant(&mut wire, "full");
@@ -187,16 +187,16 @@ fn a_full_disk_is_reported_and_leaves_files_whole() {
         assert_eq!(refused["error"]["data"]["kind"], "not_kept", "{refused}");
         let made = wire.call("shells.list", json!({}));
         assert!(made["result"].is_object(), "{made}");
-        until("the lost rows are told", || {
+        until("the lost rows are reported", || {
             wire.tool("read", json!({"path": "disk/a.txt", "limit": 1}));
             let problems = wire.result("daemon.status", json!({}))["problems"].take();
             problems.to_string().contains("audit log").then_some(())
         });
-        told(&daemon, &mut wire, "audit log");
-        // A change that cannot be noted for taking it back is made all the same.
+        assert_reported(&daemon, &mut wire, "audit log");
+        // A change is made even if it cannot be recorded for undo.
         assert_eq!(write(&mut wire, 300_000)["is_error"], false);
         std::fs::remove_file(filler).unwrap();
-        // It goes on by itself, and so does the audit log, with what it could not write meanwhile.
+        // It recovers by itself, and so does the audit log, with the rows that it could not write meanwhile.
         assert!(grant(&mut wire)["result"].is_object());
         until("the rows are written", || {
             let status = wire.result("daemon.status", json!({}));

@@ -1,4 +1,4 @@
-//! Folders and files that may no longer be read, or are something else of a sudden.
+//! Folders and files that become unreadable or change their type.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ fn tool(answer: &str) -> String {
 }
 
 fn say(wire: &mut Wire) -> Value {
-    // There is no result while there is no such tool.
+    // Without the tool, there is no result.
     wire.call("tools.execute", json!({"name": "say"})).pointer("/result/content/0/text").cloned().unwrap_or_default()
 }
 
@@ -25,7 +25,7 @@ fn mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// A daemon that modes hold for, also when root runs the tests.
+/// A daemon that file modes apply to, even if root runs the tests.
 fn held_by_modes(setup: Setup) -> Setup {
     if !is_root() {
         return setup;
@@ -97,7 +97,7 @@ fn a_configuration_that_may_not_be_read_denies_and_is_reported() {
     mode(&config, 0o644);
     std::fs::write(&config, rule).unwrap();
     until("it is read", || (verdict(&mut wire) == "allow").then_some(()));
-    // The last version that was read still counts.
+    // The last version that was read stays active.
     mode(&config, 0);
     wire.result("daemon.reload", json!({}));
     assert_eq!(verdict(&mut wire), "allow");
@@ -115,7 +115,7 @@ fn a_configuration_that_may_not_be_read_denies_and_is_reported() {
 fn a_log_whose_folder_is_removed_is_made_again() {
     let daemon = Setup::new().file("a.txt", "here").start();
     let log = daemon.state().join("log");
-    // Its name depends on the socket's.
+    // Its name is derived from that of the socket.
     let file = || std::fs::read_dir(&log).ok()?.next()?.ok().map(|entry| entry.path());
     until("there is a log", file);
     std::fs::remove_dir_all(&log).unwrap();

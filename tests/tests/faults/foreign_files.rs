@@ -1,4 +1,4 @@
-//! Files that a repository or a user chose, and that are no files, or have no end.
+//! Paths chosen by a repository or a user that are not files, or have no end.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -8,7 +8,7 @@ use toold_tests::{Setup, Wire, until};
 
 use crate::{peak, threads};
 
-/// A repository may cost so much memory, at most.
+/// The most memory that a repository may cost.
 const COST: u64 = 200 << 20;
 const SPARSE: u64 = 8 << 30;
 
@@ -52,7 +52,7 @@ fn ignore_files_that_are_traps_cost_neither_memory_nor_threads() {
         for name in [".gitignore", ".ignore", "src/.gitignore", "src/.ignore", ".git/info/exclude"] {
             trap(kind, &work.join(name));
         }
-        // Above the folder, in the way of the user's own list, and as a work tree's file.
+        // Above the folder, in place of the user's own list, and as the file of a work tree.
         trap(kind, &setup.path(".gitignore"));
         trap(kind, &setup.path("config/git/ignore"));
         std::fs::create_dir_all(work.join("tree")).unwrap();
@@ -88,7 +88,7 @@ fn an_ignore_file_that_is_not_used_is_named() {
     let grep = wire.tool("grep", json!({"pattern": "needle"}));
     let text = grep["content"][0]["text"].as_str().unwrap();
     assert!(text.contains(".ignore: it is not used") && text.contains("1048576 bytes"), "{text}");
-    // A link to what the caller may not read is passed over: which lines it has would show.
+    // A link to a file that the caller may not read is ignored, because its effect would reveal its lines.
     std::fs::remove_file(daemon.work().join(".ignore")).unwrap();
     let secret = daemon.setup.path("secret");
     std::fs::write(&secret, "a.txt\n").unwrap();
@@ -130,7 +130,7 @@ fn a_configuration_that_is_a_trap_is_refused_in_words_at_the_start_and_later() {
         let words = problems(&mut wire);
         assert!(words.contains("config.toml"), "{kind}: {words}");
         assert!(peak(&daemon) < COST, "{kind}: {} MiB", peak(&daemon) >> 20);
-        // One that is put right is read, and one that turns into a trap again is said.
+        // A repaired file is read, and one that becomes a trap again is reported.
         if kind == "folder" {
             std::fs::remove_dir(&file).unwrap();
         } else {

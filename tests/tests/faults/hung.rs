@@ -1,4 +1,4 @@
-//! A file system that does not answer, as one of a network whose server is gone, or of a program that is stuck.
+//! A file system that does not answer, such as a network mount whose server is gone, or a FUSE program that hangs.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ hygge.register_tool{name = "peek", description = "Reads a file", parallelizable 
     execute = function(_, input) return hygge.fs.read(input.path) end}
 "#;
 
-/// A daemon in whose working folder `hung` is a FUSE file system that nobody serves: whoever looks at it waits. `None` where
+/// A daemon in whose working folder `hung` is a FUSE file system that nobody serves: each access blocks. `None` where
 /// there is no FUSE.
 fn with_hung_folder() -> Option<TestDaemon> {
     let setup = Setup::new().file("a.txt", "needle").file("hung/below", "").plugin("peek.lua", PLUGIN);
@@ -69,7 +69,7 @@ fn a_file_system_that_does_not_answer_costs_only_the_calls_that_go_there() {
         let words = answer.to_string();
         assert!(words.contains("does not answer") || words.contains("overloaded"), "{words}");
     }
-    // A folder above it is searched without it.
+    // A search of the folder above skips it.
     for (tool, arguments) in
         [("grep", json!({"pattern": "needle"})), ("glob", json!({"pattern": "*.txt"})), ("list", json!({}))]
     {
@@ -83,7 +83,7 @@ fn a_file_system_that_does_not_answer_costs_only_the_calls_that_go_there() {
     let checked = daemon.connect().call("permissions.check", json!({"category": "file.read", "target": "hung/x"}));
     assert!(checked.get("result").is_some() || checked.get("error").is_some());
     serves(&mut wire);
-    // One thread waits for the file system, whatever the calls were. The runtime keeps its own for ten seconds.
+    // At most one thread waits for the file system, for any calls. The runtime keeps idle threads for ten seconds.
     until("the threads of the calls end", || (threads(&daemon) <= before + 4).then_some(()));
     let start = Instant::now();
     daemon.signal("TERM");

@@ -20,7 +20,7 @@ fn kill(daemon: &mut TestDaemon) {
     daemon.wait();
 }
 
-/// Before there is another daemon that could clear up.
+/// Before another daemon starts, which could clean up.
 #[track_caller]
 fn nothing_runs(daemon: &TestDaemon) {
     until("nothing runs that the daemon started", || daemon.processes().is_empty().then_some(()));
@@ -31,7 +31,7 @@ fn a_command_ends_with_a_daemon_that_is_killed() {
     let mut daemon = Setup::new().config(ALLOW).start();
     for line in [
         "sleep 1000",
-        // They make groups and sessions of their own, and one forgets whose it is.
+        // They make their own groups and sessions, and one loses its link to the daemon.
         "setsid sleep 1001 & (setsid bash -c 'sleep 1002; true' &) ; exec env -i sleep 1003",
         "trap '' TERM; sleep 1004 & while :; do wait; done",
     ] {
@@ -50,9 +50,9 @@ fn a_command_ends_with_a_daemon_that_is_killed() {
 }
 
 #[test]
-fn what_left_a_command_on_purpose_ends_with_a_daemon_that_is_killed() {
+fn detached_children_of_a_command_end_when_the_daemon_is_killed() {
     let mut daemon = Setup::new().config(ALLOW).start();
-    // One that has not left its group yet when the command ends is ended with it.
+    // A process that has not left the group when the command ends is ended with it.
     let line = "setsid bash -c 'touch left; exec sleep 1000' >/dev/null 2>&1 & until [ -e left ]; do :; done";
     let result = daemon.connect().tool("bash", json!({"command": line}));
     assert_eq!(result["is_error"], false, "{result}");
@@ -85,7 +85,7 @@ fn a_reaper_that_is_killed_is_followed_by_another() {
 fn a_reaper_that_is_stopped_when_the_daemon_is_killed_does_its_work_later() {
     let mut daemon = Setup::new().config(ALLOW).start();
     let mut wire = daemon.connect();
-    // In the foreground: what is in the background may be ended by the daemon of another test.
+    // In the foreground: the daemon of another test may end background commands.
     wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch started; exec sleep 1000"}}));
     until("the command runs", || daemon.work().join("started").exists().then_some(()));
     let reaper = daemon.reaper().to_string();
@@ -110,11 +110,11 @@ struct Load {
     granted: Mutex<Vec<String>>,
 }
 
-/// A client that takes the end of its connection as it comes.
+/// A client that accepts the end of its connection at any moment.
 struct LoadClient {
     reader: BufReader<UnixStream>,
     id: u64,
-    /// An answer that says no is the end as well.
+    /// An error as the answer is an end, too.
     may_refuse: bool,
 }
 
@@ -161,7 +161,7 @@ impl LoadClient {
     }
 }
 
-/// A text that shows whether it is whole: the number stands at both ends and between.
+/// A text that shows whether it is whole: it has the number at both ends and between.
 fn text(number: u64) -> String {
     let line = format!("number {number}\n");
     format!("{line}{}{line}", format!("{number} ").repeat(20_000) + "\n")
@@ -192,7 +192,7 @@ fn edit(load: &Load, client: &mut LoadClient) -> Option<()> {
 }
 
 fn run(load: &Load, client: &mut LoadClient) -> Option<()> {
-    // Never answered, and in nobody's way: a serial call holds up its own session only.
+    // Never answered, and it blocks nobody else: a serial call blocks only its own session.
     client.send("tools.execute", json!({"name": "bash", "arguments": {"command": "sleep 1000 & sleep 1000"}}))?;
     load.done.fetch_add(1, Ordering::Relaxed);
     hold(load, client)
@@ -207,7 +207,7 @@ fn background(load: &Load, client: &mut LoadClient) -> Option<()> {
     hold(load, client)
 }
 
-/// Keeps the session, and what runs in it, until the daemon goes.
+/// Keeps the session and its commands until the daemon ends.
 fn hold(load: &Load, client: &mut LoadClient) -> Option<()> {
     while !load.over.load(Ordering::Relaxed) {
         client.ask("daemon.status", json!({}))?;
@@ -259,7 +259,7 @@ fn nothing_is_half_done_after_kills_at_random_moments() {
         check_database(&daemon.state().join("toold.db"), &load);
         all += load.done.load(Ordering::Relaxed);
         for name in ["written.txt", "edited.txt"] {
-            // There is none yet when the moment came early.
+            // There is none yet if the kill came early.
             let _ = std::fs::remove_file(work.join(name));
         }
         daemon.start_again();
@@ -269,7 +269,7 @@ fn nothing_is_half_done_after_kills_at_random_moments() {
     println!("{rounds} kills amid {all} things done");
 }
 
-/// Takes memory until there is none.
+/// Allocates memory until there is none left.
 const GREEDY: &str = r#"
 local all = {}
 hygge.register_tool{
@@ -289,7 +289,7 @@ fn take(load: &Load, client: &mut LoadClient) -> Option<()> {
 #[test]
 fn nothing_is_half_done_when_the_memory_ends() {
     let config = format!("{ALLOW}[limits]\nvm_memory_mib = 4096\n");
-    // It ends by a signal that leaves a picture of its memory.
+    // It ends by a signal that dumps its memory (a core file).
     let no_dump = [SHELL[0], SHELL[1], "ulimit -c 0 && exec \"$@\"", "sh"];
     let mut daemon = Setup::new().config(&config).plugin("greedy.lua", GREEDY).through(&no_dump).start();
     leave_memory(&daemon, 1 << 30);
@@ -320,7 +320,7 @@ fn nothing_is_half_done_when_the_memory_ends() {
     assert_eq!(wire.result("daemon.status", json!({})).get("problems"), None);
 }
 
-/// Lets a daemon take so many bytes of addresses beyond those that it has.
+/// Lets a daemon map this many more bytes of address space than it has.
 fn leave_memory(daemon: &TestDaemon, bytes: u64) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB")).unwrap();

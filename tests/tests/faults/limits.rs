@@ -51,7 +51,7 @@ fn many_messages_that_are_never_whole_do_not_fill_the_memory() {
         let now = wire.result("daemon.status", json!({}))["memory_bytes"].as_u64().unwrap();
         (now < before + (512 << 20)).then_some(())
     });
-    // Each is answered when its message ends, and lives on: the others are refused with that reason.
+    // Each connection is answered when its message ends, and stays open; refused messages get that reason.
     let mut refused = 0;
     for client in &mut clients {
         client.send_bytes(b"\"}\n");

@@ -1,4 +1,4 @@
-//! Plugins that keep what they have: a thread, memory, files.
+//! Plugins that hold on to a thread, memory or files.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
@@ -20,7 +20,7 @@ fn status(daemon: &TestDaemon) -> Value {
     daemon.connect().result("daemon.status", json!({}))
 }
 
-/// Code that runs for very long without a point at which it could give way.
+/// Code that runs for very long without a point at which it can be interrupted.
 const STRETCHES: [(&str, &str); 6] = [
     ("find", r#"return tostring((("a"):rep(60)):find((".-"):rep(30) .. "b"))"#),
     ("gmatch", r#"for _ in (("a"):rep(60)):gmatch((".-"):rep(30) .. "b") do end return """#),
@@ -35,7 +35,7 @@ const STRETCHES: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn code_that_cannot_give_way_keeps_nobody_waiting() {
+fn uninterruptible_code_blocks_no_other_call() {
     let plugins = STRETCHES.iter().fold(Setup::new().file("a.txt", "here"), |setup, (name, body)| {
         setup.plugin(&format!("{name}.lua"), &tool(name, body))
     });
@@ -47,14 +47,14 @@ fn code_that_cannot_give_way_keeps_nobody_waiting() {
         STRETCHES.iter().map(|(name, _)| running.request("tools.execute", json!({"name": name}))).collect();
     let all = STRETCHES.len() as u64;
     until("all of them run", || (status(&daemon)["queues"]["running"].as_u64() == Some(all)).then_some(()));
-    // With one that is kept waiting until they end, this takes as long as they do.
+    // If another call had to wait for them, this would take as long as they do.
     for _ in 0..30 {
         assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
         gives(&mut wire, "quick", "quick");
         assert_eq!(daemon.connect().tool("read", json!({"path": "a.txt"}))["is_error"], false);
     }
     assert_eq!(status(&daemon)["queues"]["running"].as_u64(), Some(all), "they did not run all the time");
-    // The connection that they came on was read from all the time.
+    // The daemon kept reading from the connection that sent them.
     assert_eq!(running.result("daemon.ping", json!({})), json!({}));
     for id in ids {
         running.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}));
@@ -63,7 +63,7 @@ fn code_that_cannot_give_way_keeps_nobody_waiting() {
     until("they have ended", || (status(&daemon)["calls"]["in_flight"] == 0).then_some(()));
 }
 
-/// Scripts that take memory until there is none, within a `pcall`, and what still holds it afterwards.
+/// Scripts that allocate until there is no memory left, within a `pcall`, and the objects that hold it afterwards.
 const HUNGRY: [(&str, &str); 8] = [
     ("strings", r#"kept = {} while true do kept[#kept + 1] = ("x"):rep(100000) .. #kept end"#),
     ("tables", "kept = {} while true do kept[#kept + 1] = {{}, {}, {}} end"),
@@ -105,7 +105,7 @@ fn memory_that_a_script_used_up_is_given_back_also_when_it_caught_the_error() {
 #[test]
 fn a_plugin_that_nobody_calls_gives_its_memory_back_and_is_there_at_the_next_call() {
     let counts = "count = (count or 0) + 1 return tostring(count)";
-    // A script that reads the clock while it loads may hold a value that another run would not give.
+    // A script that reads the clock while it loads may hold a value that another run would not have.
     let holds = format!("local started = os.time()\n{}", tool("holds", counts));
     let config = "[plugins]\nrelease_after_ms = 100\n";
     let daemon =
@@ -135,7 +135,7 @@ fn of_each_plugin_a_few_registrations_are_kept_however_often_it_is_saved() {
 }
 
 #[test]
-fn a_text_that_becomes_too_much_outside_of_the_machine_is_refused() {
+fn text_that_outgrows_its_limit_outside_lua_is_refused() {
     let body = r#"local ok, why = pcall(hygge.json.decode, "[" .. ("1,"):rep(10000000) .. "1]") return tostring(why)"#;
     let daemon = Setup::new().plugin("decode.lua", &tool("decode", body)).start();
     let result = daemon.connect().tool("decode", json!({}));

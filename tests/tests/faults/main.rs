@@ -14,7 +14,7 @@ mod lua;
 mod refusals;
 mod store_load;
 
-/// A shell line that ends in becoming the daemon, which is started through it.
+/// A shell line that ends with an `exec` of the daemon.
 const SHELL: [&str; 2] = ["/bin/sh", "-c"];
 
 /// Whether the tests run as root, who may mount and change limits.
@@ -33,7 +33,7 @@ fn threads(daemon: &toold_tests::TestDaemon) -> usize {
     std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap().count()
 }
 
-/// Runs the daemon with mounts of its own, which go when it ends. The line is run first, as root in there.
+/// Runs the daemon with its own mounts, which vanish when it ends. The line runs first, as root in that namespace.
 fn with_mounts(setup: toold_tests::Setup, line: &str) -> Option<toold_tests::Setup> {
     let kind = if is_root() { "--mount" } else { "-Umr" };
     let probe = std::process::Command::new("unshare").args([kind, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();

@@ -1,4 +1,4 @@
-//! A refusal of a person is never lifted without a prompt, whatever happens to the files that store it.
+//! A denial by a person is never lifted without a prompt, whatever happens to the files that store it.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -9,7 +9,7 @@ use toold_tests::{Setup, TestDaemon, Wire, until};
 
 use crate::SHELL;
 
-/// Something that goes wrong with the database in a folder of state.
+/// Damage to the database in a state folder.
 type Damage = (&'static str, fn(&Path));
 
 fn overwrite(path: &Path, from: f64, bytes: usize) {
@@ -45,7 +45,7 @@ const DAMAGES: [Damage; 15] = [
     }),
     ("the page of the grants is noise", |state| {
         let other = rusqlite::Connection::open(database(state)).unwrap();
-        // Also out of the log, which has the page as well.
+        // The log has the page, too.
         let _ = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let page = "SELECT rootpage FROM sqlite_schema WHERE name = 'grants'";
         let page: u32 = other.query_row(page, [], |row| row.get(0)).unwrap();
@@ -91,7 +91,7 @@ const DAMAGES: [Damage; 15] = [
     }),
 ];
 
-/// A daemon in which a command is refused, and the reading of a file in the working folder: both would be allowed.
+/// A daemon that has denials for a command and for reading a file in the working folder; by default it allows both.
 fn refusing() -> TestDaemon {
     let daemon = Setup::new().file("refused.txt", "not for tools").file("free.txt", "for all").start();
     let mut wire = daemon.connect();
@@ -121,7 +121,7 @@ fn refuses(wire: &mut Wire, when: &str) {
         let checked = wire.result("permissions.check", json!({"category": category, "target": target}));
         assert_eq!(checked["verdict"], "deny", "{when}: {category} {target}: {checked}");
     }
-    // With nobody there to answer, an ask would be a refusal too.
+    // Without a client that can answer, a prompt would be a denial too.
     let read = wire.tool("read", json!({"path": "refused.txt"}));
     assert_eq!(read["is_error"], true, "{when}: {read}");
     assert!(!read.to_string().contains("not for tools"), "{when}: {read}");
@@ -137,7 +137,7 @@ fn a_refusal_outlives_each_kind_of_damage_before_the_start() {
         damage(&daemon.state());
         daemon.start_again();
         refuses(&mut daemon.connect(), name);
-        // And once more: the daemon has had its time to spoil what was left.
+        // And once more, after the daemon had time to damage what was left.
         daemon.restart("TERM");
         refuses(&mut daemon.connect(), name);
     }
@@ -150,7 +150,7 @@ fn a_refusal_outlives_each_kind_of_damage_while_the_daemon_runs() {
         damage(&daemon.state());
         let mut wire = daemon.connect();
         refuses(&mut wire, name);
-        // A refusal of this time is kept, too; nothing else has to be.
+        // A denial from this time is stored, too; nothing else needs to be.
         refuse(&mut wire, "shell", "pwd");
         let _ = wire.call("permissions.grant", json!({"category": "shell", "pattern": "ls", "scope": "always"}));
         refuses(&mut wire, name);
@@ -168,7 +168,7 @@ fn a_refusal_outlives_a_disk_that_takes_nothing() {
     for damage in [|_: &Path| {}, |state: &Path| remove_all(state)] {
         let setup = refusing().into_setup();
         damage(&setup.path("state/toold"));
-        // No file can grow, whatever it is.
+        // No file can grow.
         let daemon = setup.through(&[SHELL[0], SHELL[1], "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).start();
         let mut wire = daemon.connect();
         refuses(&mut wire, "while the disk takes nothing");
@@ -199,9 +199,9 @@ fn a_refusal_that_is_revoked_is_revoked_for_good() {
 }
 
 #[test]
-fn what_is_lost_is_reported_everywhere_and_asked_about() {
+fn lost_denials_are_reported_everywhere_and_prompt() {
     let mut daemon = refusing();
-    // Stopped, so that the log beside the database does not make up for it.
+    // Stopped cleanly, so that the log cannot restore the database.
     daemon.signal("TERM");
     daemon.wait();
     let file = daemon.state().join("refusals.jsonl");
@@ -224,7 +224,7 @@ fn what_is_lost_is_reported_everywhere_and_asked_about() {
     assert!(String::from_utf8_lossy(&shown.stdout).contains("add missing refusals again"));
     check_doctor(&daemon, Some(3), "store");
     drop(wire);
-    // A person has looked.
+    // A person has reviewed it.
     remove_all(&daemon.state());
     fs::remove_file(file).unwrap();
     daemon.restart("TERM");
@@ -234,7 +234,7 @@ fn what_is_lost_is_reported_everywhere_and_asked_about() {
 
 #[track_caller]
 fn check_doctor(daemon: &TestDaemon, status: Option<i32>, words: &str) {
-    // Where toolctl is found is no matter of this test.
+    // This test does not check where toolctl is found.
     let doctor = daemon.toolctl(&["doctor"]);
     let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert_eq!(doctor.status.code(), status, "{text}");
@@ -280,7 +280,7 @@ fn denies_reading(wire: &mut Wire, when: &str) {
 }
 
 #[test]
-fn what_a_configuration_denied_stays_denied_while_it_cannot_be_read() {
+fn denials_stay_while_the_configuration_is_unreadable() {
     for of_project in [false, true] {
         for (name, damage) in BREAKS {
             let setup = Setup::new().file("refused.txt", "not for tools").file("free.txt", "for all");
@@ -294,7 +294,7 @@ fn what_a_configuration_denied_stays_denied_while_it_cannot_be_read() {
                 false => daemon.setup.path("config/toold/config.toml"),
             };
             damage(&file);
-            // Whether the system reports the change first, or the reload sees it.
+            // Either the system reports the change first, or the reload finds it.
             wire.result("daemon.reload", json!({}));
             denies_reading(&mut wire, &when);
             drop(wire);
@@ -304,7 +304,7 @@ fn what_a_configuration_denied_stays_denied_while_it_cannot_be_read() {
                 denies_reading(&mut wire, &when);
                 allows(&mut wire, "file.read", "free.txt");
             }
-            // Without the rule in a file that can be read, it is allowed.
+            // With a readable file that lacks the rule, it is allowed.
             if file.is_dir() {
                 fs::remove_dir(&file).unwrap();
             }
@@ -321,7 +321,7 @@ fn what_a_configuration_denied_stays_denied_while_it_cannot_be_read() {
 }
 
 #[test]
-fn what_hooks_might_refuse_is_asked_about_while_their_configuration_cannot_be_read() {
+fn calls_prompt_while_the_configuration_of_hooks_is_unreadable() {
     const HOOK: &str = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"true\"]\n";
     for (name, damage) in BREAKS {
         let mut daemon = Setup::new().file("free.txt", "for all").config(HOOK).start();

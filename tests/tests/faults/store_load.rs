@@ -1,4 +1,4 @@
-//! A database that has grown: cleaning it and looking through it hold nobody up.
+//! A large database: cleaning and searching it block no other client.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn calls_are_answered_while_old_rows_are_removed() {
     until("the old rows are gone", || {
         let left = rows(&database);
         assert_eq!(wire.tool("read", json!({"path": "a.txt"}))["is_error"], false);
-        // Opening a session is written, and waits for its turn.
+        // Opening a session writes to the database, and waits for its turn.
         let open = json!({"cwd": daemon.work(), "client": {"name": "other"}});
         wire.result("session.open", open);
         if left > 2_000 {
@@ -59,13 +59,13 @@ fn calls_are_answered_while_old_rows_are_removed() {
 }
 
 #[test]
-fn what_grows_too_much_while_the_daemon_runs_goes() {
+fn audit_rows_over_the_limit_are_removed_while_the_daemon_runs() {
     let (daemon, database) = with_rows(10, 1_000);
     let mut wire = daemon.connect();
     for _ in 0..5_000 {
         wire.tool("read", json!({"path": "a.txt"}));
     }
-    // It is looked for after each 2,000.
+    // The daemon checks the limit after each 2,000 rows.
     until("the first rows are gone", || (rows(&database) <= 3_000).then_some(()));
 }
 
@@ -76,7 +76,7 @@ fn a_search_through_all_rows_lets_calls_pass() {
     let mut search = daemon.connect();
     let query = json!({"tool": "never_called"});
     let asked = search.request("audit.query", query);
-    // The search is under way or over; whatever it is, these do not wait for it to be.
+    // The search is running or over; these calls do not wait for it in either case.
     for _ in 0..20 {
         assert_eq!(others.tool("read", json!({"path": "a.txt"}))["is_error"], false);
         others.result("permissions.check", json!({"category": "shell", "target": "ls"}));

@@ -86,7 +86,7 @@ fn end(setup: &Setup) {
 }
 
 #[test]
-fn a_daemon_of_another_protocol_is_reported_with_what_to_do() {
+fn protocol_mismatch_is_reported_with_a_remedy() {
     let own = env!("CARGO_PKG_VERSION");
     let speaks = format!("toolctl {own} speaks 2; ");
     check(

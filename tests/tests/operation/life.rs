@@ -45,7 +45,7 @@ fn a_daemon_that_is_in_use_goes_on() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_leaves_memory_and_is_found_again() {
+fn idle_session_is_unloaded_and_found_again() {
     let daemon = Setup::new().config("[daemon]\nsession_idle_ms = 1\n").file("f", "there\n").start();
     let open = |id: &str| json!({"cwd": daemon.work(), "session_id": id});
     let mut stays = daemon.connect();
@@ -105,7 +105,7 @@ fn a_daemon_whose_folder_was_deleted_binds_again_and_stays_the_only_one() {
     assert_eq!(wire.result("daemon.ping", json!({})), json!({}), "those that were connected stay so");
     // The file alone, too.
     fs::remove_file(socket(&setup)).unwrap();
-    until("the daemon binds anew", || UnixStream::connect(socket(&setup)).ok());
+    until("the daemon binds again", || UnixStream::connect(socket(&setup)).ok());
     let said = fs::read_to_string(setup.path("log")).unwrap();
     assert!(said.contains("the socket was deleted"), "{said}");
     daemon.stop();

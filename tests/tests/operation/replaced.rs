@@ -43,18 +43,18 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
     let pids = std::thread::scope(|scope| {
         // New connections: none is refused, and each gets its answer, or an error that another daemon serves.
         let newcomers = scope.spawn(|| {
-            let mut told = 0;
+            let mut count = 0;
             while !over.load(Ordering::Relaxed) {
                 let mut wire = Wire::connect(&socket(&setup));
                 let id = wire.request("daemon.ping", json!({}));
                 let message = wire.next_message().expect("an answer or a farewell");
                 if message["method"] == "daemon.closing" {
-                    told += 1;
+                    count += 1;
                 } else {
                     assert_eq!((&message["id"], &message["result"]), (&json!(id), &json!({})), "{message}");
                 }
             }
-            told
+            count
         });
         let looping = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -168,7 +168,7 @@ fn a_call_in_flight_ends_before_a_restart_that_waits() {
 }
 
 #[test]
-fn a_daemon_that_cannot_take_over_leaves_the_old_one_serving() {
+fn old_daemon_keeps_serving_when_its_successor_fails() {
     let setup = Setup::new();
     private(&setup);
     let first = serve(&setup);
@@ -192,7 +192,7 @@ fn a_daemon_that_cannot_take_over_leaves_the_old_one_serving() {
 }
 
 #[test]
-fn what_is_followed_goes_on_after_a_restart() {
+fn subscriptions_continue_after_a_restart() {
     let setup = Setup::new().file("f", "there\n");
     private(&setup);
     let mut first = serve(&setup);
@@ -254,7 +254,7 @@ fn a_service_manager_hears_of_the_new_process_and_keeps_its_socket() {
 }
 
 #[test]
-fn what_a_tool_of_the_old_daemon_asks_the_new_one_is_a_tools_word() {
+fn tool_of_the_old_daemon_is_still_a_tool_for_the_new_one() {
     let setup = Setup::new().config(ALLOW_ALL);
     private(&setup);
     let mut first = serve(&setup);

@@ -92,7 +92,7 @@ fn a_socket_that_cannot_be_served_safely_is_refused() {
 }
 
 #[test]
-fn the_units_are_what_systemd_and_launchd_read() {
+fn units_are_valid_for_systemd_and_launchd() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../daemon/toold"));
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     let (service, socket) = (read("systemd/toold.service"), read("systemd/toold.socket"));

@@ -42,7 +42,7 @@ impl ServingProcess {
 
 impl Drop for ServingProcess {
     fn drop(&mut self) {
-        // After a test that failed; a daemon that has ended is not hurt.
+        // Needed after a failed test; harmless for a daemon that has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -53,7 +53,7 @@ fn an_agent_is_one_after_the_daemon_was_killed() {
 }
 
 #[test]
-fn what_a_native_agent_starts_grants_nothing() {
+fn process_started_by_a_native_agent_grants_nothing() {
     let daemon = TestDaemon::start();
     let script = r#"
 import json, socket, subprocess, sys

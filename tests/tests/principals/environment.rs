@@ -103,7 +103,7 @@ fn an_agent_comes_back_to_its_session_with_no_more_variables() {
 }
 
 #[test]
-fn an_agent_passes_on_what_its_own_process_was_started_with_but_for_secrets() {
+fn agent_passes_its_own_environment_without_secrets() {
     let daemon = Setup::new().config(ALLOW).start();
     let own = [("PATH", "/venv/bin:/usr/bin:/bin"), ("VIRTUAL_ENV", "/venv"), ("GITHUB_TOKEN", "abc")];
     let env: BTreeMap<&str, &str> = own.into_iter().chain([("NODE_OPTIONS", "--require /evil")]).collect();
@@ -123,7 +123,7 @@ fn an_agent_passes_on_what_its_own_process_was_started_with_but_for_secrets() {
 }
 
 #[test]
-fn what_a_tool_started_sets_harmless_variables_alone() {
+fn tool_started_process_sets_only_harmless_variables() {
     let daemon = Setup::new().config(ALLOW).start();
     let requests = json!([["session.open", {"env": all()}]]);
     let speaker = RequestScript::new(&daemon, "requests", &requests);

@@ -28,7 +28,7 @@ fn checked(daemon: &TestDaemon) -> String {
 }
 
 #[test]
-fn everything_that_is_treated_otherwise_is_listed_with_its_replacement() {
+fn changed_behaviour_is_listed_with_its_replacement() {
     let rule = "[[permission.rules]]\ncategory = \"file.write\"\npattern = \"~/**\"\naction = \"allow\"\n";
     let setup = Setup::new().config(rule);
     std::fs::create_dir_all(setup.path("home/Documents")).unwrap();

@@ -125,7 +125,7 @@ fn a_person_who_refuses_a_folder_is_not_asked_again_in_the_session() {
 }
 
 #[test]
-fn a_folder_that_a_person_opened_is_open_to_agents_and_so_is_what_lies_in_it() {
+fn folder_opened_by_a_person_is_open_to_agents_with_its_contents() {
     let mut daemon = setup().start();
     let project = path(&daemon, "home/src/project");
     daemon.connect().result("session.open", json!({"cwd": project}));
@@ -187,7 +187,7 @@ fn folders_are_allowed_on_the_command_line_and_in_the_configuration() {
 }
 
 #[test]
-fn a_client_without_a_folder_is_reported_how_a_person_opens_one() {
+fn client_without_a_folder_reads_how_a_person_opens_one() {
     let daemon = setup().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").start();
     let opened = over_http(&daemon, json!({}));
     assert_eq!(opened["workspace"], "none", "{opened}");
@@ -250,7 +250,7 @@ fn a_workspace_that_can_match_nothing_is_an_error_of_the_check() {
 }
 
 #[test]
-fn what_a_project_holds_is_not_shown_before_a_person_opens_it() {
+fn project_contents_stay_hidden_until_a_person_opens_the_folder() {
     let daemon = setup().start();
     let project = path(&daemon, "home/src/project");
     let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"secret-tool\"\naction = \"deny\"\n";

@@ -36,7 +36,7 @@ fn contents(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn what_controls_the_daemon_stays_as_it_is() {
+fn guarded_command_cannot_change_files_that_control_the_daemon() {
     let setup = Setup::new().file(".toold/config.toml", "").file(".toolignore", "kept\n").file("sub/f", "x\n");
     let Some(daemon) = guarded(setup.plugin("p.lua", "")) else { return };
     let top = daemon.setup.path("");
@@ -147,21 +147,21 @@ fn a_guarded_command_is_asked_for_as_ever() {
 }
 
 #[test]
-fn it_is_recommended_where_it_was_tried_out() {
+fn doctor_recommends_guard_mode_where_it_works() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     let trial = wire.result("daemon.status", json!({}))["guard"].take();
-    let told = |findings: &Value| {
+    let sandbox_finding = |findings: &Value| {
         let all = findings.as_array().unwrap();
         all.iter().find(|finding| finding["about"] == "sandbox").unwrap().to_string()
     };
     let doctor = || serde_json::from_slice(&daemon.toolctl(&["doctor", "--json"]).stdout).unwrap();
     if machine_can() {
         assert_eq!(trial, json!({"works": true}));
-        assert!(told(&doctor()).contains("guard mode works here"));
+        assert!(sandbox_finding(&doctor()).contains("guard mode works here"));
     } else {
         assert_eq!(trial["works"], false, "{trial}");
-        assert!(told(&doctor()).contains("does not work here"));
+        assert!(sandbox_finding(&doctor()).contains("does not work here"));
         return;
     }
     std::fs::write(daemon.setup.path("config/toold/config.toml"), format!("[sandbox]\n{GUARD}\n")).unwrap();

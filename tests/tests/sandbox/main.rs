@@ -127,17 +127,17 @@ fn git_works_in_the_workspace() {
 /// Tries to reach whatever is named, and the daemon's own socket.
 const REACH: &str = r#"
 import socket, sys
-def tell(name, make):
+def report(name, make):
     try:
         make(); print(name, "reached")
     except OSError as error:
         print(name, error.strerror)
 def unix(kind=socket.SOCK_STREAM):
     s = socket.socket(socket.AF_UNIX, kind); s.connect(sys.argv[1])
-tell("daemon", unix)
-tell("datagram", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
-tell("tcp", lambda: socket.create_connection(("127.0.0.1", int(sys.argv[2])), 5))
-tell("pair", socket.socketpair)
+report("daemon", unix)
+report("datagram", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+report("tcp", lambda: socket.create_connection(("127.0.0.1", int(sys.argv[2])), 5))
+report("pair", socket.socketpair)
 "#;
 
 fn reach(daemon: &TestDaemon) -> String {
@@ -221,7 +221,7 @@ hygge.register_tool{ name = "try", description = "Tries", input_schema = {type =
 }
 
 #[test]
-fn the_mode_is_shown_to_whoever_is_asked_and_eased_where_that_is_configured() {
+fn prompts_show_the_sandbox_mode_and_configuration_can_relax_it() {
     if !machine_can() {
         return;
     }
@@ -258,20 +258,20 @@ fn the_mode_is_shown_to_whoever_is_asked_and_eased_where_that_is_configured() {
 }
 
 #[test]
-fn what_does_not_go_together_is_reported_and_nothing_runs() {
+fn conflicting_sandbox_settings_are_reported_and_nothing_runs() {
     let daemon = Setup::new().config(&format!("{ALLOW}[sandbox]\nmode = \"workspace-write\"\nease = true\n")).start();
     let mut wire = daemon.connect();
     let problems = wire.result("daemon.status", json!({}))["problems"].take();
-    let told =
+    let reported =
         problems.as_array().unwrap().iter().any(|problem| problem.as_str().unwrap().contains("sandbox: ease is for"));
-    assert!(told, "{problems}");
+    assert!(reported, "{problems}");
     assert_eq!(wire.tool("bash", json!({"command": "touch ran"}))["is_error"], true);
     assert!(!daemon.work().join("ran").exists());
 }
 
 /// In a sandbox there is no other: a daemon in one stands for a system that cannot give any.
 #[test]
-fn what_the_system_cannot_give_is_reported_and_nothing_runs() {
+fn unsupported_sandbox_features_are_reported_and_nothing_runs() {
     if !machine_can() {
         return;
     }

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_passes_as_it_is() {
+    fn other_messages_pass_unchanged() {
         for line in ["{", "[1]", r#"{"id":1,"result":{}}"#, r#"{"method":"m","params":[1]}"#] {
             check(line, line);
         }

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_and_what_is_slow_is_shown() {
+    fn waiting_and_slow_calls_are_shown() {
         let status = json!({
             "queues": {"running": 1, "waiting_for_lane": 2, "waiting_for_person": 1,
                 "outboxes": {"messages": 300, "most": 256, "capacity": 256, "full": 1},

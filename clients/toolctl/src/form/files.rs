@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_begin_so_are_offered() {
+    fn names_with_the_prefix_are_offered() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["alpha.rs", "alps.md", ".hidden", "be\u{1b}[31mta"] {
             fs::write(folder.path().join(name), "").unwrap();

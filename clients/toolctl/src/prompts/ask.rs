@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_shows_what_is_asked_and_what_is_stored() {
+    fn prompt_shows_the_question_and_what_is_stored() {
         let mut out = Vec::new();
         show(&ask(), &mut out).unwrap();
         show_choices(&choices(&ask()), &mut out).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_for_a_workspace_shows_who_wants_the_folder_and_offers_no_patterns() {
+    fn workspace_prompt_shows_the_client_and_offers_no_patterns() {
         let reason = "use /home/me/docs as a workspace of claude: its tools may read everything in there";
         let ask = Ask {
             category: Category::FileRead,

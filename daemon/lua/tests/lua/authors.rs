@@ -44,7 +44,7 @@ error('at the end')",
 }
 
 #[test]
-fn a_check_tells_what_a_plugin_offers() {
+fn check_lists_what_a_plugin_offers() {
     let (_keep, root) = folder(&[(
         "p/plugin.lua",
         "hygge.register_tool{name = 't', description = 'T', execute = print}
@@ -116,7 +116,7 @@ end)",
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tests_that_do_not_run_are_told() {
+async fn tests_that_do_not_run_are_reported() {
     let (_keep, root) = folder(&[
         ("p/plugin.lua", ""),
         ("p/a_test.lua", "it('x', function() end"),

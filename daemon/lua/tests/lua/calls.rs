@@ -49,7 +49,7 @@ async fn a_table_is_a_whole_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_is_none_is_told() {
+async fn invalid_result_is_reported() {
     for (body, words) in [
         ("return print", "expected a string"),
         ("return {content = {{type = 'vidoe'}}}", "content[1]"),
@@ -93,7 +93,7 @@ async fn errors_of_host_functions_name_the_plugins_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctx_tells_where_the_call_is() {
+async fn ctx_describes_the_call() {
     let world = TestPlugins::of(&tool(
         "return table.concat({ctx.tool, ctx.session.id, ctx.session.cwd, ctx.cwd, ctx.model, type(ctx.call_id),
            tostring(ctx.cancelled()), tostring(ctx.remaining_ms() > 1000), hygge.session.id, hygge.plugin.name}, ' ')",
@@ -254,7 +254,7 @@ async fn waits_work_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_permission_function_tells_the_needs() {
+async fn permission_function_returns_the_needs() {
     let world = TestPlugins::of(
         "local function t(name, permission) hygge.register_tool{name = name, permission = permission, execute = function() return 'ran' end} end
          t('net', function(input) return {category = 'network', target = input.host .. ':443', reason = 'to look'} end)

@@ -201,7 +201,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_give_what_they_give_elsewhere() {
+async fn programs_give_the_same_output_as_in_other_hosts() {
     assert!(PROGRAMS.len() >= 60);
     let mut script = "function arg_of(...) return {...} end\n".to_owned();
     for (number, (body, _)) in PROGRAMS.iter().enumerate() {

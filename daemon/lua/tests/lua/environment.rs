@@ -99,7 +99,7 @@ async fn variables_that_change_nothing_need_no_permission() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_name_of_a_variable_is_refused() {
+async fn invalid_variable_names_are_refused() {
     let world = TestPlugins::of(EXEC).await;
     world.allow_all();
     for name in ["A-B", "1A", "A B", "A=B", "", "A;echo", "BASH_FUNC_ls%%"] {

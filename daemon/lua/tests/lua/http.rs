@@ -95,10 +95,10 @@ async fn a_request_is_sent_and_its_answer_read() {
         json!({"url": url, "method": "put", "headers": {"X-Token": "t", "x-list": ["a", "b"]}, "json": {"n": 1}});
     let result = world.call("fetch", request).await;
     assert!(!result.is_error, "{}", result.text());
-    let told = result.structured.as_ref().unwrap();
-    assert_eq!((result.text().as_str(), &told["status"], &told["ok"]), ("made", &json!(201), &json!(true)));
+    let response = result.structured.as_ref().unwrap();
+    assert_eq!((result.text().as_str(), &response["status"], &response["ok"]), ("made", &json!(201), &json!(true)));
     assert_eq!(
-        (&told["headers"]["x-a"], &told["url"], &told["truncated"]),
+        (&response["headers"]["x-a"], &response["url"], &response["truncated"]),
         (&json!("1, 2"), &json!(url), &json!(null))
     );
     let sent = &server.requests()[0];
@@ -127,7 +127,7 @@ async fn only_reading_requests_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_host_needs_leave_and_redirects_too() {
+async fn each_host_needs_permission_redirects_included() {
     let world = world().await;
     let target = OneShotServer::start(|_| answer("200 OK", "", "secret")).await;
     let to = target.url.clone();
@@ -182,7 +182,7 @@ async fn private_addresses_and_bad_requests_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_says_nothing_is_left_in_time() {
+async fn silent_server_times_out() {
     let world = world().await;
     world.allow_all();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -89,7 +89,7 @@ async fn resources_are_read_and_their_variables_completed() {
     assert_eq!(text_of(&world, "notes://one/a/b").await, Err(OfferError::NoResource(of("a/b"))));
     for (id, words) in [("bad", "one of text, blob"), ("boom", "boom"), ("secret", "not allowed")] {
         let error = text_of(&world, &of(id)).await.unwrap_err();
-        assert!(matches!(&error, OfferError::Failed(told) if told.contains(words)), "{error:?}");
+        assert!(matches!(&error, OfferError::Failed(text) if text.contains(words)), "{error:?}");
     }
     let template = Completing::Resource(of("{id}"));
     let call = world.call_of("", json!({}));
@@ -129,7 +129,7 @@ async fn prompts_are_rendered_and_their_arguments_completed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_offered_follows_the_file() {
+async fn offers_follow_the_file() {
     let world = TestPlugins::of(NOTES).await;
     let kinds = |world: &TestPlugins| -> Vec<&'static str> {
         let events = world.engine.events.subscribe_from_start(EventSelection::All).replay;
@@ -200,7 +200,7 @@ async fn results_carry_pictures_sound_and_structure() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_call_logs_is_an_event_of_its_session() {
+async fn log_lines_of_a_call_are_events_of_its_session() {
     let world = TestPlugins::of(
         "hygge.log('info', 'loading')
          hygge.register_tool{name = 't', execute = function()

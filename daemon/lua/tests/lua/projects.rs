@@ -122,7 +122,7 @@ async fn an_untrusted_plugin_is_listed_and_does_not_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_trusted_while_it_is_looked_at_for_the_first_time_serves() {
+async fn plugin_trusted_during_its_first_scan_serves() {
     let ((asks, asked), (goes_on, go_on)) = (channel(), channel());
     let hesitant = Arc::new(Hesitant {
         person: TrustingPerson::default(),

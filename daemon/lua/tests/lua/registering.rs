@@ -42,7 +42,7 @@ async fn every_field_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mistakes_name_the_field_and_what_was_expected() {
+async fn errors_name_the_field_and_the_expected_type() {
     let with = |field: &str| format!("\nhygge.register_tool{{name = 't', execute = function() end, {field}}}");
     for (script, words) in [
         ("\nhygge.register_tool('t')".to_owned(), "argument 1 'spec': expected a table, got \"t\""),
@@ -95,7 +95,7 @@ async fn a_tool_of_another_plugin_keeps_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_at_load_leave_nothing_behind() {
+async fn failed_load_registers_nothing() {
     let error = error_of("hygge.register_tool{name = 't', execute = print}\nlocal x = nil\nx.y = 1\n").await;
     assert_eq!(error.line, Some(3));
     assert_eq!(error.source_line.as_deref(), Some("x.y = 1"));

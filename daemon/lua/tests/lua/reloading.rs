@@ -191,7 +191,7 @@ async fn of_two_plugins_of_one_name_the_first_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reload_loads_what_has_not_changed() {
+async fn reload_also_loads_unchanged_plugins() {
     let world = TestPlugins::new(&[("g.lua", &greet("v1"))]).await;
     let before = world.revision();
     let list = world.host.reload(Some("g")).await.unwrap();
@@ -367,7 +367,7 @@ async fn linked_plugins_load_and_follow_their_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_stops_leaves_nothing() {
+async fn stopped_host_leaves_nothing_behind() {
     let files = [("g.lua", &*greet("v1")), ("l.lua", "while true do end")];
     let world = TestPlugins::with(&files, |options| options.settle_patience = Duration::from_millis(10)).await;
     world.until(|world| world.tools() == ["greet"]).await;
@@ -377,7 +377,7 @@ async fn a_host_that_stops_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_system_without_events_is_looked_at() {
+async fn file_system_without_events_is_polled() {
     let poll = std::time::Duration::from_millis(10);
     let world = TestPlugins::with(&[("p.lua", &greet("one"))], |options| options.poll = Some(poll)).await;
     world.write("p.lua", &greet("two, which is longer"));

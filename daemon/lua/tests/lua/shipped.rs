@@ -45,7 +45,7 @@ fn git(world: &TestPlugins, args: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn git_summary_tells_where_a_repository_stands() {
+async fn git_summary_describes_the_repository() {
     let world = with_shipped("git_summary").await;
     world.allow_all();
     let no_repository = world.call("git_summary", json!({})).await;
@@ -82,7 +82,7 @@ async fn git_summary_tells_where_a_repository_stands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_renamed_file_is_told_with_both_names() {
+async fn renamed_file_is_listed_with_both_names() {
     let world = with_shipped("git_summary").await;
     world.allow_all();
     git(&world, &["init", "-q", "-b", "main"]);
@@ -173,7 +173,7 @@ fn examples() -> Vec<GuideExample> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_example_of_the_guide_does_what_it_says() {
+async fn examples_of_the_guide_work() {
     let examples = examples();
     assert!(examples.len() >= 7);
     for example in examples {
@@ -212,7 +212,7 @@ async fn every_example_of_the_guide_does_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stubs_name_exactly_what_the_host_has() {
+async fn stubs_match_the_host_api() {
     let stubs = std::fs::read_to_string(shipped().join("types/hygge.lua")).unwrap();
     let mut described = BTreeSet::new();
     let mut within = None;

@@ -115,7 +115,7 @@ async fn a_later_start_shows_the_same_without_running_the_script() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_file_build_or_configuration_is_loaded_anew() {
+async fn changed_file_build_or_configuration_is_reloaded() {
     let kept = CacheDir::new();
     let script = |word: &str| {
         format!(
@@ -190,7 +190,7 @@ async fn a_script_that_does_more_than_register_runs_at_each_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_taken_since_is_told_with_its_line() {
+async fn name_taken_meanwhile_is_reported_with_its_line() {
     let kept = CacheDir::new();
     kept.write("p.lua", "\nhygge.register_tool{name = 't', execute = print}");
     kept.start("1").await.host.stop().await;
@@ -224,7 +224,7 @@ async fn a_module_is_that_of_its_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nothing_has_used_for_long_is_removed() {
+async fn unused_cache_entries_are_removed() {
     let kept = CacheDir::new();
     kept.write("p.lua", "hygge.register_tool{name = 't', execute = print}");
     kept.start("1").await.host.stop().await;

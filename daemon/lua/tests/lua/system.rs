@@ -120,7 +120,7 @@ async fn files_are_read_and_written_where_the_session_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_outside_need_leave() {
+async fn files_outside_need_permission() {
     let world = TestPlugins::of(&tool("return select(2, pcall(hygge.fs[input.what], input.path, 'x'))")).await;
     write(&world.root.path().join("outside.txt"), "secret");
     write(&world.work().join("inside.txt"), "open");
@@ -146,7 +146,7 @@ async fn io_works_as_lua_knows_it() {
          out[#out + 1] = select(2, pcall(f.read, f))
          f = io.open('x.txt', 'a') f:write('!') f:close()
          local nothing, message = io.open('none.txt')
-         out[#out + 1] = tostring(nothing) .. (message:find('no file', 1, true) and 'told' or message)
+         out[#out + 1] = tostring(nothing) .. (message:find('no file', 1, true) and 'reported' or message)
          local p = io.popen('echo piped') out[#out + 1] = p:read('*l') p:close()
          out[#out + 1] = os.execute('exit 3')
          os.rename('x.txt', 'y.txt') out[#out + 1] = tostring(io.open('x.txt')) .. io.open('y.txt'):read('*a'):sub(-5)
@@ -159,7 +159,7 @@ async fn io_works_as_lua_knows_it() {
     world.allow_all();
     assert_eq!(
         world.text("t", json!({})).await,
-        "1 2|three4|last|3|\nthree4\nlast|three|attempt to use a closed file|niltold|piped|3|nillast!|truenil|stringnil|closed filenumbernumber1970"
+        "1 2|three4|last|3|\nthree4\nlast|three|attempt to use a closed file|nilreported|piped|3|nillast!|truenil|stringnil|closed filenumbernumber1970"
     );
 }
 
@@ -206,7 +206,7 @@ async fn modules_come_from_the_plugins_folder_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_in_a_module_is_told_with_its_file() {
+async fn module_error_is_reported_with_its_file() {
     let world =
         TestPlugins::new(&[("f/plugin.lua", "require('broken')"), ("f/broken.lua", "local x = 1\nlocal y = = 2\n")])
             .await;

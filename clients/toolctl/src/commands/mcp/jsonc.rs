@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_left_alone() {
+    fn text_that_is_no_object_is_unchanged() {
         for text in ["[]", "{", "{\"a\": 1}", "x", "{\"a\" 1}", "{} {}"] {
             assert!(with_member(text, &["a", "b"], &json!(1)).is_err(), "{text}");
         }

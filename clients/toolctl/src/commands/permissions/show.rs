@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_tells_each_part() {
+    fn check_lists_each_part() {
         let checked = serde_json::from_value(json!({"verdict": "ask", "rule": "the default of shell", "parts": [
             {"category": "shell", "target": "git status", "verdict": "allow", "rule": "/c.toml:3"},
             {"category": "shell", "target": "rm -rf x", "verdict": "ask", "rule": "the default of shell"}
