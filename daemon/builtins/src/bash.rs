@@ -183,7 +183,7 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     let inside = !located.is_veiled() && cx.session.contains(&located.path);
     anyhow::ensure!(inside, "can't run in {cwd}: it is outside the session's folders");
     let folder = located.path;
-    // For a folder that the caller may not read, the command itself fails after approval if it does not exist.
+    // Whether an unreadable folder exists shows only after approval, when the command fails.
     if may_read(&folder, cx) {
         anyhow::ensure!(folder.is_dir(), "can't run in {}: there is no such folder", folder.display());
     }

@@ -61,32 +61,32 @@ impl Builtin for BashOutputTool {
             tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
-                () = with_heartbeat(cx, shell.wait_for_news(caller, filter.as_ref(), Duration::from_millis(wait))) => {}
+                () = with_heartbeat(cx, shell.wait_for_update(caller, filter.as_ref(), Duration::from_millis(wait))) => {}
             }
         }
         let max = cx.engine.settings.load().max_result_text.saturating_sub(512);
-        let news = shell.news(caller, filter.as_ref(), max);
+        let update = shell.update(caller, filter.as_ref(), max);
         let mut text = String::new();
-        if news.lost > 0 {
-            text.push_str(&format!("[{} bytes were overwritten before they were read]\n", news.lost));
+        if update.lost > 0 {
+            text.push_str(&format!("[{} bytes were overwritten before they were read]\n", update.lost));
         }
         // Terminals end lines with `\r\n`.
-        text.push_str(&news.text.replace("\r\n", "\n"));
+        text.push_str(&update.text.replace("\r\n", "\n"));
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        let status = news.ended.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
-        text.push_str(&match (news.more, news.text.is_empty()) {
+        let status = update.ended.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
+        text.push_str(&match (update.more, update.text.is_empty()) {
             (true, _) => format!("[{status}; there is more: call again]"),
             (false, true) => format!("[{status}; nothing new]"),
             (false, false) => format!("[{status}]"),
         });
         let mut output = ToolOutput::text(text)
             .with("shell_id", shell.id())
-            .with("running", news.ended.is_none())
-            .with("more", news.more)
-            .with("lost_bytes", news.lost);
-        if let Some(crate::shells::ShellEnding::Exited(code)) = news.ended {
+            .with("running", update.ended.is_none())
+            .with("more", update.more)
+            .with("lost_bytes", update.lost);
+        if let Some(crate::shells::ShellEnding::Exited(code)) = update.ended {
             output = output.with("exit_code", code);
         }
         Ok(output)

@@ -103,7 +103,7 @@ impl<B: Builtin> Callable for Adapter<B> {
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         Box::pin(async move {
             let input = read_input::<B>(input)?;
-            self.tool.needs(&input, cx).await.map_err(tell)
+            self.tool.needs(&input, cx).await.map_err(into_tool_error)
         })
     }
 
@@ -114,7 +114,7 @@ impl<B: Builtin> Callable for Adapter<B> {
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input = read_input::<B>(&input)?;
-            self.tool.run(input, cx).await.map_err(tell)
+            self.tool.run(input, cx).await.map_err(into_tool_error)
         })
     }
 }
@@ -124,7 +124,7 @@ fn read_input<B: Builtin>(input: &Value) -> Result<B::Input, ToolError> {
     B::Input::deserialize(input).map_err(|error| ToolError::Failed(format!("invalid arguments: {error}")))
 }
 
-pub(crate) fn tell(error: anyhow::Error) -> ToolError {
+pub(crate) fn into_tool_error(error: anyhow::Error) -> ToolError {
     let is_of_file_system = error.chain().any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
         io.is_some_and(|error| answering::no_answer(error).is_some())

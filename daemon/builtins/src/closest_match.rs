@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_text_is_shown_with_what_differs() {
+    fn nearest_text_is_shown_with_its_differences() {
         let text = "fn main() {\n\tlet greeting = \u{201c}hello\u{201d};\n\tprintln(greeting);\n}\n";
         check(text, "    let x;\n", "nothing similar was found");
         check(

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn new_files_and_missing_line_ends_are_told() {
+    fn new_files_and_missing_line_ends_are_marked() {
         assert_eq!(
             diff(None, "a", "f").text,
             "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n"

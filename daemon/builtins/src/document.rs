@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_encoding_lacks_is_an_error() {
+    fn character_missing_in_encoding_is_an_error() {
         let document = Document::decode(b"Gr\xfcn ist die Wiese\n").unwrap();
         assert!(document.encode("漢").unwrap_err().to_string().contains("has no '漢'"));
     }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn replacement_that_does_not_apply_is_reported() {
         check("a\nb\na\n", &[replacement("a", "x", false)], "2 times, at lines 1, 3:");
         check("a", &[replacement("", "x", false)], "`old` is empty");
         check("a", &[replacement("a", "a", false)], "the same");
@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_replacement_changes_what_was_meant_and_nothing_else(
+        fn replacement_changes_only_its_match(
             before in "[ab\n]{0,12}", old in "[cd]{1,4}", after in "[ab\n]{0,12}", new in "[a-d\n]{0,6}",
         ) {
             prop_assume!(old != new);
@@ -108,7 +108,7 @@ mod tests {
         }
 
         #[test]
-        fn all_is_what_the_standard_library_replaces(text in "[ab]{0,20}", old in "[ab]{1,3}", new in "[abc]{0,3}") {
+        fn replace_all_equals_the_standard_library(text in "[ab]{0,20}", old in "[ab]{1,3}", new in "[abc]{0,3}") {
             prop_assume!(old != new);
             match apply(&text, &[replacement(&old, &new, true)]) {
                 Ok((changed, count)) => {

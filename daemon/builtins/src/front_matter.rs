@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_says_where() {
+    fn error_in_front_matter_has_a_line() {
         let broken = |text: &str| split::<Front>(text).unwrap_err();
         assert_eq!(broken("---\nname: a\n").line, Some(1));
         assert_eq!(broken("---\nname: a\nlist: [1,\n---\n").line.map(|line| line >= 3), Some(true));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_bytes_are_told() {
+    fn invalid_bytes_are_reported() {
         let mut lines = LineReader::new(&b"a\xffb"[..], Charset::UTF8, 10);
         assert_eq!(lines.read().unwrap().unwrap().text, "a\u{fffd}b");
         assert!(lines.had_errors);

@@ -74,7 +74,7 @@ impl Builtin for ListTool {
         blocking(cx, move |cancel| {
             let shown = paths::shown(&root, &cwd);
             anyhow::ensure!(files::is_folder(&root), "{shown} is not a folder");
-            let tree = look(&root, &access, cancel)?;
+            let tree = walk_tree(&root, &access, cancel)?;
             let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
             Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))
         })
@@ -108,7 +108,7 @@ enum EntryKind {
     Ignored,
 }
 
-fn look(root: &Path, access: &Arc<ReadAccess>, cancel: &CancellationToken) -> anyhow::Result<FolderListing> {
+fn walk_tree(root: &Path, access: &Arc<ReadAccess>, cancel: &CancellationToken) -> anyhow::Result<FolderListing> {
     let ignore_files = Arc::new(IgnoreFiles::new(root, root, access.clone()));
     let mut tree = Tree::new(Some(ignore_files.clone()));
     tree.skips_hidden = false;

@@ -17,7 +17,7 @@ use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
 use crate::blocking::blocking;
-use crate::builtin::{READS, tell};
+use crate::builtin::{READS, into_tool_error};
 use crate::memories::{self, MemoryScope};
 use crate::skill;
 use crate::skills::{Skills, find_skills};
@@ -141,14 +141,14 @@ impl Callable for SkillOrMemory {
             match task {
                 ResourceTask::ReadSkill(name) => skill(&name).map(|skill| text(skill.text)),
                 ResourceTask::RenderSkill(name) => skill(&name).map(|skill| {
-                    let content = json!({"type": "text", "text": skill::told(&skill)});
+                    let content = json!({"type": "text", "text": skill::to_text(&skill)});
                     json!({"description": skill.description, "messages": [{"role": "user", "content": content}]})
                 }),
                 ResourceTask::ReadMemory(scope, id) => memories::shown(&toolkit, &session, scope, &id).map(text),
             }
         };
         async move {
-            let structured = blocking(cx, move |_| Ok(look())).await.map_err(tell)?;
+            let structured = blocking(cx, move |_| Ok(look())).await.map_err(into_tool_error)?;
             Ok(match structured {
                 Some(_) => ToolOutput { structured, ..ToolOutput::default() },
                 None => ToolOutput::error("it no longer exists").with("not_found", true),

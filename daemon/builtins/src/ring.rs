@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_overwritten_is_counted() {
+    fn overwritten_bytes_are_counted() {
         let mut ring = OutputRing::new(100_000);
         for _ in 0..100 {
             ring.push(&"x".repeat(10_000));

@@ -362,48 +362,48 @@ impl BackgroundShell {
 
     /// The new output for a reader, at most `max` bytes. With a filter, only matching lines. Each filter of each caller
     /// has its own position, so that none takes lines from another.
-    pub(crate) fn news(&self, caller: u64, filter: Option<&Regex>, max: usize) -> ShellUpdate {
+    pub(crate) fn update(&self, caller: u64, filter: Option<&Regex>, max: usize) -> ShellUpdate {
         let mut state = self.state.lock();
         let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
         let mut position = state.cursors.get(&key).copied().unwrap_or(0);
         let ended = state.ended.clone();
-        let mut news = ShellUpdate { text: String::new(), lost: 0, more: false, ended };
+        let mut update = ShellUpdate { text: String::new(), lost: 0, more: false, ended };
         match filter {
             None => {
                 let part = state.ring.read(position, max);
                 position = part.next;
-                (news.text, news.lost) = (part.text, part.lost);
-                news.more = position < state.ring.end();
+                (update.text, update.lost) = (part.text, part.lost);
+                update.more = position < state.ring.end();
             }
             Some(filter) => {
                 let part = state.ring.read(position, usize::MAX);
-                news.lost = part.lost;
+                update.lost = part.lost;
                 position += part.lost;
                 for line in part.text.split_inclusive('\n') {
                     // An unfinished line may still match later.
-                    if !line.ends_with('\n') && news.ended.is_none() {
+                    if !line.ends_with('\n') && update.ended.is_none() {
                         break;
                     }
                     if filter.is_match(line.trim_end_matches(['\r', '\n'])) {
-                        if news.text.len() + line.len() > max && !news.text.is_empty() {
-                            news.more = true;
+                        if update.text.len() + line.len() > max && !update.text.is_empty() {
+                            update.more = true;
                             break;
                         }
-                        news.text.push_str(line);
+                        update.text.push_str(line);
                     }
                     position += line.len() as u64;
                 }
             }
         }
         state.cursors.insert(key, position);
-        news
+        update
     }
 
     /// Waits for new output, `time` at most. Cancel-safe.
-    pub(crate) async fn wait_for_news(&self, caller: u64, filter: Option<&Regex>, time: Duration) {
+    pub(crate) async fn wait_for_update(&self, caller: u64, filter: Option<&Regex>, time: Duration) {
         let mut changes = self.changed.subscribe();
         let wait = async {
-            while !self.has_news(caller, filter) {
+            while !self.has_update(caller, filter) {
                 if changes.changed().await.is_err() {
                     return;
                 }
@@ -413,7 +413,7 @@ impl BackgroundShell {
         let _ = tokio::time::timeout(time, wait).await;
     }
 
-    fn has_news(&self, caller: u64, filter: Option<&Regex>) -> bool {
+    fn has_update(&self, caller: u64, filter: Option<&Regex>) -> bool {
         let state = self.state.lock();
         if state.ended.is_some() {
             return true;

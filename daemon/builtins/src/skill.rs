@@ -94,12 +94,12 @@ impl Builtin for SkillTool {
 }
 
 fn output(skill: &Skill) -> ToolOutput {
-    let text = ToolOutput::text(told(skill));
+    let text = ToolOutput::text(to_text(skill));
     text.with("file", skill.file.to_string_lossy().as_ref()).with("scope", skill.whose.as_str())
 }
 
 /// The text, and a list of the files beside it.
-pub(crate) fn told(skill: &Skill) -> String {
+pub(crate) fn to_text(skill: &Skill) -> String {
     let mut text = skill.text.trim_end().to_owned();
     if let Some(folder) = &skill.folder {
         let files = files_beside(folder);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_told_and_hides_nothing_else() {
+    fn broken_skill_is_reported_and_hides_no_other() {
         let folders = SkillFolders::new();
         folders
             .write("project/.agents/skills/good/SKILL.md", "---\nname: good\ndescription: Says: good things\n---\nx");

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use toold_engine::session::Session;
 use toold_proto::tool::SessionId;
 
-/// Above this number of files, all locks that are not in use are dropped.
+/// Above this number of files, the record of writers is cleared.
 const MAX_WRITERS: usize = 10_000;
 
 /// A hash of a file's whole content.

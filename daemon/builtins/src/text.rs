@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_told_apart() {
+    fn encodings_are_distinguished() {
         check(b"", Some("UTF-8"));
         check("grün".as_bytes(), Some("UTF-8"));
         check(b"\xef\xbb\xbftext", Some("UTF-8 with BOM"));

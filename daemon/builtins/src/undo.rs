@@ -67,8 +67,8 @@ pub fn preview(
     Ok(shown)
 }
 
-/// Undoes changes for `session`, last change first, and returns the files. Skips a file that has changed since,
-/// together with the earlier selected changes of it.
+/// Undoes changes for `session`, last change first, and returns the files. Stops with an error at the first
+/// file that has changed since: that change and the earlier ones stay, the later ones are undone.
 ///
 /// # Errors
 /// See [`UndoError`].

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_tell_more_than_headers() {
+    fn bytes_take_precedence_over_headers() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         assert_eq!(kind(Some("text/html"), png), BodyKind::Image("image/png"));
         assert_eq!(kind(Some("text/html"), b"%PDF-1.7"), BodyKind::Binary("application/pdf".into()));

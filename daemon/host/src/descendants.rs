@@ -1,8 +1,8 @@
-//! Finds the processes that a command started, wherever they went.
-//! [`end_leftovers`] is for what a daemon that was killed has left.
+//! Finds the processes that a command started, wherever they moved. [`end_leftovers`] ends those that a killed daemon
+//! left behind.
 //!
-//! A process group holds those that stayed in it. Those that made a session or a group of their own are
-//! found by their parents and by a variable that every child of a command inherits.
+//! A process group contains those that stayed in it. Those that created a session or group of their own are found by
+//! their parents and by a variable that every child of a command inherits.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,7 @@ pub(crate) fn new_mark() -> String {
         match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
             Ok(read) => filled += read,
             Err(rustix::io::Errno::INTR) => {}
-            // Early at boot or in an odd sandbox: a process id and a counter are unique too.
+            // Early at boot or in an unusual sandbox: a process id and a counter are unique too.
             Err(_) => {
                 static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
                 let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -33,8 +33,8 @@ pub(crate) fn new_mark() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The living processes that carry `mark`, and those below them and below `leader`.
-/// Empty where there is no `/proc`. Takes some milliseconds: it reads two small files per process.
+/// The living processes that carry `mark`, and those below them and below `leader`. Empty where there is no `/proc`.
+/// Takes some milliseconds: it reads two small files per process.
 pub(crate) fn find(leader: Pid, mark: &str) -> Vec<Pid> {
     find_all(&[leader], &[mark])
 }
@@ -77,8 +77,8 @@ pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
     found.into_iter().filter(|pid| *pid != own && parents.contains_key(pid)).filter_map(Pid::from_raw).collect()
 }
 
-/// The processes with the [mark](tool_mark) of a daemon that is gone. Marks are drawn at random, so those that run below
-/// another daemon are left alone. Takes some milliseconds.
+/// The processes with the [mark](tool_mark) of a daemon that has ended. Marks are random, so processes below another
+/// daemon with the same mark are skipped. Takes some milliseconds.
 pub(crate) fn orphans_with(mark: u64) -> Vec<Pid> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -86,10 +86,10 @@ pub(crate) fn orphans_with(mark: u64) -> Vec<Pid> {
     alive.filter(|pid| tool_mark::is_of(*pid, mark) && !has_a_daemon(*pid)).filter_map(Pid::from_raw).collect()
 }
 
-/// Whether the first unmarked process above a marked one is a daemon: the same program as this one.
+/// Whether the first unmarked process above a marked one is a daemon, that is, runs the same program as this one.
 fn has_a_daemon(pid: i32) -> bool {
     let mut above = pid;
-    // Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
+    // Deeper than any real tree. A cycle can only come from process ids that were reused meanwhile.
     for _ in 0..256 {
         let stat = std::fs::read_to_string(format!("/proc/{above}/stat")).ok();
         let Some((_, parent)) = stat.and_then(|stat| state_and_parent(&stat)) else { return false };
@@ -104,24 +104,24 @@ fn has_a_daemon(pid: i32) -> bool {
     false
 }
 
-/// Device and inode of a process's program, also of one that was replaced since it started.
+/// Device and inode of a process's program, even if the file was replaced since the process started.
 pub fn program_of(pid: &str) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// The variable that marks all processes that shall not outlive this daemon.
+/// The variable that marks all processes that must not outlive this daemon.
 pub const OWNER: &str = "TOOLD_OWNER";
 
-/// This daemon, as the value of [`OWNER`]: its process id, when it started, since ids come again, and the namespace
-/// of process ids in which both are meant (pid_namespaces(7)).
+/// This daemon, as the value of [`OWNER`]: its process id, its start time because ids are reused, and the namespace of
+/// process ids in which both are valid (pid_namespaces(7)).
 pub fn owner() -> String {
     let pid = std::process::id();
     format!("{pid}.{}.{}", started(pid as i32).unwrap_or_default(), pid_namespace())
 }
 
-/// Kills the processes that carry the [`OWNER`] of a daemon that is gone; gives how many. What belongs to a daemon
-/// that lives, or to one of another namespace, as those in containers do, is left alone. Takes some milliseconds.
+/// Kills the processes that carry the [`OWNER`] of a daemon that has ended; returns how many. Processes of a living
+/// daemon, or of one in another namespace such as a container, are skipped. Takes some milliseconds.
 pub fn end_leftovers() -> usize {
     let name = format!("{OWNER}=");
     let namespace = pid_namespace();
@@ -130,7 +130,7 @@ pub fn end_leftovers() -> usize {
     for entry in entries.flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()).and_then(Pid::from_raw);
         let Some(pid) = pid else { continue };
-        // Those of other users cannot be read, and are none of ours.
+        // Processes of other users cannot be read and are not ours.
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         let owner = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(name.as_bytes()));
         let Some(owner) = owner.and_then(|owner| std::str::from_utf8(owner).ok()) else { continue };
@@ -148,11 +148,11 @@ fn is_gone(owner: &str, namespace: u64) -> bool {
     else {
         return false;
     };
-    // An id of another namespace is somebody else's here.
+    // An id of another namespace belongs to a different process here.
     of == namespace && i32::try_from(pid).is_ok_and(|pid| started(pid) != Some(start))
 }
 
-/// What tells this process's namespace of process ids from others; 0 where there is but one.
+/// Identifies this process's namespace of process ids; 0 if there is only one.
 fn pid_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
 }
@@ -162,12 +162,12 @@ pub(crate) fn started(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?;
-    // The 22nd field of all; the state is the 3rd.
+    // Field 22 of the file; the state is field 3.
     let start = fields.nth(18)?.parse().ok()?;
     (state != "Z" && state != "X").then_some(start)
 }
 
-/// From `/proc/PID/stat`: the program's name, in brackets, may hold anything.
+/// The fields of `/proc/PID/stat` after the program's name, which is in parentheses and may contain anything.
 fn state_and_parent(stat: &str) -> Option<(char, i32)> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;

@@ -1,10 +1,11 @@
-//! The environment that child processes get: an allow-list of the daemon's own, and what a session adds.
+//! The environment of child processes: an allow-list of the daemon's variables, and those that a session adds.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// What a child may inherit from the daemon. The daemon was started by one of many clients, so
-/// nothing of that client's shell leaks into the calls of the others but what makes programs run.
+/// The variables that a child may inherit from the daemon. Any of its clients may have started the daemon, so only the
+/// variables that programs need to run are passed on, and nothing else of that client's shell reaches other clients'
+/// calls.
 const INHERITED: [&str; 22] = [
     "PATH",
     "HOME",
@@ -30,17 +31,17 @@ const INHERITED: [&str; 22] = [
     "RUSTUP_HOME",
 ];
 
-/// Variables that make a shell or the dynamic linker run other code than was asked for.
+/// Variables that make a shell or the dynamic linker run other code than intended.
 const REFUSED: [&str; 8] =
     ["BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "GLOBIGNORE", "BASH_XTRACEFD"];
 const REFUSED_PREFIXES: [&str; 3] = ["BASH_FUNC_", "LD_", "DYLD_"];
 
-/// The variables of a child process. Holds none of those that change which code runs.
+/// The variables of a child process. Never contains variables that change which code runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// What children inherit from `daemon`, the variables of the daemon's own process.
+    /// The variables that children inherit from `daemon`, the environment of the daemon's own process.
     pub fn inherited(daemon: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut environment = Self::default();
         for (name, value) in daemon {
@@ -49,14 +50,14 @@ impl Environment {
                 environment.set(name, value);
             }
         }
-        // Programs that would open a pager or an editor wait for a terminal that never comes.
+        // Programs that open a pager or an editor would wait for a terminal that never comes.
         for (name, value) in [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")] {
             environment.set(name, value);
         }
         environment
     }
 
-    /// Adds or replaces variables; those that change which code runs are left out.
+    /// Adds or replaces variables; skips those that change which code runs.
     pub fn with<N: AsRef<OsStr>, V: AsRef<OsStr>>(mut self, more: impl IntoIterator<Item = (N, V)>) -> Self {
         for (name, value) in more {
             self.set(name, value);
@@ -77,7 +78,7 @@ impl Environment {
         let text = name.to_string_lossy();
         let refused =
             REFUSED.contains(&text.as_ref()) || REFUSED_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
-        // The system takes neither; `Command` would fail for the whole list.
+        // The system accepts neither; `Command` would reject the whole list.
         let unusable = text.is_empty() || text.contains(['=', '\0']) || value.as_encoded_bytes().contains(&0);
         if !refused && !unusable {
             self.0.insert(name.to_owned(), value.to_owned());

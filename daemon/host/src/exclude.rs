@@ -1,4 +1,4 @@
-//! Files that people exclude from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
+//! Files that users exclude from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::files;
 use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 
-/// Each thread of a walk keeps its own.
+/// A set of ignore files for each thread of a walk.
 const THREADS: usize = 5;
-/// Each counts by itself: what one excludes, the other does not bring back.
+/// The two files are independent: a `!` in one does not re-include what the other excludes.
 const NAMES: [&str; 2] = [".aiexclude", ".toolignore"];
 
-/// What is excluded, as one call sees it. Remembers the files that it has read: make a new one for each call.
+/// The excluded files, as one call sees them. Caches the files that it has read: create a new one for each call.
 #[derive(Debug)]
 pub struct Exclusions {
     folders: HashMap<PathBuf, ExcludedFolder>,
-    /// The last folder in and above which there were no rules: walks ask for many files of one folder.
+    /// The last folder without rules in or above it: walks ask about many files of one folder.
     free: Option<PathBuf>,
-    /// No folder is a link.
+    /// Assumes that no folder is a link.
     is_walk: bool,
     /// How many more plain patterns may be kept.
     room: usize,
@@ -33,47 +33,48 @@ impl Default for Exclusions {
     }
 }
 
-/// A folder that was looked at.
+/// A folder that was visited.
 #[derive(Clone, Debug, Default)]
 struct ExcludedFolder {
     rules: FolderRules,
-    /// It is a link, so it has none.
+    /// It is a link, so it has no rules.
     is_link: bool,
 }
 
-/// The rules that lie in one folder, by the place in [`NAMES`].
+/// The rules of one folder, by index in [`NAMES`].
 type FolderRules = [Option<Arc<ExclusionRules>>; NAMES.len()];
 
 #[derive(Debug)]
 enum ExclusionRules {
     Read {
         rules: Gitignore,
-        /// The file is a link: what it leads to is not for whoever hears of a refusal.
+        /// The file is a link: whoever receives a refusal must not learn its target.
         is_link: bool,
     },
-    /// Nobody knows what it excludes, so it excludes everything.
+    /// Its rules are unknown, so it excludes everything.
     Broken(String),
 }
 
 impl Exclusions {
-    /// For paths that a walk comes to, whose folders it has entered: none of them is a link, and that is not looked up.
+    /// For paths that a walk visits. The walk has entered their folders, so none of them is a link, and that is not
+    /// checked.
     pub fn of_walk() -> Self {
         Self { is_walk: true, ..Self::default() }
     }
 
-    /// Why the absolute, resolved `path` is kept from tools; `None` when it is not.
+    /// Why the absolute, resolved `path` is excluded from tools; `None` if it is not.
     ///
-    /// As in Git, a deeper file overrides, `!` brings back, and nothing comes back out of an excluded
-    /// folder. A rules file that cannot be read excludes all that lies beside and below it.
+    /// As in Git, a deeper file overrides, `!` re-includes, and nothing in an excluded folder is re-included. A rules
+    /// file that cannot be read excludes everything beside and below it.
     pub fn reason(&mut self, path: &Path, is_folder: bool) -> Option<String> {
-        // As text: the same text is the same folder, and another one is looked at.
+        // Compared as text: equal texts are the same folder, and any other text is looked up.
         if self.free.as_ref().zip(path.parent()).is_some_and(|(free, folder)| free.as_os_str() == folder.as_os_str()) {
             return None;
         }
-        // From the top: an excluded folder decides before what is in it.
+        // From the top: an excluded folder decides before its contents.
         let mut steps: Vec<&Path> = path.ancestors().filter(|step| step.parent().is_some()).collect();
         steps.reverse();
-        // A path that is judged as it was named may have a link in it. Where that leads is not looked at.
+        // A path that is checked as the caller named it may contain a link. Its target is not looked at.
         let mut is_beyond = false;
         let mut rules_of = |folder: &Path| {
             let known = if is_beyond { ExcludedFolder::default() } else { self.folder(folder) };
@@ -106,7 +107,7 @@ impl Exclusions {
         let rules = if is_link { FolderRules::default() } else { self.rules(folder) };
         let known = ExcludedFolder { rules, is_link };
         if self.folders.len() >= MAX_FOLDERS {
-            // Those with rules are bounded by their patterns.
+            // Folders with rules are bounded by the pattern limit.
             self.folders.retain(|_, known| known.rules.iter().any(Option::is_some));
         }
         self.folders.insert(folder.to_owned(), known.clone());
@@ -114,7 +115,7 @@ impl Exclusions {
     }
 }
 
-/// What the nearest rules say that have something to say of `path`.
+/// The verdict of the nearest rules that match `path`.
 fn excluded<'a>(rules: impl Iterator<Item = &'a ExclusionRules>, path: &Path, is_folder: bool) -> Option<String> {
     for rules in rules {
         let (matched, is_link) = match rules {
@@ -137,12 +138,12 @@ fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_symlink())
 }
 
-/// Takes what it keeps from `room`, in patterns.
+/// Subtracts the patterns that it keeps from `room`.
 fn load(folder: &Path, name: &str, room: &mut usize) -> Option<ExclusionRules> {
     let path = folder.join(name);
     let metadata = match std::fs::metadata(&path) {
         Ok(metadata) => metadata,
-        // In a folder that may not be looked into, nothing can be opened either.
+        // In a folder that cannot be searched, nothing can be opened either.
         Err(error) if is_absent(&error) => return None,
         Err(error) => return Some(ExclusionRules::Broken(format!("can't read {}: {error}", path.display()))),
     };
@@ -152,7 +153,7 @@ fn load(folder: &Path, name: &str, room: &mut usize) -> Option<ExclusionRules> {
     let read = files::read_named(&path, MAX_BYTES).map_err(|error| error.to_string());
     let bytes = match read.and_then(|bytes| take_room(&bytes, room).map(|()| bytes)) {
         Ok(bytes) => bytes,
-        // What it leads to, when it is a link, is not for whoever hears of a refusal.
+        // Whoever receives a refusal must not learn the target of a link.
         Err(_) if is_link(&path) => return Some(ExclusionRules::Broken(format!("can't read {}", path.display()))),
         Err(error) => return Some(ExclusionRules::Broken(format!("can't read {}: {error}", path.display()))),
     };
@@ -161,7 +162,7 @@ fn load(folder: &Path, name: &str, room: &mut usize) -> Option<ExclusionRules> {
     let is_link = is_link(&path);
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         if builder.add_line(Some(path.clone()), line).is_err() {
-            // Never the line itself: whoever reads the refusal may be kept from this file, too.
+            // Never the line itself: the reader of the refusal may be excluded from this file, too.
             let number = if is_link { String::new() } else { format!(":{}", number + 1) };
             return Some(ExclusionRules::Broken(format!("{}{number} has an invalid pattern", path.display())));
         }
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_does_not_bring_back_what_the_other_excludes() {
+    fn one_file_does_not_reinclude_what_the_other_excludes() {
         check(&[(".aiexclude", "a\n"), (".toolignore", "!a\n")], "a", true);
     }
 

@@ -1,12 +1,12 @@
-//! Which file systems tell all that changes in them, and which ones may not answer.
+//! Which file systems report all changes, and which ones may not answer.
 
 pub mod answering;
 
 use std::path::Path;
 
-/// The kind of a file system on which others than this system may change files, so that it cannot tell of all
-/// changes; `None` for all others, and where the system does not say what it is. A path that is not there counts
-/// as the folder that it would be made in. Blocks, on a network's file system for as long as that takes.
+/// The type of a file system on which other systems may change files, so that it cannot report all changes; `None` for
+/// all others, and where the system does not tell the type. A path that does not exist counts as the folder in which it
+/// would be created. Blocks, on a network file system for as long as that takes.
 pub fn silent(path: &Path) -> Option<&'static str> {
     let there = path.ancestors().find(|path| path.exists())?;
     kind(there)
@@ -14,7 +14,7 @@ pub fn silent(path: &Path) -> Option<&'static str> {
 
 #[cfg(target_os = "linux")]
 fn kind(path: &Path) -> Option<&'static str> {
-    // The numbers are 32 bits wide, whatever the type that a platform has for them.
+    // The numbers are 32 bits wide, whatever type the platform uses for them.
     rustix::fs::statfs(path).ok().and_then(|facts| silent_kind(facts.f_type as u32))
 }
 
@@ -23,7 +23,7 @@ fn kind(_: &Path) -> Option<&'static str> {
     None
 }
 
-/// By the magic numbers of statfs(2). What is behind FUSE need not be a network, and virtiofs is FUSE, too.
+/// By the magic numbers of statfs(2). A FUSE file system need not be a network, and virtiofs is FUSE, too.
 #[cfg(target_os = "linux")]
 fn silent_kind(magic: u32) -> Option<&'static str> {
     Some(match magic {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_systems_of_networks_and_of_other_machines_do_not_tell_all() {
+    fn network_file_systems_do_not_report_all_changes() {
         for (magic, kind) in [(0x6969, "nfs"), (0xFF53_4D42, "cifs"), (0x6573_5546, "fuse"), (0x0102_1997, "9p")] {
             assert_eq!(silent_kind(magic), Some(kind));
         }

@@ -1,7 +1,8 @@
 //! Files: the path that is judged is the path that is opened.
 //!
-//! [`resolve`] says where a path leads; the policy judges that; [`open`], [`write()`] and the others here go to exactly
-//! that, and fail when somebody put a link in the way meanwhile. What may not even be asked for is [`crate::exclude`].
+//! [`resolve`] determines where a path leads; the policy judges that; [`open`], [`write()`] and the other functions
+//! here access exactly that path, and fail if a link was put on it meanwhile. [`crate::exclude`] handles files for
+//! which no permission may be asked.
 
 pub(crate) mod entry;
 
@@ -20,51 +21,51 @@ pub use rustix::fs::FileType;
 
 pub use entry::{PathFacts, append, facts, is_folder, link_target, list, make_folders, remove, rename, write};
 
-/// As the kernel does, before it gives up on a ring of links.
+/// The kernel's limit before it reports a loop of links.
 const MAX_LINKS: usize = 40;
 
-/// Where `path` leads from the absolute, resolved folder `cwd`: links followed, `.` and `..` gone.
+/// Where `path` leads from the absolute, resolved folder `cwd`, with links followed and `.` and `..` removed.
 ///
-/// What does not exist yet is taken as it is written, below the nearest folder that exists. So is what
-/// lies in a folder that cannot be looked into; opening it will fail.
+/// Components that do not exist yet are kept as written, below the nearest existing folder. So are those inside a
+/// folder that cannot be searched; opening the path will then fail.
 ///
 /// # Errors
-/// A ring of links; a NUL in the path.
+/// A loop of links; a NUL in the path.
 pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
     follow(path, cwd, &mut |_| true).0
 }
 
-/// A path that somebody named, and where it leads.
+/// A path that a caller named, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedPath {
     pub path: PathBuf,
-    /// The place that needs permission first, because the way leads through a folder that may not be read.
+    /// The place that needs permission first, because the path leads through a folder that may not be read.
     pub veil: Option<PathBuf>,
 }
 
-/// As [`resolve`], for a caller who may not be told of links in folders that it may not read.
+/// As [`resolve`], for a caller that must not learn about links in folders that it may not read.
 ///
-/// `may_read` judges the place of a link. When it refuses one, the result has a veil: the path as it was named, up to
-/// the first `..` after that place. It is the same whether there is a link, where it leads, and whether there is
-/// anything at all, so it is judged and shown in place of `path` until somebody has allowed it. There is no veil when
-/// the caller may read what the path leads to, unless it climbs out of such a place again by `..`.
+/// `may_read` judges the place of a link. If it refuses one, the result has a veil: the path as it was named, up to the
+/// first `..` after that place. The veil is the same whether there is a link, wherever it leads, and whether there is
+/// anything at all. So it is judged and shown in place of `path` until someone has allowed it. There is no veil if the
+/// caller may read the target of the path, unless the path climbs out of such a place again by `..`.
 ///
 /// # Errors
-/// As [`resolve`], of links that the caller may read.
+/// As [`resolve`], for links that the caller may read.
 pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> io::Result<ResolvedPath> {
     match follow(path, cwd, may_read) {
         (resolved, None) => Ok(ResolvedPath { path: resolved?, veil: None }),
         (Ok(path), Some(veil)) if !veil.climbs && may_read(&path) => Ok(ResolvedPath { path, veil: None }),
         (Ok(path), Some(veil)) => Ok(ResolvedPath { path, veil: Some(veil.named) }),
-        // Opening it will fail, once somebody has allowed it.
+        // Opening it will fail once someone has allowed it.
         (Err(_), Some(veil)) => Ok(ResolvedPath { path: veil.named.clone(), veil: Some(veil.named) }),
     }
 }
 
-/// The first place on a way that may not be read, and matters for where the way leads.
+/// The first place on the path that may not be read and affects where the path leads.
 struct Veil {
     named: PathBuf,
-    /// A `..` follows, which leads elsewhere when there is a link.
+    /// A `..` follows, which leads elsewhere if there is a link.
     climbs: bool,
 }
 
@@ -74,7 +75,7 @@ fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (
         return (Err(error), None);
     }
     let mut done = PathBuf::from("/");
-    // Read from its end.
+    // A stack, read from its end.
     let mut left: Vec<PathBuf> = parts(&cwd.join(path));
     let mut links = 0;
     let mut veil = None;
@@ -89,7 +90,7 @@ fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (
         done.push(&part);
         let target = match answering::at(&done, || std::fs::read_link(&done)) {
             Ok(Ok(target)) => target,
-            // There is nothing, or nothing to be seen: then it is no link that could lead elsewhere.
+            // Nothing exists or nothing is visible there, so no link can lead elsewhere.
             Ok(Err(_)) => continue,
             Err(error) => return (Err(error.into()), veil),
         };
@@ -111,7 +112,7 @@ fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (
     (Ok(done), veil)
 }
 
-/// The names in a path, the last first; `..` stays.
+/// The components of a path, last first; `..` is kept.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let names = path.components().rev().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
     names.map(|part| PathBuf::from(part.as_os_str())).collect()
@@ -122,12 +123,12 @@ fn parts(path: &Path) -> Vec<PathBuf> {
 pub enum OpenError {
     #[error("there is no file {}", .0.display())]
     NotFound(PathBuf),
-    /// Nothing, or something else.
+    /// It does not exist, or is not a folder.
     #[error("there is no folder {}", .0.display())]
     NoFolder(PathBuf),
     #[error("{} is a folder", .0.display())]
     Folder(PathBuf),
-    /// Pipes, sockets and devices: reading them may wait for ever, or do things.
+    /// Pipes, sockets and devices: reading them may block forever or have effects.
     #[error("{} is {kind}, not a file", .path.display())]
     Special { path: PathBuf, kind: &'static str },
     #[error("{} changed into a link while it was opened", .0.display())]
@@ -141,9 +142,9 @@ pub enum OpenError {
 /// Opens a regular file for reading. Never follows a link, never blocks, never touches a device.
 ///
 /// # Errors
-/// See [`OpenError`]; `resolved` must come from [`resolve`], or every link on the way is `Swapped`.
+/// See [`OpenError`]. `resolved` must come from [`resolve`]; otherwise every link on the way is `Swapped`.
 pub fn open(resolved: &Path) -> Result<File, OpenError> {
-    // Opening some devices has effects, so they are not opened to be looked at.
+    // Opening some devices has effects, so they are not opened just to inspect them.
     let looked = answering::at(resolved, || std::fs::symlink_metadata(resolved));
     if let Ok(metadata) = looked.map_err(|_| system(resolved, NO_ANSWER))? {
         check_kind(FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&metadata)), resolved)?;
@@ -151,10 +152,10 @@ pub fn open(resolved: &Path) -> Result<File, OpenError> {
     open_entry(resolved)
 }
 
-/// The content of a regular file of at most `limit` bytes. A larger one costs no more memory than that.
+/// The content of a regular file of at most `limit` bytes. A larger file uses no more memory than that.
 ///
-/// This is the way to read a file that the daemon did not write: a repository or a user may put a pipe, a device or a file
-/// without end anywhere.
+/// This is the way to read a file that the daemon did not write: a repository or a user may put a pipe, a device or an
+/// endless file anywhere.
 ///
 /// # Errors
 /// As [`open`]; `TooLarge`; `System` when reading fails.
@@ -163,24 +164,24 @@ pub fn read_whole(resolved: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
     read_opened(&mut file, resolved, limit)
 }
 
-/// As [`read_whole`], of a path that may lead through links, relative to the process's folder if it is relative: one that
-/// a person named.
+/// As [`read_whole`], for a path that a person named: it may lead through links, and is relative to the process's
+/// folder if it is relative.
 ///
 /// # Errors
-/// As [`read_whole`]; `NotFound` of [`io::ErrorKind`] when there is nothing.
+/// As [`read_whole`]; `NotFound` of [`io::ErrorKind`] if the file does not exist.
 pub fn read_named(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(read_whole(&resolve(&std::path::absolute(path)?, Path::new("/"))?, limit)?)
 }
 
-/// As [`read_named`], of a text in UTF-8.
+/// As [`read_named`], for UTF-8 text.
 ///
 /// # Errors
-/// Also `InvalidData` when it is none.
+/// Also `InvalidData` if it is not UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read_named(path, limit)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// As [`read_whole`], of a file that was opened.
+/// As [`read_whole`], for an open file.
 ///
 /// # Errors
 /// `TooLarge`; `System` when reading fails.
@@ -194,7 +195,7 @@ pub fn read_opened(file: &mut impl io::Read, resolved: &Path, limit: u64) -> Res
     }
 }
 
-/// As [`open`], for a path that a walk has just seen to be a regular file.
+/// As [`open`], for a path that a walk has just seen as a regular file.
 pub fn open_entry(resolved: &Path) -> Result<File, OpenError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = open_as(resolved, flags).map_err(|error| system(resolved, error))?;
@@ -217,10 +218,10 @@ impl From<OpenError> for io::Error {
 
 const READ_FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Opens a folder, to look at what is in it whatever becomes of its path.
+/// Opens a folder, so that its entries can be read whatever happens to its path.
 ///
 /// # Errors
-/// As [`open`]; `NoFolder` for all that is none.
+/// As [`open`]; `NoFolder` for anything but a folder.
 pub fn open_folder(resolved: &Path) -> Result<OwnedFd, OpenError> {
     open_as(resolved, READ_FOLDER).map_err(|error| entry::no_folder(resolved, error))
 }
@@ -238,10 +239,10 @@ pub(crate) fn check_kind(kind: FileType, path: &Path) -> Result<(), OpenError> {
     Err(OpenError::Special { path: path.to_owned(), kind })
 }
 
-/// What [`open_as`] gives for a file system that does not answer; [`system`] says more.
+/// The error of [`open_as`] for a file system that does not answer; [`system`] adds details.
 const NO_ANSWER: Errno = Errno::HOSTDOWN;
 
-/// `LOOP` where a link is in the way.
+/// `LOOP` if a link is on the way.
 fn open_as(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     answering::at(resolved, || open_local(resolved, flags)).unwrap_or(Err(NO_ANSWER))
 }
@@ -250,7 +251,7 @@ fn open_local(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{CWD, ResolveFlags, openat2};
-        // Without `NOFOLLOW`, by which a link at the end would be opened itself.
+        // Not `NOFOLLOW`, which would open a link at the end of the path itself.
         let flags = flags | OFlags::CLOEXEC;
         match openat2(CWD, resolved, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
             // Old kernels, and sandboxes that do not know the call.
@@ -261,7 +262,7 @@ fn open_local(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     open_by_steps(resolved, flags)
 }
 
-/// Where the kernel cannot refuse links by itself: one folder after another.
+/// For kernels that cannot refuse links themselves: opens one folder after another.
 fn open_by_steps(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let folder = OFlags::CLOEXEC | OFlags::NOFOLLOW | READ_FOLDER;
     let mut opened = rustix::fs::open("/", folder, Mode::empty())?;
@@ -277,11 +278,11 @@ fn open_by_steps(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     open_step(&opened, name, flags)
 }
 
-/// What has this name in the folder; `LOOP` when it is a link.
+/// Opens this name in the folder; `LOOP` if it is a link.
 fn open_step(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let opened = rustix::fs::openat(&folder, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     match opened {
-        // So says the system of a link where a folder is expected.
+        // The system's error for a link where a folder is expected.
         Err(Errno::NOTDIR) => match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => Err(Errno::LOOP),
             _ => Err(Errno::NOTDIR),
@@ -297,7 +298,7 @@ fn system(path: &Path, error: Errno) -> OpenError {
         Errno::NOENT => OpenError::NotFound(path),
         Errno::LOOP => OpenError::Swapped(path),
         Errno::ISDIR => OpenError::Folder(path),
-        // A pipe without a reader, a socket.
+        // A pipe without a reader, or a socket.
         Errno::NXIO => OpenError::Special { path, kind: "a pipe or a socket" },
         error => OpenError::System { path, source: error.into() },
     }
@@ -325,7 +326,7 @@ mod tests {
         symlink("gone/file", root.join("dangling")).unwrap();
         let resolved = |path: &str| resolve(Path::new(path), &root).unwrap();
         assert_eq!(resolved("far"), root.join("a/b/file"));
-        // `..` of a link is the folder above its target, as for the kernel.
+        // As for the kernel, `..` of a link is the folder above its target.
         assert_eq!(resolved("short/../x"), root.join("a/x"));
         assert_eq!(resolved("./a//b/./file"), root.join("a/b/file"));
         assert_eq!(resolved("new/deep/../file"), root.join("new/file"));
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_folders_that_may_not_be_read_are_not_told() {
+    fn links_in_unreadable_folders_are_not_revealed() {
         let (_keep, root) = folder();
         std::fs::create_dir_all(root.join("work")).unwrap();
         std::fs::create_dir_all(root.join("far/deep")).unwrap();
@@ -357,13 +358,13 @@ mod tests {
                 .unwrap()
         };
         let veil = |path: &str| resolved(path).veil.map(|veil| veil.strip_prefix(&root).unwrap().to_owned());
-        // A link of the caller's own, and one that leads to what it may read.
+        // A link of the caller's own that leads to a file it may read.
         assert_eq!(resolved("own/x"), ResolvedPath { path: root.join("far/deep/x"), veil: None });
         assert_eq!(resolved("../back/x"), ResolvedPath { path: work.join("x"), veil: None });
         assert_eq!(resolved("../none/x"), ResolvedPath { path: root.join("none/x"), veil: None });
         assert_eq!(veil("../there/x").as_deref(), Some(Path::new("there/x")));
         assert_eq!(veil("../ring/x").as_deref(), Some(Path::new("ring/x")));
-        // Climbing is the same with a link and without.
+        // Climbing gives the same result with and without a link.
         assert_eq!(veil("../there/x/../y").as_deref(), Some(Path::new("there/x")));
         assert_eq!(veil("../none/x/../y").as_deref(), Some(Path::new("none/x")));
         assert_eq!(veil("../back/../work/x").as_deref(), Some(Path::new("back")));
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused_at_once() {
+    fn non_files_are_refused_at_once() {
         let (_keep, root) = folder();
         rustix::fs::mkfifoat(rustix::fs::CWD, root.join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();

@@ -1,27 +1,28 @@
-//! Folders and files that come, go and are written while they are looked for.
+//! Folders and files that may appear, disappear and be written while they are looked up.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// How often [`until_still`] looks. Each change is one more time, so only somebody who makes and removes folders all the
-/// time comes to it.
+/// How often [`until_still`] looks. Each change causes one more look, so only a process that creates and removes
+/// folders all the time reaches the limit.
 const TRIES: usize = 100;
 
-/// How long an empty file that was not closed is waited for: whoever emptied it is about to write it, and may be kept
-/// from it by a busy machine or a slow network.
+/// How long to wait for an empty file that was not closed: its writer is about to fill it, and may be delayed by a busy
+/// machine or a slow network.
 pub const EMPTY: Duration = Duration::from_secs(1);
 
-/// Whether there is a file, with nothing in it.
+/// Whether the file exists and is empty.
 pub fn is_empty_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0)
 }
 
-/// The folders above a path that are there, the nearest first.
+/// The existing folders above a path, nearest first.
 pub fn above(path: &Path) -> impl Iterator<Item = &Path> {
     path.ancestors().skip(1).filter(|folder| folder.is_dir())
 }
 
-/// Looks at what is there and watches it, until it is the same before and after: what came between was told to nobody.
+/// Calls `look` and `watch` until `look` returns the same before and after `watch`: changes in between would go
+/// unnoticed.
 ///
 /// # Errors
 /// The first one of `watch`.

@@ -1,7 +1,7 @@
 //! Requests to the web on behalf of tools: guarded, bounded, and with permission for each host.
 //!
-//! [`guard`] says which addresses may be reached, [`target`] what a URL leads to, [`resolve`] turns names into
-//! addresses that were checked; `client` holds the connections.
+//! [`guard`] decides which addresses may be reached, [`target`] extracts the host and port of a URL, [`resolve`]
+//! resolves names to checked addresses; `client` holds the connections.
 
 pub mod guard;
 pub mod request;
@@ -30,31 +30,31 @@ use crate::http::request::HttpRequest;
 use crate::http::resolve::{AddressLookup, ResolveError, SystemLookup};
 use crate::http::target::HostPort;
 
-/// For connections that are not made on behalf of a tool: trusts the certificates that the system trusts. Blocks for a moment.
+/// For connections that are not made for a tool: trusts the system's certificates. Blocks briefly.
 ///
 /// # Errors
-/// When this build cannot encrypt; the words are for people.
+/// When this build cannot encrypt; the message is for people.
 pub fn tls_config() -> Result<rustls::ClientConfig, String> {
     client::tls()
 }
 
-/// Makes requests. One for each daemon: it keeps connections for a while.
+/// Makes requests. One per daemon: it keeps connections open for a while.
 ///
-/// Only public addresses are connected to, and those that the configuration names; no proxy is used and no
-/// cookies are kept. `gzip` and `br` are undone.
+/// Connects only to public addresses and to those in the configuration. Uses no proxy and keeps no cookies. Decodes
+/// `gzip` and `br`.
 pub struct Http {
     clients: Arc<Clients>,
     cache: HttpCache,
 }
 
-/// How much a request may take.
+/// The limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// For all of it, redirects too; waiting for a person is not counted.
+    /// Time limit for everything, including redirects; waiting for a person's answer does not count.
     pub timeout: Duration,
-    /// Of the body, in bytes, after decompression.
+    /// Size limit of the decompressed body, in bytes.
     pub max_bytes: usize,
-    /// How many redirects are followed.
+    /// The most redirects to follow.
     pub redirects: usize,
 }
 
@@ -64,13 +64,13 @@ impl Default for HttpLimits {
     }
 }
 
-/// On whose behalf a request is made.
+/// The caller for whom a request is made.
 pub trait Requester: Send + Sync {
-    /// Asks for permission to reach the need's target (`host:port`). Called before the first connection, and
-    /// whenever a redirect leads to another host or port.
+    /// Asks for permission to reach the need's target (`host:port`). Called before the first connection, and whenever a
+    /// redirect leads to another host or port.
     fn require(&self, need: Need) -> BoxFuture<'_, Result<(), ToolError>>;
 
-    /// So many bytes of the body have come by now, of so many in all where that is known.
+    /// Reports how many bytes of the body have arrived, and the total if it is known.
     fn received(&self, _bytes: usize, _total: Option<u64>) {}
 }
 
@@ -80,20 +80,20 @@ impl Requester for Cx {
     }
 }
 
-/// An answer. Its status may be any but that of a redirect that was followed.
+/// A response. Its status may be any except that of a redirect that was followed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpResponse {
-    /// Where it came from, after redirects.
+    /// The final URL, after redirects.
     pub url: String,
     pub status: u16,
-    /// Names in lower case, in the order in which they came.
+    /// Names in lower case, in order of arrival.
     pub headers: Vec<(String, String)>,
-    /// Without `gzip` and `br`; at most `max_bytes`.
+    /// Decoded from `gzip` and `br`; at most `max_bytes`.
     pub body: Vec<u8>,
     pub ending: BodyEnding,
-    /// What was asked for before `url`, the first first.
+    /// The URLs requested before `url`, in order.
     pub redirects: Vec<String>,
-    /// Another request's answer was used.
+    /// The response came from the cache.
     pub from_cache: bool,
 }
 
@@ -101,35 +101,35 @@ pub struct HttpResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyEnding {
     Whole,
-    /// There is more than `max_bytes`.
+    /// It is longer than `max_bytes`.
     TooLong,
     TimedOut,
-    /// The token fired.
+    /// The call's token fired.
     Stopped,
-    /// The connection broke, or what came is not what its header says.
+    /// The connection broke, or the content does not match its header.
     Broken(String),
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum HttpError {
     #[error("{url} cannot be requested: {reason}")]
     BadUrl { url: String, reason: String },
     #[error("the request cannot be made: {0}")]
     BadRequest(String),
-    /// An address that is not public and not named by the configuration.
+    /// An address that is neither public nor in the configuration.
     #[error("refused: {0}")]
     Private(String),
     #[error("{url} redirects to what cannot be requested: {reason}")]
     BadRedirect { url: String, reason: String },
     #[error("{0}")]
     TooManyRedirects(String),
-    /// Somebody or some rule said no, or the call ended while a person was asked.
+    /// A person or a rule denied it, or the call ended during the ask.
     #[error(transparent)]
     Leave(ToolError),
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
-    /// The token fired.
+    /// The call's token fired.
     #[error("cancelled")]
     Stopped,
     #[error("{url}: {reason}")]
@@ -147,12 +147,12 @@ impl From<HttpError> for ToolError {
 }
 
 impl HttpResponse {
-    /// The first header of this name, which is in lower case.
+    /// The first header with this name, given in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The usual words for the status, such as `Not Found`.
+    /// The standard text of the status, such as `Not Found`.
     pub fn status_text(&self) -> Option<&'static str> {
         http::StatusCode::from_u16(self.status).ok()?.canonical_reason()
     }
@@ -163,29 +163,29 @@ impl Http {
         Self::with_lookup(guard, Arc::new(SystemLookup))
     }
 
-    /// With another way from names to addresses.
+    /// Uses another way to look up names.
     pub fn with_lookup(guard: Guard, lookup: Arc<dyn AddressLookup>) -> Self {
         let user_agent = concat!("toold/", env!("CARGO_PKG_VERSION")).to_owned();
         Self { clients: Arc::new(Clients::new(lookup, guard, user_agent)), cache: HttpCache::default() }
     }
 
-    /// What may be reached from now on. Requests that are under way go on; no connection is used again.
+    /// Sets what may be reached from now on. Running requests continue; no open connection is reused.
     pub fn set_guard(&self, guard: Guard) {
         self.clients.set_guard(guard);
         self.cache.clear();
     }
 
-    /// The permission that the request needs, before anything is resolved. A redirect may need more: then
+    /// The permission that the request needs, before its name is resolved. A redirect may need more: then
     /// [`Http::send`] asks.
     pub fn need(&self, request: &HttpRequest) -> Need {
         HostPort::of(&request.url).need(&self.clients.guard(), reason(request, None))
     }
 
-    /// Sends the request, follows its redirects, and reads the answer. A body that does not end well is given
-    /// as far as it came. Dropping the future ends it all at once; `stop` does so too, but leaves the part of the body.
+    /// Sends the request, follows redirects, and reads the response. If the body is interrupted, the part that arrived
+    /// is returned. Dropping the future ends everything at once; `stop` does so too, but returns the partial body.
     ///
     /// # Errors
-    /// When there is no answer at all. Any status is an answer.
+    /// When there is no response at all. A response with any status is not an error.
     pub async fn send(
         &self,
         mut request: HttpRequest,
@@ -228,7 +228,7 @@ impl Http {
         }
     }
 
-    /// One request and the head of its answer.
+    /// One request and the head of its response.
     async fn exchange(
         &self,
         request: &HttpRequest,
@@ -301,7 +301,7 @@ impl Http {
     }
 }
 
-/// The head of an answer, and where its body is.
+/// The head of a response, and the source of its body.
 enum ResponseSource {
     Live(ResponseHead, reqwest::Response),
     Kept(ResponseHead, Arc<CachedResponse>),
@@ -315,7 +315,7 @@ impl ResponseSource {
     }
 }
 
-/// For the person who is asked.
+/// The reason that the user sees in the ask.
 fn reason(request: &HttpRequest, from: Option<&str>) -> String {
     let words = format!("{} {}", request.method, shown(request.url.as_str()));
     match from {
@@ -324,7 +324,7 @@ fn reason(request: &HttpRequest, from: Option<&str>) -> String {
     }
 }
 
-/// What to request next; `None` for an answer that is no redirect.
+/// The next request; `None` if the response is not a redirect.
 fn redirect(request: &HttpRequest, head: &ResponseHead) -> Result<Option<HttpRequest>, HttpError> {
     let status = head.status.as_u16();
     let location = head.headers.get(http::header::LOCATION);
@@ -370,7 +370,7 @@ async fn read(
     (body, ending)
 }
 
-/// The time that is left for a request, and the token that ends it.
+/// The remaining time of a request, and the token that ends it.
 struct RequestClock<'a> {
     left: Duration,
     limit: Duration,
@@ -395,7 +395,7 @@ impl RequestClock<'_> {
     }
 }
 
-/// At most 300 characters of a URL, and no password in it.
+/// At most 300 characters of a URL, without its password.
 fn shown(url: &str) -> String {
     let without = match (url.find("://"), url.find('@')) {
         (Some(scheme), Some(at)) if !url[scheme + 3..at.max(scheme + 3)].contains(['/', '?', '#']) => {
@@ -409,7 +409,7 @@ fn shown(url: &str) -> String {
     }
 }
 
-/// The words of an error and of all that it comes from.
+/// The messages of an error and of its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| {
@@ -418,7 +418,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     })
 }
 
-/// Why a request failed: what is at the top of the client's errors says no more than that it did.
+/// The cause of a failed request: the client's outermost error says only that it failed.
 fn cause(error: &reqwest::Error) -> String {
     if let Some(resolving) = find::<ResolveError>(error) {
         return resolving.to_string();

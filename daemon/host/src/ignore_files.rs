@@ -1,8 +1,8 @@
-//! Ignore files: `.gitignore`, `.ignore`, `.git/info/exclude` and the user's own list, with the meaning that
-//! gitignore(5) and ripgrep give them.
+//! Ignore files: `.gitignore`, `.ignore`, `.git/info/exclude` and the user's global list, with the semantics of
+//! gitignore(5) and ripgrep.
 //!
-//! They are read here, within bounds, and not by the walker: a repository may hold a pipe, a device or gigabytes in
-//! their place. One that cannot be used is named in [`IgnoreFiles::problems`], and the walk goes on without it.
+//! They are read here with limits instead of by the walker: a repository may contain a pipe, a device or gigabytes in
+//! their place. One that cannot be used is listed in [`IgnoreFiles::problems`], and the walk continues without it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -20,24 +20,24 @@ use crate::files::{self, OpenError};
 use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 use crate::read_access::ReadAccess;
 
-/// Problems that are kept: the others say the same.
+/// The most problems that are kept: further ones would add nothing.
 const MAX_PROBLEMS: usize = 20;
-/// Bytes of a configuration of Git, and of its files that hold one path.
+/// Size limit of a Git configuration, and of Git's files that contain one path, in bytes.
 const MAX_CONFIG: u64 = 256 * 1024;
 
-/// The ignore files that count for one walk. Each is read when the walk comes to something beside it.
+/// The ignore files that apply to one walk. Each is read when the walk reaches its folder.
 pub struct IgnoreFiles {
     root: PathBuf,
     judge: Arc<ReadAccess>,
-    /// Of the user, for all repositories (`core.excludesFile`).
+    /// The user's global list for all repositories (`core.excludesFile`).
     global: Gitignore,
     known: Mutex<IgnoreState>,
 }
 
 struct IgnoreState {
-    /// What counts in a folder; `None` where nothing does.
+    /// The rules of a folder; `None` if none apply.
     folders: HashMap<PathBuf, Option<Arc<IgnoreLevel>>>,
-    /// Of the folders above the root.
+    /// Rules of the folders above the root.
     above: Option<Arc<IgnoreLevel>>,
     /// How many more plain patterns may be kept.
     room: usize,
@@ -45,7 +45,7 @@ struct IgnoreState {
     exclusions: Exclusions,
 }
 
-/// The ignore files of one folder that has any, or that is a repository, and those above.
+/// The ignore files of a folder that has some or that is a repository, linked to those above.
 struct IgnoreLevel {
     above: Option<Arc<IgnoreLevel>>,
     ignore: Gitignore,
@@ -55,10 +55,10 @@ struct IgnoreLevel {
 }
 
 impl IgnoreFiles {
-    /// For a walk below `root`. Patterns of the user's own list that begin with `/` are relative to `cwd`. Reads what lies
-    /// above `root`. Blocks.
+    /// For a walk below `root`. Patterns of the user's list that begin with `/` are relative to `cwd`. Reads the ignore
+    /// files above `root`. Blocks.
     ///
-    /// `judge` is asked about files that are reached through links.
+    /// `judge` decides about files that are reached through links.
     pub fn new(root: &Path, cwd: &Path, judge: Arc<ReadAccess>) -> Self {
         let known = IgnoreState {
             folders: HashMap::new(),
@@ -81,9 +81,9 @@ impl IgnoreFiles {
         files
     }
 
-    /// What the files say of an absolute path in the tree: the file nearest to it that says something decides. `.ignore`
-    /// goes before `.gitignore`, that before `.git/info/exclude`, and that before the user's own list. Those of Git count
-    /// in repositories only, up to the root of the repository.
+    /// The verdict on an absolute path in the tree: the nearest file with a matching pattern decides. `.ignore` takes
+    /// precedence over `.gitignore`, that over `.git/info/exclude`, and that over the user's list. Git's own files
+    /// apply only in repositories, up to the root of the repository.
     pub fn matched(&self, path: &Path, is_folder: bool) -> Match<()> {
         let Some(level) = path.parent().and_then(|folder| self.level_of(folder)) else { return Match::None };
         let (mut ignore, mut git_ignore, mut git_exclude) = (Match::None, Match::None, Match::None);
@@ -107,7 +107,7 @@ impl IgnoreFiles {
         self.known.lock().problems.clone()
     }
 
-    /// Adds a problem of the walk, if the caller may read what it is about.
+    /// Adds a problem of the walk if the caller may read the file concerned.
     pub(crate) fn note(&self, path: &Path, problem: &str) {
         self.note_in(path, problem, &mut self.known.lock());
     }
@@ -126,14 +126,14 @@ impl IgnoreFiles {
         };
         let level = self.level(folder, above.clone(), known);
         if known.folders.len() >= MAX_FOLDERS {
-            // Those with patterns of their own are bounded by the patterns.
+            // Folders with patterns are bounded by the pattern limit.
             known.folders.retain(|_, level| level.as_ref().is_some_and(|level| level.has_patterns()));
         }
         known.folders.insert(folder.to_owned(), level.clone());
         level
     }
 
-    /// What counts in a folder, given what counts above it.
+    /// The rules of a folder, given the rules above it.
     fn level(
         &self,
         folder: &Path,
@@ -159,7 +159,7 @@ impl IgnoreFiles {
         }))
     }
 
-    /// The rules of one file, relative to `folder`; `None` when there is none that can be used.
+    /// The rules of one file, relative to `folder`; `None` if there is no usable file.
     fn rules(&self, folder: &Path, file: &Path, known: &mut IgnoreState) -> Option<Gitignore> {
         match self.read(file, known).map(|bytes| parse(folder, &bytes, &mut known.room))? {
             Ok(rules) => Some(rules),
@@ -173,7 +173,7 @@ impl IgnoreFiles {
     fn read(&self, file: &Path, known: &mut IgnoreState) -> Option<Vec<u8>> {
         let link = match files::facts(file) {
             Ok(Some(_)) => file.to_owned(),
-            // A link, at the end or on the way: what it leads to may not be for this caller.
+            // A link, at the end or on the way: the caller may not be allowed to read its target.
             Err(OpenError::Swapped(_)) => {
                 let resolved = files::resolve(file, Path::new("/")).ok()?;
                 self.judge.may_read(&resolved, false, &mut known.exclusions).then_some(resolved)?
@@ -203,7 +203,7 @@ impl IgnoreLevel {
     }
 }
 
-/// The patterns in a text in the syntax of `.gitignore`. A line that is no pattern is passed over, as Git does.
+/// Parses the patterns of a text in the syntax of `.gitignore`. Invalid lines are skipped, as in Git.
 fn parse(folder: &Path, text: &[u8], room: &mut usize) -> Result<Gitignore, String> {
     take_room(text, room)?;
     let text = String::from_utf8_lossy(text);
@@ -214,7 +214,7 @@ fn parse(folder: &Path, text: &[u8], room: &mut usize) -> Result<Gitignore, Stri
     builder.build().map_err(|_| "it is not used: its patterns are too complex together".to_owned())
 }
 
-/// Whether a folder is a repository of Git or Jujutsu, and where the files of Git are that all its work trees share.
+/// Whether a folder is a repository of Git or Jujutsu, and where Git's files shared by all work trees are.
 fn repository(folder: &Path) -> Option<Option<PathBuf>> {
     let git = folder.join(".git");
     let kind = std::fs::metadata(&git).ok().map(|metadata| metadata.file_type());
@@ -226,7 +226,7 @@ fn repository(folder: &Path) -> Option<Option<PathBuf>> {
     }
 }
 
-/// Where a work tree's file `.git` leads (gitrepository-layout(5), `gitdir` and `commondir`).
+/// The target of a work tree's `.git` file (gitrepository-layout(5), `gitdir` and `commondir`).
 fn shared_by_work_trees(git: &Path, folder: &Path) -> Option<PathBuf> {
     let path_in = |file: &Path, prefix: &str| -> Option<PathBuf> {
         let bytes = files::read_whole(&files::resolve(file, Path::new("/")).ok()?, MAX_CONFIG).ok()?;
@@ -238,7 +238,7 @@ fn shared_by_work_trees(git: &Path, folder: &Path) -> Option<PathBuf> {
     files::resolve(&shared.unwrap_or(own), folder).ok()
 }
 
-/// The user's own list (gitignore(5), `core.excludesFile`), whether or not it is there.
+/// The user's global list (gitignore(5), `core.excludesFile`), whether or not it exists.
 fn excludes_file() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty());
     let home = std::env::home_dir();
@@ -258,7 +258,7 @@ fn excludes_file() -> Option<PathBuf> {
     named.or_else(|| config.map(|config| config.join("git/ignore")))
 }
 
-/// The last value of `excludesFile` in the section `[core]` of a configuration of Git.
+/// The last value of `excludesFile` in section `[core]` of a Git configuration.
 fn excludes_in(config: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(config);
     let (mut is_core, mut found) = (false, None);

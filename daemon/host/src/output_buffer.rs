@@ -1,4 +1,4 @@
-//! Text of any length in bounded memory: its head, its tail, and the whole in a file when asked.
+//! Text of any length in bounded memory: its head and tail, and optionally the whole text in a file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use toold_engine::head_tail::HeadTail;
 
-/// At most this much of one text goes to its file.
+/// The most that is written to the file of one text.
 const MAX_FILE: u64 = 256 * 1024 * 1024;
-/// After so many bytes it is looked whether somebody has removed the file.
+/// After this many bytes, checks whether the file was removed.
 const LOOK_EVERY: u64 = 1024 * 1024;
 
-/// The first and the last bytes of a text; the middle is cut out when there is too much.
+/// The first and last bytes of a text; the middle is cut if the text is too long.
 #[derive(Debug)]
 pub struct OutputBuffer {
     text: HeadTail,
     spill: Spill,
 }
 
-/// Where the whole goes.
+/// Where the whole text is stored.
 #[derive(Debug)]
 enum Spill {
     Nowhere,
-    /// Made when the text gets too long to be kept.
+    /// Created when the text becomes too long to keep in memory.
     WhenLong(PathBuf),
     File {
         file: File,
@@ -39,13 +39,13 @@ impl OutputBuffer {
         Self { text: HeadTail::new(max), spill: Spill::Nowhere }
     }
 
-    /// As `new`; a text that does not fit is written to `path` as a whole, up to 256 MiB of it. The
-    /// file is made, with its folder, only for a text that does not fit; only its owner can read it.
+    /// As `new`, but a text that does not fit is also written to `path` completely, up to 256 MiB. The file and its
+    /// folder are created only for such a text, and only the owner can read the file.
     pub fn with_file(max: usize, path: PathBuf) -> Self {
         Self { spill: Spill::WhenLong(path), ..Self::new(max) }
     }
 
-    /// Adds text. Writes to the file, when there is one, from the calling thread.
+    /// Appends text. Writes to the file, if there is one, on the calling thread.
     pub fn push(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -65,7 +65,7 @@ impl OutputBuffer {
         self.text.total()
     }
 
-    /// The file that holds more than is kept here; `None` when all is here.
+    /// The file with the whole text; `None` if the text fits in memory.
     pub fn file(&self) -> Option<&Path> {
         match &self.spill {
             Spill::File { path, .. } => Some(path),
@@ -73,7 +73,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Why the whole is not in a file, when it should be.
+    /// Why the whole text is not in a file although it should be.
     pub fn file_error(&self) -> Option<&str> {
         match &self.spill {
             Spill::Failed(error) => Some(error),
@@ -81,17 +81,17 @@ impl OutputBuffer {
         }
     }
 
-    /// Head and tail, and how many bytes between them are left out.
+    /// Head and tail, and how many bytes between them are cut.
     pub fn parts(&self) -> (&str, String, u64) {
         self.text.parts()
     }
 
-    /// The text, with a line in its middle that says how much was cut, when any was.
+    /// The text. If bytes were cut, a line in the middle says how many.
     pub fn to_text(&self) -> String {
         self.text.to_text()
     }
 
-    /// All that came so far is still in memory when this is first called.
+    /// When this is first called, the whole text is still in memory.
     fn start_file(&mut self) {
         let Spill::WhenLong(path) = &mut self.spill else { return };
         let path = std::mem::take(path);
@@ -115,14 +115,14 @@ impl OutputBuffer {
         });
         if let Err(error) = wrote {
             let words = format!("can't write {}: {error}", path.display());
-            // A part of the text is worse than none: nobody could tell that it is one.
+            // A partial text is worse than none: readers could not tell that it is partial.
             let _ = std::fs::remove_file(path);
             self.spill = Spill::Failed(words);
         }
     }
 }
 
-/// Whether the file has no name any more: what is written to it is lost, and takes room until it is closed.
+/// Whether the file was unlinked: what is written to it is lost, and takes space until it is closed.
 fn is_removed(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.nlink() == 0)
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_removed_is_given_up() {
+    fn removed_file_is_abandoned() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
         let mut kept = OutputBuffer::with_file(100, path.clone());

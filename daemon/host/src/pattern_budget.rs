@@ -1,17 +1,17 @@
-//! Limits on the memory that the patterns of ignore files take, for [`crate::ignore_files`] and [`crate::exclude`].
+//! Limits on the memory of ignore files' patterns, for [`crate::ignore_files`] and [`crate::exclude`].
 
-/// Bytes of one file.
+/// Size limit of one file, in bytes.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
-/// Plain patterns of all files that one walk reads; each takes half a kilobyte in memory.
+/// Limit of plain patterns of all files that one walk reads; each takes half a kilobyte of memory.
 pub(crate) const MAX_PATTERNS: usize = 100_000;
-/// For how many plain patterns one counts that is compiled to a regular expression.
+/// A pattern that is compiled to a regular expression counts as this many plain ones.
 const COMPILED: usize = 10;
-/// Folders without rules of their own that are remembered, before the walk forgets them and looks again.
+/// Cache limit of folders without rules. Beyond it, the walk clears the cache and looks again.
 pub(crate) const MAX_FOLDERS: usize = 10_000;
-/// Takes room for the patterns of a text.
+/// Reserves room for the patterns of a text.
 ///
 /// # Errors
-/// There are more of them than there is room for; in words for people.
+/// There are more patterns than there is room for; the message is for people.
 pub(crate) fn take_room(text: &[u8], room: &mut usize) -> Result<(), String> {
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !matches!(line.first(), None | Some(b'#')));
     match room.checked_sub(lines.map(cost).sum()) {
@@ -26,7 +26,7 @@ pub(crate) fn take_room(text: &[u8], room: &mut usize) -> Result<(), String> {
     }
 }
 
-/// Names, paths and endings such as `*.log` are looked up; all else is compiled.
+/// Names, paths and suffixes such as `*.log` use hash lookups; all others are compiled.
 fn cost(pattern: &[u8]) -> usize {
     let plain = pattern.strip_prefix(b"!").unwrap_or(pattern);
     let plain = plain.strip_prefix(b"**/").unwrap_or(plain);

@@ -40,26 +40,26 @@ use crate::tool_mark;
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct ProcessCommand {
-    /// A path, or a name that is looked for in the absolute folders of the environment's `PATH`.
+    /// A path, or a name that is looked up in the absolute folders of the environment's `PATH`.
     pub program: OsString,
     pub args: Vec<OsString>,
     pub cwd: PathBuf,
-    /// All that the child gets; nothing is inherited beside it.
+    /// The child's complete environment; nothing else is inherited.
     pub environment: Environment,
     /// Closed when `None`.
     pub stdin: Option<Vec<u8>>,
     pub timeout: Option<Duration>,
-    /// Between TERM and KILL.
+    /// The grace period between TERM and KILL.
     pub grace: Duration,
-    /// Bytes that are kept of each stream; what is over loses its middle.
+    /// Bytes to keep of each stream; the middle of longer output is cut.
     pub keep: usize,
-    /// A terminal of its own instead of pipes, of this size, which may change while it runs. All that it
-    /// writes is stdout then. Without input it finds its input at the end and is not echoed to.
+    /// The size of a terminal to use instead of pipes; it may change while the program runs. All output is stdout then.
+    /// Without input, the program finds its input closed, and input is not echoed.
     pub terminal: Option<watch::Receiver<TerminalSize>>,
-    /// What confines it. Then it cannot be told from outside whether the program itself could be started.
+    /// The sandbox. With one, a failure to start the program itself cannot be detected from outside.
     pub confinement: Option<Confinement>,
-    /// Whose it is; what it starts in turn may do no more than that through the daemon. Nobody's when `None`: then
-    /// it may only read.
+    /// The call for which it runs. Through the daemon, the program and its children may do no more than that call.
+    /// `None` limits them to reading.
     pub started_for: Option<StartedFor>,
 }
 
@@ -80,9 +80,9 @@ impl ProcessCommand {
         }
     }
 
-    /// A line for `bash`, which reads no start-up files: what was judged is what runs.
+    /// A command line for `bash`, which reads no start-up files: what was checked is what runs.
     pub fn shell(line: &str, cwd: impl Into<PathBuf>, environment: Environment) -> Self {
-        // Not whatever a session's `PATH` has under that name, where the usual one is there.
+        // The usual path if it exists, not whatever a session's `PATH` has under that name.
         let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| Path::new(path).exists()).unwrap_or("bash");
         Self::new(bash, cwd, environment).args(["--noprofile", "--norc", "-c", line])
     }
@@ -102,14 +102,14 @@ pub struct ProcessOutput {
     pub signal: Option<i32>,
     pub stdout: OutputBuffer,
     pub stderr: OutputBuffer,
-    /// It left processes of its group behind, which were ended.
+    /// Processes of its group were left behind and were ended.
     pub left_behind: bool,
     pub duration: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessEnding {
-    /// By itself.
+    /// It exited by itself.
     Exited,
     TimedOut,
     Cancelled,
@@ -126,25 +126,25 @@ pub enum StartError {
     System { program: String, source: std::io::Error },
 }
 
-/// After the program has ended: silence of this length ends the wait for those that hold its pipes.
+/// After the program has ended: how long its pipes must be silent before we stop waiting for other processes that hold
+/// them.
 const QUIET: Duration = Duration::from_millis(250);
-/// The same, at most, and when the program was ended from outside.
+/// The upper limits of that wait: normally, and when the program was ended from outside.
 const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_ENDED: Duration = Duration::from_millis(50);
-/// Longer than anything runs.
+/// Longer than any program runs.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Runs a program to its end. `on_output` hears what it writes as it comes: text of any length, cut
-/// anywhere but inside a character.
+/// Runs a program to its end. `on_output` receives the output as it arrives: text of any length, never cut inside a
+/// character.
 ///
-/// The program gets a session of its own, or a process group where the system has no `setsid` program.
-/// When `cancel` fires or the time is over, all its processes get TERM, after the grace KILL, those too
-/// that left the group; what was written until then is in the result. When the program ends by itself,
-/// whoever is left in its group is ended, and whoever left the group on purpose lives on. Dropping the
-/// future kills at once.
+/// The program gets a session of its own, or a process group if the system has no `setsid` program. When `cancel` fires
+/// or the time limit expires, all its processes get TERM and, after the grace period, KILL, including those that left
+/// the group. The result contains the output until then. When the program ends by itself, processes left in its group
+/// are ended; processes that left the group on purpose keep running. Dropping the future kills at once.
 ///
 /// # Errors
-/// When the program cannot be started. A program that fails is no error: see [`ProcessOutput`].
+/// When the program cannot be started. A program that fails is not an error: see [`ProcessOutput`].
 pub async fn run(
     mut command: ProcessCommand,
     cancel: &CancellationToken,
@@ -152,15 +152,15 @@ pub async fn run(
 ) -> Result<ProcessOutput, StartError> {
     let input = command.stdin.take().map(|bytes| {
         let (sender, receiver) = mpsc::channel(1);
-        // There is room for one, and it is the only one.
+        // The channel has room for one, and this is the only one.
         let _ = sender.try_send(bytes);
         receiver
     });
     run_with_input(command, input, cancel, on_output).await
 }
 
-/// As [`run`], with input that comes while it runs: it is closed when the channel is, or when there is none.
-/// `command.stdin` is not looked at. A program that does not read leaves what is sent in the channel.
+/// As [`run`], with input that arrives while it runs. Stdin is closed when the channel is, or if there is no channel.
+/// Ignores `command.stdin`. If the program does not read, the input stays in the channel.
 ///
 /// # Errors
 /// As [`run`].
@@ -242,7 +242,7 @@ fn start(command: ProcessCommand, input: Option<mpsc::Receiver<Vec<u8>>>) -> Res
         tokio::spawn(async move {
             while let Some(bytes) = input.recv().await {
                 if stdin.write_all(&bytes).await.is_err() {
-                    // It has closed its input: what comes is told to be lost by the closed channel.
+                    // The program has closed its input: the closed channel tells the sender that its input is lost.
                     break;
                 }
             }
@@ -273,7 +273,7 @@ fn start_at_terminal(
     Ok(running)
 }
 
-/// With pipes for what it writes, which are still with the child.
+/// With pipes for its output, which are still in the child.
 fn spawn(command: ProcessCommand, stdin: Stdio) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
     let Prepared { mut system, mark, ward } = prepare(&command)?;
@@ -310,7 +310,7 @@ fn prepare(command: &ProcessCommand) -> Result<Prepared, StartError> {
     let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
     let tool_mark = tool_mark::own();
     let mut system = match setsid {
-        // The helpers make a session of its own and mark the process before it becomes the program.
+        // The helper processes create the session and set the mark before they become the program.
         _ if let Some(confinement) = &command.confinement => {
             let (helper, arguments) = confinement.wrap(&path, tool_mark);
             let mut system = tokio::process::Command::new(helper);
@@ -323,10 +323,10 @@ fn prepare(command: &ProcessCommand) -> Result<Prepared, StartError> {
             system.args(arguments);
             system
         }
-        // In programs that cannot start themselves as the helper, such as tests of this crate.
-        // It leads a session of its own by its terminal.
+        // For binaries that cannot start themselves as the helper, such as tests of this crate.
+        // With a terminal it leads a session of its own.
         _ if command.terminal.is_some() => tokio::process::Command::new(&path),
-        // Without a terminal to read from, a program that asks for a password fails instead of stopping.
+        // Without a terminal to read from, a program that asks for a password fails instead of waiting.
         Some(setsid) => {
             let mut system = tokio::process::Command::new(setsid);
             system.arg(&path);
@@ -350,20 +350,20 @@ fn prepare(command: &ProcessCommand) -> Result<Prepared, StartError> {
     Ok(Prepared { system, mark, ward })
 }
 
-/// The program's path. A name without a slash is looked up in the absolute folders of the environment's `PATH`: a relative
-/// one would let the working folder decide what a name means.
+/// The program's path. A name without a slash is looked up in the absolute folders of the environment's `PATH`: with
+/// relative ones, the working folder would decide what a name means.
 fn find_program(command: &ProcessCommand) -> Option<PathBuf> {
     let path = command.environment.get("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     let folders = std::env::join_paths(std::env::split_paths(path).filter(|folder| folder.is_absolute())).ok()?;
-    // Without any folder the library looks in the daemon's own working folder, and finds a relative path.
+    // Without any folder, the library would search the daemon's own working folder and find a relative path.
     which::which_in(&command.program, Some(folders), &command.cwd).ok().filter(|path| path.is_absolute())
 }
 
 type ProcessStream = Box<dyn AsyncRead + Send + Sync + Unpin>;
 
-/// A program that runs, and its process group. Dropped early, it is killed.
+/// A running program and its process group. Dropping it early kills it.
 struct RunningProcess {
-    /// Before the child, which may be waited for when it is dropped.
+    /// Declared before the child, so that it is dropped first: dropping the child may reap it.
     known: Option<TrackedProcess>,
     child: Child,
     stdout: Option<ProcessStream>,
@@ -371,7 +371,7 @@ struct RunningProcess {
     exit: Exit,
     pid: Pid,
     mark: String,
-    /// Feeds its input. Not waited for: who inherited the input may never read it.
+    /// Writes its input. Not awaited: a process that inherited the input may never read it.
     writer: Option<JoinHandle<()>>,
     over: bool,
     /// Dropped last: until then the command ends with the daemon.
@@ -387,17 +387,17 @@ impl RunningProcess {
         Self { known, child, stdout: None, stderr: None, exit, pid, mark, writer: None, over: false, _ward: ward }
     }
 
-    /// To every process of the command, wherever it went.
+    /// Sends a signal to every process of the command, wherever it moved.
     async fn signal_all(&self, signal: Signal) {
         let (pid, mark) = (self.pid, self.mark.clone());
-        // Reads all of /proc. Fails only when the runtime stops, and then dropping kills.
+        // Reads all of /proc. Fails only when the runtime shuts down, and then dropping kills.
         let _ = tokio::task::spawn_blocking(move || signal_all(pid, &mark, signal)).await;
     }
 
-    /// All its processes but the first, wherever they went.
+    /// All its processes except the first, wherever they moved.
     async fn descendants(&self) -> Vec<Pid> {
         let (pid, mark) = (self.pid, self.mark.clone());
-        // Reads all of /proc. Fails only when the runtime stops.
+        // Reads all of /proc. Fails only when the runtime shuts down.
         let found = tokio::task::spawn_blocking(move || descendants::find(pid, &mark)).await.unwrap_or_default();
         found.into_iter().filter(|found| *found != self.pid).collect()
     }
@@ -407,8 +407,8 @@ impl RunningProcess {
         self.child.wait().await.inspect_err(|error| tracing::warn!(%error, "can't wait for a child")).ok()
     }
 
-    /// Ends whoever is left in the group, once its leader is reaped; true when there was someone.
-    /// As long as somebody is in it, the group's number belongs to nobody else.
+    /// Ends the processes left in the group after its leader is reaped; true if there were any. While the group has a
+    /// member, its id is not reused.
     async fn end_rest(&mut self) -> bool {
         let mut patience = Duration::from_millis(300);
         let there = self.group_is_there();
@@ -420,7 +420,7 @@ impl RunningProcess {
             sleep(step).await;
             if patience.is_zero() {
                 signal_group(self.pid, Signal::KILL);
-                // A process in an uninterruptible wait goes when the kernel lets it, not sooner.
+                // A process in an uninterruptible wait ends only when the kernel releases it.
                 sleep(step).await;
                 break;
             }
@@ -436,7 +436,7 @@ impl RunningProcess {
         rustix::process::test_kill_process_group(self.pid).is_ok()
     }
 
-    /// Where the daemon is the one that orphans are given to, it must wait for them.
+    /// If the daemon adopts orphans, it must reap them.
     fn adopt_and_reap(&self) {
         while let Ok(Some(_)) = rustix::process::waitpgid(self.pid, rustix::process::WaitOptions::NOHANG) {}
     }
@@ -455,7 +455,7 @@ impl Drop for RunningProcess {
 
 fn signal_all(pid: Pid, mark: &str, signal: Signal) {
     signal_group(pid, signal);
-    // A process may fork while it is looked for, so KILL looks until it finds nobody.
+    // A process may fork during the search, so KILL is repeated until none is found.
     let rounds = if signal == Signal::KILL { 10 } else { 1 };
     for _ in 0..rounds {
         let found = descendants::find(pid, mark);
@@ -463,23 +463,22 @@ fn signal_all(pid: Pid, mark: &str, signal: Signal) {
             break;
         }
         for pid in found {
-            // Fails for those that have ended meanwhile.
+            // Fails for processes that have ended meanwhile.
             let _ = rustix::process::kill_process(pid, signal);
         }
     }
 }
 
 fn signal_group(pid: Pid, signal: Signal) {
-    // Fails when all have ended, and in the first moments, when the leader has not made its group.
+    // Fails when all have ended, and at the very start, before the leader has created its group.
     if rustix::process::kill_process_group(pid, signal).is_err() {
         return;
     }
-    // A stopped process takes TERM only when it goes on.
+    // A stopped process handles TERM only after it continues.
     let _ = rustix::process::kill_process_group(pid, Signal::CONT);
 }
 
-/// Tells when a child has ended, without taking its status: until it is reaped, its number and its
-/// group's belong to nobody else.
+/// Reports when a child has ended, without reaping it: until then, its id and its group's id are not reused.
 enum Exit {
     Pidfd(AsyncFd<OwnedFd>),
     /// On systems without pidfd: reaps.
@@ -500,7 +499,7 @@ impl Exit {
     async fn wait(&self, child: &mut Child) {
         match self {
             Self::Pidfd(pidfd) => {
-                // Fails only when the runtime stops.
+                // Fails only when the runtime shuts down.
                 let _ = pidfd.readable().await;
             }
             Self::Wait => {

@@ -1,5 +1,5 @@
-//! Records which call started a process. An entry stays until the process has ended, so that what it starts in turn is
-//! attributed to the same call.
+//! Records which call started a process. An entry stays until the process has ended, so that the processes it starts
+//! are attributed to the same call.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use toold_engine::cx::Cx;
 use toold_engine::session::{Hold, Session, Sessions, Starter};
 
-/// The processes that calls of one session started and that nobody has waited for, with the chain of plugins of each.
-/// As long as one is here, its number belongs to no other. Kept with the session.
+/// The processes that calls of one session started and that are not yet waited for, each with its chain of plugins.
+/// While an entry exists, its process id is not reused. Stored with the session.
 #[derive(Default)]
 struct StartedProcesses(Mutex<HashMap<u32, Arc<[String]>>>);
 
-/// The call that a program runs for.
+/// The call for which a program runs.
 #[derive(Clone)]
 pub struct StartedFor {
     started: Arc<StartedProcesses>,
@@ -23,12 +23,12 @@ pub struct StartedFor {
 }
 
 impl StartedFor {
-    /// A call, that runs it through these plugins, the outermost first.
+    /// A call that runs it through these plugins, outermost first.
     pub fn call(cx: &Cx, chain: &Arc<[String]>) -> Self {
         Self { started: cx.session.slot(), chain: chain.clone() }
     }
 
-    /// Starts a process. Who asks for it meanwhile waits, so that it is known before it can do anything.
+    /// Starts a process. Lookups wait meanwhile, so that the process is registered before it can do anything.
     pub(crate) fn start<T>(
         &self,
         spawn: impl FnOnce() -> std::io::Result<T>,
@@ -50,7 +50,7 @@ impl fmt::Debug for StartedFor {
     }
 }
 
-/// An entry of the registry. Drop it before the process is waited for, when its id becomes free.
+/// An entry of the registry. Drop it before the process is waited for, which frees its id.
 pub(crate) struct TrackedProcess {
     started: Arc<StartedProcesses>,
     pid: u32,
@@ -62,8 +62,8 @@ impl Drop for TrackedProcess {
     }
 }
 
-/// What holds a process whose topmost parent below the daemon is this one: the call that started it. Waits for a
-/// process that is being started.
+/// The hold on processes whose topmost ancestor below the daemon is `pid`: the call that started it. Waits while a
+/// process is being started.
 pub fn holder_of(sessions: &Sessions, pid: u32) -> Hold {
     let find = |session: Arc<Session>| {
         let chain = session.slot_if_any::<StartedProcesses>()?.0.lock().get(&pid)?.clone();

@@ -1,5 +1,5 @@
-//! Which files a call may read, with nobody asked: [`may_see_link`] for links on the way to a path, [`ReadAccess`] for many files
-//! from any thread.
+//! Decides which files a call may read without an ask: [`may_see_link`] for links on the way to a path, [`ReadAccess`]
+//! for many files from any thread.
 
 use std::borrow::Cow;
 use std::io;
@@ -20,8 +20,8 @@ use toold_proto::tool::{SessionId, ToolName};
 use crate::exclude::Exclusions;
 use crate::file_needs::entry_read_need;
 
-/// Whether the caller may know if there is a link at `place`: it may read it, or its own folder lies there or below,
-/// and that is resolved. `chain` holds the plugins that the caller came through.
+/// Whether the caller may know if there is a link at `place`: if it may read the place, or if its own resolved folder
+/// is there or below. `chain` contains the plugins through which the call came.
 pub fn may_see_link(place: &Path, cx: &Cx, chain: &[String]) -> bool {
     let is_above = cx.cwd.starts_with(place) || cx.session.places().iter().any(|own| own.starts_with(place));
     is_above
@@ -33,7 +33,7 @@ pub struct ReadAccess {
     policy: Arc<Policy>,
     grants: Arc<Vec<Grant>>,
     session: Arc<Session>,
-    /// Of the session, once for all files.
+    /// The session's state, determined once for all files.
     places: Vec<Cow<'static, Path>>,
     above: Vec<SessionId>,
     mode: Mode,
@@ -44,13 +44,13 @@ pub struct ReadAccess {
     made: Vec<PathBuf>,
     /// The folder that the call itself has permission to read.
     root: PathBuf,
-    /// The rule by which somebody had to be asked for `root`; `None` when nobody had to be.
+    /// The rule that required an ask for `root`; `None` if none was required.
     asked_by: Option<String>,
 }
 
 impl ReadAccess {
-    /// `root` is the folder or file that the call has permission to read. Where somebody was asked for it, the answer
-    /// holds for all below that the same rule would ask for. `chain` holds the plugins that the call came through.
+    /// `root` is the folder or file that the call has permission to read. If that needed an ask, the answer covers
+    /// everything below for which the same rule would ask. `chain` contains the plugins through which the call came.
     pub fn new(cx: &Cx, chain: Arc<[String]>, root: PathBuf) -> Self {
         let engine: &Engine = &cx.engine;
         let places = cx.session.places().into_iter().map(|place| Cow::Owned(place.into_owned()));
@@ -84,8 +84,8 @@ impl ReadAccess {
         }
     }
 
-    /// What may be said of an error of a walk: that of a place that may be shown. Never of the lines of ignore files, some
-    /// of which lie above the tree, or are links out of it.
+    /// The reportable text of a walk's error, if it concerns a place that may be shown. Errors in lines of ignore files
+    /// are never reported: some of these files are above the tree, or are links out of it.
     pub fn problem(&self, error: &ignore::Error, exclusions: &mut Exclusions) -> Option<String> {
         let (path, cause) = place_of(error)?;
         self.may_read(path, true, exclusions).then(|| format!("{}: {cause}", path.display()))
@@ -110,7 +110,7 @@ impl ReadAccess {
     }
 }
 
-/// The place that could not be looked into, and why.
+/// The place that could not be read, and why.
 fn place_of(error: &ignore::Error) -> Option<(&Path, &io::Error)> {
     match error {
         ignore::Error::WithDepth { err, .. } => place_of(err),

@@ -1,4 +1,4 @@
-//! Writing files so that, whatever happens, the old one or the new one is there, whole.
+//! Writes files so that either the old or the new file is there, complete, whatever happens.
 
 pub mod record;
 
@@ -18,10 +18,10 @@ use crate::files::{self, OpenError, check_kind, make_folders, open_folder};
 
 use record::TemporaryName;
 
-/// Bytes of a file that is written into, and kept meanwhile.
+/// Size limit of a file that is overwritten in place; its old content is kept in memory meanwhile.
 const MAX_KEPT: u64 = 64 << 20;
 
-/// What must be at the path when it is written.
+/// What must exist at the path when it is written.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected<'a> {
     /// Nothing.
@@ -30,7 +30,7 @@ pub enum Expected<'a> {
     Same(&'a File),
 }
 
-/// Why nothing was written. The old file, if there was one, is whole.
+/// Why nothing was written. The old file, if there was one, is intact.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     #[error("{} already exists", .0.display())]
@@ -43,21 +43,21 @@ pub enum ReplaceError {
     Open(#[from] OpenError),
     #[error("can't write {}: {source}", .path.display())]
     System { path: PathBuf, source: io::Error },
-    /// The one case in which the old content is lost: see [`replace`].
+    /// The only case in which the old content is lost: see [`replace`].
     #[error("can't write {}: {source}; its old content could not be brought back: {restore}", .path.display())]
     Broken { path: PathBuf, source: io::Error, restore: io::Error },
 }
 
-/// Makes `content` the content of the file at the resolved path; makes missing folders.
+/// Writes `content` to the file at the resolved path; creates missing folders.
 ///
-/// The content goes to a new file beside the old one, is synced to the disk and takes its name; mode,
-/// owner and extended attributes are kept. A new file gets the mode that the umask gives it. Where that
-/// would tear something apart, the content is written into the old file instead, which a crash can
-/// interrupt: for a file that has several names (hard links), and where the folder lets nobody make files or
-/// the owner cannot be kept. When such a write fails, the old content is written back.
+/// The content is written to a new file beside the old one, synced to disk and renamed over it. Mode, owner and
+/// extended attributes are kept. A new file gets the mode of the umask. Where renaming would break something, the
+/// content is written into the old file instead, which a crash can interrupt: if the file has several names (hard
+/// links), if no files can be created in the folder, or if the owner cannot be kept. If such a write fails, the old
+/// content is written back.
 ///
 /// # Errors
-/// See [`ReplaceError`]. Links that were put in the way meanwhile are refused.
+/// See [`ReplaceError`]. Links that were put on the path meanwhile are refused.
 pub fn replace(resolved: &Path, content: &[u8], expected: Expected<'_>) -> Result<(), ReplaceError> {
     let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
         return Err(OpenError::Folder(resolved.to_owned()).into());
@@ -77,7 +77,7 @@ pub fn replace(resolved: &Path, content: &[u8], expected: Expected<'_>) -> Resul
     }
 }
 
-/// Removes a file that is still the one that was opened here.
+/// Removes a file if it is still the one that was opened here.
 ///
 /// # Errors
 /// As [`replace`].
@@ -95,11 +95,11 @@ pub fn remove(resolved: &Path, file: &File) -> Result<(), ReplaceError> {
     Ok(())
 }
 
-/// Where a file is written, or was removed from.
+/// The folder and name of a file that is written or removed.
 struct ReplaceTarget<'a>(FolderEntry<'a>);
 
 impl ReplaceTarget<'_> {
-    /// What is there; an error when it is no regular file.
+    /// The existing file; an error if it is not a regular file.
     fn stat(&self) -> Result<Option<Stat>, ReplaceError> {
         let stat = self.0.stat()?;
         if let Some(stat) = &stat {
@@ -148,7 +148,7 @@ impl ReplaceTarget<'_> {
         Ok(())
     }
 
-    /// Into the file itself. When that fails half way, its old content is written back.
+    /// Writes into the file itself. If that fails half way, the old content is written back.
     fn write_into(&self, content: &[u8], old: &File) -> Result<(), ReplaceError> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(&self.0.folder, self.0.name, flags, Mode::empty())
@@ -171,7 +171,8 @@ impl ReplaceTarget<'_> {
         }
     }
 
-    /// Without this a crash may bring the old name back: the old file, whole. So failing is no reason to stop.
+    /// Without this, a crash may restore the old directory entry, with the complete old file. So a failure is no reason
+    /// to stop.
     fn sync_folder(&self) {
         if let Err(error) = rustix::fs::fsync(&self.0.folder) {
             tracing::debug!(path = %self.0.path.display(), %error, "can't sync the folder");
@@ -189,7 +190,7 @@ impl ReplaceTarget<'_> {
 
 fn overwrite(file: &File, content: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
-    // What there is no room for fails here, before anything is lost.
+    // A lack of space fails here, before anything is lost.
     #[cfg(target_os = "linux")]
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, content.len().max(1) as u64) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
@@ -205,11 +206,11 @@ fn is_unchanged(old: &Stat, now: &Stat) -> bool {
     stamp(old) == stamp(now)
 }
 
-/// A new file beside the target. It has no name while it is written, where the system knows such files, so
-/// that a crash leaves nothing of it; a name that it has is removed when it is dropped before it was kept.
+/// A new file beside the target. Where the system supports it, the file has no name while it is written, so that a
+/// crash leaves nothing behind. A name that it does have is removed if the value is dropped before the file is kept.
 struct Temporary<'a> {
     folder: BorrowedFd<'a>,
-    /// Of the folder.
+    /// Descriptor of the folder.
     path: &'a Path,
     file: File,
     name: RefCell<Option<OsString>>,
@@ -224,7 +225,7 @@ impl<'a> Temporary<'a> {
             let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
             match rustix::fs::openat(folder, ".", flags, mode) {
                 Ok(fd) => return Ok(Self { folder, path, file: File::from(fd), name: RefCell::default() }),
-                // Not every file system has them.
+                // Not every file system supports unnamed files.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
                 Err(error) => return Err(target.failed(error)),
             }
@@ -235,7 +236,7 @@ impl<'a> Temporary<'a> {
         Ok(Self { folder, path, file: File::from(fd), name: RefCell::new(Some(name)) })
     }
 
-    /// Gives the file this name, where nothing has it; `EXIST` when something has.
+    /// Links the file to this name; `EXIST` if the name is taken.
     fn link(&self, name: &OsStr) -> Result<(), Errno> {
         match &*self.name.borrow() {
             Some(own) => rustix::fs::linkat(self.folder, own, self.folder, name, AtFlags::empty()),
@@ -246,7 +247,7 @@ impl<'a> Temporary<'a> {
         }
     }
 
-    /// Puts the file in the place of what has this name.
+    /// Renames the file over the existing one with this name.
     fn rename(&self, name: &OsStr) -> Result<(), Errno> {
         let own = new_name();
         let _recorded = self.name.borrow().is_none().then(|| TemporaryName::new(&self.path.join(&own)));
@@ -260,7 +261,7 @@ impl<'a> Temporary<'a> {
         Ok(())
     }
 
-    /// Gives it mode, owner and attributes of the old file; false when the owner cannot be kept.
+    /// Copies mode, owner and attributes of the old file; false if the owner cannot be kept.
     fn take_after(&self, file: &File, old: &Stat) -> bool {
         let Ok(own) = rustix::fs::fstat(&self.file) else { return false };
         if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
@@ -287,7 +288,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Not made of the target's name, which may be as long as a name can be.
+/// Not derived from the target's name, which may have the maximum length already.
 fn new_name() -> OsString {
     format!(".toold-{}.tmp", new_mark()).into()
 }
@@ -296,7 +297,7 @@ fn is_temporary(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(".toold-") && name.ends_with(".tmp"))
 }
 
-/// Access lists, labels and what users put there. Those that may not be set are left out.
+/// Access control lists, labels and user attributes. Those that may not be set are skipped.
 fn copy_attributes(from: &File, to: &File) {
     let mut names = vec![0u8; 64 * 1024];
     let Ok(length) = rustix::fs::flistxattr(from, names.as_mut_slice()) else { return };
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_stays_whole() {
+    fn unwritable_file_stays_intact() {
         let (_keep, root) = folder();
         let path = root.join("file");
         std::fs::write(&path, "old").unwrap();

@@ -1,8 +1,8 @@
-//! The sandbox of programs that tools run: which files they may change, and whether they reach the network.
+//! The sandbox of programs that tools run: the files that they may change, and whether they may use the network.
 //!
-//! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program. The program is
-//! not confined by the daemon itself, but by a process between the two, which runs [`helper`] and then becomes
-//! the program.
+//! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program. The daemon does not confine
+//! the program itself. A process in between runs [`helper`], which applies the restriction and then becomes the
+//! program.
 
 pub mod helper;
 #[cfg(target_os = "linux")]
@@ -23,73 +23,72 @@ use toold_engine::policy::{Policy, is_secret};
 
 use crate::exclude::Exclusions;
 
-/// What a confined program may change.
+/// The files that a confined program may change.
 ///
-/// The later a mode comes, the stricter it is.
+/// Later modes are stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConfinementMode {
     /// Programs are not confined.
     #[default]
     Off,
-    /// Everything but what controls the daemon, whose own files it cannot read either.
+    /// Everything except files that control the daemon. The daemon's own files cannot be read either.
     Guard,
-    /// The session's folders and those that are configured.
+    /// The session's folders and the configured ones.
     WorkspaceWrite,
     /// Nothing that outlives the program.
     ReadOnly,
 }
 
-/// What the configuration says.
+/// The configured rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxRules {
     pub mode: ConfinementMode,
-    /// Whether programs reach the network, which they always do in the mode `Guard`. Other programs of this machine
-    /// that listen on a Unix socket, such as this daemon, they never reach in the stricter modes.
+    /// Whether programs may use the network. In the mode `Guard` they always may. In the stricter modes they can never
+    /// reach other programs of this machine that listen on a Unix socket, such as this daemon.
     pub network: bool,
-    /// Absolute folders that may be changed too, in the mode `WorkspaceWrite`.
+    /// Absolute folders that may also be changed in the mode `WorkspaceWrite`.
     pub writable: Vec<PathBuf>,
-    /// Commands that can change nothing need no ask. Counts only in the mode `ReadOnly` without the network.
+    /// Commands that can change nothing need no ask. Applies only in the mode `ReadOnly` without the network.
     pub ease: bool,
     pub home: Option<PathBuf>,
     /// Why the system cannot provide the sandbox. Then no program runs.
     pub refused: Option<String>,
 }
 
-/// One for each daemon. Its rules may be replaced while programs run, which keep those that they began with.
+/// One per daemon. Its rules may be replaced while programs run; running programs keep the rules they started with.
 #[derive(Debug, Default)]
 pub struct Sandbox {
     rules: Mutex<Arc<SandboxRules>>,
-    /// Of projects that are trusted and say something.
+    /// The rules of trusted projects that set any.
     of_projects: Mutex<Arc<BTreeMap<PathBuf, SandboxRules>>>,
-    /// Some rules eased, once.
+    /// Some earlier rules waived asks.
     eased: AtomicBool,
 }
 
-/// The configured sandbox is not available, so nothing runs.
+/// The configured sandbox is unavailable, so nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing runs: the configured sandbox is not available: {0}")]
 pub struct SandboxUnavailable(pub String);
 
-/// What holds for one program.
+/// The restriction of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// It may change everything but what is protected, and reach whatever it likes. Then `network` and `writable` say
-    /// nothing.
+    /// It may change everything except protected files, and use the network. Then `network` and `writable` are ignored.
     pub guard: bool,
     pub network: bool,
-    /// It is not started where the kernel cannot keep it from sending signals to other processes.
+    /// The program is not started if the kernel cannot prevent it from sending signals to other processes.
     pub needs_scope: bool,
-    /// Folders and files that it may change, with all that is in them.
+    /// Folders and files that it may change, with everything inside.
     pub writable: Vec<PathBuf>,
-    /// What it may not change although it lies in what it may change.
+    /// Places inside the writable ones that it may not change.
     pub protected: Vec<PathBuf>,
-    /// What it finds empty.
+    /// Places that appear empty.
     pub masked: Vec<PathBuf>,
-    /// For people and models, as [`SandboxRules::describe`].
+    /// A description for people and models, as [`SandboxRules::describe`].
     pub words: String,
 }
 
-/// What lies below the home folder, deeper than its own entries, and holds secrets.
+/// Secrets below the home folder that are not direct entries of it.
 const DEEP_SECRETS: [&str; 8] = [
     ".docker/config.json",
     ".cargo/credentials",
@@ -114,11 +113,11 @@ impl ConfinementMode {
 }
 
 impl SandboxRules {
-    /// Tries whether this system gives what is asked for, by confining a program that does nothing. Blocks for
-    /// some milliseconds.
+    /// Checks whether this system supports the rules, by confining a program that does nothing. Blocks for some
+    /// milliseconds.
     ///
     /// # Errors
-    /// What is missing, in words for people.
+    /// The missing feature, in words for people.
     pub fn try_out(&self) -> Result<(), String> {
         if self.mode == ConfinementMode::Off {
             return Ok(());
@@ -146,12 +145,12 @@ impl SandboxRules {
         }
     }
 
-    /// These rules, made stricter by those of a project that a person trusted: never looser.
+    /// These rules, tightened by those of a project that a person trusted: never loosened.
     fn tightened(&self, by: &Self) -> Self {
         let mut rules = self.clone();
         rules.refused = self.refused.clone().or_else(|| by.refused.clone());
         match (self.mode, by.mode) {
-            // Of the network and of folders these two say nothing.
+            // These two modes say nothing about the network and folders.
             (_, ConfinementMode::Off | ConfinementMode::Guard) => rules.mode = self.mode.max(by.mode),
             (ConfinementMode::Off | ConfinementMode::Guard, _) => {
                 rules = Self { refused: rules.refused, home: rules.home, ..by.clone() };
@@ -171,7 +170,7 @@ impl SandboxRules {
         rules
     }
 
-    /// Whether what runs can neither change nor send anything, and the configuration trusts that.
+    /// Whether programs can neither change nor send anything, and the configuration waives asks for that.
     pub fn eases(&self) -> bool {
         self.ease && self.refused.is_none() && self.mode == ConfinementMode::ReadOnly && !self.network
     }
@@ -183,18 +182,18 @@ impl Sandbox {
         *self.rules.lock() = Arc::new(rules);
     }
 
-    /// Replaces the rules of all projects, by their real paths: they make the user's stricter in sessions there.
+    /// Replaces the rules of all projects, by real path. They tighten the user's rules in sessions of the project.
     pub fn replace_projects(&self, rules: BTreeMap<PathBuf, SandboxRules>) {
         self.eased.fetch_or(rules.values().any(|rules| rules.ease), Ordering::Relaxed);
         *self.of_projects.lock() = Arc::new(rules);
     }
 
-    /// The user's.
+    /// The user's rules.
     pub fn rules(&self) -> Arc<SandboxRules> {
         self.rules.lock().clone()
     }
 
-    /// Those that hold in a session of a project.
+    /// The rules in a session of a project.
     pub fn rules_in(&self, project: &Path) -> Arc<SandboxRules> {
         let of_projects = self.of_projects.lock().clone();
         match of_projects.get(project) {
@@ -203,16 +202,16 @@ impl Sandbox {
         }
     }
 
-    /// Whether a program may have been let off an ask by rules that hold no more: then its needs are to be judged
-    /// again before it runs.
+    /// Whether rules that are no longer active may have waived asks for a program: then its needs must be decided again
+    /// before it runs.
     pub fn eases_no_more(&self, project: &Path) -> bool {
         self.eased.load(Ordering::Relaxed) && !self.rules_in(project).eases()
     }
 
-    /// What holds for a program of this call; `None` when programs are not confined. Reads a few folders.
+    /// The restriction for a program of this call; `None` if programs are not confined. Reads a few folders.
     ///
     /// # Errors
-    /// When the sandbox is configured and cannot be had.
+    /// When the configured sandbox is unavailable.
     pub fn confine(&self, cx: &Cx) -> Result<Option<Confinement>, SandboxUnavailable> {
         let rules = self.rules_in(cx.session.project());
         if rules.mode == ConfinementMode::Off && rules.refused.is_none() {
@@ -245,13 +244,14 @@ impl Sandbox {
     }
 }
 
-/// What controls the daemon, as far as it is there: what the policy knows, and control files at the top of these folders.
+/// The existing files that control the daemon: those that the policy knows, and control files at the top of these
+/// folders.
 fn control_places(policy: &Policy, folders: &[impl AsRef<Path>]) -> Vec<PathBuf> {
     let named = folders.iter().flat_map(|path| CONTROL_FILES.map(|name| path.as_ref().join(name)));
     policy.control.iter().cloned().chain(named).filter(|path| path.exists()).collect()
 }
 
-/// Secrets at places that are known: in the home folder, and at the top of the session's folders.
+/// Secrets in known places: in the home folder, and at the top of the session's folders.
 fn secrets(home: Option<&Path>, places: &[&PathBuf]) -> Vec<PathBuf> {
     let mut exclusions = Exclusions::default();
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -271,8 +271,8 @@ fn secrets(home: Option<&Path>, places: &[&PathBuf]) -> Vec<PathBuf> {
     masked
 }
 
-/// Says which of the files that it is given are not as the mode `guard` promises: the first so many are kept from
-/// changes, the others hidden. `-w` asks the kernel, which knows a read-only mount, and changes nothing.
+/// A script that reports which of its file arguments violate the promise of the mode `guard`: the first ones must not
+/// be writable, the others must be hidden. `-w` asks the kernel, which respects read-only mounts, and changes nothing.
 const LOOK: &str = r#"
 /bin/true || exit
 kept=$1
@@ -289,11 +289,11 @@ while [ $# -gt 0 ]; do
     shift
 done"#;
 
-/// Tries whether the mode `guard` keeps what it promises on this system, for the control files and the daemon's own files
-/// of this policy: confines a shell, and has it look. Blocks for some milliseconds.
+/// Checks whether the mode `guard` keeps its promise on this system for the control files and the daemon's own files of
+/// this policy, by running a check in a confined shell. Blocks for some milliseconds.
 ///
 /// # Errors
-/// What it does not keep, or why programs cannot be confined, in words for people.
+/// The files that are not protected, or why programs cannot be confined, in words for people.
 pub fn try_guard(policy: &Policy) -> Result<(), String> {
     let confinement = Confinement::guarding(policy, &[] as &[PathBuf]);
     let kept = confinement.protected.len().to_string();
@@ -303,7 +303,7 @@ pub fn try_guard(policy: &Policy) -> Result<(), String> {
 }
 
 impl Confinement {
-    /// As without a sandbox, but for what controls the daemon and what is its own.
+    /// No restriction except for files that control the daemon and the daemon's own files.
     fn guarding(policy: &Policy, places: &[impl AsRef<Path>]) -> Self {
         let masked = policy.private.iter().filter(|path| path.exists()).cloned().collect();
         Self { guard: true, protected: control_places(policy, places), masked, ..Self::default() }
@@ -328,7 +328,7 @@ impl Confinement {
         }
     }
 
-    /// The program to run instead of `program`, and the arguments to put before its own.
+    /// The program to run instead of `program`, and the arguments to prepend to its own.
     pub(crate) fn wrap(&self, program: &Path, tool_mark: Option<u64>) -> (PathBuf, Vec<OsString>) {
         let mut arguments: Vec<OsString> = vec![helper::NAME.into()];
         if let Some(mark) = tool_mark {

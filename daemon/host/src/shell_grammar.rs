@@ -1,10 +1,10 @@
 //! Analyzes a command line before it runs: each simple command, the files that it names or redirects to, and the
 //! commands that wrappers such as `env` or `bash -c` run.
 //!
-//! The line is read with a real grammar of the shell, and what the grammar says is checked again where it is known to be
-//! laxer than the shell: see `check`. Words are expanded as far as the line itself tells what they become (`arg`, `state`),
-//! and each program's words are taken apart as that program does it (`programs`). Anything that cannot be parsed
-//! reliably becomes a need that no pattern with a wildcard matches. How words match patterns is the engine's.
+//! The line is parsed with a real shell grammar. Where the grammar is known to be laxer than the shell, its result is
+//! checked again: see `check`. Words are expanded as far as the line itself determines their values (`arg`, `state`),
+//! and each program's arguments are parsed as that program does (`programs`). Anything that cannot be parsed reliably
+//! becomes a need that no pattern with a wildcard matches. The engine matches words with patterns.
 
 mod arg;
 mod assignments;
@@ -45,33 +45,33 @@ use crate::shell_grammar::programs::CommandOutput;
 use crate::shell_grammar::redirects::Redirected;
 use crate::shell_grammar::state::ShellState;
 
-/// Longer lines are not looked into.
+/// Longer lines are not analyzed.
 const MAX_BYTES: usize = 256 * 1024;
 /// How deep statements, substitutions and wrappers may nest.
 const MAX_DEPTH: usize = 60;
-/// More needs than these nobody can judge.
+/// No person can judge more needs than this.
 const MAX_NEEDS: usize = 200;
-/// Statements that are looked at, each as often as a loop needs it.
+/// Limit of analyzed statements; those in loops count once per analyzed iteration.
 const MAX_STATEMENTS: usize = 4_000;
-/// How many times the parser may report before it is stopped: ambiguous input must not cost seconds.
+/// How many progress reports the parser may make before it is stopped: ambiguous input must not take seconds.
 const MAX_STEPS: usize = 20_000;
 
-/// Where a line would run, and what its reader may look at.
+/// The folder and environment of a line, and the files that the analysis may look at.
 pub struct Surroundings<'a> {
     /// Absolute, with links resolved.
     pub cwd: &'a Path,
     /// The variables that the command gets.
     pub environment: &'a Environment,
-    /// Whether the caller may learn of links and names in a folder: see [`resolve_for`].
+    /// Whether the caller may learn about links and names in a folder: see [`resolve_for`].
     ///
     /// [`resolve_for`]: crate::files::resolve_for
     pub may_read: &'a mut dyn FnMut(&Path) -> bool,
 }
 
-/// What running `line` by `bash -c` needs, in the order of the line.
+/// The permissions that running `line` by `bash -c` needs, in the order of the line.
 ///
-/// Looks at the file system to resolve the files that the line names, to find those that wildcards stand for, and to see
-/// whether Git would run anything that a repository names. Never empty but for a blank line, and never panics.
+/// Reads the file system to resolve the files that the line names, to find the matches of wildcards, and to check
+/// whether Git would run anything that a repository names. Empty only for a blank line; never panics.
 pub fn needs(line: &str, surroundings: &mut Surroundings) -> Vec<Need> {
     read(line, surroundings).into_iter().flat_map(|(_, needs)| needs).fold(Vec::new(), |mut all, need| {
         if !all.contains(&need) {
@@ -81,7 +81,7 @@ pub fn needs(line: &str, surroundings: &mut Surroundings) -> Vec<Need> {
     })
 }
 
-/// Each thing that the line does, with what it needs.
+/// Each action of the line, with the permissions it needs.
 fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(LineItem, Vec<Need>)> {
     let state = ShellState::new(surroundings.cwd);
     let mut walk = ShellWalk::new(line, surroundings, state);
@@ -106,8 +106,8 @@ fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(LineItem, Vec<Need>
     vec![(LineItem::Command(whole), vec![need])]
 }
 
-/// Names that wildcards find were looked up before the line runs. Where another command of the line can make a file, one
-/// whose name is an option might be found as well.
+/// Wildcards were looked up before the line runs. If another command of the line can create a file, the wildcard might
+/// also match a new name that is an option.
 fn doubt_wildcards(found: &mut [LineItem]) {
     let changes: Vec<bool> = found
         .iter()
@@ -127,7 +127,7 @@ fn doubt_wildcards(found: &mut [LineItem]) {
     }
 }
 
-/// One thing that a line does.
+/// One action of a line.
 enum LineItem {
     Command(SimpleCommand),
     Redirect(Redirected),
@@ -144,33 +144,33 @@ impl LineItem {
     }
 }
 
-/// A simple command that was read.
+/// An analyzed simple command.
 #[derive(Clone, Debug)]
 struct SimpleCommand {
     target: String,
-    /// `None` when not even its words tell what it does.
+    /// `None` if even its words do not show what it does.
     words: Option<Vec<Word>>,
     /// Each word as it was written.
     raw: Vec<String>,
     unsure: Option<String>,
     may_run_any: bool,
     reads_only: bool,
-    /// It was looked up which names a wildcard finds, and none of them is an option.
+    /// The matches of its wildcards were looked up, and none of them is an option.
     looked_up: bool,
     /// The text of the script that it runs.
     script: Option<String>,
     /// See [`Need::head`] and [`Need::operands`].
     head: Option<usize>,
     operands: Vec<usize>,
-    /// Which entry of the tables told what it does.
+    /// The entry of the tables that describes it.
     known: Option<&'static programs::ProgramTable>,
     notes: Vec<Note>,
 }
 
 impl SimpleCommand {
-    /// What nobody can match but by `**`.
+    /// A need that no pattern but `**` matches.
     fn not_understood(target: &str, why: &str) -> Self {
-        // Where nothing expands, no name can hide.
+        // Without expansions, no name can be hidden.
         let may_run_any = target.contains(['$', '`', '*', '?', '[', '{', '\\']);
         Self {
             target: target.to_owned(),
@@ -212,7 +212,7 @@ impl SimpleCommand {
         self.reads_only = false;
     }
 
-    /// The same command with other words: those that differ are not known.
+    /// The same command with other words: words that differ become unknown.
     fn join(&mut self, other: Self) {
         if let (Some(words), Some(others)) = (&mut self.words, other.words) {
             for (at, (word, other)) in words.iter_mut().zip(others).enumerate() {
@@ -252,22 +252,22 @@ struct ShellWalk<'s, 'w, 'p> {
     source: &'s str,
     surroundings: &'w mut Surroundings<'p>,
     found: Vec<LineItem>,
-    /// Something in the command that is being read cannot be judged by its words.
+    /// The words of the current command do not show everything that it does.
     doubt: bool,
     depth: usize,
     statements: usize,
-    /// How many substitutions the walk is inside of.
+    /// The nesting depth of substitutions.
     substitutions: usize,
-    /// Where heredocs stand.
+    /// The positions of heredocs.
     heredocs: Vec<std::ops::Range<usize>>,
     state: ShellState,
-    /// What is known when the last statement failed, if that is otherwise.
+    /// The state after a failure of the last statement, if it differs.
     failed: Option<ShellState>,
-    /// What is known where a `break` or `continue` left the body of a loop.
+    /// The states at each `break` or `continue` of the current loop.
     jumped: Option<ShellState>,
-    /// What stands before the command in its pipe prints.
+    /// The output of the command before this one in the pipe.
     input: CommandOutput,
-    /// What the last statement prints.
+    /// The output of the last statement.
     output: CommandOutput,
 }
 
@@ -326,16 +326,16 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
         }
     }
 
-    /// A need that nobody can match but by `**`.
+    /// A need that no pattern but `**` matches.
     fn unsure(&mut self, node: Node, why: &str) -> Walked {
         let mut command = SimpleCommand::not_understood(self.text(node), why);
-        // What it runs is walked as well.
+        // The command that it runs is analyzed as well.
         command.may_run_any = false;
         self.found.push(LineItem::Command(command));
         Ok(())
     }
 
-    /// Reads with doubts of its own, and says whether there were any.
+    /// Analyzes with separate doubts, and returns whether there were any.
     fn doubting(&mut self, read: impl FnOnce(&mut Self) -> Walked) -> Walked<bool> {
         let outer = std::mem::replace(&mut self.doubt, false);
         read(self)?;

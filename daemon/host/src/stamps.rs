@@ -1,4 +1,4 @@
-//! Stamps of files, for results that are good as long as the files are as they were.
+//! Stamps of files, for results that are valid as long as the files are unchanged.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -15,17 +15,17 @@ use crate::exclude::Exclusions;
 use crate::file_needs::may_be_folder;
 use crate::files::resolve;
 
-/// A change that comes later than this after another has other times, on every file system that we know.
+/// Two changes further apart than this get different times on every file system we know.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Files over this are not read again only to learn whether they are the same.
+/// Larger files are not read again just to learn whether they are unchanged.
 const MAX_DIGESTED: u64 = 16 * 1024 * 1024;
 
-/// A stamp of a file that is about to be read. `path` is absolute, as it was asked for.
+/// A stamp of a file that is about to be read. `path` is absolute and as the caller asked for it.
 ///
-/// To be taken before the first byte is read: a change while it is read then shows.
+/// Take it before reading the first byte, so that a change during the read is detected.
 ///
 /// # Errors
-/// When the system tells nothing of an open file.
+/// When the system refuses metadata of an open file.
 pub fn before_reading(path: &Path, file: &File) -> io::Result<FileStamp> {
     let now = SystemTime::now();
     let metadata = file.metadata()?;
@@ -37,7 +37,7 @@ pub fn before_reading(path: &Path, file: &File) -> io::Result<FileStamp> {
     })
 }
 
-/// The same stamp, once the whole content is known. Computes only when the facts alone do not decide.
+/// Completes the stamp once the whole content is known. Hashes it only if the metadata alone is not sufficient.
 pub fn with_content(mut stamp: FileStamp, content: &[u8]) -> FileStamp {
     if !stamp.settled {
         stamp.digest = Some(blake3::hash(content).into());
@@ -45,8 +45,7 @@ pub fn with_content(mut stamp: FileStamp, content: &[u8]) -> FileStamp {
     stamp
 }
 
-/// A stamp of what the system tells of a path, for a result that depends on no more than that; `None`
-/// when the system refuses to tell.
+/// A stamp of a path's metadata, for a result that depends on nothing else; `None` if the system refuses it.
 pub fn of_facts(path: &Path) -> Option<FileStamp> {
     let facts = match std::fs::metadata(path) {
         Ok(metadata) => Some(facts(&metadata)),
@@ -67,7 +66,7 @@ fn facts(metadata: &Metadata) -> FileFacts {
     }
 }
 
-/// Times to come count as just now: a clock was set back.
+/// Future times count as now: the clock was set back.
 fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
     let at = |seconds: i64, nanos: i64| {
         let since = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
@@ -77,7 +76,7 @@ fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
     old(at(metadata.mtime(), metadata.mtime_nsec())) && old(at(metadata.ctime(), metadata.ctime_nsec()))
 }
 
-/// The files of this machine.
+/// Checks stamps against this machine's files.
 pub struct Disk;
 
 impl FileChecks for Disk {
@@ -105,7 +104,7 @@ impl FileChecks for Disk {
 /// Whether the file of a stamp has this content.
 fn has_content(stamp: &FileStamp, digest: [u8; 32]) -> bool {
     let Some(known) = stamp.facts.filter(|facts| facts.size <= MAX_DIGESTED) else { return false };
-    // Never waits for whoever put a pipe in the place of the file.
+    // Must not wait if someone has replaced the file with a pipe.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(fd) = rustix::fs::open(&stamp.path, flags, Mode::empty()) else { return false };
     let file = File::from(fd);
@@ -150,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn a_rewrite_that_leaves_all_facts_is_seen_by_the_content() {
+    fn rewrite_with_equal_metadata_is_detected_by_content() {
         let place = place("one");
         let old = read(&place.path);
         write(&place.path, "two").unwrap();
-        // As if both writes had come within one tick of the clock.
+        // As if both writes happened within one tick of the clock.
         let now = before_reading(&place.path, &File::open(&place.path).unwrap()).unwrap();
         let stamp = FileStamp { facts: now.facts, ..old };
         assert!(!Disk.is_current(&stamp));
@@ -172,13 +171,13 @@ mod tests {
             .unwrap()
             .set_times(FileTimes::new().set_modified(before))
             .unwrap();
-        // The time of the change cannot be set back; where its clock is too coarse, the content decides.
+        // The change time cannot be set back. Where its clock is too coarse, the content decides.
         let same = before_reading(&place.path, &File::open(&place.path).unwrap()).unwrap().facts == stamp.facts;
         assert!(!Disk.is_current(&FileStamp { settled: !same, ..stamp }));
     }
 
     #[test]
-    fn what_was_not_there_must_not_be_there() {
+    fn missing_path_must_still_be_missing() {
         let place = place("one");
         let missing = place.path.with_file_name("missing");
         let stamp = of_facts(&missing).unwrap();

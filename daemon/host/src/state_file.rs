@@ -1,4 +1,4 @@
-//! Small files of the daemon's own, as JSON that only its user can read: each is there whole, or as it was.
+//! Small JSON files of the daemon, readable only by its user. Each write replaces the file as a whole or not at all.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,24 +10,24 @@ use serde::de::DeserializeOwned;
 
 use crate::files;
 
-/// What a file of at most `max` bytes holds; `None` when there is none that can be read. Blocks.
+/// Reads a file of at most `max` bytes; `None` if there is no readable one. Blocks.
 pub fn load<T: DeserializeOwned>(path: &Path, max: u64) -> Option<T> {
     let text = files::read_named(path, max).ok()?;
     serde_json::from_slice(&text).inspect_err(|error| tracing::warn!(path = %path.display(), %error, "not used")).ok()
 }
 
-/// Replaces the file, or makes it, with its folder. Blocks.
+/// Replaces or creates the file, with its folder. Blocks.
 ///
-/// It is not forced to the disk: after a power cut it may be empty, which [`load`] takes for none. For what must not be
-/// lost then, see [`save_durably`].
+/// The content is not forced to disk: after a power failure the file may be empty, which [`load`] treats as missing.
+/// Use [`save_durably`] for data that must survive that.
 ///
 /// # Errors
-/// Those of the file system; the file is as it was.
+/// Errors of the file system; the file is unchanged then.
 pub fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
     replace(path, value, |_| Ok(()))
 }
 
-/// As [`save`]; when it returns, the file survives a power cut. Takes as long as the disk does.
+/// As [`save`]; when it returns, the file survives a power failure. Waits for the disk.
 ///
 /// # Errors
 /// As [`save`].
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_json_counts_as_none() {
+    fn too_long_or_invalid_json_counts_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list.json");
         save(&path, &vec!["a"; 100]).unwrap();

@@ -1,4 +1,4 @@
-//! Logs what a server writes on stderr or sends to be logged, within a rate limit, and keeps the last lines.
+//! Logs a server's stderr and log messages with a rate limit, and keeps the last lines.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -6,15 +6,15 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Lines that go into the log at once, and those that it gains a second.
+/// The burst of lines that may be logged at once, and the rate at which it refills per second.
 const BURST: f64 = 100.0;
 const PER_SECOND: f64 = 10.0;
-/// Characters of a line.
+/// The length limit of a line, in characters.
 const LINE: usize = 1000;
-/// Lines that are kept to be shown.
+/// Lines that are kept for display.
 const TAIL: usize = 20;
 
-/// One program's.
+/// The log of one program.
 pub struct StderrLog {
     name: String,
     state: Mutex<StderrLogState>,
@@ -28,20 +28,20 @@ struct StderrLogState {
 }
 
 impl StderrLog {
-    /// `name` is what the log calls it.
+    /// `name` identifies the program in the log.
     pub fn new(name: &str) -> Self {
         let state = StderrLogState { tail: VecDeque::new(), room: BURST, filled: Instant::now(), lost: 0 };
         Self { name: name.to_owned(), state: Mutex::new(state) }
     }
 
-    /// Reads to the end. Never stops reading, so that a flood does not hold the program up.
+    /// Reads to the end. Never stops reading, so that a flood of output does not block the program.
     pub async fn read(&self, mut stderr: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 16 * 1024];
         let mut line = Vec::new();
-        // A pipe that cannot be read any more is at its end.
+        // A pipe that can no longer be read is at its end.
         while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
             for piece in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
-                // What is longer is cut, whether its end comes soon or never.
+                // Longer lines are cut, whether they end soon or never.
                 let room = (4 * LINE).saturating_sub(line.len());
                 line.extend_from_slice(&piece[..piece.len().min(room)]);
                 if piece.ends_with(b"\n") {
@@ -84,12 +84,12 @@ impl StderrLog {
         state.tail.push_back(text);
     }
 
-    /// The last lines, the newest last.
+    /// The last lines, newest last.
     pub fn tail(&self) -> Vec<String> {
         self.state.lock().tail.iter().cloned().collect()
     }
 
-    /// What is kept is of a run that is over.
+    /// The kept lines belong to a run that is over.
     pub fn forget(&self) {
         self.state.lock().tail.clear();
     }
@@ -112,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_too_fast_is_counted_and_not_logged() {
+    fn lines_over_the_rate_limit_are_counted_and_not_logged() {
         let log = StderrLog::new("s");
         let start = Instant::now();
         (0..1_000).for_each(|n| log.line_at(&n.to_string(), start));
         assert_eq!(log.state.lock().lost, 1_000 - BURST as u64);
-        // A line that is logged tells how many were not.
+        // A logged line reports how many were suppressed.
         log.line_at("later", start + Duration::from_secs(1));
         assert_eq!(log.state.lock().lost, 0);
     }

@@ -1,4 +1,4 @@
-//! Programs at a terminal of their own, for those that need one. [`crate::process`] runs them.
+//! Runs programs in a terminal of their own. [`crate::process`] uses it.
 
 use std::io;
 
@@ -10,17 +10,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use toold_proto::shell::TerminalSize;
 
-/// The key that ends the input, as terminals begin.
+/// The end-of-input key of a terminal in its initial state.
 const END: u8 = 4;
 
 pub(crate) struct Spawned {
     pub(crate) child: Child,
     pub(crate) output: OwnedReadPty,
-    /// Types the input and changes the size. Ends with the program, or is aborted.
+    /// Writes the input and changes the size. Ends with the program, or is aborted.
     pub(crate) writer: JoinHandle<()>,
 }
 
-/// Starts a program that leads a session of its own, at a new terminal.
+/// Starts a program as the leader of a new session, in a new terminal.
 pub(crate) fn spawn(
     command: Command,
     size: watch::Receiver<TerminalSize>,
@@ -33,7 +33,7 @@ pub(crate) fn spawn(
     let (terminal, program_end) = pty_process::open().map_err(other)?;
     terminal.resize(to_size(*size.borrow())).map_err(other)?;
     if input.is_none() {
-        // Nobody sees what is typed, and lines go to a model.
+        // No person watches the echo, and the output goes to a model.
         let mut modes = tcgetattr(&terminal)?;
         modes.local_modes -= LocalModes::ECHO;
         modes.output_modes -= OutputModes::ONLCR;
@@ -51,13 +51,13 @@ async fn write(
     input: Option<mpsc::Receiver<Vec<u8>>>,
 ) {
     let Some(mut input) = input else {
-        // Each is the end for one that reads; a line may have several.
+        // Each ends the input for one reader; a line may have several readers.
         let _ = keys.write_all(&[END; 16]).await;
         return;
     };
     loop {
         tokio::select! {
-            // A program that is given keys after a new size finds the new size.
+            // A program that gets keys after a resize must see the new size.
             biased;
             changed = size.changed() => {
                 let new = *size.borrow_and_update();
@@ -66,7 +66,7 @@ async fn write(
                 }
             }
             bytes = input.recv() => match bytes {
-                // A terminal that is gone has nobody who reads.
+                // A closed terminal has no reader.
                 Some(bytes) => if keys.write_all(&bytes).await.is_err() {
                     return;
                 },

@@ -1,32 +1,33 @@
-//! When files were changed, asked for many of them.
+//! The modification times of many files.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
 
-/// Seconds since 1970 and nanoseconds, as the file system keeps them. Files of which nothing is known come first.
+/// Seconds since 1970 and nanoseconds, as the file system stores them. Files without a known time sort first.
 pub type ModifiedTime = (i64, i64);
 
-/// Asks in a folder that is held open: a walk comes to many files of one folder, and the system need not look each name on
-/// the way to it up again.
+/// Looks up times relative to an open folder: a walk visits many files of one folder, and the system need not resolve
+/// the path each time.
 #[derive(Debug, Default)]
 pub struct FileTimes {
     folder: Option<(PathBuf, OwnedFd)>,
 }
 
 impl FileTimes {
-    /// When the file, or the link that lies there, was changed last; `None` when that cannot be told.
+    /// When the file, or the link at the path, was last modified; `None` if that is unknown.
     pub fn of(&mut self, file: &Path) -> Option<ModifiedTime> {
         let (parent, name) = file.parent().zip(file.file_name())?;
-        // As text: a walk names one folder in one way, and paths are compared by their parts.
+        // Compared as text: a walk always writes a folder in the same way, while comparing paths compares their
+        // components.
         if self.folder.as_ref().is_none_or(|(known, _)| known.as_os_str() != parent.as_os_str()) {
             let folder = open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
             self.folder = Some((parent.to_owned(), folder));
         }
         let (_, folder) = self.folder.as_ref()?;
         let facts = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        // Their types differ from system to system.
+        // The types differ between systems.
         #[allow(clippy::unnecessary_cast)]
         Some((facts.st_mtime as i64, facts.st_mtime_nsec as i64))
     }
@@ -62,7 +63,7 @@ mod tests {
         remove_file(two.join("a")).unwrap();
         assert_eq!(times.of(&two.join("a")), None);
         assert_eq!(times.of(&one.join("a")), Some((100, 7)));
-        // The folder that is held stays the one that the walk came to.
+        // The open folder is still the one that the walk visited.
         rename(&one, dir.path().join("elsewhere")).unwrap();
         assert_eq!(times.of(&one.join("b")), Some((101, 7)));
         remove_dir_all(dir.path().join("elsewhere")).unwrap();

@@ -1,10 +1,10 @@
-//! The mark that every process of a tool carries, and that it cannot take off.
+//! The mark that every process of a tool carries and cannot remove.
 //!
-//! The mark is a hard resource limit that is lower than the system's: children inherit it, only a process with
-//! `CAP_SYS_RESOURCE` can raise it (setrlimit(2)), and `/proc/PID/limits` shows it to everybody. The limit of POSIX
-//! message queues serves, since hardly any program uses them, and it stays large enough for those that do. Unlike the
-//! parent of a process or a variable of its environment, it survives a double fork, `env -i`, `setsid`, and the death
-//! of the daemon.
+//! The mark is a hard resource limit that is lower than the system's. Children inherit it, only a process with
+//! `CAP_SYS_RESOURCE` can raise it (setrlimit(2)), and `/proc/PID/limits` shows it to everyone. The limit of POSIX
+//! message queues is suitable because hardly any program uses them, and it stays large enough for those that do. Unlike
+//! the parent of a process or an environment variable, it survives a double fork, `env -i`, `setsid`, and the end of
+//! the daemon.
 
 use std::io;
 use std::sync::OnceLock;
@@ -16,20 +16,20 @@ pub const HIGHEST: u64 = 0xB_FFFF;
 /// This daemon's own mark. Global, as resource limits are: all daemons of a process share it.
 static OWN: OnceLock<u64> = OnceLock::new();
 
-/// Chooses the mark of the processes that this daemon starts from now on: the one of the daemon before it, which
-/// handed over, or a random one. The first choice holds.
+/// Chooses the mark of the processes that this daemon starts from now on: the mark of the daemon that handed over, or a
+/// random one. Only the first call has an effect.
 pub(crate) fn choose(inherited: Option<u64>) {
     let mark = inherited.filter(|mark| (LOWEST..=HIGHEST).contains(mark)).unwrap_or_else(|| {
         let mut bytes = [0; 2];
-        // Without random bytes two daemons may share a mark: then the end of one ends what the other one left behind.
+        // Without random bytes, two daemons may share a mark: then the end of one also ends the leftovers of the other.
         let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
         LOWEST + u64::from(u16::from_ne_bytes(bytes))
     });
-    // It was chosen before when two daemons run in one process.
+    // It is already chosen if two daemons run in one process.
     let _ = OWN.set(mark);
 }
 
-/// The mark of this daemon's tools; `None` where there is none: in programs that never called
+/// The mark of this daemon's tools; `None` if there is none: in programs that never called
 /// [`reaper::allow`](crate::process::reaper::allow), and where resource limits cannot be read.
 pub fn own() -> Option<u64> {
     OWN.get().copied().filter(|_| cfg!(target_os = "linux"))
@@ -38,29 +38,29 @@ pub fn own() -> Option<u64> {
 /// Whether a process was started by a tool of any daemon. One that lowered its limit further still counts.
 ///
 /// # Errors
-/// The process is gone, or its limits cannot be read.
+/// The process has ended, or its limits cannot be read.
 pub fn is_marked(pid: u32) -> io::Result<bool> {
     Ok(of_process(&pid.to_string())?.is_some_and(|limit| limit <= HIGHEST))
 }
 
-/// The hard limit of this process, when it is so low that it counts as a mark.
+/// The hard limit of this process, if it is low enough to count as a mark.
 pub fn of_this_process() -> Option<u64> {
     of_process("self").ok()?.filter(|limit| *limit <= HIGHEST)
 }
 
-/// Whether a process carries exactly this mark. A tool that lowers its limit further is not found by it, but stays
-/// [marked](is_marked); to end whatever has a low limit could hit containers, which have limits of their own.
+/// Whether a process carries exactly this mark. A process that lowers its limit further no longer matches, but is still
+/// [marked](is_marked). Ending every process with a low limit could hit containers, which have limits of their own.
 pub(crate) fn is_of(pid: i32, mark: u64) -> bool {
     matches!(of_process(&pid.to_string()), Ok(Some(limit)) if limit == mark)
 }
 
-/// The hard limit of POSIX message queues in bytes; `None` when there is none.
+/// The hard limit of POSIX message queues in bytes; `None` if it is unlimited.
 fn of_process(pid: &str) -> io::Result<Option<u64>> {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits"))?;
     hard_limit(&limits).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Of `/proc/PID/limits` (proc_pid_limits(5)): the name, the soft limit, the hard limit, the unit.
+/// The fields of `/proc/PID/limits` (proc_pid_limits(5)): name, soft limit, hard limit, unit.
 fn hard_limit(limits: &str) -> Option<Option<u64>> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max msgqueue size"))?;
     match line.split_ascii_whitespace().nth(1)? {
@@ -69,10 +69,10 @@ fn hard_limit(limits: &str) -> Option<Option<u64>> {
     }
 }
 
-/// Marks this process and all that it starts from now on.
+/// Marks this process and all processes that it starts from now on.
 ///
 /// # Errors
-/// The system refuses, or the limit is so low already that it is not this mark.
+/// The system refuses, or the limit is already lower than this mark.
 #[cfg(target_os = "linux")]
 pub(crate) fn put_on_this_process(mark: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};

@@ -1,5 +1,4 @@
-//! Walks over trees of files: which entries they come to. A walk reads no file by itself, so nothing in the tree can make
-//! it wait or grow.
+//! Walks over trees of files. A walk itself reads no file, so nothing in the tree can make it block or grow.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,14 +10,14 @@ use ignore::{DirEntry, Match, WalkBuilder};
 use crate::file_systems::answering;
 use crate::ignore_files::IgnoreFiles;
 
-/// What a walk passes over, in the order in which it is asked: the first that has something to say decides.
+/// What a walk skips, in order of precedence: the first filter with an opinion decides.
 pub struct Tree {
-    /// Globs: what one names is walked even when an ignore file names it; what none names is passed over.
+    /// Globs: a match is visited even if an ignore file names it; anything else is skipped.
     pub globs: Override,
-    /// `None` where they do not count.
+    /// `None` if ignore files do not apply.
     pub ignore_files: Option<Arc<IgnoreFiles>>,
     pub types: Types,
-    /// Whether what begins with a dot is passed over, unless something above brought it back.
+    /// Whether hidden files are skipped, unless something above re-included them.
     pub skips_hidden: bool,
 }
 
@@ -27,7 +26,7 @@ impl Tree {
         Self { globs: Override::empty(), ignore_files, types: Types::empty(), skips_hidden: true }
     }
 
-    /// A walk below `root`, an absolute path. Of what [`Tree`] lets through, `wanted` chooses.
+    /// A walk below `root`, an absolute path. `wanted` further filters the entries that [`Tree`] lets through.
     pub fn walk(self, root: &Path, wanted: impl Fn(&DirEntry) -> bool + Send + Sync + 'static) -> WalkBuilder {
         let mut walk = WalkBuilder::new(root);
         walk.standard_filters(false).filter_entry(move |entry| self.has(entry) && wanted(entry));

@@ -62,7 +62,7 @@ fn check_whole(folder: &Path) {
 }
 
 #[test]
-fn a_killed_writer_leaves_whole_files() {
+fn killed_writer_leaves_complete_files() {
     let folder = filled();
     let mut written = 0;
     let mut kills = 0;
@@ -84,7 +84,7 @@ fn a_killed_writer_leaves_whole_files() {
 }
 
 #[test]
-fn a_write_that_fails_half_way_leaves_the_old_file() {
+fn write_that_fails_half_way_keeps_the_old_file() {
     let folder = filled();
     let hard_link = folder.path().join("second-name");
     std::fs::hard_link(folder.path().join("f0"), &hard_link).unwrap();

@@ -59,7 +59,7 @@ async fn cancelled_after(words: usize, line: &str) -> (ProcessOutput, Vec<i32>) 
 }
 
 #[tokio::test]
-async fn streams_are_told_apart_and_the_exit_code_is_kept() {
+async fn streams_are_separate_and_the_exit_code_is_kept() {
     let (finished, heard) = shell("echo out; echo err >&2; exit 7").await;
     assert_eq!((finished.ending, finished.code, finished.signal), (ProcessEnding::Exited, Some(7), None));
     assert_eq!(finished.stdout.to_text(), "out\n");
@@ -114,7 +114,7 @@ async fn a_flood_is_kept_at_both_ends_only() {
 }
 
 #[tokio::test]
-async fn input_is_given_and_closed() {
+async fn input_is_written_and_closed() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = ProcessCommand::new("cat", folder.path(), environment());
     command.stdin = Some(b"words".repeat(100_000));
@@ -125,7 +125,7 @@ async fn input_is_given_and_closed() {
 }
 
 #[tokio::test]
-async fn time_over_keeps_what_was_written() {
+async fn timeout_keeps_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = ProcessCommand::shell("echo before; sleep 1000; echo after", folder.path(), environment());
     command.timeout = Some(Duration::from_millis(1000));
@@ -188,7 +188,7 @@ async fn dropping_the_run_kills_it() {
 }
 
 #[tokio::test]
-async fn the_environment_is_what_was_given() {
+async fn environment_is_exactly_the_given_one() {
     let folder = tempfile::tempdir().unwrap();
     let given = Environment::default().with([("PATH", "/usr/bin:/bin"), ("BASH_ENV", "/tmp/x"), ("WORD", "a b")]);
     let cancel = CancellationToken::new();
@@ -207,7 +207,7 @@ async fn it_has_no_terminal_and_a_group_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_why() {
+async fn program_that_cannot_start_reports_why() {
     async fn error(program: &str, cwd: &Path) -> StartError {
         run(ProcessCommand::new(program, cwd, environment()), &CancellationToken::new(), |_, _| {}).await.unwrap_err()
     }
@@ -220,7 +220,7 @@ async fn what_cannot_start_says_why() {
 }
 
 #[tokio::test]
-async fn the_working_folder_does_not_say_what_a_name_means() {
+async fn working_folder_does_not_resolve_names() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     for name in ["bash", "tool"] {
@@ -238,7 +238,7 @@ async fn the_working_folder_does_not_say_what_a_name_means() {
 }
 
 #[tokio::test]
-async fn a_signal_is_told() {
+async fn signal_is_reported() {
     let (finished, _) = shell("kill -9 $$").await;
     assert_eq!((finished.code, finished.signal), (None, Some(9)));
 }
@@ -278,7 +278,7 @@ async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<ProcessOu
 }
 
 #[tokio::test]
-async fn what_a_killed_daemon_has_left_is_ended() {
+async fn leftovers_of_a_killed_daemon_are_ended() {
     let own = owner();
     let [_, _, namespace] = own.split('.').collect::<Vec<_>>()[..] else { panic!("{own}") };
     // Of a process that is gone: nobody has this start time.
@@ -288,7 +288,7 @@ async fn what_a_killed_daemon_has_left_is_ended() {
 }
 
 #[tokio::test]
-async fn what_a_daemon_in_a_container_has_started_is_left_alone() {
+async fn processes_of_a_daemon_in_a_container_are_not_ended() {
     // Seen from outside, its ids are those of others.
     let (pid, cancel, task) = left_by(format!("{}.1.1", std::process::id())).await;
     assert!(is_alive(pid));
@@ -337,7 +337,7 @@ async fn a_terminal_takes_keys_and_new_sizes() {
 }
 
 #[tokio::test]
-async fn cancel_ends_what_runs_at_a_terminal() {
+async fn cancel_ends_a_program_in_a_terminal() {
     let mut command =
         ProcessCommand::shell("trap '' TERM HUP; echo $$; while :; do sleep 1000; done", "/", environment());
     let (_keep, size) = tokio::sync::watch::channel(TerminalSize { cols: 80, rows: 24 });

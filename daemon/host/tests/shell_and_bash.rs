@@ -132,7 +132,7 @@ fn needs(line: &str, cwd: &Path) -> Vec<Need> {
 }
 
 /// What `bash` ran, as words, and the files that it made.
-fn what_bash_does(line: &str) -> (Vec<Vec<String>>, Vec<String>) {
+fn run_in_bash(line: &str) -> (Vec<Vec<String>>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("work");
     std::fs::create_dir(&folder).unwrap();
@@ -179,7 +179,7 @@ fn check(line: &str) -> Result<(), TestCaseError> {
     if line.contains('\0') || !was_understood(&needs) {
         return Ok(());
     }
-    let (ran, made) = what_bash_does(line);
+    let (ran, made) = run_in_bash(line);
     for ran in ran {
         prop_assert!(was_needed(&needs, &ran), "{line:?} ran {ran:?}, needs were {needs:#?}");
     }
@@ -201,8 +201,8 @@ fn config() -> ProptestConfig {
 }
 
 #[test]
-fn the_handler_sees_what_runs() {
-    let (ran, made) = what_bash_does("aa 'b c' \"$(zz)\"; x=1 eval 'bb >f'");
+fn handler_sees_every_command() {
+    let (ran, made) = run_in_bash("aa 'b c' \"$(zz)\"; x=1 eval 'bb >f'");
     assert_eq!(ran, [vec!["zz"], vec!["aa", "b c", ""], vec!["bb"]]);
     assert_eq!(made, ["f"]);
 }
@@ -211,12 +211,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn whatever_bash_runs_was_a_need(pieces in prop::collection::vec(prop::sample::select(PIECES), 1..14)) {
+    fn everything_that_bash_runs_was_a_need(pieces in prop::collection::vec(prop::sample::select(PIECES), 1..14)) {
         check(&pieces.concat())?;
     }
 
     #[test]
-    fn whatever_bash_runs_of_a_changed_line_was_a_need(
+    fn everything_that_bash_runs_of_a_changed_line_was_a_need(
         line in prop::sample::select(corpus()),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3, prop::sample::select(PIECES)), 1..4),
     ) {

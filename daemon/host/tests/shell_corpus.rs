@@ -40,7 +40,7 @@ fn shown(need: &Need) -> String {
 }
 
 #[test]
-fn every_line_needs_what_it_does() {
+fn every_line_has_the_expected_needs() {
     let corpus = include_str!("shell_corpus.txt");
     let mut wrong = Vec::new();
     let mut count = 0;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_none() {
+    fn binary_body_is_none() {
         check(b"\x7fELF\x02\x01\0\0", None, None);
         check(b"\x7fELF\x02\x01\0\0", Some("utf-8"), None);
         check(b"PK\x03\x04\0\0\0", Some("iso-8859-1"), None);

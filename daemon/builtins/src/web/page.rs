@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_an_article_is_shown_whole() {
+    fn page_without_an_article_is_shown_whole() {
         let html = "<title>List</title><body><h1>Links</h1><ul><li><a href='a'>A</a><li><a href='/b'>B</a></ul>\
                     <img src='data:image/png;base64,AAAA' alt=dot><a href='javascript:x()'>run</a><script>evil()</script>";
         let page = markdown(html).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_nest_too_deep_are_given_up() {
+    fn too_deeply_nested_page_is_rejected() {
         for (open, depth) in [
             ("<div>", 1_000_000),
             ("<b><i><font>", 100_000),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_grow_when_they_are_read_are_given_up() {
+    fn page_that_grows_while_parsed_is_rejected() {
         let bold: String = (0..5000).map(|n| format!("<p><b a={n}>")).collect();
         assert!(markdown(&bold).is_err());
         let closed: String = (0..5000).map(|n| format!("<p><b a={n}></p>")).collect();

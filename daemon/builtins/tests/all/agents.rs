@@ -15,7 +15,7 @@ fn work(kind: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_program_does_the_work_and_what_it_writes_is_the_answer() {
+async fn output_of_the_program_is_the_answer() {
     let test = BuiltinTest::new();
     let script = "echo \"$1 in $(basename \"$PWD\") at $TOOLD_AGENT_DEPTH\"; echo thinking >&2";
     test.toolkit.agents.configure(vec![kind("helper", &["sh", "-c", script, "sh", "{type}: {prompt}"])]);
@@ -43,7 +43,7 @@ async fn a_kind_of_a_file_is_run_by_the_default_program() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told() {
+async fn failures_are_reported() {
     let test = BuiltinTest::new();
     let slow =
         AgentType { timeout: Some(Duration::from_millis(50)), ..kind("slow", &["sh", "-c", "echo begun; sleep 60"]) };

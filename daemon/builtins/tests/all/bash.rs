@@ -11,7 +11,7 @@ use toold_proto::tool::Category;
 use crate::builtin_test::{BuiltinTest, OutputListener};
 
 #[tokio::test]
-async fn output_and_exit_code_are_given() {
+async fn output_and_exit_code_are_returned() {
     let test = BuiltinTest::new();
     assert_eq!(test.ok("bash", json!({"command": "echo out; sleep 0.05; echo err >&2"})).await, "out\nerr\n");
     let result = test.call("bash", json!({"command": "echo text; exit 3"})).await;
@@ -32,7 +32,7 @@ async fn output_streams_as_it_comes() {
 }
 
 #[tokio::test]
-async fn it_runs_where_it_is_told_to_with_the_sessions_environment() {
+async fn command_runs_in_cwd_with_the_sessions_environment() {
     let test = BuiltinTest::new();
     std::fs::create_dir(test.root.join("sub")).unwrap();
     let root = test.root.display().to_string();

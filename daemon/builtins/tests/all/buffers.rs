@@ -17,7 +17,7 @@ fn lay(test: &BuiltinTest, path: &str, version: i64, text: &str) -> Result<(), B
 }
 
 #[tokio::test]
-async fn unsaved_text_is_read_and_searched_and_says_so() {
+async fn unsaved_text_is_read_and_searched_and_marked() {
     let test = BuiltinTest::new();
     test.write("file", "on disk\n");
     lay(&test, "file", 3, "in editor\n").unwrap();

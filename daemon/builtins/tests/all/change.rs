@@ -22,7 +22,7 @@ async fn a_new_file_is_written_with_its_folders() {
 }
 
 #[tokio::test]
-async fn what_was_not_read_is_not_replaced() {
+async fn unread_file_is_not_replaced() {
     let test = BuiltinTest::new();
     test.write("file", "old\n");
     let text = test.bad("write", json!({"path": "file", "content": "new\n"})).await;
@@ -38,7 +38,7 @@ async fn what_was_not_read_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn what_changed_since_it_was_read_is_not_replaced() {
+async fn file_changed_since_read_is_not_replaced() {
     let test = BuiltinTest::new();
     test.write("file", "one");
     test.read("file").await;
@@ -104,7 +104,7 @@ async fn all_edits_are_made_or_none() {
 }
 
 #[tokio::test]
-async fn an_edit_that_does_not_fit_says_why() {
+async fn edit_that_does_not_apply_explains_why() {
     let test = BuiltinTest::new();
     test.write("file", "\tfoo(1);\n\tbar();\n\tfoo(1);\n");
     test.read("file").await;
@@ -152,7 +152,7 @@ async fn a_link_is_written_through_to_its_target() {
 }
 
 #[tokio::test]
-async fn leave_is_asked_for_with_the_diff_and_control_files_are_never_written() {
+async fn ask_shows_the_diff_and_control_files_are_never_written() {
     let test = BuiltinTest::strict();
     test.write("file", "old\n");
     test.read("file").await;
@@ -227,7 +227,7 @@ async fn changes_are_taken_back_by_path_and_by_call() {
 }
 
 #[tokio::test]
-async fn what_changed_since_is_not_taken_back() {
+async fn file_changed_since_is_not_undone() {
     let test = BuiltinTest::new();
     test.ok("write", json!({"path": "file", "content": "x"})).await;
     let file = test.write("file", "other");

@@ -44,7 +44,7 @@ async fn files_can_be_chosen_by_glob_and_type() {
 }
 
 #[tokio::test]
-async fn the_other_modes_give_files_and_counts() {
+async fn other_modes_return_files_and_counts() {
     let test = tree();
     check(
         test.ok("grep", json!({"pattern": "fn|one", "output_mode": "files"})).await,
@@ -143,7 +143,7 @@ async fn links_are_not_followed_out_of_the_tree() {
 }
 
 #[tokio::test]
-async fn unreadable_folders_are_told_and_not_fatal() {
+async fn unreadable_folders_are_reported_and_not_fatal() {
     let test = BuiltinTest::strict();
     test.write("ok", "match");
     let locked = test.write("locked/file", "match").parent().unwrap().to_owned();

@@ -5,7 +5,7 @@ use toold_proto::tool::Category;
 use crate::builtin_test::{BuiltinTest, session};
 
 #[tokio::test]
-async fn a_session_remembers_for_itself_and_without_leave() {
+async fn session_memory_needs_no_permission() {
     let test = BuiltinTest::strict();
     let text = test.ok("remember", json!({"content": "The build needs make 4.4"})).await;
     let id = text.strip_prefix("remembered as ").unwrap().to_owned();
@@ -24,7 +24,7 @@ async fn a_session_remembers_for_itself_and_without_leave() {
 }
 
 #[tokio::test]
-async fn what_all_shall_know_is_a_file_that_somebody_allows() {
+async fn shared_memory_is_a_file_that_needs_permission() {
     let test = BuiltinTest::strict();
     let told = test.bad("remember", json!({"content": "Use tabs", "scope": "project"})).await;
     assert!(told.contains("file.write"), "{told}");

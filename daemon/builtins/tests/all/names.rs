@@ -62,7 +62,7 @@ async fn upper_levels_come_first_when_there_is_too_much() {
 }
 
 #[tokio::test]
-async fn globs_mean_what_they_mean_to_git() {
+async fn globs_match_as_in_git() {
     let test = tree();
     for (pattern, expected) in [
         ("*.rs", vec!["src/deep/er/still/leaf.rs", "src/main.rs", "src2/other.rs"]),
@@ -105,7 +105,7 @@ async fn the_newest_come_first_and_are_cut_after_ordering() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_read_is_neither_named_nor_counted() {
+async fn unreadable_files_are_neither_named_nor_counted() {
     let test = BuiltinTest::new();
     test.write(".toolignore", "private/\n");
     test.write("private/a", "");

@@ -374,7 +374,7 @@ async fn telling(case: &OracleCase, mode: Mode, asked: AskSetup) -> (usize, Vec<
 }
 
 #[tokio::test]
-async fn what_may_not_be_read_makes_no_difference() {
+async fn unreadable_files_make_no_difference() {
     let mut pairs = 0;
     let mut told = Vec::new();
     for case in CASES {
@@ -397,7 +397,7 @@ async fn what_may_not_be_read_makes_no_difference() {
 
 /// The comparison sees differences where there are any.
 #[tokio::test]
-async fn what_may_be_read_makes_a_difference() {
+async fn readable_files_make_a_difference() {
     let case = OracleCase {
         name: "the content of a file that may be read",
         paths: &["notes"],
@@ -436,7 +436,7 @@ fn person(test: &BuiltinTest, action: Action) -> (Arc<Mutex<Vec<Ask>>>, tokio::t
 }
 
 #[tokio::test]
-async fn a_change_that_was_allowed_says_afterwards_why_it_failed() {
+async fn approved_change_reports_why_it_failed() {
     let test = BuiltinTest::strict();
     outside(&test, "outside/file", "TOKEN=abc\n");
     let (asks, answering) = person(&test, Action::Allow);
@@ -475,7 +475,7 @@ async fn a_link_outside_is_followed_when_both_its_ends_are_allowed() {
 }
 
 #[tokio::test]
-async fn what_was_read_once_and_may_not_be_read_any_more_is_not_compared() {
+async fn file_no_longer_readable_is_not_compared() {
     let mut answers = Vec::new();
     for changed in [false, true] {
         let test = BuiltinTest::strict();

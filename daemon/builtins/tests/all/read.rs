@@ -16,7 +16,7 @@ async fn lines_are_numbered() {
 }
 
 #[tokio::test]
-async fn pages_say_where_the_file_goes_on() {
+async fn page_names_the_offset_of_the_next() {
     let test = BuiltinTest::strict();
     let text: String = (1..=5000).map(|n| format!("line {n}\n")).collect();
     test.write("long", text);
@@ -49,7 +49,7 @@ async fn long_lines_are_cut_with_a_mark() {
 }
 
 #[tokio::test]
-async fn encodings_are_decoded_and_told() {
+async fn encodings_are_decoded_and_reported() {
     let test = BuiltinTest::strict();
     let utf16: Vec<u8> = "\u{feff}Grün\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let cases: [(&str, &[u8], &str, &str); 4] = [
@@ -109,7 +109,7 @@ async fn an_endless_line_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused() {
+async fn non_files_are_refused() {
     let test = BuiltinTest::strict();
     rustix::fs::mkfifoat(rustix::fs::CWD, test.root.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
     assert!(test.bad("read", json!({"path": "pipe"})).await.contains("a named pipe, not a file"));

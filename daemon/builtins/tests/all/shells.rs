@@ -43,7 +43,7 @@ async fn wait_until_gone(pid: &str) {
 }
 
 #[tokio::test]
-async fn each_look_gives_what_is_new_and_the_end_its_exit_code() {
+async fn each_read_returns_new_output_and_the_last_the_exit_code() {
     let test = BuiltinTest::new();
     let id = start(&test, "echo one; read word; echo got $word; exit 3").await;
     assert_eq!(read_until(&test, &id, "one").await, "one\n[running]\n");
@@ -77,7 +77,7 @@ async fn filters_and_callers_do_not_take_lines_from_each_other() {
 }
 
 #[tokio::test]
-async fn a_flood_is_bounded_and_what_is_lost_is_told() {
+async fn flood_is_bounded_and_lost_bytes_are_reported() {
     let test = BuiltinTest::new();
     let id = start(&test, "seq 1000000").await;
     test.toolkit.shells.find(&test.session.id, &id).unwrap().ended().await;
@@ -155,7 +155,7 @@ async fn a_shell_can_be_attached_to() {
 }
 
 #[tokio::test]
-async fn starting_and_killing_need_leave() {
+async fn starting_and_killing_need_permission() {
     let test = BuiltinTest::strict();
     let result = test.call("bash", json!({"command": "sh -c 'sleep 1000'", "background": true})).await;
     assert_eq!(result.metadata["permission"]["target"], json!("sh -c 'sleep 1000'"));

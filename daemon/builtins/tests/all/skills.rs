@@ -15,7 +15,7 @@ fn register(test: &BuiltinTest, scope: SourceScope, skills: &Skills) {
 }
 
 #[tokio::test]
-async fn a_skill_is_shown_as_it_is_now_with_what_lies_beside_it() {
+async fn skill_is_read_now_and_lists_its_files() {
     let test = BuiltinTest::new();
     register(&test, SourceScope::Global, &Skills::default());
     test.write(".agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: How to commit\n---\nWrite why.\n");
@@ -33,7 +33,7 @@ async fn a_skill_is_shown_as_it_is_now_with_what_lies_beside_it() {
 }
 
 #[tokio::test]
-async fn the_tool_says_which_skills_a_project_has() {
+async fn tool_description_lists_the_skills_of_a_project() {
     let test = BuiltinTest::new();
     test.write(".claude/skills/review.md", "# Reviews code\n");
     let places = test.toolkit.skill_places();

@@ -44,7 +44,7 @@ fn check(result: &ToolResult, is_error: bool, parts: &[&str]) {
 const PAGE: &str = "<!doctype html><title>The page</title><h1>Head</h1><p>Some <b>bold</b> <a href=/x>link</a></p>";
 
 #[tokio::test]
-async fn a_page_is_given_as_markdown_text_or_as_it_came() {
+async fn page_is_returned_as_markdown_text_or_raw() {
     let test = test();
     let server = ScriptedServer::of(ok("text/html; charset=utf-8", PAGE)).await;
     let result = test.call("web_fetch", json!({"url": server.url("/page")})).await;
@@ -64,7 +64,7 @@ async fn a_page_is_given_as_markdown_text_or_as_it_came() {
 }
 
 #[tokio::test]
-async fn other_text_is_given_as_it_is() {
+async fn other_text_is_returned_unchanged() {
     let body = "{\"a\":  [1, 2],\n \"b\": \"<p>\"}";
     assert_eq!(fetch(ok("application/json", body)).await.text(), body);
     assert_eq!(fetch(ok("text/plain", "a <b> c")).await.text(), "a <b> c");
@@ -88,7 +88,7 @@ async fn images_are_shown_and_other_bytes_are_named() {
 }
 
 #[tokio::test]
-async fn encodings_are_told_by_header_page_and_bytes() {
+async fn header_page_and_bytes_decide_the_encoding() {
     let latin = b"<p>gr\xfcn und wei\xdf";
     check(&fetch(ok("text/html; charset=ISO-8859-1", latin)).await, false, &["grün und weiß"]);
     check(&fetch(ok("text/html; charset=utf-8", latin)).await, false, &["grün und weiß"]);
@@ -100,7 +100,7 @@ async fn encodings_are_told_by_header_page_and_bytes() {
 }
 
 #[tokio::test]
-async fn statuses_that_are_errors_are_told_with_the_start_of_the_body() {
+async fn error_status_is_reported_with_the_start_of_the_body() {
     let result = fetch(answer("404 Not Found", &[("Content-Type", "text/html")], "<h1>No such page</h1>")).await;
     check(&result, true, &["404 Not Found: http://127.0.0.1:", "# No such page"]);
     assert_eq!(result.metadata["status"], 404);
@@ -112,14 +112,14 @@ async fn statuses_that_are_errors_are_told_with_the_start_of_the_body() {
 }
 
 #[tokio::test]
-async fn an_empty_body_is_told() {
+async fn empty_body_is_reported() {
     check(&fetch(ok("text/plain", "")).await, false, &["[the body is empty]"]);
     check(&fetch("HTTP/1.1 204 No Content\r\n\r\n").await, false, &["[the body is empty]"]);
     check(&fetch(ok("text/html", "<title>T</title>")).await, false, &["Title: T", "[the page has no text]"]);
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told() {
+async fn missing_response_is_reported() {
     for bytes in ["", "garbage\n\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "<html>HTTP/0.9"] {
         check(&fetch(bytes).await, true, &["http://127.0.0.1:", "/page: "]);
     }
@@ -156,7 +156,7 @@ async fn a_long_body_is_cut_with_a_word_how_to_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_server_is_given_up() {
+async fn slow_server_times_out() {
     let server = ScriptedServer::start(|_| vec![ServerStep::Hang]).await;
     let text = test().bad("web_fetch", json!({"url": server.url("/"), "timeout_ms": 5000})).await;
     assert_eq!(text, "no answer within 5000 ms");
@@ -187,7 +187,7 @@ async fn a_page_that_would_break_the_converter_is_shown_as_it_came() {
 }
 
 #[tokio::test]
-async fn urls_that_cannot_be_requested_are_told_without_leave() {
+async fn invalid_urls_are_reported_without_an_ask() {
     let test = BuiltinTest::strict();
     for url in ["file:///etc/passwd", "ftp://a.example/", "nonsense", "http://u:secret@a.example/", "http://"] {
         let text = test.bad("web_fetch", json!({"url": url})).await;
@@ -246,7 +246,7 @@ async fn a_page_that_may_be_kept_is_fetched_once() {
 }
 
 #[tokio::test]
-async fn redirects_to_where_nothing_may_go_are_told() {
+async fn redirects_to_forbidden_addresses_are_reported() {
     let circle = fetch(redirect("301 Moved", "/page")).await;
     check(&circle, true, &["in a circle"]);
     check(&fetch(redirect("302 Found", "file:///etc/passwd")).await, true, &["file is not allowed"]);
@@ -343,7 +343,7 @@ async fn results_are_filtered_by_domain_and_number() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_instance_is_told() {
+async fn errors_of_an_instance_are_reported() {
     for (bytes, part) in [
         (answer("403 Forbidden", &[], "no"), "names json in search.formats"),
         (answer("429 Too Many Requests", &[], ""), "limits requests"),
@@ -397,7 +397,7 @@ async fn brave_is_asked_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_or_missing_is_told() {
+async fn rejected_or_missing_key_is_reported() {
     let body = json!({"type": "ErrorResponse", "time": 1, "error": {
         "id": "x", "status": 422, "code": "SUBSCRIPTION_TOKEN_INVALID",
         "detail": "The provided subscription token is invalid."}});
@@ -446,7 +446,7 @@ async fn a_search_is_judged_by_the_service_s_host() {
 }
 
 #[tokio::test]
-async fn without_a_service_the_result_says_how_to_set_one() {
+async fn without_a_service_the_result_explains_how_to_configure_one() {
     let test = BuiltinTest::strict();
     let text = test.bad("web_search", json!({"query": "x"})).await;
     assert!(text.contains("[web.search]") && text.contains("searxng") && text.contains("brave"), "{text}");

@@ -1,8 +1,8 @@
-//! File systems that may not answer: those of networks, and those that a program serves (FUSE). A thread that looks at
-//! a path there waits in the kernel until they answer, and no signal but SIGKILL ends that.
+//! File systems that may not answer: network file systems, and those that a program serves (FUSE). A thread that
+//! accesses a path there waits in the kernel until they answer, and only SIGKILL ends that.
 //!
-//! So each is probed before a path on it is touched, by a thread that may hang. While that thread waits, nothing else
-//! goes there. Local files cost nothing: the mount points tell which they are.
+//! So each is probed before a path on it is accessed, by a thread that may hang. While that thread waits, nothing else
+//! accesses the file system. Local files cost nothing: the list of mounts identifies them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,22 +19,22 @@ use parking_lot::{Mutex, RwLock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toold_engine::blocking::run_blocking;
 
-/// How long a file system has to answer.
+/// Time limit for a file system to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long an answer is good.
+/// How long an answer stays valid.
 const GOOD_FOR: Duration = Duration::from_secs(2);
-/// Threads that wait for the answer of one file system. Further ones are told at once that there is none.
+/// Limit of threads that wait for one file system. Further ones fail at once.
 const MAX_WAITING: usize = 64;
-/// How often the list of mounts is looked at, at most.
+/// The shortest interval between two reads of the list of mounts.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The list of mounts (proc_pid_mountinfo(5)).
 const LIST: &str = "/proc/self/mountinfo";
-/// Bytes of it.
+/// Size limit of the list, in bytes.
 const MAX_LIST: u64 = 4 << 20;
-/// What lies there is the kernel's, whatever it is called.
+/// File systems there belong to the kernel, whatever their type is called.
 const OF_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// A file system that did not answer. It is found within the `io::Error` of whoever went to a path on it.
+/// A file system that did not answer. It is wrapped in the `io::Error` of the access that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the file system at {} ({kind}) does not answer: try again when it does, or unmount it (with `umount --lazy` if necessary)",
@@ -52,7 +52,7 @@ impl From<UnresponsiveFileSystem> for io::Error {
     }
 }
 
-/// What did not answer, if that is what the error says.
+/// The file system that did not answer, if that is the cause of the error.
 pub fn no_answer(error: &io::Error) -> Option<&UnresponsiveFileSystem> {
     error.get_ref()?.downcast_ref()
 }
@@ -62,11 +62,11 @@ pub fn any() -> bool {
     !TABLE.mounts().is_empty()
 }
 
-/// Does something with an absolute path. When its file system is one that may not answer, that is asked first, which takes
-/// a second at most, and the runtime gets another thread in place of this one meanwhile.
+/// Runs an operation on an absolute path. If its file system may not answer, that is probed first. The probe takes at
+/// most a second, and the runtime gets another thread in place of this one meanwhile.
 ///
 /// # Errors
-/// It does not answer; nothing was done.
+/// The file system does not answer; the operation did not run.
 pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, UnresponsiveFileSystem> {
     let mounts = TABLE.mounts();
     if mounts.is_empty() {
@@ -74,7 +74,7 @@ pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, UnresponsiveFil
     }
     match path.ancestors().find_map(|above| mounts.get(above)) {
         Some(mount) => {
-            // Before there is another thread: those that are refused cost none.
+            // Before another thread is started: refused calls need none.
             let turn = mount.take_turn()?;
             run_blocking(|| {
                 mount.ask()?;
@@ -86,7 +86,7 @@ pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, UnresponsiveFil
     }
 }
 
-/// As [`at`], for whoever goes there later.
+/// As [`at`], for a caller that accesses the path later.
 ///
 /// # Errors
 /// It does not answer.
@@ -94,14 +94,14 @@ pub fn ask(path: &Path) -> Result<(), UnresponsiveFileSystem> {
     at(path, || ())
 }
 
-/// The mounts of this process. They are the kernel's, so there is one table for all daemons in it.
+/// The mounts of this process. They belong to the kernel, so all daemons in the process share one table.
 static TABLE: Table = Table { state: RwLock::new(None), list: OnceLock::new() };
 
 type MountMap = Arc<BTreeMap<PathBuf, Arc<Mount>>>;
 
 struct Table {
     state: RwLock<Option<MountSnapshot>>,
-    /// [`LIST`], which tells of changes when it is polled; `None` where there is no such list.
+    /// The open [`LIST`], which signals changes when polled; `None` if the system has no such list.
     list: OnceLock<Option<File>>,
 }
 
@@ -142,7 +142,7 @@ fn open_list() -> Option<File> {
     File::open(LIST).ok()
 }
 
-/// The mounts that may not answer. Those that are known keep what is known of them.
+/// The mounts that may not answer. Known mounts keep their state.
 fn read(known: &BTreeMap<PathBuf, Arc<Mount>>) -> BTreeMap<PathBuf, Arc<Mount>> {
     let mut found = BTreeMap::new();
     let mut list = Vec::new();
@@ -151,7 +151,7 @@ fn read(known: &BTreeMap<PathBuf, Arc<Mount>>) -> BTreeMap<PathBuf, Arc<Mount>> 
     }
     for (place, kind, id) in list.split(|byte| *byte == b'\n').filter_map(entry) {
         if is_local(&kind) || OF_KERNEL.iter().any(|folder| place.starts_with(folder)) {
-            // Mounted over what was there.
+            // Mounted over an earlier mount.
             found.remove(&place);
             continue;
         }
@@ -164,7 +164,7 @@ fn read(known: &BTreeMap<PathBuf, Arc<Mount>>) -> BTreeMap<PathBuf, Arc<Mount>> 
     found
 }
 
-/// A line of the list: the mount point, the kind of file system, and the mount's id.
+/// Parses a line of the list: the mount point, the file system type, and the mount's id.
 fn entry(line: &[u8]) -> Option<(PathBuf, String, u64)> {
     let mut fields = line.split(|byte| *byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
@@ -173,7 +173,7 @@ fn entry(line: &[u8]) -> Option<(PathBuf, String, u64)> {
     Some((place, String::from_utf8_lossy(kind).into_owned(), id))
 }
 
-/// Blanks, line ends and backslashes are written as three octal digits.
+/// Spaces, line ends and backslashes are written as three octal digits.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -193,7 +193,7 @@ fn unescaped(text: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&plain))
 }
 
-/// Those whose answers come from this kernel and its disks. All others may not answer.
+/// The types that this kernel serves from its own disks. All others may not answer.
 fn is_local(kind: &str) -> bool {
     const LOCAL: &str = "bcachefs bdev binder binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs debugfs \
                          devpts devtmpfs ecryptfs efivarfs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs \
@@ -217,17 +217,17 @@ struct Mount {
 enum ProbeState {
     #[default]
     Never,
-    /// It answered then.
+    /// When it last answered.
     Answered(Instant),
-    /// A thread waits for its answer, which comes here.
+    /// A thread waits for its answer, which is published here.
     Waits(mpsc::Receiver<()>),
 }
 
 impl Mount {
-    /// A place among the threads that may wait for its answer.
+    /// Reserves one of the places for threads that wait for its answer.
     ///
     /// # Errors
-    /// As many wait as may.
+    /// All places are taken.
     fn take_turn(&self) -> Result<ProbeSlot<'_>, UnresponsiveFileSystem> {
         let turn = ProbeSlot(&self.waiting);
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -235,14 +235,14 @@ impl Mount {
     }
 
     fn ask(&self) -> Result<(), UnresponsiveFileSystem> {
-        // Whoever comes while another asks waits for the same answer.
+        // Concurrent callers share one probe.
         let mut asked = self.asked.lock();
         let (receiver, patience) = match std::mem::take(&mut *asked) {
             ProbeState::Answered(at) if at.elapsed() < GOOD_FOR => {
                 *asked = ProbeState::Answered(at);
                 return Ok(());
             }
-            // It was waited for already.
+            // The time limit has passed already.
             ProbeState::Waits(receiver) => (receiver, Duration::ZERO),
             ProbeState::Never | ProbeState::Answered(_) => (self.send_somebody()?, PATIENCE),
         };
@@ -263,7 +263,7 @@ impl Mount {
         let (sender, receiver) = mpsc::channel();
         let place = self.place.clone();
         let asks = move || {
-            // What it says does not matter. It is not kept by the kernel, so the file system itself has to say it.
+            // The result does not matter. The kernel does not cache it, so the file system itself must answer.
             let _ = rustix::fs::statfs(&place);
             let _ = sender.send(());
         };
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_this_kernel_answers_for_is_local() {
+    fn only_file_systems_of_this_kernel_are_local() {
         for kind in ["ext4", "tmpfs", "overlay", "proc", "zfs"] {
             assert!(is_local(kind), "{kind}");
         }

@@ -1,5 +1,5 @@
-//! Entries of folders: looked at, made, changed and removed through their opened folder, so that a link that was
-//! put in the way after the path was judged is refused. [`crate::replace`] builds on it to write files whole.
+//! Entries of folders: inspected, created, changed and removed through their open folder, so that a link that was put
+//! on the path after it was judged is refused. [`crate::replace`] builds on this to write files atomically.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,13 +14,13 @@ use rustix::io::Errno;
 
 use super::{OpenError, READ_FOLDER, check_kind, open_as, open_folder, open_step, system};
 
-/// For a folder in which a name is looked up: it need not be readable for that.
+/// For a folder in which a name is looked up; that does not require read permission.
 #[cfg(target_os = "linux")]
 const PASS_FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 const PASS_FOLDER: OFlags = READ_FOLDER;
 
-/// A name in an opened folder: whatever becomes of the folder's path, it is the one that was judged.
+/// A name in an open folder: whatever happens to the folder's path, this is the folder that was judged.
 pub(crate) struct FolderEntry<'a> {
     pub(crate) folder: OwnedFd,
     pub(crate) name: &'a OsStr,
@@ -29,17 +29,17 @@ pub(crate) struct FolderEntry<'a> {
 
 impl<'a> FolderEntry<'a> {
     /// # Errors
-    /// `NoFolder` when the folder is missing, `Swapped` when a link leads to it.
+    /// `NoFolder` if the folder is missing, `Swapped` if a link leads to it.
     pub(crate) fn of(resolved: &'a Path) -> Result<Self, OpenError> {
         let (folder, name) = split(resolved);
         let opened = open_as(folder, PASS_FOLDER).map_err(|error| no_folder(folder, error))?;
         Ok(Self { folder: opened, name, path: resolved })
     }
 
-    /// The entry itself; `None` when there is nothing.
+    /// The entry itself; `None` if there is none.
     ///
     /// # Errors
-    /// `Swapped` when it is a link.
+    /// `Swapped` if it is a link.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, OpenError> {
         match rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => {
@@ -51,9 +51,9 @@ impl<'a> FolderEntry<'a> {
         }
     }
 
-    /// Opens the file to write to it, and makes it when it is missing.
+    /// Opens the file for writing, and creates it if it is missing.
     fn open_to_write(&self, flags: OFlags) -> Result<File, OpenError> {
-        // Opening some devices has effects, so they are not opened to be looked at.
+        // Opening some devices has effects, so they are not opened just to inspect them.
         if let Some(stat) = self.stat()? {
             check_kind(FileType::from_raw_mode(stat.st_mode), self.path)?;
         }
@@ -68,7 +68,7 @@ impl<'a> FolderEntry<'a> {
     }
 }
 
-/// The folder of a path and its name there. The root is a name of itself.
+/// The folder of a path and its name there. The root has itself as its name.
 fn split(resolved: &Path) -> (&Path, &OsStr) {
     match (resolved.parent(), resolved.file_name()) {
         (Some(folder), Some(name)) => (folder, name),
@@ -83,19 +83,19 @@ pub(super) fn no_folder(path: &Path, error: Errno) -> OpenError {
     }
 }
 
-/// Makes `content` the content of the file, in place; makes the file when it is missing, but no folder.
+/// Writes `content` to the file in place. Creates the file if it is missing, but no folder.
 ///
-/// Unlike [`crate::replace::replace`] a failure may leave a part of the content.
+/// Unlike with [`crate::replace::replace`], a failure may leave a part of the content.
 ///
 /// # Errors
-/// See [`OpenError`]. Links that were put in the way are refused, and so is what is no regular file.
+/// See [`OpenError`]. Links that were put on the path are refused, and so is anything but a regular file.
 pub fn write(resolved: &Path, content: &[u8]) -> Result<(), OpenError> {
     let file = FolderEntry::of(resolved)?.open_to_write(OFlags::empty())?;
-    // Not emptied by being opened: only what is known to be a file is.
+    // Opening does not truncate: only a known regular file is truncated.
     file.set_len(0).and_then(|()| (&file).write_all(content)).map_err(|source| failed(resolved, source))
 }
 
-/// Adds `content` to the end of the file; makes the file when it is missing, but no folder.
+/// Appends `content` to the file. Creates the file if it is missing, but no folder.
 ///
 /// # Errors
 /// As [`write()`].
@@ -108,10 +108,10 @@ fn failed(path: &Path, source: std::io::Error) -> OpenError {
     OpenError::System { path: path.to_owned(), source }
 }
 
-/// Opens the folder, and makes it and those above it where they are missing.
+/// Opens the folder, and creates it and its missing parents.
 ///
 /// # Errors
-/// See [`OpenError`]. Links that were put in the way are refused.
+/// See [`OpenError`]. Links that were put on the path are refused.
 pub fn make_folders(resolved: &Path) -> Result<OwnedFd, OpenError> {
     let mut missing: Vec<&OsStr> = Vec::new();
     let mut there = resolved;
@@ -139,10 +139,10 @@ pub fn make_folders(resolved: &Path) -> Result<OwnedFd, OpenError> {
     Ok(folder)
 }
 
-/// Removes a file of any kind, or a folder that is empty.
+/// Removes a file of any kind, or an empty folder.
 ///
 /// # Errors
-/// See [`OpenError`]; a link is not removed, and neither is what it leads to.
+/// See [`OpenError`]; neither a link nor its target is removed.
 pub fn remove(resolved: &Path) -> Result<(), OpenError> {
     let entry = FolderEntry::of(resolved)?;
     let stat = entry.stat()?.ok_or_else(|| OpenError::NotFound(resolved.to_owned()))?;
@@ -153,7 +153,7 @@ pub fn remove(resolved: &Path) -> Result<(), OpenError> {
     rustix::fs::unlinkat(&entry.folder, entry.name, flags).map_err(|error| system(resolved, error))
 }
 
-/// Gives a file or a folder another name, in place of a file that has it.
+/// Renames a file or a folder, replacing a file with the new name.
 ///
 /// # Errors
 /// See [`OpenError`]. Links at either path, or on the way there, are refused.
@@ -164,19 +164,19 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), OpenError> {
     rustix::fs::renameat(&old.folder, old.name, &new.folder, new.name).map_err(|error| system(from, error))
 }
 
-/// What the system says of a path without opening it.
+/// The metadata of a path, read without opening it.
 #[derive(Clone, Copy, Debug)]
 pub struct PathFacts {
     pub kind: FileType,
     pub size: u64,
-    /// When the content changed last, since 1970.
+    /// The modification time, since 1970.
     pub modified: Duration,
 }
 
-/// What is at the path; `None` when there is nothing.
+/// The metadata of the path; `None` if nothing is there.
 ///
 /// # Errors
-/// `Swapped` for links, there and on the way; what the system refuses.
+/// `Swapped` for links, at the path and on the way; errors of the system.
 pub fn facts(resolved: &Path) -> Result<Option<PathFacts>, OpenError> {
     let entry = match FolderEntry::of(resolved) {
         Ok(entry) => entry,
@@ -193,7 +193,7 @@ pub fn facts(resolved: &Path) -> Result<Option<PathFacts>, OpenError> {
     }))
 }
 
-/// The path that a link says it leads to.
+/// The target of a link, as it is written in the link.
 ///
 /// # Errors
 /// See [`OpenError`]; links on the way are refused.
@@ -203,15 +203,15 @@ pub fn link_target(link: &Path) -> Result<PathBuf, OpenError> {
     Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
 }
 
-/// Whether the path is a folder. A link to one is none.
+/// Whether the path is a folder; false for a link to one.
 pub fn is_folder(resolved: &Path) -> bool {
     facts(resolved).is_ok_and(|facts| facts.is_some_and(|facts| facts.kind.is_dir()))
 }
 
-/// The names in a folder and what each is, at most `max` of them, in the order of the system.
+/// The names in a folder and their kinds, at most `max` of them, in the system's order.
 ///
 /// # Errors
-/// See [`OpenError`]; `NoFolder` for what is none.
+/// See [`OpenError`]; `NoFolder` for anything but a folder.
 pub fn list(resolved: &Path, max: usize) -> Result<Vec<(OsString, FileType)>, OpenError> {
     let folder = open_folder(resolved)?;
     let mut found = Vec::new();
@@ -222,7 +222,7 @@ pub fn list(resolved: &Path, max: usize) -> Result<Vec<(OsString, FileType)>, Op
         }
         let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
         let kind = match entry.file_type() {
-            // Not every file system says it with the name.
+            // Not every file system returns the kind with the name.
             FileType::Unknown => rustix::fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             kind => kind,
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_path_is_named_in_the_error() {
         let layout = layout();
         let (missing, below) = (layout.root.join("none"), layout.root.join("none/file"));
         assert_eq!(facts(&missing).unwrap().map(|facts| facts.size), None);

@@ -1,4 +1,4 @@
-//! Answers that may be used again, by the rules of HTTP for caches that several share.
+//! Caches responses that may be reused, by the HTTP rules for shared caches.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use http_cache_semantics::{AfterResponse, BeforeRequest, CachePolicy};
 
 use super::request::HttpRequest;
 
-/// Of all bodies together; the oldest answers go first.
+/// Limit of all bodies together; the oldest responses are evicted first.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// A longer body is not kept.
+/// Longer bodies are not cached.
 const MAX_BODY: usize = 4 * 1024 * 1024;
-/// What an answer takes beside its body, about.
+/// The approximate size of a response without its body.
 const ENTRY_BYTES: usize = 2048;
 
-/// Answers to requests that allow it, in memory only.
+/// Responses to requests that allow caching, in memory only.
 #[derive(Default)]
 pub(super) struct HttpCache {
     kept: Mutex<CachedResponses>,
@@ -29,31 +29,31 @@ pub(super) struct HttpCache {
 #[derive(Default)]
 struct CachedResponses {
     by_url: HashMap<String, Arc<CachedResponse>>,
-    /// As they came, the oldest first.
+    /// In order of arrival, oldest first.
     order: VecDeque<String>,
     bytes: usize,
 }
 
-/// An answer, and when it may be given again.
+/// A response and its caching policy.
 pub(super) struct CachedResponse {
     policy: CachePolicy,
     head: ResponseHead,
     pub(super) body: Bytes,
 }
 
-/// The head of an answer.
+/// The status and headers of a response.
 #[derive(Clone)]
 pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
 }
 
-/// What there is for a request.
+/// The cache's result for a request.
 pub(super) enum CacheLookup {
     Nothing,
-    /// May be given as it is.
+    /// The response may be used as it is.
     Fresh(ResponseHead, Arc<CachedResponse>),
-    /// The server may say, in answer to these headers, that it is still good.
+    /// The server must confirm, in reply to these headers, that the response is still valid.
     Stale(HeaderMap, Arc<CachedResponse>),
 }
 
@@ -70,7 +70,7 @@ impl HttpCache {
         }
     }
 
-    /// The head of a kept answer, of which the server has just said that it is still good.
+    /// The head of a cached response that the server has just confirmed.
     pub(super) fn renew(&self, request: &HttpRequest, entry: &CachedResponse, said: &ResponseHead) -> ResponseHead {
         let Some(parts) = parts(request) else { return entry.head.clone() };
         match entry.policy.after_response(&parts, &response(said), SystemTime::now()) {
@@ -82,13 +82,13 @@ impl HttpCache {
                 );
                 head
             }
-            // It does not say which answer it means, so nothing is learnt of how long this one is good. But what was
-            // asked about is this one.
+            // The reply does not say which response it confirms, so it says nothing about how long this one is fresh.
+            // But this response is the one that was asked about.
             AfterResponse::Modified(..) => entry.head.clone(),
         }
     }
 
-    /// Keeps a whole answer, if it may be kept.
+    /// Stores a complete response, if it is cacheable.
     pub(super) fn keep(&self, request: &HttpRequest, head: &ResponseHead, body: Bytes) {
         let Some(parts) = parts(request).filter(|_| body.len() <= MAX_BODY) else { return };
         let policy = CachePolicy::new(&parts, &response(head));
@@ -130,7 +130,7 @@ impl CachedResponse {
     }
 }
 
-/// `None` for a URL that the library cannot take, which is then asked for each time.
+/// `None` for a URL that the library rejects; it is then requested each time.
 fn parts(request: &HttpRequest) -> Option<Parts> {
     let mut whole = http::Request::builder().method(request.method.clone()).uri(request.url.as_str()).body(()).ok()?;
     *whole.headers_mut() = request.headers.clone();

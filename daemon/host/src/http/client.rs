@@ -1,4 +1,4 @@
-//! The clients underneath, which connect, encrypt, and undo compression.
+//! The underlying clients, which connect, encrypt and decompress.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::guard::Guard;
 use super::resolve::{AddressLookup, GuardedResolver};
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Of one answer's headers, in all, and how many.
+/// Limits of one response's headers: total size and number.
 const HEADER_BYTES: u32 = 64 * 1024;
 const HEADERS: usize = 128;
-/// Ports seldom used come and go; each client keeps a few idle connections only.
+/// Rarely used ports are evicted; each client keeps only a few idle connections.
 const MAX_CLIENTS: usize = 16;
 
-/// One client for each port: a resolver is told a name only, and what may be reached depends on the port.
+/// One client per port: a resolver gets only a name, but what may be reached depends on the port.
 pub(super) struct Clients {
     lookup: Arc<dyn AddressLookup>,
     user_agent: String,
@@ -30,7 +30,7 @@ pub(super) struct Clients {
 
 struct Made {
     guard: Arc<Guard>,
-    /// Reads the system's certificates, so it is made for the first request and not at start.
+    /// Reads the system's certificates, so it is created for the first request and not at start.
     tls: Option<ClientConfig>,
     by_port: HashMap<u16, reqwest::Client>,
 }
@@ -45,7 +45,7 @@ impl Clients {
         self.made.lock().guard.clone()
     }
 
-    /// Their connections go to what another guard has let pass.
+    /// Drops connections that another guard has allowed.
     pub(super) fn set_guard(&self, guard: Guard) {
         let mut made = self.made.lock();
         made.guard = Arc::new(guard);
@@ -61,12 +61,12 @@ impl Clients {
         tokio::task::spawn_blocking(make).await.map_err(|error| error.to_string())?
     }
 
-    /// Blocks for a moment when it is the first.
+    /// The first call blocks briefly.
     fn make(&self, port: u16) -> Result<reqwest::Client, String> {
         let known = self.made.lock().tls.clone();
         let tls = known.map_or_else(tls, Ok)?;
         let mut made = self.made.lock();
-        // Another request may have come here first; its sessions can be taken up again.
+        // Another request may have been first; its TLS sessions can then be resumed.
         let tls = made.tls.get_or_insert(tls).clone();
         if let Some(client) = made.by_port.get(&port) {
             return Ok(client.clone());
@@ -74,7 +74,7 @@ impl Clients {
         let resolver = GuardedResolver { lookup: self.lookup.clone(), guard: made.guard.clone(), port };
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
-            // A proxy would resolve names by itself, and see no guard.
+            // A proxy would resolve names itself and bypass the guard.
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .dns_resolver(Arc::new(resolver))
@@ -95,7 +95,7 @@ impl Clients {
     }
 }
 
-/// Trusts whom the system trusts. Blocks for a moment: it reads the system's certificates.
+/// Trusts the system's certificate authorities. Blocks briefly to read their certificates.
 pub(super) fn tls() -> Result<ClientConfig, String> {
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
     let builder = || {
@@ -105,7 +105,7 @@ pub(super) fn tls() -> Result<ClientConfig, String> {
     let mut config = match builder()?.with_platform_verifier() {
         Ok(builder) => builder.with_no_client_auth(),
         Err(error) => {
-            // Plain HTTP works without; HTTPS then says that it knows no issuer.
+            // Plain HTTP works without certificates; HTTPS then reports an unknown issuer.
             tracing::warn!(%error, "the system has no certificates to trust: HTTPS will not work");
             builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
         }

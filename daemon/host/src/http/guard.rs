@@ -1,4 +1,4 @@
-//! Which addresses may be reached: the public ones, and those that the configuration names.
+//! Decides which addresses may be reached: public ones, and those in the configuration.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use toold_engine::need::Need;
 use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
 
-/// Hosts and networks that may be reached although their addresses are not public.
+/// Hosts and networks that may be reached although they are not public.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     allowed: Vec<Allowed>,
@@ -15,23 +15,23 @@ pub struct Guard {
 #[derive(Clone, Debug)]
 enum Allowed {
     Network(Network),
-    /// A host, by name or by address, as in a rule of the policy.
+    /// A host, by name or address, as in a rule of the policy.
     Host(Box<Pattern>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
-    /// In the form of version 6.
+    /// As an IPv6 network.
     bits: u128,
     prefix: u32,
 }
 
 impl Guard {
-    /// Entries are networks (`10.0.0.0/8`, `fd00::/8`), addresses (`127.0.0.1`, `[::1]`) or hosts
-    /// (`*.corp.example`), the last two with or without a port.
+    /// Parses entries: networks (`10.0.0.0/8`, `fd00::/8`), addresses (`127.0.0.1`, `[::1]`) or hosts
+    /// (`*.corp.example`). Addresses and hosts may have a port.
     ///
     /// # Errors
-    /// An entry that is none of these, in words for people.
+    /// An entry that is none of these, with a message for people.
     pub fn parse(allow_private: &[String]) -> Result<Self, String> {
         let allowed = allow_private.iter().map(|text| {
             if text.contains('/') {
@@ -44,7 +44,7 @@ impl Guard {
         allowed.collect::<Result<_, _>>().map(|allowed| Self { allowed })
     }
 
-    /// The same, and one entry more.
+    /// A copy with one more entry.
     ///
     /// # Errors
     /// As [`Guard::parse`].
@@ -102,7 +102,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// An address of version 4 that is written in version 6 is one of version 4.
+/// An IPv4-mapped IPv6 address is treated as the IPv4 address.
 fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -110,8 +110,8 @@ fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an address belongs to the public internet: not to this machine, a private network, a link, a
-/// group, a carrier, a cloud's own services, a tunnel or a document.
+/// Whether an address belongs to the public internet, and not to this machine, a private network, a link, a multicast
+/// group, a carrier, a cloud's internal services, a tunnel or documentation.
 pub fn is_public(address: IpAddr) -> bool {
     match plain(address) {
         IpAddr::V4(address) => is_public_v4(address),
@@ -119,8 +119,8 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// First address and prefix of what the registries of special purposes name, and of one address that a
-/// cloud serves secrets on.
+/// First address and prefix length of the special-purpose registries' entries, and of one address on which a cloud
+/// serves secrets.
 const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -147,16 +147,16 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // Translated to version 4 on the way.
+    // Translated to IPv4 on the way (NAT64).
     if address.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
         return is_public_v4(Ipv4Addr::from_bits(address.to_bits() as u32));
     }
     match first {
-        // Tunnels and identifiers, documents.
+        // Tunnels and identifiers, documentation.
         0x2001 => second > 0x1ff && second != 0xdb8,
-        // A tunnel that has an address of version 4 inside.
+        // A tunnel with an embedded IPv4 address.
         0x2002 => false,
-        // Documents.
+        // Documentation.
         0x3fff => second > 0xfff,
         0x2000..=0x3ffe => true,
         _ => false,
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_public_can_be_allowed() {
+    fn private_addresses_can_be_allowed() {
         check("10.0.0.0/8", "10.9.8.7", "10.9.8.7", true);
         check("10.0.0.0/8", "::ffff:10.9.8.7", "inside.example", true);
         check("10.0.0.0/8", "11.0.0.1", "11.0.0.1", true);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_mean_nothing_are_told() {
+    fn invalid_entries_are_reported() {
         for bad in ["10.0.0.0/33", "10.0.0.0/x", "host/8", "", "http://x", "::/129", "1.2.3.4/4294967295"] {
             assert!(Guard::parse(&[bad.to_owned()]).is_err(), "{bad}");
         }

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{HttpError, target};
 
-/// What to send, and where to.
+/// The destination and content of a request.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
     pub(super) method: Method,
@@ -17,7 +17,7 @@ pub struct HttpRequest {
     pub(super) may_be_kept: bool,
 }
 
-/// What belongs to the connection, or would direct a request to another host than the one that permission was given for.
+/// Headers that belong to the connection, or that would direct a request to another host than the approved one.
 const OURS: [HeaderName; 8] = [
     header::HOST,
     header::CONNECTION,
@@ -29,11 +29,11 @@ const OURS: [HeaderName; 8] = [
     header::PROXY_AUTHORIZATION,
 ];
 
-/// What another host may see, too. Everything else may be a secret of the first one.
+/// Headers that another host may see, too. All others may be secrets of the first host.
 const PLAIN: [HeaderName; 5] =
     [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT, header::CONTENT_TYPE, header::RANGE];
 
-/// What describes a body.
+/// Headers that describe a body.
 const OF_BODY: [HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_LANGUAGE];
 
 impl HttpRequest {
@@ -41,11 +41,11 @@ impl HttpRequest {
         Self::new("GET", url, &[], None)
     }
 
-    /// `method` in capitals, as HTTP has it; headers may repeat.
+    /// `method` is in upper case, as in HTTP; headers may repeat.
     ///
     /// # Errors
-    /// A URL that may not be requested (see [`target::parse`]), a method or header that is none, or one that
-    /// is not for callers to choose, such as `Host`.
+    /// A URL that may not be requested (see [`target::parse`]), an invalid method or header, or a header that callers
+    /// may not set, such as `Host`.
     pub fn new(
         method: &str,
         url: &str,
@@ -71,13 +71,13 @@ impl HttpRequest {
         Ok(Self { method, url, headers: map, body: body.map(Bytes::from), may_be_kept: false })
     }
 
-    /// An answer that came before may be used, and this one's be kept, as the rules of HTTP say. Only for `GET`.
+    /// Allows using a cached response and caching the new one, by the rules of HTTP. Only for `GET`.
     pub fn from_cache(mut self) -> Self {
         self.may_be_kept = self.method == Method::GET && self.body.is_none();
         self
     }
 
-    /// The request that a redirect of this status asks for.
+    /// The request to send for a redirect with this status.
     pub(super) fn redirected(&self, status: u16, url: Url) -> Self {
         let mut next = Self { url, ..self.clone() };
         let becomes_get = match status {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_takes_along_what_it_should() {
+    fn redirect_keeps_the_right_headers() {
         let all = ["accept", "authorization", "content-type", "x-api-key"].as_slice();
         check(307, "POST", "https://a.example/y", ("POST", true, all));
         check(308, "PUT", "https://a.example/y", ("PUT", true, all));

@@ -1,6 +1,6 @@
-//! From names to addresses that may be reached.
+//! Resolves names to addresses that may be reached.
 //!
-//! What is checked here is what is connected to: nobody resolves the name a second time.
+//! The address that is checked is the one that is connected to: the name is not resolved a second time.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,12 +11,12 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::guard::Guard;
 
-/// Asks for the addresses of a name.
+/// Looks up the addresses of a name.
 pub trait AddressLookup: Send + Sync + 'static {
     fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// Asks as every program of the system does.
+/// Uses the system's resolver, as every other program does.
 pub struct SystemLookup;
 
 impl AddressLookup for SystemLookup {
@@ -28,7 +28,7 @@ impl AddressLookup for SystemLookup {
     }
 }
 
-/// A name that has no address, or none that may be reached.
+/// A name without an address, or without one that may be reached.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum ResolveError {
     #[error("{host} has no address: {reason}")]
@@ -37,7 +37,7 @@ pub(super) enum ResolveError {
     Private { host: String, address: IpAddr },
 }
 
-/// For the connections of one port.
+/// For the connections to one port.
 pub(super) struct GuardedResolver {
     pub(super) lookup: Arc<dyn AddressLookup>,
     pub(super) guard: Arc<Guard>,
@@ -51,7 +51,7 @@ impl Resolve for GuardedResolver {
         let (guard, port) = (self.guard.clone(), self.port);
         Box::pin(async move {
             let addresses = asked.await.map_err(|error| {
-                // The system's words for it speak of what it does inside.
+                // The system's message describes its internals.
                 let reason = error.to_string().replace("failed to lookup address information: ", "");
                 ResolveError::Unknown { host: host.clone(), reason }
             })?;

@@ -1,4 +1,4 @@
-//! What a URL leads to, before anybody is asked and anything is resolved.
+//! The host and port of a URL, determined before any ask and any name resolution.
 
 use std::net::IpAddr;
 
@@ -12,17 +12,17 @@ use super::guard::Guard;
 /// A host and a port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HostPort {
-    /// In lower case and without a dot at the end; an address in its usual spelling, of version 6 in brackets.
+    /// In lower case, without a trailing dot. An address is in its canonical form, IPv6 in brackets.
     pub(super) host: String,
     pub(super) port: u16,
-    /// When the host is an address.
+    /// Set if the host is an address.
     address: Option<IpAddr>,
 }
 
-/// Reads a URL that may be requested.
+/// Parses a URL that may be requested.
 ///
 /// # Errors
-/// Schemes other than `http` and `https`, user names and passwords, no host.
+/// Schemes other than `http` and `https`, user names and passwords, a missing host.
 pub fn parse(text: &str) -> Result<Url, HttpError> {
     let bad = |reason: String| HttpError::BadUrl { url: super::shown(text), reason };
     let url = Url::parse(text.trim()).map_err(|error| bad(error.to_string()))?;
@@ -45,11 +45,11 @@ pub(super) fn check(url: &Url) -> Result<(), String> {
 }
 
 impl HostPort {
-    /// Of a URL that was checked.
+    /// The target of a URL that was checked.
     pub(super) fn of(url: &Url) -> Self {
         let (host, address) = match url.host() {
             Some(Host::Domain(name)) => (name.trim_end_matches('.').to_owned(), None),
-            // All spellings of an address, as `0x7f.1` and `2130706433`, have become this one.
+            // The parser has converted all notations of an address, such as `0x7f.1` and `2130706433`, to this one.
             Some(Host::Ipv4(address)) => (address.to_string(), Some(IpAddr::V4(address))),
             Some(Host::Ipv6(address)) => match address.to_ipv4_mapped() {
                 Some(inner) => (inner.to_string(), Some(IpAddr::V4(inner))),
@@ -67,7 +67,7 @@ impl HostPort {
         need
     }
 
-    /// Why no rule may allow it. Names are known only when they have been resolved.
+    /// Why no rule may allow it. Names can be checked only once they are resolved.
     pub(super) fn forbidden(&self, guard: &Guard) -> Option<String> {
         let address = self.address.filter(|address| !guard.admits(*address, &self.host, self.port))?;
         Some(format!("{address} is not a public address, and [network] allow_private does not list it"))

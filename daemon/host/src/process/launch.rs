@@ -1,6 +1,6 @@
-//! The process between the daemon and a program that it starts: the daemon's own binary once more, which takes a
-//! session of its own and the [mark of tools](crate::tool_mark), and becomes the program. In the program itself
-//! nothing could do that without unsafe code between fork and exec.
+//! The process between the daemon and a program that it starts: the daemon's own binary again. It creates a session,
+//! sets the [mark of tools](crate::tool_mark), and becomes the program. Doing that in the child itself would need
+//! unsafe code between fork and exec.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -10,18 +10,18 @@ use std::process::ExitCode;
 use crate::sandbox::helper::PROGRAM;
 use crate::tool_mark;
 
-/// The first argument that asks for this.
+/// The first argument that selects this mode.
 const NAME: &str = "launch";
-/// As shells say that a command could not be run.
+/// The exit status of shells for a command that could not be run.
 const FAILED: u8 = 126;
 
-/// The program to start instead of `program`, and the arguments to put before its own.
+/// The program to start instead of `program`, and the arguments to prepend to its own.
 pub(super) fn wrap(program: &Path, mark: u64) -> (&'static str, [OsString; 3]) {
     (PROGRAM, [NAME.into(), mark.to_string().into(), program.into()])
 }
 
-/// Runs as this process if its arguments say so, and comes back only when that fails. Must be called before there is
-/// any other thread.
+/// Runs this mode if the process's arguments ask for it; returns only on failure. Must be called before any other
+/// thread exists.
 pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     arguments.next();
     if arguments.next()? != NAME {
@@ -36,9 +36,9 @@ fn become_program(mut arguments: impl Iterator<Item = OsString>) -> String {
     let (Some(mark), Some(program)) = (mark, arguments.next()) else {
         return format!("{NAME} takes a mark and a program; the daemon uses it to start tools");
     };
-    // At a terminal it leads a session already.
+    // With a terminal it already leads a session.
     let _ = rustix::process::setsid();
-    // An unmarked program could pass for a person.
+    // An unmarked program could be mistaken for a person.
     if let Err(error) = tool_mark::put_on_this_process(mark) {
         return format!("can't mark {} as started by a tool: {error}", program.display());
     }

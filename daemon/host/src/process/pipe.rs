@@ -1,4 +1,4 @@
-//! What a program writes, as it comes.
+//! Reads a program's output as it arrives.
 
 use encoding_rs::{Decoder, UTF_8};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -11,7 +11,7 @@ pub(super) struct OutputPipe<R> {
     stream: Stream,
     reader: Option<R>,
     buffer: Vec<u8>,
-    /// Holds back a character whose end has not come yet. Bytes that are not UTF-8 become U+FFFD.
+    /// Holds back an incomplete character. Bytes that are not UTF-8 become U+FFFD.
     decoder: Decoder,
     pub(super) kept: OutputBuffer,
 }
@@ -31,10 +31,10 @@ impl<R: AsyncRead + Unpin> OutputPipe<R> {
         self.reader.is_none()
     }
 
-    /// Cancel-safe: bytes are taken only when it returns. Never returns once closed.
+    /// Cancel-safe: bytes are consumed only when it returns. Never returns once closed.
     async fn read(&mut self) -> usize {
         let Some(reader) = &mut self.reader else { return std::future::pending().await };
-        // A pipe that cannot be read any more is at its end.
+        // A pipe that can no longer be read is at its end.
         let read = reader.read(&mut self.buffer).await.unwrap_or(0);
         if read == 0 {
             self.reader = None;
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> OutputPipe<R> {
     }
 }
 
-/// Takes what comes first; when both have something, either, so that neither can starve the other.
+/// Reads whichever stream has output first. If both have some, picks one at random, so that neither starves the other.
 pub(super) async fn read_either(
     stdout: &mut OutputPipe<impl AsyncRead + Unpin>,
     stderr: &mut OutputPipe<impl AsyncRead + Unpin>,

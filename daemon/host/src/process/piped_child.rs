@@ -1,4 +1,4 @@
-//! Programs that you talk to over pipes for as long as they run, such as servers on stdio.
+//! Long-running programs that communicate over pipes, such as servers on stdio.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{ProcessCommand, RunningProcess, StartError, spawn};
 
-/// Waits until the program has ended: for ever, where there is none. Cancel-safe; may be called again.
+/// Waits until the program has ended; forever if there is none. Cancel-safe; may be called again.
 pub async fn ended(talker: &mut Option<PipedChild>) {
     match talker {
         Some(talker) => talker.ended().await,
@@ -17,21 +17,21 @@ pub async fn ended(talker: &mut Option<PipedChild>) {
     }
 }
 
-/// A program that runs. Dropped, it is killed, with all that it started.
+/// A running program. Dropping it kills it with all processes that it started.
 pub struct PipedChild {
     running: RunningProcess,
     grace: Duration,
     exited: bool,
 }
 
-/// Its ends. What is not read holds it up.
+/// Our ends of its pipes. The program blocks if they are not read.
 pub struct ChildPipes {
     pub stdin: ChildStdin,
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
 }
 
-/// Starts a program in a session of its own. Neither `stdin` nor `timeout` nor `keep` of the command counts.
+/// Starts a program in a session of its own. Ignores `stdin`, `timeout` and `keep` of the command.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -57,8 +57,8 @@ impl PipedChild {
         }
     }
 
-    /// Ends the program and all that it started: waits for it to go by itself, which its closed stdin may tell it
-    /// to, then TERM, then KILL, each after the command's grace. Gives how it ended.
+    /// Ends the program and all processes that it started. First waits for it to exit by itself, which its closed stdin
+    /// may trigger, then sends TERM, then KILL, each after the command's grace period. Returns how it ended.
     pub async fn end(mut self) -> Option<ExitStatus> {
         let grace = self.grace;
         for signal in [Signal::TERM, Signal::KILL] {
@@ -67,10 +67,10 @@ impl PipedChild {
             }
             self.running.signal_all(signal).await;
         }
-        // A program that KILL does not end is waited for by the kernel, and no longer by us.
+        // A program that survives KILL is stuck in the kernel; we stop waiting for it.
         let _ = timeout(grace, self.ended()).await;
         if self.exited {
-            // Those too that left its group, and before the group's number can be another's.
+            // Includes processes that left its group. Must happen before the group's id can be reused.
             let left = self.running.descendants().await;
             self.running.signal_all(Signal::KILL).await;
             let status = self.running.reap().await;
@@ -82,11 +82,11 @@ impl PipedChild {
     }
 }
 
-/// Waits for processes that were killed, where orphans are given to us: nobody else does.
+/// Reaps killed processes if this process adopts orphans: no one else does.
 async fn reap_orphans(killed: Vec<Pid>) {
     for pid in killed {
         for _ in 0..60 {
-            // Fails for those that are somebody else's, or were waited for.
+            // Fails for processes that are not our children or were already reaped.
             match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
                 Ok(None) => sleep(Duration::from_millis(5)).await,
                 Ok(Some(_)) | Err(_) => break,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_is_told_so_ends_by_itself() {
+    async fn program_ends_by_itself_when_stdin_closes() {
         let (mut talker, mut pipes) = start_piped(shell("read line; echo \"heard $line\"; read line; exit 3")).unwrap();
         pipes.stdin.write_all(b"this\n").await.unwrap();
         let mut said = BufReader::new(&mut pipes.stdout).lines();

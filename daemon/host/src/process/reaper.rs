@@ -1,8 +1,8 @@
-//! Ends what runs when the daemon is killed, and cannot end it itself.
+//! Ends the running commands when the daemon is killed and cannot end them itself.
 //!
-//! The reaper is a process of its own, the daemon's binary once more. It reads from a pipe which commands run; the pipe
-//! ends when the daemon does, for whatever reason. The kernel's own means does less: a parent's death
-//! is told to its direct children alone, and it is the death of the thread that forked.
+//! The reaper is a separate process, the daemon's binary again. It reads from a pipe which commands run. The pipe
+//! closes when the daemon ends, for whatever reason. The kernel's parent-death signal does less: it reaches direct
+//! children only, and fires when the forking thread ends.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,74 +19,74 @@ use super::signal_group;
 use crate::sandbox::helper::PROGRAM;
 use crate::{descendants, tool_mark};
 
-/// The first argument that asks for this.
+/// The first argument that selects this mode.
 const NAME: &str = "keeper";
-/// Between TERM and KILL, and how often is looked meanwhile.
+/// The grace period between TERM and KILL, and the polling interval during it.
 const GRACE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(20);
-/// What KILL does not end by then waits in the kernel.
+/// A process that survives KILL for this long is stuck in the kernel.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
-/// Global because what it answers for is the end of the process: all daemons in it end at once.
+/// Global because it covers the end of the process: all daemons in it end at once.
 static REAPER: Mutex<Reaper> = Mutex::new(Reaper { allowed: false, process: None, commands: None });
 
 struct Reaper {
     allowed: bool,
     process: Option<(Child, ChildStdin)>,
-    /// What runs, by mark: the first process of each, once there is one.
+    /// The running commands by mark: the first process of each, once it exists.
     commands: Option<HashMap<String, Option<Pid>>>,
 }
 
 /// From now on commands carry the [mark of tools](tool_mark) and are reported to a reaper, which is started with the
 /// first one. For processes that call [`run_if_asked`] and [`launch::run_if_asked`](super::launch::run_if_asked) first
-/// thing. `inherited` is the mark of a daemon that is about to hand over.
+/// in `main`. `inherited` is the mark of a daemon that is about to hand over.
 pub fn allow(inherited: Option<u64>) {
     tool_mark::choose(inherited);
     REAPER.lock().allowed = true;
 }
 
-/// Starts the reaper at once: the daemon before this one has handed over, and what its tools left behind carries the
-/// mark of this one.
+/// Starts the reaper at once: the previous daemon has handed over, and the processes of its tools carry the mark of
+/// this daemon.
 pub fn take_over() {
     REAPER.lock().start_again();
 }
 
-/// Another daemon answers for what tools left behind from now on. What still runs ends with this one.
+/// Another daemon is responsible for the tools' processes from now on. Commands that still run end with this daemon.
 pub fn hand_over() {
-    let mut keeper = REAPER.lock();
-    if let Some((_, pipe)) = &mut keeper.process
+    let mut reaper = REAPER.lock();
+    if let Some((_, pipe)) = &mut reaper.process
         && let Err(error) = pipe.write_all(HANDED_OVER.as_bytes())
     {
         tracing::debug!(%error, "what tools left behind ends with this daemon");
     }
 }
 
-/// A command that ends with the daemon, until this is dropped.
+/// A command that ends with the daemon, until this guard is dropped.
 pub(super) struct Ward {
     mark: String,
 }
 
 impl Ward {
-    /// Called before the command starts: no moment is left in which nobody answers for it.
+    /// Called before the command starts, so that no process is ever unsupervised.
     pub(super) fn new(mark: &str) -> Self {
-        REAPER.lock().tell(mark, '+', Some(None));
+        REAPER.lock().report(mark, '+', Some(None));
         Self { mark: mark.to_owned() }
     }
 
-    /// Tells the command's first process, for those that take the mark off and stay in its group.
+    /// Reports the command's first process, for processes that remove the mark but stay in its group.
     pub(super) fn started(&self, leader: Pid) {
-        REAPER.lock().tell(&self.mark, '=', Some(Some(leader)));
+        REAPER.lock().report(&self.mark, '=', Some(Some(leader)));
     }
 }
 
 impl Drop for Ward {
     fn drop(&mut self) {
-        REAPER.lock().tell(&self.mark, '-', None);
+        REAPER.lock().report(&self.mark, '-', None);
     }
 }
 
 impl Reaper {
-    fn tell(&mut self, mark: &str, what: char, now: Option<Option<Pid>>) {
+    fn report(&mut self, mark: &str, what: char, now: Option<Option<Pid>>) {
         if !self.allowed {
             return;
         }
@@ -101,16 +101,16 @@ impl Reaper {
         {
             return;
         }
-        // There is none yet, or it was ended or stopped from outside.
+        // There is no reaper yet, or it was killed or stopped from outside.
         self.start_again();
     }
 
-    /// Starts a reaper that knows all commands, in place of the one before.
+    /// Starts a reaper that knows all commands, replacing the previous one.
     fn start_again(&mut self) {
         if let Some((mut process, pipe)) = self.process.take() {
             let _ = process.kill();
             let _ = process.wait();
-            // After its end: one that is only slow would take this for ours.
+            // After its end: a reaper that is merely slow would mistake this process for a leftover.
             drop(pipe);
         }
         match start(self.commands.get_or_insert_default()) {
@@ -120,7 +120,7 @@ impl Reaper {
     }
 }
 
-/// A line that says that another daemon has the same mark, and answers for it.
+/// A line that reports that another daemon has the same mark and is responsible for its processes.
 const HANDED_OVER: &str = "~\n";
 
 fn line(mark: &str, what: char, leader: Option<Pid>) -> String {
@@ -148,37 +148,37 @@ fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, Chi
         let what = if leader.is_some() { '=' } else { '+' };
         pipe.write_all(line(mark, what, *leader).as_bytes())?;
     }
-    // A reaper that does not read must not block the daemon. A line is written whole or not at all.
+    // A reaper that does not read must not block the daemon. Lines are written completely or not at all.
     rustix::io::ioctl_fionbio(&pipe, true)?;
     Ok((process, pipe))
 }
 
-/// Runs as this process if its arguments say so, until the daemon is gone and what it left is ended. Must be called
-/// before there is any other thread.
+/// Runs this mode if the process's arguments ask for it: waits for the daemon's end and then ends its leftovers. Must
+/// be called before any other thread exists.
 pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     arguments.next();
     if arguments.next()? != NAME {
         return None;
     }
-    // A terminal's Ctrl-C is for the daemon. In the daemon's session its end would hang up on a reaper that is stopped
-    // just then (POSIX, _exit, of process groups that become orphaned).
+    // A terminal's Ctrl-C is meant for the daemon. In the daemon's session, the daemon's end would also send a hangup
+    // to a reaper that is stopped at that moment (POSIX, `_exit`, about orphaned process groups).
     let _ = rustix::process::setsid();
     end(&listen(std::io::stdin()));
     Some(ExitCode::SUCCESS)
 }
 
-/// What is left to kill when the daemon has ended.
+/// The processes to kill after the daemon has ended.
 #[derive(Default)]
 struct Leftovers {
     commands: HashMap<String, LeftoverCommand>,
-    /// The mark of all that its tools started; `None` once another daemon answers for that.
+    /// The mark of all tools' processes; `None` once another daemon is responsible for them.
     tool_mark: Option<u64>,
 }
 
-/// A command that ran when the daemon ended.
+/// A command that was running when the daemon ended.
 struct LeftoverCommand {
     mark: String,
-    /// Its first process, and when that started: ids come again.
+    /// Its first process and that process's start time, because ids are reused.
     leader: Option<(Pid, Option<u64>)>,
 }
 
@@ -201,13 +201,13 @@ fn listen(pipe: impl Read) -> Leftovers {
     rest
 }
 
-/// TERM, and KILL for what is left after the grace, again and again until nothing is found.
+/// Sends TERM, and KILL after the grace period to those that remain, repeatedly until no process is found.
 fn end(rest: &Leftovers) {
     let left: Vec<&LeftoverCommand> = rest.commands.values().collect();
     let began = Instant::now();
     let mut terminated = false;
     let mut seen_none = 0;
-    // A process that forks or becomes another program is not seen in that moment, so none must be seen twice.
+    // A process that forks or execs is briefly invisible, so two scans in a row must find nothing.
     while seen_none < 2 && began.elapsed() < GIVE_UP {
         let signal = if began.elapsed() < GRACE { Signal::TERM } else { Signal::KILL };
         let found = find(&left, rest.tool_mark);
@@ -217,7 +217,7 @@ fn end(rest: &Leftovers) {
                 signal_group(group, signal);
             }
             for pid in &found {
-                // Fails for those that have ended meanwhile.
+                // Fails for processes that have ended meanwhile.
                 let _ = rustix::process::kill_process(*pid, signal);
             }
             terminated = !found.is_empty();
@@ -234,7 +234,7 @@ fn find(left: &[&LeftoverCommand], tool_mark: Option<u64>) -> Vec<Pid> {
     found
 }
 
-/// The first process, if it is still the one that it was.
+/// The first process, if its id was not reused.
 fn same_leader(left: &LeftoverCommand) -> Option<Pid> {
     let (pid, started) = left.leader?;
     (started.is_some() && descendants::started(pid.as_raw_nonzero().get()) == started).then_some(pid)
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_over_is_not_left() {
+    fn ended_command_is_no_leftover() {
         let own = std::process::id();
         let left = listen(format!("+a\n+b\n=b {own}\n+c\n-a\n=c\n").as_bytes());
         let mut marks: Vec<(&str, bool)> =
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_is_left_alone() {
+    fn handed_over_processes_are_not_killed() {
         assert_eq!(listen("#720896\n".as_bytes()).tool_mark, Some(720_896));
         assert_eq!(listen("#720896\n+a\n~\n".as_bytes()).tool_mark, None);
     }

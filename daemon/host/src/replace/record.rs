@@ -1,5 +1,5 @@
-//! A record of the temporary names that files have for a moment before they take the place of others, so that a process that
-//! is killed in that moment leaves none behind for good: the next one removes them.
+//! Records the temporary names of files before they replace others. A process that is killed in between would otherwise
+//! leave them forever; the next process removes them.
 
 use std::fs;
 use std::io;
@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 use super::is_temporary;
 use crate::files;
 
-/// Of this process: the names that it gives are its own, whichever daemon in it gave them.
+/// Of this process: it owns the names, whichever of its daemons created them.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Keeps the record in a folder of the daemon's own from now on, and removes the files of processes that are gone. Blocks.
+/// Starts the record in a folder of the daemon, and removes the files of processes that have ended. Blocks.
 ///
 /// # Errors
-/// The folder cannot be made or read.
+/// The folder cannot be created or read.
 pub fn keep_in(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for entry in fs::read_dir(folder)?.flatten() {
@@ -25,7 +25,7 @@ pub fn keep_in(folder: &Path) -> io::Result<()> {
             clear(&entry.path());
         }
     }
-    // Once: two daemons in one process have one record.
+    // Set once: two daemons in one process share a record.
     let _ = FOLDER.set(folder.to_owned());
     Ok(())
 }
@@ -43,11 +43,11 @@ fn clear(entry: &Path) {
     }
 }
 
-/// A name that a file is about to have for a moment; forgotten when dropped.
+/// A temporary name of a file; dropping it removes the entry.
 pub(super) struct TemporaryName(Option<PathBuf>);
 
 impl TemporaryName {
-    /// Where nothing can be recorded, the change is made all the same.
+    /// If nothing can be recorded, the change is made anyway.
     pub(super) fn new(temporary: &Path) -> Self {
         let entry = FOLDER.get().map(|folder| folder.join(format!("{}-{}", std::process::id(), super::new_mark())));
         Self(entry.filter(|entry| symlink(temporary, entry).is_ok()))
@@ -57,7 +57,7 @@ impl TemporaryName {
 impl Drop for TemporaryName {
     fn drop(&mut self) {
         if let Some(entry) = &self.0 {
-            // The next process finds that the name is gone.
+            // The next process finds that the name no longer exists.
             let _ = fs::remove_file(entry);
         }
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_that_is_gone_left_is_removed_and_nothing_else() {
+    fn only_files_of_ended_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let mut ended = std::process::Command::new("true").spawn().unwrap();

@@ -1,5 +1,5 @@
-//! The process between the daemon and a confined program: the daemon's own binary once more, which gives up
-//! what the program shall not have, and becomes the program. There is no thread and nothing open in it yet.
+//! The process between the daemon and a confined program: the daemon's own binary again. It drops what the program must
+//! not have, then becomes the program. At that point it has no threads and no open files.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -9,17 +9,17 @@ use std::process::ExitCode;
 use super::Confinement;
 use crate::tool_mark;
 
-/// The first argument that asks for this.
+/// The first argument that selects this mode.
 pub const NAME: &str = "sandbox-exec";
-/// The daemon's own binary, also when it was replaced since the daemon started.
+/// The daemon's own binary, even if it was replaced since the daemon started.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
-/// How its complaints begin.
+/// The prefix of its error messages.
 pub(crate) const SAYS: &str = "toold: no sandbox: ";
-/// As shells say that a command could not be run.
+/// The exit status of shells for a command that could not be run.
 const FAILED: u8 = 126;
 
-/// Runs as this process if the arguments of the process say so, and comes back only when that fails. Must be
-/// called before there is any other thread.
+/// Runs this mode if the process's arguments ask for it; returns only on failure. Must be called before any other
+/// thread exists.
 pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     arguments.next();
     if arguments.next()? != NAME {
@@ -33,7 +33,7 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
     Some(ExitCode::from(FAILED))
 }
 
-/// What the process is to become.
+/// The program that the process becomes.
 struct ConfinedProgram<A> {
     confinement: Confinement,
     /// See [`tool_mark`].
@@ -68,7 +68,7 @@ fn read<A: Iterator<Item = OsString>>(mut arguments: A) -> Result<ConfinedProgra
 #[cfg(target_os = "linux")]
 fn become_confined(asked: ConfinedProgram<impl Iterator<Item = OsString>>) -> String {
     let ConfinedProgram { confinement, tool_mark, program, arguments } = asked;
-    // At a terminal it leads a session already.
+    // With a terminal it already leads a session.
     let _ = rustix::process::setsid();
     if let Some(Err(error)) = tool_mark.map(tool_mark::put_on_this_process) {
         return format!("can't mark {} as started by a tool: {error}", program.display());

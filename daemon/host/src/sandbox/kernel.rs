@@ -1,9 +1,9 @@
-//! The restrictions that the kernel enforces. A mount namespace makes everything read-only but what may be written, and hides secrets;
-//! Landlock says again what may be written, forbids to change the mounts, and keeps the program away from the processes
-//! outside; seccomp takes away sockets and what reaches others.
+//! The restrictions that the kernel enforces. A mount namespace makes everything read-only except what may be written,
+//! and hides secrets. Landlock again limits what may be written, forbids changes of mounts, and isolates the program
+//! from processes outside. Seccomp denies sockets and calls that affect other processes.
 //!
-//! Each of them is needed: a mount knows no devices and processes, Landlock no metadata and no holes in folders, and
-//! neither of them connections to Unix sockets.
+//! Each of them is needed. Mounts do not cover devices and processes. Landlock covers neither metadata nor exceptions
+//! inside folders. Neither of the two covers connections to Unix sockets.
 
 mod attributes;
 mod calls;
@@ -18,13 +18,13 @@ use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use super::Confinement;
 
-/// Devices that keep nothing.
+/// Devices that store nothing.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// The first that can forbid to cut files (`truncate`).
+/// The first version that can forbid truncating files.
 const NEEDED: ABI = ABI::V3;
 
-/// Confines this process and all that it will start, for good. Gives the folder for temporary files.
+/// Confines this process and all that it starts, for good. Returns the folder for temporary files.
 pub(super) fn confine(confinement: &Confinement) -> Result<Option<PathBuf>, String> {
     let temp = mounts::arrange(confinement)?;
     drop_capabilities();
@@ -37,7 +37,7 @@ pub(super) fn confine(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
     Ok(temp)
 }
 
-/// Root, ours or that of a user namespace, keeps its rights over files only.
+/// Drops all capabilities of root, real or in a user namespace, except those over files.
 fn drop_capabilities() {
     let kept = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
@@ -49,14 +49,14 @@ fn drop_capabilities() {
     for bit in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         if !kept.contains(capability) {
-            // Fails for those that this kernel does not have, and for whoever has none to drop.
+            // Fails for capabilities that this kernel does not have, and for processes that have none to drop.
             let _ = remove_capability_from_bounding_set(capability);
         }
     }
 }
 
-/// A process with any rule for files neither changes mounts nor traces processes without it, whose view of the files
-/// would be another one. Signals are left: they neither write nor read.
+/// A process with any Landlock rule for files cannot change mounts, nor trace processes without the rule, which see
+/// other files. Signals stay allowed: they neither write nor read.
 fn restrict_mounts_and_processes() -> Result<(), landlock::RulesetError> {
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -69,19 +69,19 @@ fn restrict_mounts_and_processes() -> Result<(), landlock::RulesetError> {
 
 fn restrict_files(confinement: &Confinement, temp: Option<&Path>) -> Result<(), landlock::RulesetError> {
     let read = AccessFs::from_read(NEEDED);
-    // Nodes of devices would lead around every rule.
+    // Device nodes would bypass every rule.
     let write = read | (AccessFs::from_write(NEEDED) & !(AccessFs::MakeBlock | AccessFs::MakeChar));
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
-    // A program at a terminal finds it again by its name.
+    // A program in a terminal opens the terminal again by its name.
     let terminal = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.starts_with("/dev/pts"));
     let devices = DEVICES.iter().map(Path::new).chain(terminal.as_deref());
     let writable = confinement.writable.iter().map(PathBuf::as_path).chain(temp);
     let scope = if confinement.needs_scope { CompatLevel::HardRequirement } else { CompatLevel::BestEffort };
-    // Paths that are not there are passed over.
+    // Paths that do not exist are skipped.
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
-        // Where the kernel has it: no signals to, and no abstract sockets of, those outside.
+        // If the kernel supports it: no signals to processes outside, and no abstract sockets of theirs.
         .set_compatibility(scope)
         .scope(Scope::Signal | Scope::AbstractUnixSocket)?
         .create()?

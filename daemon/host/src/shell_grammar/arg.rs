@@ -1,25 +1,25 @@
-//! Words as a program gets them: what is known of each after the shell has expanded it.
+//! Words as a program gets them: the known parts of each after the shell's expansions.
 //!
-//! The order is that of the shell (Bash manual, section 3.5): brace lists, tildes and variables, splitting, file names.
+//! The order is the shell's (Bash manual, section 3.5): brace lists, tildes and variables, splitting, file names.
 
 use std::rc::Rc;
 
 use super::names::NameSet;
 
-/// More words than these no brace list makes here.
+/// The most words that one brace list may expand to here.
 const MAX_WORDS: usize = 64;
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WordPart {
     Text(String),
-    /// `*`, `?` or a bracket expression that the shell compares with names of files.
+    /// `*`, `?` or a bracket expression that the shell matches with file names.
     Glob(String),
-    /// Digits, perhaps behind a minus sign.
+    /// Digits, possibly after a minus sign.
     Number,
     /// Digits.
     Digits,
-    /// A name that holds no blank and begins with no dash, such as a commit.
+    /// A name without blanks that does not begin with a dash, such as a commit.
     Plain,
     /// Such a name, or no word at all.
     Maybe,
@@ -33,7 +33,7 @@ pub(super) enum WordPart {
     },
 }
 
-/// A word behind the shell's expansions.
+/// A word after the shell's expansions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arg {
     pub(super) pieces: Vec<WordPart>,
@@ -50,7 +50,7 @@ impl Arg {
         Self { pieces: vec![WordPart::Unknown { splits: true }], raw: raw.to_owned() }
     }
 
-    /// The word, when all of it is known.
+    /// The word, if all of it is known.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
@@ -63,7 +63,7 @@ impl Arg {
         self.literal() == Some(text)
     }
 
-    /// The known text that it begins with.
+    /// Its known prefix.
     pub(super) fn start(&self) -> &str {
         match self.pieces.first() {
             Some(WordPart::Text(text)) => text,
@@ -82,7 +82,7 @@ impl Arg {
         }
     }
 
-    /// Whether it is one word, and not none or several.
+    /// Whether it is exactly one word.
     pub(super) fn is_one(&self) -> bool {
         let splits = |piece: &WordPart| {
             matches!(piece, WordPart::Glob(_) | WordPart::Names(_) | WordPart::Unknown { splits: true })
@@ -122,7 +122,7 @@ impl Arg {
         arg
     }
 
-    /// The words that it stands for, as the engine compares them with patterns.
+    /// The words that it stands for, in the form that the engine matches with patterns.
     pub(super) fn word(&self) -> toold_engine::need::Word {
         match self.literal() {
             Some(text) => toold_engine::need::Word { text: text.to_owned(), literal: true },
@@ -131,24 +131,24 @@ impl Arg {
     }
 }
 
-/// A word while it is put together.
+/// A word under construction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WordToken {
-    /// A character that the shell may give a meaning.
+    /// A character that may be special to the shell.
     Bare(char),
     Quoted(char),
-    /// Quotes with nothing in them: the word is there even if it is empty.
+    /// Empty quotes: the word exists even if it is empty.
     Empty,
-    /// Within quotes, or of a form that splits nowhere.
+    /// Within quotes, or of a form that is never split.
     Whole(WordPart),
-    /// What a variable holds, without quotes around it.
+    /// The value of a variable outside quotes.
     Value(Vec<WordPart>),
 }
 
-/// The words that the tokens of one word become.
+/// The words that the tokens of one word expand to.
 pub(super) fn words(tokens: &[WordToken], raw: &str, home: Option<&str>) -> Vec<Arg> {
     let Some(lists) = braces(tokens) else { return vec![Arg::unknown(raw)] };
-    // Lists come before variables, so letters of a list may belong to the name of one.
+    // Brace lists come before variables, so letters of a list may belong to a variable's name.
     if lists.len() > 1 && tokens.iter().any(|token| matches!(token, WordToken::Value(_))) {
         return vec![Arg::unknown(raw)];
     }
@@ -156,7 +156,7 @@ pub(super) fn words(tokens: &[WordToken], raw: &str, home: Option<&str>) -> Vec<
     lists.iter().flat_map(|tokens| WordBuilder::of(tokens, written.unwrap_or(raw), home)).collect()
 }
 
-/// The value that an assignment gives: not split, with no names of files and no brace lists.
+/// The value of an assignment: no splitting, file names or brace lists.
 pub(super) fn value(tokens: &[WordToken], home: Option<&str>) -> Vec<WordPart> {
     let mut pieces = Vec::new();
     let mut tokens = tokens.iter().peekable();
@@ -194,11 +194,11 @@ fn push_text(pieces: &mut Vec<WordPart>, text: &str) {
     }
 }
 
-/// The words of which one is being put together.
+/// The words, with the last one under construction.
 struct WordBuilder<'a> {
     done: Vec<Arg>,
     pieces: Vec<WordPart>,
-    /// There is a word, if an empty one.
+    /// There is a word, possibly an empty one.
     is_there: bool,
     raw: &'a str,
 }
@@ -217,7 +217,7 @@ impl<'a> WordBuilder<'a> {
                         None => words.push(WordPart::Unknown { splits: false }),
                     }
                 }
-                // Behind `NAME=` and `:` the shell may expand it as well.
+                // After `NAME=` and `:` the shell may expand it as well.
                 WordToken::Bare('~') if matches!(tokens[at - 2], WordToken::Bare('=' | ':')) => {
                     words.push(WordPart::Unknown { splits: false });
                 }
@@ -255,20 +255,20 @@ impl<'a> WordBuilder<'a> {
         }
     }
 
-    /// Without quotes: blanks in it end words, and wildcards in it are compared with names of files.
+    /// Outside quotes: blanks end words, and wildcards are matched with file names.
     fn value(&mut self, value: &[WordPart]) {
         for piece in value {
             let WordPart::Text(text) = piece else {
                 match piece {
                     WordPart::Unknown { .. } => self.push(WordPart::Unknown { splits: true }),
                     WordPart::Plain => self.push(WordPart::Maybe),
-                    // The names that a wildcard has found are split like any text.
+                    // The names that a wildcard matched are split like any text.
                     WordPart::Names(names) if !names.is_plain => self.push(WordPart::Unknown { splits: true }),
                     other => self.push(other.clone()),
                 }
                 continue;
             };
-            // A backslash keeps its neighbour from being a wildcard, and stays where there is none.
+            // A backslash prevents the next character from being a wildcard, and stays if that is not one.
             if text.contains('\\') {
                 self.push(WordPart::Unknown { splits: true });
                 continue;
@@ -285,14 +285,14 @@ impl<'a> WordBuilder<'a> {
     }
 }
 
-/// A bracket expression at the start of the tokens, and how many tokens it takes; `None` when `[` is only a character.
+/// A bracket expression at the start of the tokens, and its number of tokens; `None` if `[` is an ordinary character.
 fn bracket(tokens: &[WordToken]) -> Option<(WordPart, usize)> {
     let end = tokens.iter().skip(2).position(|token| *token == WordToken::Bare(']'))? + 2;
     let mut text = String::new();
     for token in &tokens[..=end] {
         match token {
             WordToken::Bare(c) if !matches!(c, '\\' | '/') => text.push(*c),
-            // Quotes and classes within brackets: which names match is not known.
+            // Quotes and classes within brackets: the matching names are unknown.
             _ => return Some((WordPart::Unknown { splits: true }, end + 1)),
         }
     }
@@ -301,7 +301,7 @@ fn bracket(tokens: &[WordToken]) -> Option<(WordPart, usize)> {
     Some((piece, end + 1))
 }
 
-/// Expands the brace lists; `None` when what they become is not known here.
+/// Expands the brace lists; `None` if the result is unknown.
 fn braces(tokens: &[WordToken]) -> Option<Vec<Vec<WordToken>>> {
     let Some(open) = tokens.iter().position(|token| *token == WordToken::Bare('{')) else {
         return Some(vec![tokens.to_vec()]);
@@ -323,7 +323,7 @@ fn braces(tokens: &[WordToken]) -> Option<Vec<Vec<WordToken>>> {
             _ => {}
         }
     }
-    // Without its other half a brace is a character, but which characters behind it still form lists is not sure.
+    // An unmatched brace is a character, but which later characters still form lists is not certain.
     let Some(close) = close else {
         let rest = &tokens[open + 1..];
         let has_more = rest.iter().any(|token| matches!(token, WordToken::Bare('{' | '}')));
@@ -334,7 +334,7 @@ fn braces(tokens: &[WordToken]) -> Option<Vec<Vec<WordToken>>> {
         match sequence(inside) {
             Sequence::Words(words) => words,
             Sequence::Unknown => return None,
-            // `{}`, and the like of `stash@{0}`, are characters.
+            // `{}`, and forms like `stash@{0}`, are plain characters.
             Sequence::None => {
                 if inside.iter().any(|token| matches!(token, WordToken::Bare('{' | '}'))) {
                     return None;
@@ -375,7 +375,7 @@ fn sequence(inside: &[WordToken]) -> Sequence {
     for token in inside {
         match token {
             WordToken::Bare(c) => text.push(*c),
-            // With `..` from elsewhere it might be a sequence.
+            // With `..` from elsewhere, it might be a sequence.
             _ => return if text.contains('.') || inside.len() > 1 { Sequence::Unknown } else { Sequence::None },
         }
     }

@@ -1,4 +1,4 @@
-//! Assignments of variables, alone, before a command, and by `export` and its like.
+//! Assignments of variables: alone, before a command, and by `export` and similar builtins.
 
 use toold_engine::need::Word;
 use tree_sitter::Node;
@@ -7,7 +7,7 @@ use super::arg::{self, Arg, WordPart};
 use super::{LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, shown, variables};
 
 impl<'t> ShellWalk<'_, '_, '_> {
-    /// `stays`: there is no command behind it, so the shell keeps the value.
+    /// `stays`: no command follows, so the shell keeps the value.
     pub(super) fn assignment(&mut self, node: Node<'t>, stays: bool) -> Walked {
         let mut found = None;
         let doubt = self.doubting(|walk| {
@@ -50,7 +50,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         };
         let unknown = vec![WordPart::Unknown { splits: true }];
         if name.kind() != "variable_name" || value.kind() == "array" {
-            // An index is evaluated, and so are commands among the values.
+            // A subscript is evaluated, and so are commands in the values.
             self.doubt = true;
             return Ok((text, unknown, Word { text: raw, literal: false }));
         }
@@ -91,7 +91,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let is_plain_export = words.first().is_some_and(|word| word.is("export"))
             && !words.iter().any(|word| word.start().starts_with(['-', '+']));
         self.simple(words, doubt, self.text(node))?;
-        // Only `export` without options sets what is written for certain.
+        // Only `export` without options certainly sets the written value.
         for (name, value) in values {
             self.state.set(&name, (!doubt && is_plain_export).then_some(value));
         }

@@ -1,24 +1,24 @@
-//! Where the grammar is laxer than the shell: each function here is one way in which a command
-//! could hide from the grammar, or seem to be another one.
+//! Cases where the grammar is laxer than the shell: each function here covers one way in which a command could hide
+//! from the grammar, or look like another one.
 
 use toold_engine::need::Word;
 use tree_sitter::Node;
 
 use super::{Unreadable, Walked, all};
 
-/// Characters that the shell takes for parts of words and the grammar for blanks, or the reverse.
+/// Characters that belong to words for the shell and are blanks for the grammar, or the reverse.
 pub(super) fn has_odd_characters(source: &str) -> bool {
     let odd = |c: char| (c.is_control() && c != '\n' && c != '\t') || (c.is_whitespace() && !" \n\t".contains(c));
     source.chars().any(odd)
 }
 
-/// Whether all that lies between the leaves of the tree is what the shell counts as blank, too. The
-/// grammar passes over escaped blanks, which for the shell are words.
+/// Whether everything between the leaves of the tree is blank for the shell, too. The grammar skips escaped blanks,
+/// which are words for the shell.
 pub(super) fn gaps_are_blank(root: Node, source: &str) -> bool {
     is_blank(&source[..root.start_byte()]) && is_blank(&source[root.end_byte()..]) && gaps_inside(root, source)
 }
 
-/// Inside of these a newline would end a command.
+/// Inside these, a newline would end a command.
 const LINES: &[&str] = &[
     "command",
     "command_name",
@@ -39,7 +39,7 @@ const LINES: &[&str] = &[
 ];
 
 fn gaps_inside(node: Node, source: &str) -> bool {
-    // Inside of these the grammar drops text; whoever reads them reads the source.
+    // Inside these, the grammar drops text; their analysis reads the source instead.
     let opaque = ["string", "heredoc_body"].contains(&node.kind());
     let mut waiting = vec![(node, opaque)];
     while let Some((node, opaque)) = waiting.pop() {
@@ -47,7 +47,7 @@ fn gaps_inside(node: Node, source: &str) -> bool {
         let mut at = node.start_byte();
         for child in &children {
             let gap = source.get(at..child.start_byte()).unwrap_or("?");
-            // The grammar passes over the last word of `python3 - <<EOF`. Whoever reads the command does not.
+            // The grammar skips the last word of `python3 - <<EOF`. The analysis of the command does not.
             let lost_word = gap.trim() == "-" && gap.len() > 2 && child.kind() == "heredoc_redirect";
             let ends_with_command = |body: &Node| ["command", "list", "pipeline"].contains(&body.kind());
             let of_command = children.first().is_some_and(|body| ends_with_command(body) && body.end_byte() == at);
@@ -55,8 +55,8 @@ fn gaps_inside(node: Node, source: &str) -> bool {
             if ends_command || !(opaque || is_blank(gap) || lost_word && of_command) {
                 return false;
             }
-            // A token of another text than its own has swallowed a part of a word. Behind another expansion in a string
-            // the blanks before a substitution are taken into its token: whoever reads the string gives them back.
+            // A token with other text than its own has swallowed part of a word. After another expansion in a string,
+            // the token of a substitution includes the blanks before it; the analysis of the string restores them.
             let text = &source[child.byte_range()];
             let is_in_string = child.kind() == "$(" && node.parent().is_some_and(|parent| parent.kind() == "string");
             let own = if is_in_string { text.trim_start_matches([' ', '\t', '\n']) } else { text };
@@ -73,13 +73,13 @@ fn gaps_inside(node: Node, source: &str) -> bool {
     true
 }
 
-/// Blanks; a line that is continued only beside another blank, for alone it joins two words to one.
+/// Blanks. A line continuation counts only beside another blank: alone it joins two words.
 fn is_blank(gap: &str) -> bool {
     let blanks = gap.replace("\\\n", "");
     blanks.chars().all(|c| " \t\n".contains(c)) && (blanks.len() == gap.len() || !blanks.is_empty())
 }
 
-/// Words that touch are one word to the shell.
+/// Adjacent words are one word to the shell.
 pub(super) fn words_stand_apart(children: &[Node], source: &str) -> Walked {
     let is_redirect = |node: &Node| node.kind().ends_with("_redirect");
     for pair in children.windows(2) {
@@ -125,7 +125,7 @@ pub(super) fn comment_is_one(node: Node, source: &str) -> bool {
     before.is_empty() || before.ends_with([' ', '\t', '\n', ';'])
 }
 
-/// Words that the shell reads as its own grammar where a command begins.
+/// Words that are keywords at the start of a command.
 pub(super) fn is_reserved(name: &str) -> bool {
     let reserved = [
         "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "select",
@@ -134,7 +134,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
     reserved.contains(&name)
 }
 
-/// `{name}>file` takes a descriptor, and `a"b"2>file` writes the word `ab2`.
+/// `{name}>file` allocates a descriptor, and `a"b"2>file` writes the word `ab2`.
 pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
     let before = &source[..redirect.start_byte()];
     let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
@@ -143,8 +143,8 @@ pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
     if before.ends_with('}') || is_odd || (descriptor.is_some() && !alone) { Err(Unreadable) } else { Ok(()) }
 }
 
-/// Whether the body is expanded. The body must begin on the next line, and end at the first line that is
-/// the delimiter. Inside of a substitution nothing may stand behind the operator.
+/// Whether the body is expanded. The body must begin on the next line, and end at the first line that is the delimiter.
+/// Inside a substitution, nothing may follow the operator.
 pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions: usize) -> Walked<bool> {
     let part = |kind: &str| all(node).into_iter().find(|child| child.kind() == kind).ok_or(Unreadable);
     let (start, body, end) = (part("heredoc_start")?, part("heredoc_body")?, part("heredoc_end")?);
@@ -162,7 +162,7 @@ pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions
         return Err(Unreadable);
     }
     let tabs = source[next_line..].bytes().take_while(|b| strips && *b == b'\t').count();
-    // The grammar leaves blank lines at its start out.
+    // The grammar omits leading blank lines.
     let skipped = source.get(next_line + tabs..body.start_byte()).unwrap_or_default();
     if !is_plain(delimiter) || !skipped.trim().is_empty() || body.start_byte() + 1 < next_line {
         return Err(Unreadable);
@@ -189,7 +189,7 @@ pub(super) fn begins_expansion(next: char) -> bool {
     next.is_ascii_alphanumeric() || "_{([*@#?$!-`".contains(next)
 }
 
-/// For text in which the grammar found nothing to expand.
+/// For text in which the grammar found no expansion.
 pub(super) fn holds_no_substitution(text: &str) -> Walked {
     if text.contains('`') || ["$(", "${", "$[", "<(", ">("].iter().any(|start| text.contains(start)) {
         return Err(Unreadable);
@@ -204,7 +204,7 @@ pub(super) fn is_variable(raw: &str) -> bool {
     special || (!name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
-/// `${name}`, perhaps with an operator that evaluates nothing and plain text behind it.
+/// `${name}`, possibly with an operator that evaluates nothing and with plain text after it.
 pub(super) fn expands_simply(raw: &str) -> bool {
     let Some(body) = raw.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else { return false };
     let body = body.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(body);
@@ -214,7 +214,7 @@ pub(super) fn expands_simply(raw: &str) -> bool {
         0 => return false,
         _ => &body[name..],
     };
-    // An index of digits, or all of them, evaluates nothing.
+    // A subscript of digits, or of all elements, evaluates nothing.
     let index = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let rest = match index {
         Some((index, rest))
@@ -236,7 +236,7 @@ pub(super) fn is_name(text: &str) -> bool {
     letters && text.starts_with(|c: char| !c.is_ascii_digit())
 }
 
-/// As `is_harmless_name`, of a word that must be a name.
+/// As `is_harmless_name`, for a word that must be a name.
 pub(super) fn is_harmless_name_of_variable(name: &str) -> bool {
     is_name(name)
         && (is_harmless_name(name)
@@ -244,13 +244,13 @@ pub(super) fn is_harmless_name_of_variable(name: &str) -> bool {
             || name.chars().all(|c| c.is_ascii_uppercase() || c == '_') && name.len() < 3)
 }
 
-/// A variable that no program looks at: changing it changes nothing but this line.
+/// A variable that no program reads: changing it affects only this line.
 pub(super) fn is_harmless_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with("_proxy")
 }
 
-/// `[[ a -eq b ]]` evaluates its operands, `-v` its operand's subscript; and in `[ $x ]`, unlike `[[ $x ]]`,
-/// what the shell expands may become a `-v`.
+/// `[[ a -eq b ]]` evaluates its operands, `-v` its operand's subscript. In `[ $x ]`, unlike `[[ $x ]]`, an expansion
+/// may become a `-v`.
 pub(super) fn test_evaluates(words: &[Word], double: bool) -> bool {
     let arithmetic = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
     let before = |at: usize| at.checked_sub(1).and_then(|before| words.get(before));
@@ -277,7 +277,7 @@ pub(super) fn test_evaluates(words: &[Word], double: bool) -> bool {
     })
 }
 
-/// Builtins that read their words as more than words.
+/// Builtins that evaluate their words.
 pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
     let Some((name, rest)) = words.split_first() else { return false };
     let option_with = |letters: &str| {
@@ -287,7 +287,7 @@ pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
         "let" | "alias" | "coproc" | "bind" | "complete" | "compgen" | "enable" | "hash" | "shopt" | "fc" => true,
         "set" => rest.iter().any(|word| !word.literal || word.text.contains('k')),
         "declare" | "typeset" | "local" | "export" | "readonly" => {
-            // A name that is not plain text may have a subscript, and that is evaluated.
+            // A name that is not plain text may have a subscript, which is evaluated.
             let is_plain = |word: &Word| {
                 word.literal && !word.text.split('=').next().unwrap_or_default().contains('[')
                     || word.text.split_once('=').is_some_and(|(name, _)| is_name(name.trim_end_matches('+')))

@@ -1,5 +1,5 @@
-//! Simple commands: their words, and what their programs do with them. Redirects are in [`super::redirects`], variables in
-//! [`super::assignments`], and what a command changes in the shell in [`super::effects`].
+//! Simple commands: their words, and what their programs do with them. Redirects are in [`super::redirects`], variables
+//! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
 use toold_engine::need::Word;
 use toold_engine::policy::targets::begins_command;
@@ -11,7 +11,7 @@ use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, 
 use super::{LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, shown};
 
 impl<'t> ShellWalk<'_, '_, '_> {
-    /// A simple command; `redirects` stand behind it.
+    /// A simple command; `redirects` follow it.
     pub(super) fn command(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
         let mut words: Vec<Arg> = Vec::new();
         let mut assignments = Vec::new();
@@ -38,7 +38,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                         words.extend(walk.word(name)?);
                     }
                     "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
-                        // Words behind the target of a redirect that stands before the name: the name is one of them.
+                        // Words after the target of a redirect that precedes the name: the name is one of them.
                         let further = walk.redirect(child)?;
                         walk.doubt |= words.is_empty() && !further.is_empty();
                         words.extend(further);
@@ -65,7 +65,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             words.first().is_some_and(|name| name.is("read") || name.is("mapfile") || name.is("readarray"));
         for assignment in assignments {
             let name = assignment.child_by_field_name("name").map(|name| self.text(name)).unwrap_or_default();
-            // How a line is split, for this one command.
+            // The field separators, for this one command.
             let is_empty = assignment.child_by_field_name("value").is_none();
             if reads_a_line && name == "IFS" && !is_empty {
                 self.input = CommandOutput::Unknown;
@@ -93,14 +93,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// A command with its words, and as it was written. `doubt`: its words do not tell all that it does.
+    /// A command with its words, and as it was written. `doubt`: the words do not show everything that it does.
     pub(super) fn simple(&mut self, words: Vec<Arg>, doubt: bool, raw: &str) -> Walked {
         self.depth += 1;
         if self.depth > MAX_DEPTH || self.found.len() > MAX_NEEDS {
             return Err(Unreadable);
         }
         if words.is_empty() {
-            // All that there was expanded to nothing, or to what is not known.
+            // Everything expanded to nothing, or to something unknown.
             if doubt {
                 self.found.push(LineItem::Command(SimpleCommand::not_understood(
                     raw,
@@ -114,7 +114,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let name = words[0].literal().map(str::to_owned);
         let evaluates = check::evaluates_its_words(&plain);
         let doubt = doubt || name.is_none() || evaluates;
-        // Patterns that begin with such words are refused, since no command does.
+        // Patterns that begin with such words are rejected, since no command does.
         let doubt = doubt || !begins_command(&plain);
         let input = match &self.input {
             CommandOutput::Lines(names) => CommandOutput::Lines(names.clone()),
@@ -161,12 +161,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         let before = self.state.clone();
         if name.as_deref() == Some("trap") {
-            // What it names runs at any time.
+            // The command that it names may run at any time.
             self.state.lose();
         }
         let output = self.printed(std::mem::take(&mut reading.output));
         let Reading { commands, on_found, scripts, same_shell, .. } = reading;
-        // A word of the shell's grammar, unlike the program in a folder.
+        // A keyword of the shell, unlike a program of that name in a folder.
         let same_shell = same_shell || name.as_deref() == Some("time");
         for inner in commands {
             self.inner(inner)?;
@@ -189,7 +189,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         self.effects(name.as_deref(), &words, hides, same_shell);
         if matches!(name.as_deref(), Some("cd" | "pushd" | "popd")) {
-            // When it fails, the shell stays where it was. It does not when the folder is there, and nothing ran that
+            // If `cd` fails, the shell stays in its folder. It cannot fail if the folder exists and nothing ran that
             // could have removed it.
             let changed = |found: &LineItem| match found {
                 LineItem::Command(command) => !command.reads_only,
@@ -206,12 +206,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     fn inner(&mut self, words: Vec<Arg>) -> Walked {
         let raw = shown(&words.iter().map(Arg::word).collect::<Vec<_>>());
-        // Behind `time` the shell reads keywords and assignments.
+        // After `time`, the shell accepts keywords and assignments.
         let doubt = words.first().is_some_and(|name| check::is_reserved(name.start()) || name.start().contains('='));
         self.simple(words, doubt, &raw)
     }
 
-    /// What a script in a file says.
+    /// The content of a script file.
     fn script_text(&mut self, file: &Arg) -> Option<String> {
         let [folder] = self.state.folders()? else { return None };
         let path = folder.join(file.literal()?);
@@ -244,7 +244,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     }
 }
 
-/// Wildcards show names of folders to whatever gets them.
+/// Wildcards reveal names in folders to the program that gets them.
 fn list_wildcards(words: &[Arg], reading: &mut Reading) {
     for word in words.iter().filter(|word| word.has_glob()) {
         let is_file = reading.files.iter().any(|file| file.arg == *word);
@@ -255,13 +255,13 @@ fn list_wildcards(words: &[Arg], reading: &mut Reading) {
     }
 }
 
-/// The places of the words that name files.
+/// The positions of the words that name files.
 fn operands_of(words: &[Arg], reading: &Reading) -> Vec<usize> {
     let is_file = |word: &Arg| reading.files.iter().any(|file| file.is_operand && file.arg == *word);
     words.iter().enumerate().skip(1).filter(|(_, word)| is_file(word)).map(|(at, _)| at).collect()
 }
 
-/// How many of the first words say which command it is: the program, its subcommand, and the script that `run` names.
+/// How many leading words identify the command: the program, its subcommand, and the script that `run` names.
 fn head_of(words: &[Arg], name: &str) -> Option<usize> {
     let names: Vec<&str> = name.split(' ').collect();
     let given = words.iter().skip(1).zip(&names[1..]);

@@ -7,7 +7,7 @@ use super::{
     LineItem, MAX_DEPTH, ShellWalk, Unreadable, Walked, all, check, children_of_field, named, variables, with_fields,
 };
 
-/// A loop over more values than these is read once, for any value.
+/// A loop over more values than this is analyzed once, for any value.
 const MAX_VALUES: usize = 8;
 
 impl<'t> ShellWalk<'_, '_, '_> {
@@ -41,7 +41,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 }
                 "test_operator" => words.push(Arg::text(self.text(child))),
                 _ if child.is_named() => words.extend(self.word(child)?),
-                // Inside `[` these are the shell's own: redirects and the like.
+                // Inside `[` these are shell syntax: redirects and the like.
                 "<" | ">" | "(" | ")" | "&&" | "||" if words.first().is_some_and(|word| word.is("[")) => {
                     return Err(Unreadable);
                 }
@@ -70,7 +70,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             self.unsure(node, "the shell may evaluate its values as code")?;
         }
         let body = node.child_by_field_name("body").ok_or(Unreadable)?;
-        // `break` and `continue` leave a round in the middle.
+        // `break` and `continue` leave an iteration in the middle.
         let text = self.text(body);
         let jumps = text.contains("break") || text.contains("continue");
         if !doubt
@@ -99,7 +99,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         })
     }
 
-    /// What a variable holds that goes through what a wildcard finds: one name each time.
+    /// The value of a variable that iterates over the matches of a wildcard.
     fn found_by(&mut self, value: Vec<WordPart>) -> Option<Vec<WordPart>> {
         let word = Arg { pieces: value, raw: String::new() };
         if !word.has_glob() {
@@ -109,7 +109,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let [folder] = folders.as_slice() else { return None };
         let names = super::expand::expand(&word, folder, self.surroundings.may_read)?;
         match names.files.is_empty() {
-            // Then the wildcard is a character like others.
+            // Then the wildcard is an ordinary character.
             true => Some(vec![WordPart::Text(word.pattern())]),
             false => Some(vec![WordPart::Names(names.into())]),
         }
@@ -132,7 +132,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if doubt {
             self.unsure(node, "the shell may evaluate the word as code")?;
         }
-        // Each item may be the one, and may be entered from the one before (`;&`).
+        // Each item may be the matching one, and may be entered from the one before (`;&`).
         let mut end = self.state.clone();
         for item in items {
             self.state = end.clone();
@@ -159,12 +159,12 @@ fn common(values: &[Arg], doubt: bool) -> Option<Vec<WordPart>> {
     }
 }
 
-/// One word that is no option, and stays one without quotes.
+/// One word that is not an option and stays one word without quotes.
 fn is_plain_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_alphanumeric() || "_./:@%+,=-".contains(c))
 }
 
-/// Puts rounds that do the same with other words together: the words that differ are not known.
+/// Merges iterations that do the same with other words: the words that differ become unknown.
 fn merge(rounds: Vec<Vec<LineItem>>, into: &mut Vec<LineItem>) {
     let same = |one: &LineItem, other: &LineItem| match (one, other) {
         (LineItem::Command(one), LineItem::Command(other)) => {

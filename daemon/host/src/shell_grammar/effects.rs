@@ -1,11 +1,11 @@
-//! The effects of a command on the shell: the folder that it is in, its variables, and its output.
+//! The effects of a command on the shell: its folder, its variables, and its output.
 
 use super::arg::{Arg, WordPart};
 use super::programs::CommandOutput;
 use super::{ShellWalk, check, expand};
 
 impl ShellWalk<'_, '_, '_> {
-    /// What the command leaves in the shell.
+    /// The state that the command leaves in the shell.
     pub(super) fn effects(&mut self, name: Option<&str>, words: &[Arg], hides: bool, same_shell: bool) {
         let Some(name) = name else { return self.state.lose() };
         let rest = &words[1..];
@@ -17,7 +17,7 @@ impl ShellWalk<'_, '_, '_> {
                 let home = self.home();
                 let options: Vec<_> = rest.iter().filter(|word| word.start().starts_with(['-', '+'])).collect();
                 let operands = rest.len() - options.len();
-                // `-P` follows links, others do not change the folder at all, and two operands are a mistake.
+                // `-P` follows links, other options do not change the folder at all, and two operands are an error.
                 if options.iter().any(|option| !option.is("--") && !option.is("-L")) || operands > 1 {
                     return self.state.enter(None);
                 }
@@ -25,7 +25,7 @@ impl ShellWalk<'_, '_, '_> {
                     None => home.as_deref().filter(|_| name == "cd"),
                     Some(word) => word.literal().filter(|text| !text.is_empty() && !text.starts_with(['-', '+'])),
                 };
-                // `cd a/../b` fails when there is no `a`.
+                // `cd a/../b` fails if `a` does not exist.
                 let climbs = folder.is_some_and(|folder| {
                     let mut parts = folder.split('/').skip_while(|part| matches!(*part, ".." | "." | ""));
                     parts.any(|part| part == "..")
@@ -45,7 +45,7 @@ impl ShellWalk<'_, '_, '_> {
                 }
                 self.jumped = Some(jumped);
             }
-            // Out of more than one loop.
+            // Leaves more than one loop.
             "break" | "continue" => self.state.lose(),
             "read" | "mapfile" | "readarray" | "getopts" | "unset" | "wait" | "printf" => {
                 let names_array =
@@ -53,7 +53,7 @@ impl ShellWalk<'_, '_, '_> {
                 if matches!(name, "read" | "mapfile" | "readarray") && rest.iter().any(names_array) {
                     self.state.lose();
                 }
-                // Other options than `-r`, or several names, take parts of lines.
+                // Options other than `-r`, or several names, take parts of lines.
                 let is_alone =
                     matches!(rest, [only] if !only.is("-r")) || matches!(rest, [option, _] if option.is("-r"));
                 for word in rest.iter().skip(usize::from(name == "getopts")) {
@@ -80,7 +80,7 @@ impl ShellWalk<'_, '_, '_> {
                     let text = word.start().split('=').next().unwrap_or_default();
                     match word.may_be_option() && word.literal().is_none() {
                         true => self.state.lose(),
-                        // Where the grammar knows the value, it is set behind this.
+                        // If the grammar knows the value, it is set afterwards.
                         false if check::is_name(text.trim_end_matches('+')) => {
                             self.state.set(text.trim_end_matches('+'), None);
                         }
@@ -104,13 +104,13 @@ impl ShellWalk<'_, '_, '_> {
                     self.state.lose();
                 }
             }
-            // It may have changed this shell in ways that are not known.
+            // It may have changed this shell in unknown ways.
             _ if hides && (same_shell || check::is_reserved(name)) => self.state.lose(),
             _ => {}
         }
     }
 
-    /// A wildcard that finds few folders leads to one of them.
+    /// A wildcard with few matching folders leads to one of them.
     fn enter_one_of(&mut self, word: &Arg) {
         let before = self.state.folders().map(<[std::path::PathBuf]>::to_vec).unwrap_or_default();
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Wildcards: the names of files that a word becomes.
+//! Wildcards: the names of files that a word expands to.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -8,10 +8,10 @@ use globset::GlobBuilder;
 use super::arg::{Arg, WordPart};
 use super::names::{MAX_ENTRIES, NameSet};
 
-/// The files that a word with wildcards becomes in `cwd`: none when nothing matches, for then it stays as it is. `None`
-/// when that cannot be told.
+/// The files that a word with wildcards expands to in `cwd`: none if nothing matches, since the word then stays as it
+/// is. `None` if that is unknown.
 pub(super) fn expand(arg: &Arg, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> Option<NameSet> {
-    // The pattern's text, with its known text escaped, by folders.
+    // The pattern with its literal text escaped, split by folders.
     let mut pattern = String::new();
     for piece in &arg.pieces {
         match piece {
@@ -23,7 +23,7 @@ pub(super) fn expand(arg: &Arg, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> b
                     pattern.push(c);
                 }
             }
-            // A character may be several bytes, which the locale decides: more names are found than there are.
+            // A character may be several bytes, depending on the locale: this finds more names than the shell does.
             WordPart::Glob(glob)
                 if glob == "?" || glob.starts_with("[!") || glob.starts_with("[^") || !glob.is_ascii() =>
             {
@@ -55,7 +55,7 @@ pub(super) fn expand(arg: &Arg, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> b
         let glob = glob.compile_matcher();
         let mut next = Vec::new();
         for path in &found {
-            // What is in a folder that may not be read is not for the caller to learn.
+            // The caller must not learn the contents of a folder that it may not read.
             let real = crate::files::resolve_for(path, Path::new("/"), may_read).ok()?;
             if real.veil.is_some() || !may_read(&real.path) {
                 return None;

@@ -1,17 +1,17 @@
-//! Explains to people how a line was read.
+//! Explains to people how a line was parsed.
 
 use toold_engine::need::Need;
 
 use super::{LineItem, Note, Surroundings, read};
 
-/// One command of a line, or one file that it redirects to, and what it needs.
+/// One command of a line, or one file that it redirects to, and the permissions it needs.
 #[derive(Clone, Debug)]
 pub struct Explained {
     /// The command as it was understood; empty for a redirect.
     pub command: String,
     /// The program and the version that the table was written for; `None` for a program that no table knows.
     pub program: Option<(String, String)>,
-    /// The words that mean something to the program.
+    /// The words with a meaning to the program.
     pub notes: Vec<Note>,
     pub unsure: Option<String>,
     pub reads_only: bool,
@@ -20,13 +20,13 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Of what is no command.
+    /// Needs that do not belong to a command.
     pub fn of_needs(needs: Vec<Need>) -> Self {
         Self { command: String::new(), program: None, notes: Vec::new(), unsure: None, reads_only: false, needs }
     }
 }
 
-/// Reads a line as [`needs`](super::needs) does, and tells what it saw.
+/// Parses a line as [`needs`](super::needs) does, and reports the result.
 pub fn explain(line: &str, surroundings: &mut Surroundings) -> Vec<Explained> {
     let mut all: Vec<Explained> = Vec::new();
     for (found, needs) in read(line, surroundings) {

@@ -1,4 +1,4 @@
-//! The files that commands name: which they are, and the permission to read or write them.
+//! Determines the files that commands name, and the permissions to read or write them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use crate::exclude::Exclusions;
 use crate::file_needs::{read_need, write_need};
 use crate::files::{OpenError, ResolvedPath, resolve_for};
 
-/// So many files are judged one by one; more of them as what their folder covers.
+/// Up to this number, files are judged one by one; above it, by the folder that contains them.
 const MAX_SINGLE: usize = 16;
-/// Bytes of an ignore file.
+/// Size limit of an ignore file, in bytes.
 const MAX_IGNORE_FILE: u64 = 1 << 20;
-/// Reading and writing these does nothing else.
+/// Reading and writing these has no other effect.
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/stdin",
@@ -39,15 +39,15 @@ const DEVICES: &[&str] = &[
 #[derive(Clone, Debug)]
 pub(super) struct NamedFile {
     how: FileAccess,
-    /// Absolute, but links are not followed yet.
+    /// Absolute; links are not followed yet.
     path: PathBuf,
-    /// What is used with it, where that is not all that lies in it.
+    /// The parts of it that are used, if not everything inside.
     covers: Option<Rc<NameSet>>,
     filter: Option<Rc<TreeFilter>>,
     /// The target of the command.
     pub(super) command: String,
     is_operand: bool,
-    /// How many links led here.
+    /// How many links were followed to get here.
     depth: usize,
 }
 
@@ -58,8 +58,8 @@ pub(super) fn is_device(path: &str) -> bool {
 }
 
 impl ShellWalk<'_, '_, '_> {
-    /// Looks up which names the wildcards at the start of words find, where the program might take one for an option.
-    /// True when that was looked up.
+    /// Looks up the names that leading wildcards match, where the program might take one for an option. True if that
+    /// was done.
     pub(super) fn look_up_wildcards(&mut self, words: &[Arg], reading: &mut Reading) -> bool {
         if reading.known.is_none_or(|known| known.closed && !known.has_choosing_options()) {
             return false;
@@ -83,7 +83,7 @@ impl ShellWalk<'_, '_, '_> {
         looked_up
     }
 
-    /// The files of a command. Where one is not known, neither is what the command does.
+    /// The files of a command. If one of them is unknown, so is the effect of the command.
     pub(super) fn named_files(&mut self, reading: &mut Reading) -> Vec<NamedFile> {
         let mut found = Vec::new();
         for file in std::mem::take(&mut reading.files) {
@@ -108,11 +108,11 @@ impl ShellWalk<'_, '_, '_> {
         match file.arg.pieces.as_slice() {
             [] | [WordPart::Pipe] => return Ok(()),
             [WordPart::Names(names)] => {
-                // Relative names, read in another folder.
+                // Relative names, interpreted in another folder.
                 if self.state.folders() != Some(std::slice::from_ref(&names.base)) {
                     return Err(unknown());
                 }
-                // A folder among them is read with all that is in it.
+                // A folder among them is read with everything inside.
                 if file.how == FileAccess::Tree {
                     found.push(NamedFile { filter: None, ..named(names.folder.clone()) });
                     return Ok(());
@@ -140,7 +140,7 @@ impl ShellWalk<'_, '_, '_> {
             }
             let names = expand::expand(&file.arg, &folder, self.surroundings.may_read).ok_or_else(unknown)?;
             match names.files.len() {
-                // Then the wildcard is a character like others.
+                // Then the wildcard is an ordinary character.
                 0 => found.push(named(folder.join(file.arg.pattern()))),
                 1..=MAX_SINGLE => found.extend(names.files.into_iter().map(named)),
                 _ => found.push(NamedFile { covers: Some(Rc::new(names.clone())), ..named(names.folder) }),
@@ -149,7 +149,7 @@ impl ShellWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Where relative names of a use begin.
+    /// The folder for relative names of a use.
     fn folders_of(&self, file: &FileUse) -> Result<Vec<PathBuf>, String> {
         let below = match &file.folder {
             None => None,
@@ -167,7 +167,7 @@ impl ShellWalk<'_, '_, '_> {
         Ok(folders.iter().map(|folder| below.map_or_else(|| folder.clone(), |below| folder.join(below))).collect())
     }
 
-    /// The names that a program prints of these; `None` when they are not known, or not each one word.
+    /// The names that a program prints for these; `None` if they are unknown or not one word each.
     pub(super) fn names_of(&mut self, uses: &[FileUse]) -> Option<Rc<NameSet>> {
         let mut reading = Reading { files: uses.to_vec(), ..Reading::default() };
         let named = self.named_files(&mut reading);
@@ -187,12 +187,12 @@ impl ShellWalk<'_, '_, '_> {
             }
             match (&named.covers, path.is_dir()) {
                 (Some(names), _) => files.extend(names.files.iter().cloned()),
-                // `ls` shows what is in a folder.
+                // `ls` shows the contents of a folder.
                 (None, true) if named.how == FileAccess::List => return None,
                 (None, true) if named.how == FileAccess::Tree => {
                     let (enters, takes) = (enters(named.filter.as_deref()), takes(named.filter.as_deref()));
                     let found = names::tree(&path, enters, takes)?;
-                    // As they are printed: behind the name that was given.
+                    // As they are printed: appended to the given name.
                     let as_printed = |file: &PathBuf| {
                         named.path.join(file.strip_prefix(&path).unwrap_or(file)).components().collect()
                     };
@@ -202,14 +202,14 @@ impl ShellWalk<'_, '_, '_> {
             }
         }
         let printed = NameSet::printed(first, files, &base);
-        // Behind the start that was given, such as `.`, no name begins with a dash.
+        // After a given starting point such as `.`, no name begins with a dash.
         let has_dash = printed.has_dash && uses.iter().any(|file| file.how != FileAccess::Tree);
         Some(Rc::new(NameSet { has_dash, ..printed }))
     }
 }
 
 fn enters(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
-    // What Git packs there is no file of the project.
+    // Git's packed files are not files of the project.
     move |entry| {
         !(entry.name == "objects" && entry.path.parent().is_some_and(|folder| folder.ends_with(".git")))
             && filter.is_none_or(|filter| filter.enters(entry))
@@ -221,7 +221,7 @@ fn takes(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
 }
 
 impl NamedFile {
-    /// A place on the way that needs permission comes before the file.
+    /// A place on the path that needs permission comes before the file.
     pub(super) fn needs(
         &self,
         line: &str,
@@ -235,7 +235,7 @@ impl NamedFile {
         let Ok(ResolvedPath { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
             return not_known("a loop of symbolic links");
         };
-        // Only names are shown, and those are the folder's.
+        // Only names are shown, and they belong to the folder.
         if self.how == FileAccess::List
             && (is_secret(&path) && !path.is_dir() || !path.is_dir())
             && let Some(folder) = path.parent()
@@ -260,7 +260,7 @@ impl NamedFile {
         }
         let mut needs = vec![on(&path)];
         if self.how == FileAccess::Tree && !may_read(&path) {
-            // What is in it is not looked at, so it is not known whether all may read it.
+            // Its contents are not examined, so whether everyone may read them is unknown.
             needs[0].is_public &= !path.is_dir();
             return needs;
         }
@@ -299,7 +299,7 @@ impl NamedFile {
         needs[0].covers = covers.iter().map(|file| file.to_string_lossy().into_owned()).collect();
         for target in links {
             let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };
-            // Links in there lead to further places; nobody looks at them all.
+            // Links inside lead to further places, which are not all examined.
             if self.depth > 0 {
                 return not_known("its links lead to folders that contain further links");
             }
@@ -310,9 +310,9 @@ impl NamedFile {
     }
 }
 
-/// Whether an ignore file in the folder, or above it, brings hidden files back for `rg`.
+/// Whether an ignore file in the folder or above it re-includes hidden files for `rg`.
 ///
-/// One that cannot be read may.
+/// An unreadable one counts as such.
 fn brings_back_hidden(folder: &Path) -> bool {
     let is_ignore_file = |name: &str| matches!(name, ".ignore" | ".rgignore" | ".gitignore");
     let brings_back = |file: &Path| match crate::files::read_whole(file, MAX_IGNORE_FILE) {
@@ -326,7 +326,7 @@ fn brings_back_hidden(folder: &Path) -> bool {
     above.chain(inside).any(|file| brings_back(&file))
 }
 
-/// Whether the system lets all its users read this file or folder, below the folders that are there for that.
+/// Whether the system lets all users read this file or folder. Only for system folders that are meant for that.
 pub(super) fn is_public(path: &Path) -> bool {
     let of_system = ["/proc/cpuinfo", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/version"];
     let below = ["/etc", "/usr"].iter().any(|folder| path.starts_with(folder))

@@ -1,4 +1,4 @@
-//! Statements in the order in which the shell runs them: what each leaves known of folders and variables.
+//! Statements in the order in which the shell runs them, and the known folders and variables after each.
 
 use tree_sitter::Node;
 
@@ -20,7 +20,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.failed = None;
         self.output = CommandOutput::Unknown;
         self.statement_of_kind(node)?;
-        // What several commands print is not known.
+        // The output of several commands is unknown.
         if !matches!(node.kind(), "command" | "redirected_statement" | "pipeline" | "declaration_command") {
             self.output = CommandOutput::Unknown;
         }
@@ -66,7 +66,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 self.repeat(|walk| walk.statement(body))
             }
             "function_definition" | "c_style_for_statement" => {
-                // What it runs is known, when and with what is not.
+                // The commands that it runs are known, but not when and with what arguments.
                 self.unsure(node, "it is unknown when it runs, and with which variables")?;
                 self.state.lose();
                 let bodies: Vec<Node> = children_of_field(node, "body");
@@ -78,7 +78,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
     }
 
-    /// `((i++))`, `((n += 2))`: of one variable that holds a number.
+    /// `((i++))`, `((n += 2))`: with one variable that contains a number.
     fn only_counts(&mut self, node: Node<'t>) -> bool {
         let inside = self.text(node).strip_prefix("((").and_then(|rest| rest.strip_suffix("))"));
         let Some(inside) = inside.map(str::trim) else { return false };
@@ -95,7 +95,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         counts
     }
 
-    /// Whether the head of a loop such as `for ((i=0; i<3; i++))` only counts: all its variables begin as digits in it.
+    /// Whether the head of a loop such as `for ((i=0; i<3; i++))` only counts: all its variables start as digits.
     fn counts(&mut self, node: Node<'t>) -> bool {
         let Some(body) = node.child_by_field_name("body") else { return false };
         let head = &self.source[node.start_byte()..body.start_byte()];
@@ -122,7 +122,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         counts
     }
 
-    /// One after the other. Where one fails the next still runs, but for the last: who comes behind it decides.
+    /// Statements in sequence. If one fails, the next still runs; after the last, the caller decides.
     pub(super) fn sequence(&mut self, nodes: &[Node<'t>]) -> Walked {
         for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_named()) {
             if let Some(failed) = self.failed.take() {
@@ -138,7 +138,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// In a process of its own: what it changes is gone with it.
+    /// In a subprocess: its changes are lost when it ends.
     pub(super) fn aside(&mut self, run: impl FnOnce(&mut Self) -> Walked) -> Walked {
         let before = self.state.clone();
         run(self)?;
@@ -199,12 +199,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// A condition, what it guards, and what stands behind it; the states in which it can end.
+    /// A condition, the statements it guards, and the alternatives; the possible states at the end.
     fn branch(&mut self, node: Node<'t>, ends: &mut Vec<ShellState>) -> Walked {
         let children: Vec<_> = with_fields(node);
         let (conditions, bodies): (Vec<_>, Vec<_>) = match node.kind() {
             "else_clause" => (Vec::new(), children),
-            // The grammar gives the condition of an `elif` no field: it stands before `then`.
+            // The grammar has no field for the condition of an `elif`: it comes before `then`.
             _ => {
                 let then = all(node).into_iter().find(|child| child.kind() == "then").ok_or(Unreadable)?;
                 children
@@ -242,14 +242,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether the last statement failed does not matter any more.
+    /// Whether the last statement failed no longer matters.
     pub(super) fn settle(&mut self) {
         if let Some(failed) = self.failed.take() {
             self.state.or(&failed);
         }
     }
 
-    /// At the end of a round of a loop: `break` and `continue` lead here as well.
+    /// At the end of a loop's iteration: `break` and `continue` lead here as well.
     pub(super) fn land(&mut self) {
         if let Some(jumped) = self.jumped.take() {
             self.state.or(&jumped);
@@ -259,7 +259,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     fn while_loop(&mut self, node: Node<'t>) -> Walked {
         let fields = with_fields(node);
         let body = node.child_by_field_name("body").ok_or(Unreadable)?;
-        // With what stands between them, such as `&`; the first is `while` or `until`.
+        // Including separators such as `&`; the first is `while` or `until`.
         let conditions: Vec<Node> = fields
             .iter()
             .skip(1)
@@ -267,7 +267,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             .filter(|child| child.end_byte() <= body.start_byte())
             .collect();
         let is_until = self.text(node).starts_with("until");
-        // A command that reads a part of the lines would leave the next `read` the rest of one.
+        // A command that consumes part of the input would leave a partial line for the next `read`.
         let input = std::mem::take(&mut self.input);
         let only_reads = matches!(conditions.as_slice(), [read] | [read, _] if read.kind() == "command" && read.child_by_field_name("name").is_some_and(|name| self.text(name) == "read"));
         self.input = if only_reads && self.leaves_input(body) { input.clone() } else { CommandOutput::Unknown };
@@ -287,8 +287,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether no command in the body of a loop reads the loop's own input: each either reads none, or is given a file by
-    /// a quoted variable.
+    /// Whether no command in the body of a loop reads the loop's own input: each reads none, or gets a file from a
+    /// quoted variable.
     fn leaves_input(&self, node: Node<'t>) -> bool {
         if node.kind() == "command" {
             let name = node.child_by_field_name("name").map(|name| self.text(name)).unwrap_or_default();
@@ -336,7 +336,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         named(node).into_iter().all(|child| self.leaves_input(child))
     }
 
-    /// As often as it takes until another round would tell nothing new.
+    /// Repeats until another iteration would add nothing new.
     pub(super) fn repeat(&mut self, mut round: impl FnMut(&mut Self) -> Walked) -> Walked {
         for at in 0.. {
             let before = self.state.clone();
@@ -351,7 +351,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             if self.state == before || self.state.is_lost() && at > 4 {
                 break;
             }
-            // The next round is more general, and says the same again.
+            // The next iteration is more general and reports the same again.
             self.found.truncate(first);
         }
         self.failed = None;

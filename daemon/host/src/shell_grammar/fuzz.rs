@@ -1,4 +1,4 @@
-//! Checks for fuzzers: an allowed line that is changed so that it does more is no longer allowed.
+//! Checks for fuzzers: an allowed line that is changed to do more must no longer be allowed.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("npm run build", "npm run build"),
 ];
 
-/// Text that adds a command, a file or a variable wherever it is put into a line without quotes.
+/// Texts that add a command, a file or a variable wherever they are inserted outside quotes.
 const ADDITIONS: &[&str] = &[
     ";evil x",
     "; evil",
@@ -75,10 +75,10 @@ const ADDITIONS: &[&str] = &[
     ">/dev/tcp/a/1",
 ];
 
-/// Letters that mean nothing to the shell but themselves.
+/// Characters without a special meaning to the shell.
 const PLAIN: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789-_./,:@%+ ";
 
-/// Takes any bytes; panics when a rule allows more than it shows.
+/// Takes any bytes; panics if a rule allows more than it states.
 pub fn fuzz_one(data: &[u8]) {
     needs_nowhere(&String::from_utf8_lossy(data));
     let [rule, addition, at, noise @ ..] = data else { return };
@@ -86,20 +86,20 @@ pub fn fuzz_one(data: &[u8]) {
     let addition = ADDITIONS[usize::from(*addition) % ADDITIONS.len()];
     let pattern = Pattern::parse(Category::Shell, pattern).expect("the rules here can be read");
     assert!(is_allowed(&pattern, line), "{line:?} is allowed by {pattern:?}");
-    // Behind the command's name, or the addition could be a part of it.
+    // Behind the command's name, otherwise the addition could become a part of it.
     let start = line.find(' ').map_or(line.len(), |space| space + 1);
     let at = start + usize::from(*at) % (line.len() - start + 1);
     let mut changed = format!("{}{addition}{}", &line[..at], &line[at..]);
     for pair in noise.chunks_exact(2).take(16) {
         let letter = char::from(PLAIN[usize::from(pair[0]) % PLAIN.len()]);
-        // Only into the line itself: inside of the addition it could make it another.
+        // Only into the line itself: inside the addition it could change its meaning.
         let at = usize::from(pair[1]) % (at + 1);
         changed.insert(at, letter);
     }
     assert!(!is_allowed(&pattern, &changed), "{changed:?} is allowed by {:?}", pattern.as_str());
 }
 
-/// As a policy of this one rule would decide.
+/// The decision of a policy with only this rule.
 fn is_allowed(pattern: &Pattern, line: &str) -> bool {
     let is_operand = |need: &Need| need.of_command.is_some() && need.target.starts_with("/nowhere");
     let allows = |need: &Need| match need.category {

@@ -1,24 +1,24 @@
-//! Names of files that a command gets by wildcards, or from another command: which they are.
+//! The file names that a command gets from wildcards or from another command.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// No folder with more entries than these is looked through: the answer must not take seconds.
+/// Folders with more entries are not searched: the answer must not take seconds.
 pub(super) const MAX_ENTRIES: usize = 50_000;
 const MAX_DEPTH: usize = 64;
 
 /// Files that one word may stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameSet {
-    /// Holds all of them.
+    /// The folder that contains all of them.
     pub(super) folder: PathBuf,
     /// Absolute; links are not followed.
     pub(super) files: Vec<PathBuf>,
-    /// Where relative names begin.
+    /// The folder for relative names.
     pub(super) base: PathBuf,
-    /// Each of them stays one word without quotes, and as a line.
+    /// Each of them stays one word without quotes, and one line.
     pub(super) is_plain: bool,
     /// One of them might be taken for an option.
     pub(super) has_dash: bool,
@@ -38,12 +38,12 @@ impl NameSet {
 pub(super) struct TreeEntry<'a> {
     pub(super) path: &'a Path,
     pub(super) name: &'a str,
-    /// It lies in the tree's own folder.
+    /// It is directly in the tree's own folder.
     pub(super) is_at_top: bool,
 }
 
-/// All that lies in `folder` and below it, but for what `enters` refuses to enter and `takes` refuses to take. `None`
-/// when there is too much of it, or when a name could be taken for several words or for an option.
+/// Everything in and below `folder`, except what `enters` refuses to enter and `takes` refuses to include. `None` if
+/// there is too much, or if a name could be taken for several words or an option.
 pub(super) fn tree(
     folder: &Path,
     mut enters: impl FnMut(&TreeEntry) -> bool,
@@ -53,7 +53,7 @@ pub(super) fn tree(
     let mut seen = 0;
     let mut waiting = VecDeque::from([(folder.to_owned(), 0)]);
     while let Some((folder, depth)) = waiting.pop_front() {
-        // Whoever may not look into it here cannot do so in the command either.
+        // If it cannot be read here, the command cannot read it either.
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
             seen += 1;
@@ -75,25 +75,25 @@ pub(super) fn tree(
     Some(found)
 }
 
-/// Whether a name stays one word when a program reads it as a line, `xargs` as a word, or the shell without quotes.
+/// Whether a name stays one word if a program reads it as a line, `xargs` as a word, or the shell without quotes.
 fn is_plain(path: &Path) -> bool {
     let plain = |name: &str| !name.contains([' ', '\t', '\n', '\'', '"', '\\', '*', '?', '[']);
     path.iter().all(|name| name.to_str().is_some_and(plain))
 }
 
-/// A wildcard of `fnmatch` for names, such that no name that it matches is missed; `None` when that is not sure.
+/// Converts an `fnmatch` wildcard so that no matching name is missed; `None` if that is not certain.
 pub(super) fn wildcard(text: &str, ignores_case: bool) -> Option<GlobMatcher> {
     let plain = |c: char| c.is_alphanumeric() || "_-.+@~#%= *?".contains(c);
     if !text.chars().all(plain) || text.contains("**") {
         return None;
     }
-    // A character may be several bytes: the locale decides.
+    // A character may be several bytes, depending on the locale.
     let wide = text.replace('?', "*");
     let glob = GlobBuilder::new(&wide).case_insensitive(ignores_case).build().ok()?;
     Some(glob.compile_matcher())
 }
 
-/// The same for names that are left out, such that none is left out that the program takes.
+/// The same for exclusions, so that no name is excluded that the program includes.
 pub(super) fn leaves_out(text: &str) -> Option<GlobMatcher> {
     wildcard(text, false).filter(|_| !text.contains('?') && text.is_ascii())
 }

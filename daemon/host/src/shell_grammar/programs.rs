@@ -28,11 +28,11 @@ use super::trees::TreeFilter;
 pub(super) use known::ProgramTable;
 pub(super) use options::{Parsed, parse};
 
-/// What a command does with a file that it names.
+/// How a command uses a file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileAccess {
     Read,
-    /// And all that lies in it.
+    /// Including everything inside.
     Tree,
     /// Shows names only.
     List,
@@ -43,10 +43,10 @@ pub(super) enum FileAccess {
 pub(super) struct FileUse {
     pub(super) how: FileAccess,
     pub(super) arg: Arg,
-    /// Where relative names begin, if not in the folder of the command.
+    /// The folder for relative names, if it is not the command's own.
     pub(super) folder: Option<Arg>,
     pub(super) filter: Option<Rc<TreeFilter>>,
-    /// Whoever allows the command allows this; false for a file that an option makes it write.
+    /// Approving the command approves this use; false for a file that an option makes it write.
     pub(super) is_operand: bool,
 }
 
@@ -56,54 +56,54 @@ impl FileUse {
     }
 }
 
-/// What a command prints.
+/// The output of a command.
 #[derive(Clone, Debug, Default)]
 pub(super) enum CommandOutput {
     #[default]
     Unknown,
     /// One word of this kind, or this text.
     Pieces(Vec<super::arg::WordPart>),
-    /// The names of these files, each on a line.
+    /// The names of these files, one per line.
     Names(Vec<FileUse>),
-    /// The same, but each ends with a NUL.
+    /// The names of these files, each terminated by a NUL.
     EndedNames(Vec<FileUse>),
-    /// The same two, once the files were looked up.
+    /// The two above, after the files were looked up.
     Lines(Rc<NameSet>),
     Ended(Rc<NameSet>),
-    /// Lines of what it reads from its standard input.
+    /// Lines of its standard input.
     Input,
 }
 
-/// A word of the command, and what it means to the program.
+/// A word of the command, and its meaning to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub text: String,
     pub meaning: String,
 }
 
-/// What a command does besides being itself.
+/// The effects of a command besides running itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading {
     pub(super) known: Option<&'static ProgramTable>,
-    /// What it runs.
+    /// A command that it runs.
     pub(super) commands: Vec<Vec<Arg>>,
-    /// What it runs for each of these files, whose names stand where the command has `{}`.
+    /// A command that it runs for each of these files; the names replace `{}`.
     pub(super) on_found: Vec<(Vec<Arg>, Vec<FileUse>)>,
-    /// What it gives to a shell.
+    /// A script that it passes to a shell.
     pub(super) scripts: Vec<String>,
     /// A file with commands that it reads.
     pub(super) script_file: Option<Arg>,
-    /// `NAME=value` words that set variables for what it runs.
+    /// `NAME=value` words that set variables for the command that it runs.
     pub(super) assignments: Vec<Arg>,
     pub(super) files: Vec<FileUse>,
-    /// Why nobody can say what it does.
+    /// Why its effects are unknown.
     pub(super) unsure: Option<String>,
     /// It may run any program.
     pub(super) may_run_any: bool,
-    /// What it runs comes from elsewhere, so that not even all of its words tell what it does.
+    /// The command that it runs comes from elsewhere, so even all of its words do not show what it does.
     pub(super) is_open: bool,
     pub(super) reads_only: bool,
-    /// It works in the same shell, so what it runs changes that shell.
+    /// It runs in the same shell, so the command that it runs changes that shell.
     pub(super) same_shell: bool,
     pub(super) output: CommandOutput,
     pub(super) notes: Vec<Note>,
@@ -115,13 +115,13 @@ impl Reading {
         self
     }
 
-    /// Unsure, and what it runs might be anything.
+    /// Unsure, and it might run anything.
     pub(super) fn runs_any(mut self, why: impl Into<String>) -> Self {
         self.may_run_any = true;
         self.unsure(why)
     }
 
-    /// What it runs is in none of its words.
+    /// None of its words contains the command that it runs.
     pub(super) fn open(mut self, why: impl Into<String>) -> Self {
         self.is_open = true;
         self.runs_any(why)
@@ -143,7 +143,7 @@ impl Reading {
         }
     }
 
-    /// A script in the words, as `eval` puts them together.
+    /// A script in the words, joined as `eval` does.
     fn script(&mut self, words: &[Arg]) {
         let texts: Option<Vec<&str>> = words.iter().map(Arg::literal).collect();
         match texts {
@@ -161,16 +161,16 @@ impl Reading {
     }
 }
 
-/// Where the command would run: for what depends on more than its words.
+/// The surroundings of the command, for effects that depend on more than its words.
 pub(super) struct CommandContext<'a> {
     pub(super) folders: Option<&'a [std::path::PathBuf]>,
     pub(super) environment: &'a crate::environment::Environment,
-    /// What stands before it in the pipe.
+    /// The output of the command before it in the pipe.
     pub(super) input: &'a CommandOutput,
 }
 
-/// Programs that say their version and do nothing else when that is all they are asked: no file of the folder has a say in
-/// which program that is, or in what it loads.
+/// Programs that only print their version when asked for it: no file of the folder affects which program runs or what
+/// it loads.
 const VERSIONED: &[&str] = &[
     "bash",
     "black",
@@ -208,7 +208,7 @@ const VERSIONED: &[&str] = &[
     "uv",
 ];
 
-/// How some of them are asked in another way.
+/// Other ways to ask some of them for the version.
 const VERSION_WORDS: &[(&str, &[&str])] = &[
     ("git", &["version"]),
     ("docker", &["version"]),
@@ -225,7 +225,7 @@ const VERSION_WORDS: &[(&str, &[&str])] = &[
     ("python3", &["-V"]),
 ];
 
-/// Reads one command. Its first word is known.
+/// Parses one command. Its first word is known.
 pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
     let Some((first, rest)) = words.split_first() else { return Reading::default() };
     let Some(path) = first.literal() else { return Reading::default() };
@@ -238,7 +238,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
         }
         _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
     };
-    // Elsewhere another program may have the name.
+    // In other folders, another program may have the name.
     reading.reads_only &= path == name
         || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
             .iter()
@@ -259,7 +259,7 @@ fn from_table(name: &str, words: &[Arg]) -> Reading {
     }
 }
 
-/// A program of the user's own: its words are known, and what the shell expands stands behind one of them.
+/// A user's own program: its words are known, and expansions come after the first of them.
 fn own(words: &[Arg]) -> Reading {
     let reading = Reading::default();
     match words.first() {

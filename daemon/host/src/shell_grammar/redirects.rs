@@ -25,15 +25,15 @@ pub(super) struct Redirected {
     path: String,
     /// As it was written.
     shown: String,
-    /// Where the shell may be; `None` when that is not known.
+    /// The shell's possible folders; `None` if unknown.
     folders: Option<Vec<PathBuf>>,
 }
 
 pub(super) enum RedirectTarget {
-    /// A descriptor, or a device that keeps nothing.
+    /// A descriptor, or a device that stores nothing.
     Nothing,
     File(Redirected),
-    /// Which file it is cannot be told.
+    /// The file is unknown.
     Unsure,
 }
 
@@ -71,7 +71,7 @@ impl Redirected {
         RedirectTarget::File(Self { category, path: word.text, shown: format!("{operator} {raw}"), folders })
     }
 
-    /// A place on the way that needs permission comes before the file.
+    /// A place on the path that needs permission comes before the file.
     pub(super) fn needs(
         &self,
         line: &str,
@@ -82,7 +82,7 @@ impl Redirected {
             Category::FileRead => read_need,
             Category::FileWrite => write_need,
             other => {
-                // A name of a port, or a host that no request could name: no rule could be about it.
+                // A port name, or a host that no request could name: no rule could cover it.
                 let forbidden = check_target(other, &self.path).err();
                 return vec![Need { forbidden, command: Some(line.to_owned()), ..Need::new(other, self.path.clone()) }];
             }
@@ -109,8 +109,8 @@ impl Redirected {
     }
 }
 
-/// `host/port` as requests to the web name it, so that the same rules hold: `::1/80` is `[::1]:80`, and `0x7f.1/80` is
-/// `127.0.0.1:80`. What they could not name stays as it is.
+/// `host/port` in the form of web requests, so that the same rules apply: `::1/80` becomes `[::1]:80`, and `0x7f.1/80`
+/// becomes `127.0.0.1:80`. Anything that requests cannot name stays unchanged.
 fn requested(address: &str) -> String {
     let Some((host, port)) = address.split_once('/') else { return format!("{address}:") };
     let host = match host.parse::<Ipv6Addr>() {
@@ -155,7 +155,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok((further, doubt))
     }
 
-    /// The grammar hangs the redirects of the last command of a list or a pipe on the whole of it.
+    /// The grammar attaches the redirects of the last command of a list or pipe to the whole list or pipe.
     pub(super) fn with_redirects(&mut self, body: Node<'t>, redirects: &[Node<'t>]) -> Walked {
         match body.kind() {
             _ if redirects.is_empty() => return self.statement(body),
@@ -182,15 +182,15 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// A redirect that fails leaves everything as it was, and the command has failed.
+    /// If a redirect fails, the command fails and the state stays as before.
     pub(super) fn fails_as(&mut self, before: &ShellState) {
         let mut failed = self.failed.take().unwrap_or_else(|| self.state.clone());
         failed.or(before);
         self.failed = Some(failed);
     }
 
-    /// Gives the words that stand behind the redirect's target: the grammar counts them to the
-    /// redirect, the shell to the command.
+    /// Returns the words behind the redirect's target: the grammar attaches them to the redirect, the shell to the
+    /// command.
     pub(super) fn redirect(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
         check::descriptor_stands_alone(node, self.source)?;
         match node.kind() {
@@ -245,7 +245,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     }
 
     fn heredoc(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
-        // The shell reads bodies where lines end, not where the grammar would have them, so one must end before the next.
+        // The shell reads heredoc bodies at line ends, regardless of the grammar, so one must end before the next.
         let here = node.byte_range();
         let overlaps =
             |other: &std::ops::Range<usize>| *other != here && other.start < here.end && here.start < other.end;

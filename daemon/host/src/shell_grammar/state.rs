@@ -1,4 +1,4 @@
-//! The known state of the shell while it runs a line: its working folder and its variables.
+//! The known state of the shell during a line: its working folder and its variables.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Component, Path, PathBuf};
 use super::arg::WordPart;
 use super::variables;
 
-/// A command behind more folders than these may be anywhere.
+/// With more possible folders than this, a command may be anywhere.
 const MAX_FOLDERS: usize = 8;
 
-/// The variables that the shell itself sets, or that change how it reads.
+/// The variables that the shell itself sets, or that change how it parses.
 const SPECIAL: &[&str] =
     &["IFS", "PATH", "CDPATH", "GLOBIGNORE", "POSIXLY_CORRECT", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShellState {
-    /// Where it may be, as `cd` counts: links are names like others. `None` when it may be anywhere.
+    /// Its possible folders, as `cd` computes them: links are not resolved. `None` if it may be anywhere.
     folders: Option<Vec<PathBuf>>,
-    /// Those that the line has set; `None` when the value is not known.
+    /// Variables that the line has set; `None` if the value is unknown.
     variables: BTreeMap<String, Option<Vec<WordPart>>>,
     /// Something ran that can have changed anything.
     is_lost: bool,
@@ -28,7 +28,7 @@ impl ShellState {
         Self { folders: Some(vec![cwd.to_owned()]), variables: BTreeMap::new(), is_lost: false }
     }
 
-    /// For a shell that this one starts: of its own variables it passes on those that are exported, and which are is not known.
+    /// For a shell that this one starts. It inherits the exported variables, and which ones are exported is unknown.
     pub(super) fn for_child(&self) -> Self {
         let variables = self.variables.keys().map(|name| (name.clone(), None)).collect();
         Self { variables, ..self.clone() }
@@ -47,7 +47,7 @@ impl ShellState {
         self.folders.as_deref()
     }
 
-    /// Goes elsewhere; `None`: nobody knows where.
+    /// Changes the folder; `None` if the new one is unknown.
     pub(super) fn enter(&mut self, folder: Option<&str>) {
         self.folders = match (self.folders.take(), folder) {
             (_, Some(folder)) if folder.starts_with('/') => Some(vec![logical(Path::new(folder))]),
@@ -68,7 +68,7 @@ impl ShellState {
         self.variables.contains_key(name)
     }
 
-    /// What the line has put into a variable. The outer `None`: the line has not set it.
+    /// The value that the line has assigned to a variable. The outer `None`: the line has not set it.
     pub(super) fn variable(&self, name: &str) -> Option<Option<&[WordPart]>> {
         match self.is_lost {
             true => Some(None),
@@ -80,12 +80,12 @@ impl ShellState {
         if SPECIAL.contains(&name) {
             self.lose();
         }
-        // It may hold something else than what was assigned.
+        // It may contain another value than the assigned one.
         let value = value.filter(|_| !variables::is_special(name));
         self.variables.insert(name.to_owned(), value);
     }
 
-    /// What is known when it was either this or `other`.
+    /// The common knowledge of two possible states.
     pub(super) fn or(&mut self, other: &Self) {
         self.is_lost |= other.is_lost;
         self.folders = match (self.folders.take(), &other.folders) {
@@ -125,7 +125,7 @@ pub(super) fn is_number(pieces: &[WordPart]) -> bool {
     }
 }
 
-/// `..` takes the last name away, as `cd` does without `-P`.
+/// `..` removes the last component, as `cd` does without `-P`.
 fn logical(path: &Path) -> PathBuf {
     let mut done = PathBuf::from("/");
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! Which files of a folder a program looks at, by the options that choose them.
+//! Determines which files of a folder a program reads, from the options that select them.
 
 use globset::GlobMatcher;
 
@@ -11,7 +11,7 @@ pub(super) struct TreeFilter {
     pub(super) includes: Vec<GlobMatcher>,
     pub(super) excludes: Vec<GlobMatcher>,
     pub(super) excluded_folders: Vec<GlobMatcher>,
-    /// Folders of these names directly in the tree's own folder.
+    /// Folders with these names directly in the tree's own folder.
     pub(super) excluded_at_top: Vec<String>,
     pub(super) skips_hidden: bool,
 }
@@ -30,8 +30,9 @@ impl TreeFilter {
             && !self.excludes.iter().any(|glob| glob.is_match(entry.name))
     }
 
-    /// By `--include`, `--exclude` and `--exclude-dir`; `None` when one of them is not understood, for then all is taken.
-    /// With both kinds, a file is taken that matches neither (GNU grep, since its first match decides): only one kind counts here.
+    /// By `--include`, `--exclude` and `--exclude-dir`; `None` if one of them is not understood, and then all files
+    /// count. With both kinds, a file that matches neither is included (GNU grep decides by its first match), so only
+    /// one kind is considered here.
     pub(super) fn of_grep(parsed: &Parsed) -> Option<std::rc::Rc<Self>> {
         let globs = |name: &str| -> Option<Vec<GlobMatcher>> {
             parsed.values(&[name]).map(|value| wildcard(value.literal()?, false)).collect()
@@ -46,8 +47,8 @@ impl TreeFilter {
         Some(Self { includes, excludes, excluded_folders: left_out("--exclude-dir"), ..Self::default() }.into())
     }
 
-    /// Hidden files are passed over unless an option says otherwise; `-g` may say so as well. Types and ignore files only
-    /// leave more out.
+    /// Hidden files are skipped unless an option says otherwise; `-g` may do so as well. File types and ignore files
+    /// only exclude more.
     pub(super) fn of_rg(parsed: &Parsed) -> Option<std::rc::Rc<Self>> {
         let all = [
             "-.",

@@ -2,8 +2,8 @@
 
 use crate::environment::Environment;
 
-/// Programs look at these, and do nothing else than before but for how they print, how much they try, or which of their
-/// own modes they take.
+/// Programs read these variables, but they affect only how programs print, how much they try, or which of their own
+/// modes they use.
 const HARMLESS: &[&str] = &[
     "APP_ENV",
     "ASPNETCORE_ENVIRONMENT",
@@ -100,7 +100,7 @@ const COMPILER_FLAGS: &[&str] = &[
     "-fPIC",
 ];
 
-/// Harmless when each of the value's words has one of these forms; `*` stands for letters, digits and `_-=.,:/+%`.
+/// Harmless if each word of the value has one of these forms; `*` stands for letters, digits and `_-=.,:/+%`.
 const WITH_FORM: &[(&str, &[&str])] = &[
     (
         "RUSTFLAGS",
@@ -120,8 +120,8 @@ const WITH_FORM: &[(&str, &[&str])] = &[
     ("TZ", &["*"]),
 ];
 
-/// Whether a list of folders names only such as lie below the folder that the command runs in, from which these programs
-/// load code anyway.
+/// Whether a list of folders names only folders below the one that the command runs in, from which these programs load
+/// code anyway.
 fn is_below(value: &str) -> bool {
     value.split(':').all(|folder| {
         !folder.is_empty() && !folder.starts_with(['/', '~', '-']) && !folder.split('/').any(|part| part == "..")
@@ -136,7 +136,7 @@ fn has_form(word: &str, form: &str) -> bool {
     }
 }
 
-/// Variables that the shell itself looks at.
+/// Variables that the shell itself reads.
 const OF_THE_SHELL: &[&str] = &[
     "IFS",
     "PATH",
@@ -178,7 +178,7 @@ const OF_THE_SHELL: &[&str] = &[
     "SHELL",
 ];
 
-/// Whether programs that get the variable do nothing else because of it. `value` is `None` when it is not known.
+/// Whether the variable changes nothing that programs do. `value` is `None` if it is unknown.
 pub(super) fn is_harmless_for_programs(name: &str, value: Option<&str>) -> bool {
     let value_is = |is: &dyn Fn(&str) -> bool| value.is_some_and(is);
     let forms = WITH_FORM.iter().find(|(known, _)| *known == name).map(|(_, forms)| *forms);
@@ -189,13 +189,13 @@ pub(super) fn is_harmless_for_programs(name: &str, value: Option<&str>) -> bool 
         || name == "PYTHONPATH" && value_is(&is_below)
         || name == "DJANGO_SETTINGS_MODULE"
             && value_is(&|value| value.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c)))
-        // What lies there only root has put there.
+        // Only root can have put files there.
         || name == "JAVA_HOME" && value_is(&|value| value.starts_with("/usr/lib/jvm/") && !value.contains(".."))
         || name.starts_with("LC_") && value.is_some_and(|value| !value.contains('/'))
         || WITH_VALUE.iter().any(|(known, values)| *known == name && value.is_some_and(|value| values.contains(&value)))
 }
 
-/// The shell evaluates what is assigned to these.
+/// The shell evaluates values that are assigned to these.
 const INTEGERS: &[&str] = &[
     "RANDOM",
     "SRANDOM",
@@ -213,7 +213,7 @@ const INTEGERS: &[&str] = &[
     "BASH_ARGV0",
 ];
 
-/// Those that make whatever starts next run other code.
+/// Variables that make the next program run other code.
 const LOADERS: &[&str] = &["BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS"];
 
 /// Assigning to these is an error that ends the line.
@@ -225,7 +225,7 @@ pub(super) fn is_integer(name: &str) -> bool {
     INTEGERS.contains(&name)
 }
 
-/// Whether the shell gives the variable a meaning, so that it may not hold what was assigned.
+/// Whether the variable is special to the shell, so that it may not contain the assigned value.
 pub(super) fn is_special(name: &str) -> bool {
     OF_THE_SHELL.contains(&name)
         || INTEGERS.contains(&name)
@@ -239,8 +239,8 @@ pub(super) fn loads_code(name: &str) -> bool {
     LOADERS.contains(&name) || name.starts_with("LD_") || name.starts_with("DYLD_")
 }
 
-/// Whether a variable of the shell itself is nothing to the programs that it starts, nor to the shell: it is not in their
-/// environment, and has no meaning.
+/// Whether a shell variable affects neither the shell nor the programs that it starts: it is not exported and not
+/// special.
 pub(super) fn is_the_shells_own(name: &str, environment: &Environment) -> bool {
     let known = ["BASH", "LD_", "DYLD_", "LC_", "HIST", "READLINE", "COMP"];
     environment.get(name).is_none()

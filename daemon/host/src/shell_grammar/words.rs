@@ -1,4 +1,4 @@
-//! Words: quotes removed as the shell does it, and told apart what the shell would expand.
+//! Words: removes quotes as the shell does, and separates the text from the expansions.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use super::programs::CommandOutput;
 use super::{ShellWalk, Unreadable, Walked, all, check, named};
 
 impl<'t> ShellWalk<'_, '_, '_> {
-    /// A word of a command: the words that it becomes. The commands that it substitutes are walked too.
+    /// The words that one written word expands to. Commands that it substitutes are analyzed too.
     pub(super) fn word(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
         let tokens = self.tokens(node)?;
         let home = self.home();
@@ -37,7 +37,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             "string" => self.double_quoted(node, tokens),
             "ansi_c_string" => ansi_quoted(raw, tokens),
             "translated_string" => {
-                // What it is translated to is not known.
+                // Its translation is unknown.
                 let string = node.named_child(0).filter(|child| child.kind() == "string").ok_or(Unreadable)?;
                 self.double_quoted(string, &mut Vec::new())?;
                 tokens.push(WordToken::Whole(WordPart::Unknown { splits: false }));
@@ -103,7 +103,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             let next = chars.next();
             at += c.len_utf8();
             match (c, next) {
-                // The shell joins the lines first, so what stands around it may be one expansion.
+                // The shell joins the lines first, so the surrounding text may form one expansion.
                 ('\\', Some('\n')) => return Err(Unreadable),
                 ('\\', Some(escaped @ ('$' | '`' | '"' | '\\'))) => {
                     tokens.push(WordToken::Quoted(escaped));
@@ -146,16 +146,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
         named(node).into_iter().filter(|child| kinds.contains(&child.kind())).collect()
     }
 
-    /// What the shell would expand: walks the commands in it, doubts what it cannot tell, and gives what it becomes as
-    /// far as that is known.
+    /// An expansion: analyzes its commands, adds doubts for what is unknown, and returns its value as far as it is
+    /// known.
     fn expanded(&mut self, node: Node<'t>, is_quoted: bool) -> Walked<Vec<WordPart>> {
         let raw = self.text(node);
         match node.kind() {
-            // The grammar passes over blanks behind the `$`, which for the shell is text then.
+            // The grammar skips blanks after the `$`; for the shell, the `$` is then plain text.
             "simple_expansion" if !check::is_variable(raw) => Err(Unreadable),
             "simple_expansion" => Ok(self.variable(&raw[1..], is_quoted)),
             "expansion" => {
-                // Nested quotes and the operators that evaluate are where grammars and shells part.
+                // Grammars and shells differ on nested quotes and on operators that evaluate.
                 let is_simple = check::expands_simply(raw);
                 self.doubt |= !is_simple;
                 self.inner_expansions(node)?;
@@ -166,7 +166,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 })
             }
             "arithmetic_expansion" => {
-                // A variable in arithmetic is evaluated, and its value may hold a command.
+                // A variable in arithmetic is evaluated, and its value may contain a command.
                 self.doubt |= !self.is_plain_arithmetic(raw);
                 self.inner_expansions(node)?;
                 Ok(vec![WordPart::Number])
@@ -178,7 +178,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             "command_substitution" => {
                 self.substitution(node)?;
                 Ok(match std::mem::take(&mut self.output) {
-                    // The command may fail, and then there is nothing.
+                    // The command may fail, and then the result is empty.
                     CommandOutput::Pieces(pieces) if pieces == [WordPart::Number] && !is_quoted => {
                         vec![WordPart::Maybe]
                     }
@@ -194,7 +194,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
     }
 
-    /// What a variable holds, by its name.
+    /// The value of a variable, by name.
     fn variable(&self, name: &str, is_quoted: bool) -> Vec<WordPart> {
         let unknown = vec![WordPart::Unknown { splits: !is_quoted }];
         match name {
@@ -262,8 +262,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         vec![WordPart::Text(changed.to_owned())]
     }
 
-    /// Digits, operators, and variables that hold digits: nothing in it can hold a command. An expression that is none, or
-    /// a division by zero, would end the line, so that what follows is not what it seems.
+    /// Digits, operators, and variables that contain digits: nothing here can contain a command. An invalid expression
+    /// or a division by zero would end the line, so that the rest would not run as it seems.
     fn is_plain_arithmetic(&self, raw: &str) -> bool {
         let inside = raw.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
         let inside = inside.or_else(|| raw.strip_prefix("$[").and_then(|rest| rest.strip_suffix(']')));
@@ -307,7 +307,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 }
                 // A sign.
                 '-' if wants_value => 1,
-                // By what is surely not zero.
+                // By a number that is certainly not zero.
                 '/' | '%' if !wants_value && rest[1..].trim_start().starts_with(|c: char| ('1'..='9').contains(&c)) => {
                     1
                 }
@@ -323,7 +323,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         !wants_value && depth == 0
     }
 
-    /// `$(cat <<'EOF' ... EOF)`: the text, without the newlines at its end.
+    /// `$(cat <<'EOF' ... EOF)`: the text without its trailing newlines.
     fn text_of_heredoc(&self, node: Node<'t>) -> Option<String> {
         let [statement] = named(node).try_into().ok()?;
         if statement.kind() != "redirected_statement" {
@@ -344,7 +344,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             .all(|child| matches!(child.kind(), "<<" | "heredoc_start" | "heredoc_body" | "heredoc_end"));
         let (start, body) = (part("heredoc_start")?, part("heredoc_body")?);
         let text = self.text(body);
-        // Without quotes around its delimiter the shell expands it.
+        // Without quotes around its delimiter, the shell expands the body.
         let is_text = self.text(start).starts_with(['\'', '"']) || !text.contains(['$', '`', '\\']);
         (only && is_text).then(|| text.trim_end_matches('\n').to_owned())
     }
@@ -370,7 +370,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     fn substitution(&mut self, node: Node<'t>) -> Walked {
         let raw = self.text(node).trim_start();
         if raw.starts_with('`') && raw.contains('\\') {
-            // Its inside is unescaped once before it is read.
+            // Its content is unescaped once before it is parsed.
             self.doubt = true;
             self.state.lose();
             self.output = CommandOutput::Unknown;
@@ -428,7 +428,7 @@ fn unquoted(raw: &str, tokens: &mut Vec<WordToken>) -> Walked {
     Ok(())
 }
 
-/// `$'...'` (Bash manual, section 3.1.2.4). The grammar lets it end later than the shell does.
+/// `$'...'` (Bash manual, section 3.1.2.4). The grammar ends it later than the shell does.
 fn ansi_quoted(raw: &str, tokens: &mut Vec<WordToken>) -> Walked {
     let inner = raw.strip_prefix("$'").and_then(|rest| rest.strip_suffix('\'')).ok_or(Unreadable)?;
     let mut chars = inner.chars().peekable();

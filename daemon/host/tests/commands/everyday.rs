@@ -82,7 +82,7 @@ fn sets_a_variable(it: &CorpusEntry) -> bool {
 }
 
 #[test]
-fn the_corpus_has_what_agents_write() {
+fn corpus_covers_what_agents_write() {
     let lines = everyday();
     for (name, least, counts) in QUOTAS {
         let count = lines.iter().filter(|it| counts(it)).count();
@@ -99,7 +99,7 @@ fn the_corpus_has_what_agents_write() {
 }
 
 #[test]
-fn a_rule_covers_what_a_person_expects_of_it() {
+fn rule_covers_the_expected_lines() {
     let project = TestProject::make();
     let lines = everyday();
     let mut stopped: Vec<(&CorpusEntry, Judged)> = Vec::new();

@@ -103,7 +103,7 @@ async fn answer_of(bytes: &[u8]) -> HttpResponse {
 }
 
 #[tokio::test]
-async fn an_answer_is_given_as_it_came() {
+async fn response_is_returned_unchanged() {
     let server = ScriptedServer::of(answer("404 Not Found", &[("X-A", "1"), ("x-a", "2")], "nothing")).await;
     let response = get(&local(), &server.url("/a?b=c#d")).await.unwrap();
     assert_eq!((response.status, response.body.as_slice()), (404, b"nothing".as_slice()));
@@ -149,7 +149,7 @@ async fn a_need_names_host_and_port_and_forbids_private_addresses() {
 }
 
 #[tokio::test]
-async fn names_that_lead_to_private_addresses_are_refused_after_leave_is_given() {
+async fn names_with_private_addresses_are_refused_after_approval() {
     let server = ScriptedServer::of(ok("text/plain", "secret")).await;
     let port = server.address.port();
     for address in ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1", "fd00::1", "169.254.169.254"] {
@@ -189,7 +189,7 @@ async fn a_name_that_changes_its_address_gains_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_public_can_be_allowed_by_port() {
+async fn private_addresses_can_be_allowed_by_port() {
     let server = ScriptedServer::of(ok("text/plain", "intranet")).await;
     let port = server.address.port();
     let url = format!("http://wiki.corp.test:{port}/");
@@ -205,7 +205,7 @@ async fn what_is_not_public_can_be_allowed_by_port() {
 }
 
 #[tokio::test]
-async fn what_may_be_reached_can_change_while_connections_are_open() {
+async fn guard_can_change_while_connections_are_open() {
     let server = ScriptedServer::of(answer("200 OK", &[], "kept open")).await;
     let http = local();
     assert!(get(&http, &server.url("/")).await.is_ok());
@@ -216,7 +216,7 @@ async fn what_may_be_reached_can_change_while_connections_are_open() {
 }
 
 #[tokio::test]
-async fn an_unknown_name_is_told() {
+async fn unknown_name_is_reported() {
     let http = Http::with_lookup(Guard::default(), names(&[]));
     let error = get(&http, "http://nowhere.test/").await.unwrap_err();
     assert_eq!(error.to_string(), "http://nowhere.test/: nowhere.test has no address: no such name");
@@ -261,7 +261,7 @@ async fn secrets_stay_with_the_host_they_were_meant_for() {
 }
 
 #[tokio::test]
-async fn redirects_that_lead_nowhere_good_are_told() {
+async fn bad_redirects_are_reported() {
     for (location, part) in [
         ("file:///etc/passwd", "file is not allowed"),
         ("ftp://example.com/", "ftp is not allowed"),
@@ -291,7 +291,7 @@ async fn redirects_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up() {
+async fn silent_server_times_out() {
     for sent in ["", "HTTP/1.1 200 OK\r\nContent-Type: text"] {
         let server = ScriptedServer::start(move |_| vec![ServerStep::Send(sent.into()), ServerStep::Hang]).await;
         let error = get(&local(), &server.url("/")).await.unwrap_err();
@@ -300,7 +300,7 @@ async fn a_server_that_never_answers_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_stands_still_is_given_as_far_as_it_came() {
+async fn stalled_body_is_returned_in_part() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe beginning";
     let server = ScriptedServer::start(move |_| vec![ServerStep::Send(head.into()), ServerStep::Hang]).await;
     let response = get(&local(), &server.url("/")).await.unwrap();
@@ -320,7 +320,7 @@ async fn an_endless_body_is_cut() {
 }
 
 #[tokio::test]
-async fn a_body_of_just_the_limit_is_whole() {
+async fn body_of_exactly_the_limit_is_complete() {
     let server = ScriptedServer::of(ok("text/plain", "12345")).await;
     let limits = HttpLimits { max_bytes: 5, ..HttpLimits::default() };
     let response = get_as(&local(), &server.url("/"), &RecordingRequester::default(), limits).await.unwrap();
@@ -328,7 +328,7 @@ async fn a_body_of_just_the_limit_is_whole() {
 }
 
 #[tokio::test]
-async fn the_token_ends_a_request_and_leaves_what_came() {
+async fn token_ends_a_request_and_keeps_the_partial_body() {
     let head = "HTTP/1.1 200 OK\r\n\r\nsome";
     let server = ScriptedServer::start(move |_| vec![ServerStep::Send(head.into()), ServerStep::Hang]).await;
     let stop = CancellationToken::new();
@@ -354,7 +354,7 @@ async fn headers_have_a_bound() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_told() {
+async fn invalid_http_is_reported() {
     for bytes in
         ["", "hello there\n", "<html>HTTP/0.9</html>", "HTTP/1.1 abc\r\n\r\n", "SSH-2.0-OpenSSH_9\r\n", "\0\0\0"]
     {
@@ -364,7 +364,7 @@ async fn what_is_not_http_is_told() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_told_with_what_came() {
+async fn interrupted_body_is_reported_with_its_part() {
     for bytes in [
         "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\nxyz\r\n",
@@ -387,7 +387,7 @@ async fn lengths_that_contradict_each_other_are_an_error() {
 }
 
 #[tokio::test]
-async fn tls_where_there_is_none_is_told() {
+async fn missing_tls_is_reported() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (http, url) = (local(), format!("https://{}/", listener.local_addr().unwrap()));
     let greet = async {
@@ -400,7 +400,7 @@ async fn tls_where_there_is_none_is_told() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told() {
+async fn refused_connection_is_reported() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = get(&local(), &format!("http://{address}/")).await.unwrap_err();
     assert!(error.to_string().contains("connect"), "{error}");
@@ -433,7 +433,7 @@ async fn a_bomb_is_cut_where_any_body_is() {
 }
 
 #[tokio::test]
-async fn broken_compression_is_told() {
+async fn broken_compression_is_reported() {
     for body in [b"not gzip at all".as_slice(), &zeros()[..20], &[zeros()[..500].to_vec(), vec![0xff; 600]].concat()] {
         let response = answer_of(&packed("gzip", body)).await;
         assert!(matches!(response.ending, BodyEnding::Broken(_)), "{:?}", response.ending);
@@ -490,7 +490,7 @@ async fn stale_answers_are_asked_about() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_not_used_for_requests_that_do_not_say_so() {
+async fn cache_is_not_used_for_requests_that_do_not_allow_it() {
     let server =
         ScriptedServer::of(answer("200 OK", &[("Cache-Control", "max-age=600"), ("Connection", "close")], "x")).await;
     let http = local();

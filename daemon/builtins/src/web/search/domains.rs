@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_domain_is_told() {
+    fn invalid_domain_is_reported() {
         for bad in ["", "*.", "https://a.example", "a.example/path", "a example", "a:80", "u@a.example"] {
             assert!(domains(&[bad], &[]).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_service_is_told_where_to_look() {
+    fn query_names_the_wanted_domains() {
         assert_eq!(domains(&[], &["b.test"]).unwrap().with_operators("x"), "x");
         assert_eq!(domains(&["a.test"], &[]).unwrap().with_operators("x"), "x site:a.test");
         assert_eq!(domains(&["a.test", "b.test"], &[]).unwrap().with_operators("x"), "x (site:a.test OR site:b.test)");

@@ -1,5 +1,5 @@
-//! `mount_setattr` (Linux 5.12), which neither the standard library nor rustix has. Only with it are all the mounts of a
-//! tree made read-only at once, also those that others cover or that no path leads to.
+//! `mount_setattr` (Linux 5.12), which neither the standard library nor rustix provides. Only this call makes all
+//! mounts of a tree read-only at once, including mounts that others cover or that no path reaches.
 #![allow(unsafe_code, reason = "no safe function makes this call")]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,17 +16,17 @@ struct Attributes {
     user_namespace: u64,
 }
 
-/// The same number in every architecture.
+/// The same number on all architectures.
 pub(super) const READ_ONLY: u64 = 1;
 pub(super) const WITHOUT_PRIVILEGES: u64 = 2;
 const RECURSIVE: libc::c_int = 0x8000;
 
-/// Gives a mount and all below it one of the attributes above. The others stay, so that it also works where they are
-/// locked, as they are in a user namespace.
+/// Sets one of the attributes above on a mount and all mounts below it. The other attributes stay, so this also works
+/// where they are locked, as in a user namespace.
 pub(super) fn set(tree: BorrowedFd<'_>, attribute: u64) -> rustix::io::Result<()> {
     let attributes = Attributes { set: attribute, ..Attributes::default() };
-    // SAFETY: the descriptor is open, the path is an empty C string, and the kernel reads as many bytes of the
-    // attributes as it is told, all of which are initialised. It writes to none of them.
+    // SAFETY: the descriptor is open, the path is an empty C string, and the kernel reads exactly `size` bytes of the
+    // attributes, all of which are initialized. It writes to none of them.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -1,4 +1,4 @@
-//! The system calls that a confined program does not have.
+//! The system calls that are denied to a confined program.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,9 +12,9 @@ use super::super::Confinement;
 
 type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Those that change mounts, which Landlock forbids as well where it looks at them, reach into the namespaces of others,
-/// or lead to files without their paths; and those that see into other processes or the kernel, which hardly any
-/// program needs and many systems refuse anyway.
+/// Calls that change mounts, which Landlock also forbids where it checks them; calls that reach into other namespaces
+/// or open files without a path; and calls that inspect other processes or the kernel, which hardly any program needs
+/// and many systems deny anyway.
 const ALWAYS: [c_long; 16] = [
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -33,29 +33,30 @@ const ALWAYS: [c_long; 16] = [
     libc::SYS_userfaultfd,
     libc::SYS_quotactl,
 ];
-/// Keys are kept by user and session, not by namespace. Kernels can be built without these calls, and programs know it.
+/// Keys belong to a user and session, not to a namespace. Kernels can be built without these calls, and programs expect
+/// that.
 const KEYS: [c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl];
-/// It makes sockets without the call.
+/// It creates sockets without the `socket` call.
 const RINGS: [c_long; 3] = [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 const SOCKETS: [c_long; 6] =
     [libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
-/// They change another process when their first argument is not 0. A program's own id is refused too: a filter knows
-/// no process.
+/// They change another process if their first argument is not 0. A program's own id is refused too: a filter cannot
+/// compare process ids.
 const SCHEDULING: [c_long; 4] =
     [libc::SYS_sched_setaffinity, libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr];
-/// Since Linux 6.15, with the same number everywhere.
+/// Since Linux 6.15, with the same number on all architectures.
 const OPEN_TREE_ATTR: c_long = 467;
 const OF_A_USER: u64 = 3;
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// Gives up the calls for good, and the right to gain privileges with them.
+/// Denies the calls for good, and also the right to gain privileges.
 pub(super) fn restrict(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
     let missing: SeccompRules = KEYS.map(|call| (call, Vec::new())).into();
     apply(missing, libc::ENOSYS)?;
     let mut refused: SeccompRules = ALWAYS.map(|call| (call, Vec::new())).into();
     refused.insert(libc::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
-    // All that runs on a processor, instead of processes by their ids, which are looked at like any other.
+    // Process id -1 stands for everything on a processor. The kernel checks other ids like any other access.
     refused.insert(libc::SYS_perf_event_open, vec![when(1, SeccompCmpOp::Eq, u64::from(u32::MAX))?]);
     if !confinement.guard {
         refuse_sockets(confinement.network, &mut refused)?;
@@ -66,11 +67,11 @@ pub(super) fn restrict(confinement: &Confinement) -> Result<(), Box<dyn Error>> 
     apply(refused, libc::EPERM)
 }
 
-/// Without the network there are no sockets but pairs; with it, none of the Unix family, by which a program
-/// would reach the daemon and others that trust whoever runs as this user.
+/// Without the network, only socket pairs are allowed. With it, all but the Unix family: over Unix sockets a program
+/// could reach the daemon and other servers that trust this user.
 fn refuse_sockets(network: bool, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     refused.extend(RINGS.map(|call| (call, Vec::new())));
-    // One half of a pair of datagram sockets could still send to any other.
+    // One half of a pair of datagram sockets could still send to any other socket.
     let datagram = when(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
     refused.insert(libc::SYS_socketpair, vec![datagram]);
     if network {
@@ -81,12 +82,12 @@ fn refuse_sockets(network: bool, refused: &mut SeccompRules) -> Result<(), Box<d
     Ok(())
 }
 
-/// How others run is theirs where nothing may be changed.
+/// In read-only mode, a program must not change how other processes run.
 fn refuse_scheduling(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     for call in SCHEDULING {
         refused.insert(call, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     }
-    // Which kind of processes, and which of them, where 0 is the program itself, or its user.
+    // The arguments are the kind of target and its id; id 0 is the program itself or its user.
     for (call, of_user) in [(libc::SYS_setpriority, libc::PRIO_USER as u64), (libc::SYS_ioprio_set, OF_A_USER)] {
         refused.insert(call, vec![when(0, SeccompCmpOp::Eq, of_user)?, when(1, SeccompCmpOp::Ne, 0)?]);
     }
@@ -99,7 +100,7 @@ fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, secco
 
 #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
 fn apply(mut rules: SeccompRules, error: i32) -> Result<(), Box<dyn Error>> {
-    // The same calls by their other numbers.
+    // The same calls under the numbers of the x32 ABI.
     #[cfg(target_arch = "x86_64")]
     for (call, of_call) in rules.clone() {
         rules.insert(call | X32, of_call);

@@ -1,6 +1,6 @@
-//! Namespaces of the program's own: for what is mounted, and for System V IPC and POSIX message queues.
+//! Gives the program its own namespaces: for mounts, and for System V IPC and POSIX message queues.
 //!
-//! What is read-only here is so as mounts are: nothing in it changes, its modes, owners, times and attributes neither.
+//! Read-only means a read-only mount: nothing in it can change, including modes, owners, times and attributes.
 
 use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,19 +16,19 @@ use rustix::thread::UnshareFlags;
 use super::super::Confinement;
 use super::attributes::{READ_ONLY, WITHOUT_PRIVILEGES, set};
 
-/// Becomes a file system of the program's own, in memory: nobody else sees it, and it goes with the program.
+/// Gets a private file system in memory: no one else sees it, and it disappears with the program.
 const TEMP: &str = "/dev/shm";
-/// Where message queues can be seen as files; those of others could be emptied there.
+/// The file system that shows message queues; a program could drain those of others there.
 const MESSAGE_QUEUES: &str = "/dev/mqueue";
 /// `MQUEUE_MAGIC`.
 const MESSAGE_QUEUE_FILES: u64 = 0x1980_0202;
 
-/// Gives the folder for temporary files; `None` where there is none of the program's own.
+/// Returns the folder for temporary files; `None` if the program has no private one.
 pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, String> {
-    // Before the namespace is there: a working folder stays on the mount that it was entered on.
+    // Before the namespace is created: a working folder stays on the mount through which it was entered.
     let cwd = std::env::current_dir().ok();
     own_namespaces()?;
-    // Nobody gains privileges here, and programs that could, such as `ping`, would not even start.
+    // No program gains privileges here, and programs that could, such as `ping`, would not even start.
     set_everywhere(WITHOUT_PRIVILEGES).map_err(|error| format!("can't change what is mounted: {error}"))?;
     own_message_queues()?;
     if !confinement.guard {
@@ -51,7 +51,7 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
     Ok(temp)
 }
 
-/// Namespaces of its own, within a user namespace where the right to make them comes only with that.
+/// Creates the namespaces, inside a user namespace if that is needed for the right to create them.
 #[expect(deprecated, reason = "its replacement is unsafe for the sake of shared file descriptors, which stay shared")]
 fn own_namespaces() -> Result<(), String> {
     use rustix::thread::unshare;
@@ -73,7 +73,7 @@ fn own_namespaces() -> Result<(), String> {
         .map_err(|error| format!("the system does not allow private mounts: {error}"))
 }
 
-/// The namespace's own instead of those that were mounted from outside.
+/// Mounts the namespace's own file systems over those of the outside.
 fn own_message_queues() -> Result<(), String> {
     match statfs(MESSAGE_QUEUES) {
         Ok(found) if found.f_type as u64 == MESSAGE_QUEUE_FILES => {}
@@ -84,7 +84,7 @@ fn own_message_queues() -> Result<(), String> {
         .map_err(|error| format!("can't make message queues of its own: {error}"))
 }
 
-/// Everything is read-only but these.
+/// Makes everything read-only except these.
 fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
     let words = |path: &Path, error: Errno| format!("can't make {} writable: {error}", path.display());
     let mut kept = Vec::new();
@@ -95,7 +95,7 @@ fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
             Err(error) => return Err(words(path, error)),
         }
     }
-    // A copy of the root could not be put in its place: then all of it stays as it is, and Landlock says the rest.
+    // A copy of the root cannot replace it. Then the root stays as it is, and Landlock enforces the rest.
     if writable.iter().any(|path| path.parent().is_none()) {
         return Ok(());
     }
@@ -112,7 +112,7 @@ fn set_everywhere(attribute: u64) -> rustix::io::Result<()> {
 
 fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> rustix::io::Result<()>) -> Result<(), String> {
     match act(path) {
-        // It went since somebody looked.
+        // It was removed after the check.
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(format!("can't {verb} {}: {error}", path.display())),
     }
@@ -133,7 +133,7 @@ fn mask(path: &Path) -> rustix::io::Result<()> {
     attach(&nothing, path)
 }
 
-/// What is mounted there and below, mounted once more and nowhere yet.
+/// A copy of the mounts at and below a path, not yet attached.
 fn copy(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     open_tree(CWD, path, flags)
@@ -143,7 +143,7 @@ fn attach(tree: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
     move_mount(tree, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS)
 }
 
-/// Without those that lie in another one, each after all that it could lie in.
+/// Without paths inside another one. Each comes after all that could contain it.
 fn outermost(paths: &[PathBuf]) -> Vec<&PathBuf> {
     let inner = |path: &PathBuf| paths.iter().any(|other| other != path && path.starts_with(other));
     let mut outer: Vec<&PathBuf> = paths.iter().filter(|path| !inner(path)).collect();
@@ -152,8 +152,8 @@ fn outermost(paths: &[PathBuf]) -> Vec<&PathBuf> {
     outer
 }
 
-/// The folders above those that are protected, outermost first, as far as the program could rename them: what is put in
-/// the place of one would count outside. What is a mount point cannot be renamed, so each becomes one.
+/// The folders above protected ones, outermost first, that the program could rename: a folder put in the place of one
+/// would take effect outside. A mount point cannot be renamed, so each becomes one.
 fn above(protected: &[PathBuf], confinement: &Confinement) -> Vec<PathBuf> {
     let writable = |folder: &Path| {
         let listed = confinement.writable.iter().any(|place| folder.starts_with(place));
@@ -170,7 +170,7 @@ fn above(protected: &[PathBuf], confinement: &Confinement) -> Vec<PathBuf> {
     above
 }
 
-/// `None` where the program works in what would be hidden.
+/// `None` if the program's working folder would be hidden.
 fn own_temp(confinement: &Confinement, cwd: Option<&Path>) -> Result<Option<PathBuf>, String> {
     let in_use = confinement.writable.iter().map(PathBuf::as_path).chain(cwd).any(|path| path.starts_with(TEMP));
     if confinement.guard || in_use || !Path::new(TEMP).is_dir() {
@@ -186,13 +186,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_another_one_is_left_out() {
+    fn nested_paths_are_left_out() {
         let paths: Vec<PathBuf> = ["/b/c", "/a", "/b", "/b", "/bc"].map(PathBuf::from).into();
         assert_eq!(outermost(&paths), [Path::new("/a"), Path::new("/b"), Path::new("/bc")]);
     }
 
     #[test]
-    fn only_what_could_be_renamed_is_held() {
+    fn only_renameable_folders_are_held() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("a/b/c")).unwrap();

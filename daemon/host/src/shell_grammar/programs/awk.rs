@@ -34,15 +34,15 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
 }
 
 /// # Errors
-/// It runs a command, goes to a file, or is not understood; which.
+/// It runs a command, accesses a file, or is not understood; the message says which.
 fn check_program(program: &str) -> Result<(), String> {
     let mut chars = program.chars().peekable();
-    // Whether a `/` here divides: behind a value.
+    // Whether a `/` here divides, because it follows a value.
     let mut behind_value = false;
-    // Behind `print` and before the end of its statement: parentheses that are open since.
+    // The depth of parentheses since `print`, until the end of its statement.
     let mut printing: Option<i32> = None;
     let mut depth = 0;
-    // Of the parentheses that are open: whether they hold a condition, behind which no value stands.
+    // For each open parenthesis, whether it contains a condition, after which no value follows.
     let mut conditions: Vec<bool> = Vec::new();
     let mut begins_condition = false;
     let mut is_behind_length = false;
@@ -53,7 +53,7 @@ fn check_program(program: &str) -> Result<(), String> {
                 skip_to('"', &mut chars)?;
                 behind_value = true;
             }
-            // Behind `length` without parentheses awks differ.
+            // Versions of awk differ after `length` without parentheses.
             '/' if was_behind_length => return Err("toold cannot parse its program".to_owned()),
             '/' if !behind_value => {
                 skip_expression(&mut chars)?;
@@ -83,7 +83,7 @@ fn check_program(program: &str) -> Result<(), String> {
                 printing = None;
                 behind_value = false;
             }
-            // Behind a comma the statement goes on.
+            // After a comma the statement continues.
             '\n' => behind_value = false,
             '\\' => {
                 if chars.next() != Some('\n') {
@@ -125,7 +125,7 @@ fn check_program(program: &str) -> Result<(), String> {
             c if c.is_ascii_digit() || c == '.' => behind_value = true,
             c if c.is_whitespace() => is_behind_length = was_behind_length,
             '+' | '-' if chars.peek() == Some(&c) => {
-                // `++` and `--` stand behind a value or before one.
+                // `++` and `--` come after a value or before one.
                 chars.next();
             }
             '$' | '+' | '-' | '*' | '%' | '^' | '!' | '<' | '=' | '&' | '?' | ':' | ',' | '~' | '/' => {
@@ -137,7 +137,7 @@ fn check_program(program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what follows is the name of a stream that is open anyway.
+/// Whether the next word names a stream that is open anyway.
 fn is_stream(rest: impl Iterator<Item = char>) -> bool {
     let rest: String = rest.skip_while(|c| *c == ' ').take(14).collect();
     let named = ["\"/dev/stderr\"", "\"/dev/stdout\""];
@@ -158,14 +158,14 @@ fn skip_to(end: char, chars: &mut impl Iterator<Item = char>) -> Result<(), Stri
     Err("toold cannot parse its program".to_owned())
 }
 
-/// A regular expression. Where a slash within brackets ends it depends on the version.
+/// A regular expression. Whether a slash within brackets ends it depends on the version.
 fn skip_expression(chars: &mut std::iter::Peekable<std::str::Chars>) -> Result<(), String> {
     let mut in_brackets = false;
     while let Some(c) = chars.next() {
         match c {
             '\\' => drop(chars.next()),
             '\n' => break,
-            // Directly behind the bracket, `]` is a character.
+            // Directly after the opening bracket, `]` is a character.
             '[' if !in_brackets => {
                 in_brackets = true;
                 chars.next_if_eq(&'^');

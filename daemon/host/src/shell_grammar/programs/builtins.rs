@@ -1,4 +1,4 @@
-//! Builtins of the shell.
+//! Shell builtins.
 
 use toold_engine::need::Word;
 
@@ -46,9 +46,9 @@ pub(super) fn source(words: &[Arg]) -> Reading {
     }
 }
 
-/// Whether a file is there is told to whoever may read its folder.
+/// Testing whether a file exists needs permission to read its folder.
 pub(super) fn test(name: &str, words: &[Arg]) -> Reading {
-    // A number or a name cannot be evaluated to anything else.
+    // A number or a name evaluates only to itself.
     let word = |arg: &Arg| match arg.pieces.as_slice() {
         [WordPart::Number | WordPart::Digits | WordPart::Plain] => Word { text: "0".to_owned(), literal: true },
         _ => arg.word(),
@@ -81,7 +81,7 @@ pub(super) fn declare(words: &[Arg]) -> Reading {
             let value = word.literal().and_then(|text| text.split_once('=')).map(|(_, value)| value);
             reading.reads_only &= variables::is_harmless_for_programs(name, value);
         } else if !is_option && !check::is_harmless_name(text) {
-            // Exporting, hiding or removing a variable that programs look at.
+            // Exporting, hiding or removing a variable that programs read.
             reading.reads_only &= words.iter().any(|word| word.is("-p"));
         }
     }
@@ -104,7 +104,7 @@ pub(super) fn printf(words: &[Arg]) -> Reading {
     match skip_dashes(words).first() {
         Some(first) if first.start().starts_with("-v") => reading.runs_any("-v assigns to a variable"),
         Some(first) if first.literal().is_none() && first.may_be_option() => {
-            // It might become `-v` with an index that is evaluated.
+            // It might become `-v` with a subscript that is evaluated.
             reading.may_run_any = true;
             reading.unsure(format!("{} may expand to the option -v", first.raw))
         }
@@ -115,7 +115,7 @@ pub(super) fn printf(words: &[Arg]) -> Reading {
     }
 }
 
-/// What `echo` prints, when that is one word of text.
+/// The output of `echo`, if it is one word of text.
 pub(super) fn text_output(words: &[Arg]) -> CommandOutput {
     match words {
         [only] => match only.literal().filter(|text| !text.starts_with('-') && !text.contains(['\\', '%', '\n'])) {

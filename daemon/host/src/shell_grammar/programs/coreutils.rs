@@ -35,7 +35,7 @@ pub(super) fn date(words: &[Arg]) -> Reading {
     let sets = !parsed.operands.is_empty();
     let mut reading = parsed.into_reading();
     reading.reads_only &= !sets;
-    // What it prints begins with a digit or a letter, and holds no blank, when the format does.
+    // If the format begins with a digit or a letter and contains no blank, so does the output.
     let is_plain = |format: &Arg| {
         let text = format.literal().unwrap_or_default();
         text.starts_with("+%")
@@ -52,14 +52,14 @@ pub(super) fn date(words: &[Arg]) -> Reading {
     reading
 }
 
-/// A link gives what it leads to another name, so its target is judged as read.
+/// A link gives its target another name, so the target is judged as read.
 pub(super) fn link(words: &[Arg]) -> Option<Reading> {
     let parsed = parse(find("ln")?, words);
     let is_symbolic = parsed.has(&["-s", "--symbolic"]);
     let operands = parsed.operands.clone();
     let mut reading = parsed.into_reading();
     if let (true, [targets @ .., link]) = (is_symbolic && operands.len() > 1, operands.as_slice()) {
-        // A relative target is looked up from where the link lies: beside its name, or in the folder of that name.
+        // A relative target starts at the link's own folder: the folder of its name, or the folder with that name.
         reading.files.retain(|file| file.how != FileAccess::Read);
         let beside = link.literal().map(|link| match link.rsplit_once('/') {
             Some((folder, _)) if !folder.is_empty() => Arg::text(folder),

@@ -5,7 +5,7 @@ use super::options::parse;
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
-/// `@file` in what it sends, and files that it names after the address.
+/// `@file` in data that it sends, and files that are named after the URL.
 pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
     let parsed = parse(find("curl")?, words);
     let mut files = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
             files.push(FileUse::new(FileAccess::Read, value.clone()));
         }
     }
-    // Braces and brackets in an address stand for several, also in the part that says how it is reached.
+    // Braces and brackets in a URL stand for several URLs, also in the scheme and host.
     let has_list = |url: &Arg| {
         let scheme = url.start().split("://").next().unwrap_or_default();
         scheme.contains(['{', '[']) || url.start().starts_with(['{', '['])
@@ -82,7 +82,7 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
         }
     }
     let mut reading = parsed.into_reading();
-    // Naming the file with `-o` is what the command is for.
+    // Writing the file of `-o` is the purpose of the command.
     reading.files.iter_mut().for_each(|file| file.is_operand = true);
     reading.files.extend(files);
     if let Some(why) = why {

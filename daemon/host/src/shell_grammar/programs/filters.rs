@@ -1,4 +1,4 @@
-//! Programs that print names of files, or lines of what they read.
+//! Programs that print names of files, or lines of their input.
 
 use super::known::find;
 use super::options::parse;
@@ -6,10 +6,10 @@ use super::{CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::trees::TreeFilter;
 
-/// Prints lines of what it reads: those of its standard input when it names no file.
+/// Prints lines of its input: of its standard input if it names no file.
 pub(super) fn filter(name: &str, words: &[Arg]) -> Option<Reading> {
     let parsed = parse(find(name)?, words);
-    // With these options each line that it prints is one that it has read.
+    // With these options, each printed line is a line of the input.
     let keeps: &[&str] = match name {
         "uniq" => &["-d", "-u", "-i", "--repeated", "--unique", "--ignore-case"],
         "head" | "tail" => &["-n", "--lines", "-q", "--quiet"],
@@ -91,7 +91,7 @@ pub(super) fn filter(name: &str, words: &[Arg]) -> Option<Reading> {
 
 pub(super) fn list(words: &[Arg]) -> Option<Reading> {
     let parsed = parse(find("ls")?, words);
-    // One name of a file that is there, each on a line, as they were given.
+    // One existing file name per line, as given.
     let is_plain = parsed.given.iter().all(|given| matches!(given.name.as_str(), "-1" | "-t" | "-r" | "-d" | "-S"));
     let has_names = !parsed.operands.is_empty() && parsed.operands.iter().all(|operand| operand.has_glob());
     let mut reading = parsed.into_reading();

@@ -1,4 +1,4 @@
-//! `find`: the commands of `-exec`, and which names it prints.
+//! `find`: the commands of `-exec`, and the names that it prints.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::shell_grammar::trees::TreeFilter;
 pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let mut own: Vec<Arg> = Vec::new();
     let mut commands: Vec<(Vec<Arg>, bool)> = Vec::new();
-    // Before the first command: what stands behind it has no say in what it is run for.
+    // Only the part before the first command: what follows it does not affect for which files it runs.
     let mut expression: Vec<Arg> = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -36,7 +36,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         let Some(end) = end else {
             return Some(Reading::default().runs_any("the command after -exec has no end"));
         };
-        // What the shell expands to no word, or several, could end the command elsewhere.
+        // A word that expands to none or several could end the command elsewhere.
         if rest[..end].iter().any(|word| !word.is_one()) {
             return Some(
                 Reading::default().runs_any("the shell expands the command after -exec, and the result is unknown"),
@@ -85,7 +85,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         let plain =
             command.iter().skip(1).all(|word| word.literal().is_some_and(|text| text == "{}" || !text.contains("{}")));
         if plain && is_sure && !follows && !command[0].start().contains("{}") {
-            // What stands before a later command is not looked at.
+            // The tests before a later command are ignored.
             let found = match at {
                 0 => found.clone(),
                 _ => found.iter().map(|file| FileUse { filter: None, ..file.clone() }).collect(),
@@ -98,8 +98,8 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     Some(reading)
 }
 
-/// What the expression says of names, when all of its parts must hold: `-name X -not -name Y`. `None` when it is not so
-/// simple, for then any file may be found.
+/// The name filter of the expression, if all of its parts must hold: `-name X -not -name Y`. `None` for more complex
+/// expressions; then any file may match.
 fn filter(words: &[Arg], starts_here: bool) -> Option<TreeFilter> {
     let mut filter = TreeFilter::default();
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.is(text));
@@ -114,7 +114,7 @@ fn filter(words: &[Arg], starts_here: bool) -> Option<TreeFilter> {
         }
         let negated = at > 0 && negates(at - 1);
         match (words[at].literal(), pattern) {
-            // Any of several is enough here, which takes more files and not fewer.
+            // One match of several is enough here, which includes more files, not fewer.
             (Some(name @ ("-name" | "-iname")), Some(pattern)) if !negated => {
                 filter.includes.push(wildcard(pattern, name == "-iname")?);
             }

@@ -78,7 +78,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 }
             }
             "-C" => {
-                // Each one begins where the one before leads.
+                // Each `-C` is relative to the one before.
                 folder = match (folder.take(), words.get(at)) {
                     (Some(before), Some(next)) => {
                         let joined = std::path::Path::new(before.start()).join(next.literal().unwrap_or_default());
@@ -145,7 +145,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
             }
         }
     }
-    // Without a subcommand it says what there is.
+    // Without a subcommand it lists things.
     Some(Reading { reads_only: reading.scripts.is_empty(), ..reading })
 }
 
@@ -162,7 +162,7 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         return reading;
     }
     let parsed = parse(known, words);
-    // Signatures are looked at by another program.
+    // Another program verifies signatures.
     let signs = |word: &&Arg| word.start().contains("%G") || word.start().contains("signature");
     if let Some(word) = words.iter().find(signs) {
         return parsed.into_reading().unsure(format!("{} runs the program that checks signatures", word.raw));
@@ -199,9 +199,9 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
     reading
 }
 
-/// The files that are named: `REVISION:PATH`, or paths.
+/// The files that the words name: `REVISION:PATH`, or paths.
 ///
-/// What is tracked is shown by the same command without operands, so one that is not known shows no more. But `diff` of two
+/// The same command without operands shows all tracked files, so an unknown operand shows no more. But `diff` of two
 /// paths compares any files.
 fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
     let skipped = usize::from(name == "grep" && !parsed.has(&["-e", "-f"]));
@@ -229,7 +229,7 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
             continue;
         }
         files.push(FileUse::new(how, operand.clone()));
-        // `REVISION:PATH`, where the revision may hold colons and slashes.
+        // `REVISION:PATH`; the revision may contain colons and slashes.
         let text = operand.start();
         let paths = text.match_indices(':').filter(|(at, _)| at + 1 < text.len());
         files.extend(paths.map(|(at, _)| FileUse::new(FileAccess::Read, operand.without_start(at + 1))));
@@ -256,7 +256,7 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
             return;
         }
     };
-    // Paths behind a revision begin at the top.
+    // Paths after a revision are relative to the top folder.
     if let Some(top) = repository.top.to_str() {
         let behind =
             |file: &FileUse| words.iter().any(|word| word.start().ends_with(&format!(":{}", file.arg.start())));
@@ -264,7 +264,7 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
             reading.files.iter().filter(|file| file.how == FileAccess::Read && behind(file)).cloned().collect();
         reading.files.extend(from_top.into_iter().map(|file| FileUse { folder: Some(Arg::text(top)), ..file }));
     }
-    // Without a path it looks at all that is tracked.
+    // Without a path it reads all tracked files.
     if name == "grep" {
         match repository.tracked() {
             Some(names) => reading.files.push(FileUse::new(FileAccess::Read, expand::arg(names, "tracked files"))),

@@ -1,4 +1,4 @@
-//! The tables, read once.
+//! The program tables, parsed once.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -24,7 +24,7 @@ const FILES: &[(&str, &str)] = files![
     "wrappers.toml"
 ];
 
-/// What one file says.
+/// The content of one file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TableFile {
@@ -86,26 +86,26 @@ struct TableEntry {
     subcommand: Vec<TableEntry>,
 }
 
-/// What an option takes, and does.
+/// The arguments and the effect of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     Nothing,
-    /// This many words.
+    /// Takes this many words.
     Words(usize),
     /// A value, only if it is attached.
     Attached,
     Read,
     Write,
-    /// The file that it is there to write: who allows the command allows it.
+    /// The file that the command is meant to write: approving the command approves it.
     Output,
     /// A file that is written, only if it is attached.
     WriteAttached,
     Folder,
-    /// It is known to do more; what.
+    /// The option is known to do more; the text says what.
     Unsure(String),
 }
 
-/// What an operand is.
+/// The kind of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
     Text,
@@ -124,11 +124,11 @@ pub(crate) struct ProgramTable {
     pub(crate) reads_only: bool,
     pub(crate) closed: bool,
     pub(crate) options: HashMap<String, Takes>,
-    /// Options that change something in a program that else only reads.
+    /// Options that make a read-only program change something.
     pub(crate) changes: Vec<String>,
-    /// It reads only with one of these, or without operands.
+    /// It only reads with one of these options, or without operands.
     pub(crate) lists_with: Vec<String>,
-    /// Kinds of operands; the flag is for the one that repeats.
+    /// The kinds of operands; the flag marks the one that repeats.
     pub(crate) operands: Vec<(Operand, bool)>,
     pub(crate) first_unless: Vec<String>,
     pub(crate) recursive: Vec<String>,
@@ -144,7 +144,7 @@ pub(crate) struct ProgramTable {
 }
 
 impl ProgramTable {
-    /// Whether one of its options chooses which files it reads or writes.
+    /// Whether one of its options selects the files that it reads or writes.
     pub(crate) fn has_choosing_options(&self) -> bool {
         let is_plain = |takes: &Takes| matches!(takes, Takes::Nothing | Takes::Words(_) | Takes::Attached);
         !self.recursive.is_empty() || !self.first_unless.is_empty() || !self.options.values().all(is_plain)
@@ -154,7 +154,7 @@ impl ProgramTable {
 static KNOWN: LazyLock<HashMap<String, ProgramTable>> = LazyLock::new(|| {
     let mut known = HashMap::new();
     for (file, text) in FILES {
-        // Tests read each file, so that this cannot happen in what is built; without a file its programs are unknown.
+        // Tests parse each file, so a release cannot fail here; without a file, its programs are unknown.
         match read(text) {
             Ok(programs) => known.extend(programs),
             Err(error) => tracing::error!("the table {file} cannot be read: {error}"),

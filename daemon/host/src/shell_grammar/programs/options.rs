@@ -1,24 +1,25 @@
-//! A command's words as its program takes them apart (POSIX, utility conventions; `getopt_long` of GNU).
+//! Splits a command's words into options and operands as its program does (POSIX utility conventions; GNU
+//! `getopt_long`).
 
 use super::known::{Operand, ProgramTable, Takes};
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
-/// An option as it was given.
+/// An option as it was written.
 #[derive(Clone, Debug)]
 pub(crate) struct GivenOption {
     pub(crate) name: String,
     pub(crate) values: Vec<Arg>,
 }
 
-/// A command that was taken apart.
+/// A parsed command.
 pub(crate) struct Parsed {
     pub(crate) known: &'static ProgramTable,
     pub(crate) given: Vec<GivenOption>,
     pub(crate) operands: Vec<Arg>,
-    /// Behind `--`, where the program reads that otherwise.
+    /// The words after `--`, if the program parses them differently.
     pub(crate) rest: Vec<Arg>,
-    /// What it runs.
+    /// The command that it runs.
     pub(crate) command: Vec<Arg>,
     pub(crate) reading: Reading,
 }
@@ -33,7 +34,7 @@ impl Parsed {
     }
 }
 
-/// Takes the words behind the program's name apart. A subcommand is followed.
+/// Parses the words after the program's name, including a subcommand's.
 pub(crate) fn parse(known: &'static ProgramTable, words: &[Arg]) -> Parsed {
     let reading = Reading { known: Some(known), ..Reading::default() };
     let mut parser = OptionParser {
@@ -57,7 +58,7 @@ struct OptionParser<'a> {
     parsed: Parsed,
     words: &'a [Arg],
     at: usize,
-    /// A word before may have been several, so which word is the value of which option is not known.
+    /// An earlier word may expand to several, so it is unknown which word is the value of which option.
     uncertain: bool,
 }
 
@@ -113,7 +114,7 @@ impl<'a> OptionParser<'a> {
         }
     }
 
-    /// True when the options end here.
+    /// True if the options end here.
     fn operand(&mut self, word: &Arg) -> bool {
         let known = self.known();
         if !known.subcommands.is_empty() && self.parsed.operands.is_empty() {
@@ -178,7 +179,7 @@ impl<'a> OptionParser<'a> {
             }
         }
         let command = self.words.get(self.at..).unwrap_or_default();
-        // What it expands to may be nothing, or an option.
+        // It may expand to nothing, or to an option.
         if command.first().is_some_and(|name| !name.is_one() || name.may_be_option() && name.literal().is_none()) {
             self.parsed.reading.may_run_any = true;
             self.parsed.reading.doubt(format!("the program that {} names is unknown", command[0].raw));
@@ -187,9 +188,9 @@ impl<'a> OptionParser<'a> {
         self.at = self.words.len();
     }
 
-    /// A word that begins with what the shell still expands.
+    /// A word whose beginning the shell still expands.
     fn may_be_option(&mut self, word: &Arg) {
-        // A wildcard alone is looked up in the folder, and stays an operand when no name there begins with a dash.
+        // A wildcard alone is looked up in the folder, and stays an operand if no name there begins with a dash.
         if matches!(word.pieces.first(), Some(WordPart::Glob(_)))
             && !word.pieces.iter().any(|piece| matches!(piece, WordPart::Unknown { .. }))
         {
@@ -203,7 +204,7 @@ impl<'a> OptionParser<'a> {
             return;
         }
         if self.known().command.is_some() {
-            // It may be the program that is run, too.
+            // It may also be the program that is run.
             self.parsed.reading.may_run_any = true;
             self.parsed.reading.is_open = true;
         }
@@ -211,7 +212,7 @@ impl<'a> OptionParser<'a> {
         self.parsed.operands.push(word.clone());
     }
 
-    /// A word that may become any option of a program whose options do no harm: some still choose other files.
+    /// A word that may become any option of a program with harmless options: some of them still select other files.
     fn doubt_option(&mut self, word: &Arg) {
         if self.known().has_choosing_options() {
             self.parsed.reading.doubt(format!("{} may expand to an option that selects other files", word.raw));
@@ -227,7 +228,7 @@ impl<'a> OptionParser<'a> {
             None => (text, None),
         };
         let takes = self.known().options.get(name).or_else(|| {
-            // A program that takes long options with one dash mostly takes two as well.
+            // Most programs that take long options with one dash also take two.
             let short = name.strip_prefix('-').filter(|short| short.starts_with('-') && self.known().one_dash);
             short.and_then(|short| self.known().options.get(short))
         });
@@ -244,7 +245,7 @@ impl<'a> OptionParser<'a> {
         }
     }
 
-    /// `-abc`, where each letter is an option until one takes the rest as its value.
+    /// `-abc`: each letter is an option until one takes the rest as its value.
     fn cluster(&mut self, word: &Arg) {
         let text = word.start();
         let digits = &text[1..];
@@ -268,7 +269,7 @@ impl<'a> OptionParser<'a> {
             match self.known().options.get(&name) {
                 None => {
                     if self.known().number && letter.is_ascii_digit() {
-                        // Behind digits letters are units, and take no word.
+                        // After digits, letters are units and take no word.
                         is_sure = false;
                         self.parsed.given.push(GivenOption { name: "?".to_owned(), values: Vec::new() });
                         continue;
@@ -283,7 +284,7 @@ impl<'a> OptionParser<'a> {
                 Some(Takes::Nothing) => {
                     self.parsed.given.push(GivenOption { name, values: Vec::new() });
                     if is_last && word.literal().is_none() {
-                        // What follows the letters is still changed by the shell.
+                        // The shell still changes the text after the letters.
                         return self.unlisted(word, text, None);
                     }
                 }
@@ -300,7 +301,7 @@ impl<'a> OptionParser<'a> {
                         Some(_) if self.known().one_dash => rest.without_start(1),
                         _ => rest,
                     });
-                    // Behind a letter that is not known the next word is an operand for all that can be told.
+                    // After an unknown letter, the next word may be an operand.
                     let takes = match takes {
                         Takes::Words(_) if !is_sure => &Takes::Attached,
                         takes => takes,
@@ -337,13 +338,13 @@ impl<'a> OptionParser<'a> {
             let Some(value) = self.words.get(self.at) else { break };
             self.at += 1;
             self.parsed.reading.note(value, format!("value of {name}"));
-            // Some programs take such a word for the next option.
+            // Some programs parse such a word as the next option.
             let is_number = value.start().len() > 1 && value.start()[1..].bytes().all(|b| b.is_ascii_digit());
             if value.start().starts_with('-') && value.start() != "-" && !is_number && !self.known().closed {
                 self.parsed.reading.doubt(format!("{}, the value of {name}, may be an option itself", value.raw));
             }
             if !value.is_one() {
-                // It may be no word at all, and then the next one is the value.
+                // It may expand to no word at all, and then the next word is the value.
                 if !self.known().closed {
                     self.parsed.reading.doubt(format!(
                         "the shell expands {}, the value of {name}, and the result is unknown",
@@ -397,7 +398,7 @@ impl<'a> OptionParser<'a> {
             }
             return;
         }
-        // It may become one of those that are known to run a program.
+        // It may become an option that is known to run a program.
         let may_run = known.options.values().any(|takes| matches!(takes, Takes::Unsure(_)));
         self.parsed.reading.may_run_any |= word.literal().is_none() && may_run;
         let text = if word.literal().is_some() { name } else { &word.raw };
@@ -409,7 +410,7 @@ impl<'a> OptionParser<'a> {
 }
 
 impl Parsed {
-    /// What the table says of the command.
+    /// Evaluates the command by the table.
     pub(crate) fn into_reading(mut self) -> Reading {
         self.add_operands();
         let Self { known, given, operands, command, mut reading, .. } = self;
@@ -417,7 +418,7 @@ impl Parsed {
         let has = |names: &[String]| given.iter().any(|given| names.contains(&given.name));
         let lists = known.lists_with.is_empty() || operands.is_empty() || has(&known.lists_with);
         reading.reads_only = known.reads_only && !writes && reading.unsure.is_none() && lists && !has(&known.changes);
-        // Some wrappers run a shell when they are given no command.
+        // Some wrappers run a shell if no command is given.
         reading.is_open |= known.command.is_some() && reading.may_run_any && command.is_empty();
         reading.command(&command);
         reading
@@ -477,10 +478,10 @@ impl FileAccess {
     }
 }
 
-/// The kind of the operand at `index` of `count`. A kind that repeats takes all that those behind it leave.
+/// The kind of operand `index` of `count`. A repeating kind takes all operands that the kinds after it do not need.
 fn kind_of(kinds: &[(Operand, bool)], index: usize, count: usize, has_target: bool) -> Option<Operand> {
     let kinds = match kinds {
-        // With a folder as an option, all operands go there.
+        // If an option names a folder, all operands go there.
         [start @ .., (Operand::Write, false)] if has_target => start,
         kinds => kinds,
     };

@@ -1,4 +1,4 @@
-//! Whether Git, when it only reads here, runs nothing that the repository names.
+//! Checks that a Git command that only reads runs nothing that the repository names.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::shell_grammar::names::NameSet;
 const MAX_CONFIG: u64 = 256 * 1024;
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
-/// Settings of a repository that run nothing when it is read. Their sections, and their names.
+/// Repository settings that run nothing during a read: their sections and names.
 const HARMLESS: &[(&str, &[&str])] = &[
     (
         "core",
@@ -99,7 +99,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("submodule", &["active", "recurse"]),
 ];
 
-/// Settings that make reading run a program. What the others do, nobody knows here.
+/// Settings that make reading run a program. The effects of all others are unknown here.
 const RUNS: &[(&str, &[&str])] = &[
     ("core", &["fsmonitor", "pager", "sshcommand", "gitproxy", "askpass", "editor", "alternaterefscommand"]),
     ("diff", &["external", "textconv", "command", "cachetextconv"]),
@@ -111,14 +111,14 @@ const RUNS: &[(&str, &[&str])] = &[
     ("includeif", &["path"]),
 ];
 
-/// Why a command of Git might do more than to read.
+/// Why a command of Git might do more than read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RepositoryProblem {
-    /// It is not certain, so it needs an approval as any other command.
+    /// This is uncertain, so the command needs approval like any other.
     NotKnown(String),
-    /// The repository names a program that it runs.
+    /// The repository names a program that the command runs.
     Runs(String),
-    /// What Git would take for the repository is not what it seems, or any tool could have written its settings.
+    /// Git might use a different folder as the repository, or any tool could have written its settings.
     Odd(String),
 }
 
@@ -133,11 +133,11 @@ pub(super) struct Repository {
     /// The folder with the files.
     pub(super) top: PathBuf,
     own: PathBuf,
-    /// Where the command is.
+    /// The folder of the command.
     folder: PathBuf,
 }
 
-/// The repository that `git` would find.
+/// Finds the repository as `git` does.
 ///
 /// # Errors
 /// Why reading it might run something.
@@ -153,7 +153,7 @@ pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Reposi
                 true => own,
                 false => linked(&own)?,
             };
-            // Git passes over one that is none.
+            // Git ignores a `.git` that is not a repository.
             let is_one =
                 own.join("HEAD").is_file() && (own.join("objects").is_dir() || own.join("commondir").is_file());
             if !is_one {
@@ -161,7 +161,7 @@ pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Reposi
             }
             return check_repository(Repository { top: top.to_owned(), own, folder: folder.clone() });
         }
-        // A bare repository may lie anywhere.
+        // A bare repository may be anywhere.
         let exists = |name: &str| top.join(name).symlink_metadata().is_ok();
         if exists("HEAD") && (exists("objects") || exists("refs") || exists("commondir")) {
             return Err(RepositoryProblem::Odd(
@@ -188,7 +188,7 @@ fn check_environment(environment: &Environment) -> Result<(), String> {
     Ok(())
 }
 
-/// `.git` may be a file that names the folder: a worktree, or a submodule.
+/// `.git` may be a file that names the folder: in a worktree or a submodule.
 fn linked(file: &Path) -> Result<PathBuf, String> {
     let text = text_of(file, 4096)?;
     let target = text.strip_prefix("gitdir:").map(str::trim).ok_or("its .git file cannot be parsed")?;
@@ -210,7 +210,7 @@ fn check_repository(repository: Repository) -> Result<Repository, RepositoryProb
     if common.join("modules").symlink_metadata().is_ok() {
         return Err("it has submodules, and their settings apply too".to_owned().into());
     }
-    // Submodules have settings of their own, and need not be named anywhere but in the index.
+    // Submodules have their own settings, and may be named only in the index.
     match repository.entries() {
         Some(entries) if entries.iter().any(|entry| entry.is_link) => {
             return Err("it has submodules, and their settings apply too".to_owned().into());
@@ -231,8 +231,8 @@ fn text_of(path: &Path, limit: u64) -> Result<String, String> {
     crate::files::read_text(path, limit).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Each line must be a section or a setting that is known. A value that goes on in the next line is read as a setting of
-/// its own, which only finds more.
+/// Each line must be a known section or setting. A value that continues on the next line is parsed as another setting,
+/// which can only reject more.
 fn check_config(text: &str) -> Result<(), RepositoryProblem> {
     let mut problem = Ok(());
     let mut section = String::new();
@@ -277,7 +277,7 @@ impl Repository {
         }
     }
 
-    /// The files that are tracked, below the folder of the command; `None` when the index is not understood.
+    /// The tracked files below the folder of the command; `None` if the index is not understood.
     pub(super) fn tracked(&self) -> Option<Rc<NameSet>> {
         let below = self.folder.strip_prefix(&self.top).ok()?;
         let entries = self.entries()?;
@@ -312,10 +312,10 @@ fn index(bytes: &[u8]) -> Option<Vec<Tracked>> {
         let start = at + if flags & 0x4000 == 0 { 62 } else { 64 };
         let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
         entries.push(Tracked { name: String::from_utf8(bytes[start..start + length].to_vec()).ok()?, is_link });
-        // Filled up with NULs to a multiple of eight, at least one.
+        // Padded with NULs to a multiple of eight, with at least one.
         at += ((start - at + length) / 8 + 1) * 8;
     }
-    // Extensions, then the checksum. With these two the names of files lie elsewhere.
+    // Extensions, then the checksum. With these two extensions, file names are stored elsewhere.
     while at + 20 < bytes.len() {
         if matches!(bytes.get(at..at + 4)?, b"link" | b"sdir") {
             return None;

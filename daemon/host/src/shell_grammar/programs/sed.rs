@@ -18,7 +18,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let mut reading = parsed.into_reading();
     if in_place {
         reading.reads_only = false;
-        // Behind other options it makes a writer of what looks like a reader.
+        // After other options, a script that seems to read may write.
         let begins_so = words
             .first()
             .is_some_and(|first| first.start().starts_with("-i") || first.start().starts_with("--in-place"));
@@ -37,7 +37,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
 }
 
 /// # Errors
-/// It runs a command, goes to a file, or is not understood; which.
+/// It runs a command, accesses a file, or is not understood; the message says which.
 fn check(script: &str) -> Result<(), String> {
     let mut reader = ScriptReader { chars: script.chars().peekable() };
     while reader.command()? {}
@@ -83,7 +83,7 @@ impl ScriptReader<'_> {
                 self.skip(|c| c.is_ascii_digit());
                 self.end()?;
             }
-            // Text to the end of the line; a backslash carries it to the next.
+            // Text up to the end of the line; a backslash continues it on the next.
             'a' | 'i' | 'c' => {
                 while let Some(c) = self.chars.next() {
                     match c {
@@ -138,8 +138,8 @@ impl ScriptReader<'_> {
         Ok(true)
     }
 
-    /// Behind the mark that ends this part. Within brackets of an expression the mark is a character, and whether it is
-    /// there depends on the version, so such an expression is not understood.
+    /// Skips to after the delimiter that ends this part. Whether the delimiter inside a bracket expression is a plain
+    /// character depends on the version, so such an expression is not understood.
     fn until(&mut self, mark: char, is_expression: bool) -> Result<(), String> {
         if mark == '\n' || mark == '\\' || mark.is_alphanumeric() {
             return Err(Self::odd());
@@ -180,7 +180,7 @@ impl ScriptReader<'_> {
         self.end()
     }
 
-    /// Nothing but the end of the command may follow.
+    /// Only the end of the command may follow.
     fn end(&mut self) -> Result<(), String> {
         self.skip(|c| c == ' ' || c == '\t');
         match self.chars.peek() {

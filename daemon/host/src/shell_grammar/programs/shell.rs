@@ -1,14 +1,14 @@
-//! `bash -c SCRIPT` and its kin.
+//! `bash -c SCRIPT` and similar commands.
 
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 
 pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash"];
 
-/// What `-o` may turn on: nothing here changes how a script is read.
+/// Options that `-o` may turn on: none of them changes how a script is parsed.
 const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "errtrace", "noclobber"];
 
-/// A shell without a script reads its standard input, and that cannot be told.
+/// A shell without a script reads its standard input, which is unknown.
 pub(super) fn read(words: &[Arg]) -> Reading {
     let mut reading = Reading::default();
     let mut at = 0;

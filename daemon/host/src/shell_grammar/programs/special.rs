@@ -1,4 +1,4 @@
-//! Programs whose words a table alone does not tell apart.
+//! Programs whose arguments a table alone cannot describe.
 
 use super::known::find;
 use super::options::{Parsed, parse};
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::shell_grammar::arg::{Arg, WordPart};
 
-/// Programs that run others in ways that are not looked into.
+/// Programs that run others in ways that are not analyzed.
 const RUN_OTHERS: &[&str] = &[
     "parallel",
     "su",
@@ -107,7 +107,7 @@ const AT_FILES: &[&str] = &[
     "dotnet",
 ];
 
-/// Runners of a project's own tools: the words behind `run` are the command.
+/// Runners of a project's own tools: the words after `run` are the command.
 const RUNNERS: &[(&str, &[&str])] = &[
     ("uv", &["run"]),
     ("poetry", &["run"]),
@@ -118,7 +118,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("bundle", &["exec"]),
 ];
 
-/// `None` for what the tables tell, or nobody.
+/// `None` if the tables describe the program, or nothing does.
 pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let reading = Reading::default;
     if RUN_OTHERS.contains(&name) || name.starts_with("ld-linux") {
@@ -220,7 +220,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         }
         "wc" => {
             let mut reading = parse(find(name)?, words).into_reading();
-            // The count alone, without a name, when it reads its standard input.
+            // Only the count, without a name, if it reads its standard input.
             if words.len() == 1 && ["-l", "-c", "-w", "-m"].iter().any(|option| words[0].is(option)) {
                 reading.output = CommandOutput::Pieces(vec![WordPart::Number]);
             }
@@ -258,7 +258,7 @@ fn command_behind(words: &[Arg]) -> Reading {
     reading
 }
 
-/// A command behind options that are not known here.
+/// A command after options that are not known here.
 fn runner(words: &[Arg]) -> Reading {
     let behind = skip_dashes(words);
     match behind.first() {
@@ -268,7 +268,7 @@ fn runner(words: &[Arg]) -> Reading {
     }
 }
 
-/// The words in which something else will be put are not known.
+/// The words into which something else is inserted are not known.
 pub(super) fn with_unknown(words: &[Arg], is_replaced: impl Fn(&str) -> bool) -> Vec<Arg> {
     let change = |word: &Arg| match word.literal() {
         Some(text) if !is_replaced(text) => word.clone(),

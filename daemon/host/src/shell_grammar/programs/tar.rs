@@ -1,4 +1,4 @@
-//! `tar`, whose first word may be options without a dash (GNU tar manual, section 3.3).
+//! `tar`: its first word may be options without a dash (GNU tar manual, section 3.3).
 
 use super::known::find;
 use super::options::parse;
@@ -15,7 +15,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
                 Reading::default().runs_any(format!("the shell expands {}, and the result is unknown", first.raw)),
             );
         };
-        // Old options take their values from the words behind, in the order of the letters.
+        // Old-style options take their values from the following words, in the order of the letters.
         let letters: Vec<char> = letters.chars().collect();
         let mut rest = words[1..].to_vec();
         let mut options = Vec::new();

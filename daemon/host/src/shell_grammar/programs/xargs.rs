@@ -7,12 +7,12 @@ use super::{CommandContext, CommandOutput, Reading};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::expand;
 
-/// The command, with the words that are added: the names of files when what stands before the pipe prints such, else
-/// unknown ones.
+/// The command with the added words: the names of files if the command before the pipe prints them, otherwise unknown
+/// words.
 pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let parsed = parse(find("xargs")?, words);
     let has_zero = parsed.has(&["-0", "--null"]);
-    // Other options change where words end, or where they come from.
+    // Other options change where words end or where they come from.
     let known = [
         "-0",
         "--null",

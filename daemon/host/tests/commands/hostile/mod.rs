@@ -207,7 +207,7 @@ fn a_judge_that_allows_everything_is_caught() {
 }
 
 #[test]
-fn what_lines_do_is_seen() {
+fn effects_of_lines_are_observed() {
     let mut bench = HostileBench::make();
     let mut kinds = |line: &str, rules: &[&str]| {
         let rules = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
@@ -290,7 +290,7 @@ fn the_findings_are_refused() {
 
 /// What people write does nothing beyond its rules: a failure would be the oracle's.
 #[test]
-fn what_people_write_stays_within_its_rules() {
+fn ordinary_lines_stay_within_their_rules() {
     let mut bench = HostileBench::make();
     for kit in KITS {
         for plain in generate::everyday(kit) {
