@@ -24,7 +24,7 @@ hygge.register_tool{
 }
 "#;
 
-/// With a folder that a person opened.
+/// A daemon with a folder that a person has opened.
 fn daemon() -> TestDaemon {
     let daemon = Setup::new().plugin("greet.lua", PLUGIN).start();
     daemon.connect();
@@ -158,7 +158,7 @@ fn a_cancelled_call_ends_and_is_not_answered() {
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     let finished = watcher.notification("events.event");
     assert_eq!(finished["result"]["outcome"], "cancelled");
-    // The next answer is the next request's.
+    // The next answer belongs to the next request.
     let next = client.request("ping", json!({}));
     assert_eq!(client.next_message().unwrap()["id"], next);
 }
@@ -282,7 +282,7 @@ fn a_client_works_in_its_roots_else_where_it_says() {
     assert_eq!(place(client.result("tools/call", params)), work.join("a").display().to_string());
     let mut params = call("where", json!({}));
     params["_meta"] = json!({"toold/cwd": work.join("nothing")});
-    // Whether it is there is not the client's to learn before a person opens it.
+    // Before a person opens the folder, the client must not learn whether it exists.
     assert_eq!(place(client.result("tools/call", params)), work.join("nothing").display().to_string());
 
     let mut client = old(&daemon, json!({"roots": {"listChanged": true}}));
@@ -294,7 +294,7 @@ fn a_client_works_in_its_roots_else_where_it_says() {
         client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": uri}]}}));
         let place = place(client.answer(id)["result"].take());
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
-        // So that the change has been heard.
+        // Wait until the change has arrived.
         client.result("ping", json!({}));
         place
     };
@@ -311,7 +311,7 @@ fn a_client_sees_and_calls_the_tools_of_some_sources_alone() {
         params["_meta"]["toold/sources"] = sources;
         let list = client.result("tools/list", params);
         let listed = names(&list);
-        // It holds for what the connection asks later, and is not only hidden.
+        // It applies to later requests of the connection; the tools are not only hidden.
         let greet = client.request("tools/call", new(json!({}), call("greet", json!({"name": "you"}))));
         let greet = client.answer(greet)["result"].is_object();
         let glob = client.request("tools/call", new(json!({}), call("glob", json!({"pattern": "*"}))));
@@ -343,7 +343,7 @@ fn a_client_is_an_agent_with_a_session_of_its_own() {
     let sessions = daemon.connect().result("session.list", json!({}));
     let own = sessions["sessions"].as_array().unwrap().iter().find(|session| session["client"]["name"] == "old");
     assert_eq!(own.unwrap()["cwd"], json!(daemon.work()));
-    // Nothing of the native dialect is there for it.
+    // None of the native methods exist for it.
     assert_eq!(client.error("permissions.grant", json!({"category": "shell", "pattern": "*"}))["code"], -32601);
 }
 
@@ -388,7 +388,7 @@ fn toolctl_mcp_starts_the_daemon_and_says_where_it_is() {
     let answer = |id: u64| &answers.iter().find(|answer| answer["id"] == id).unwrap()["result"];
     assert_eq!(answer(2)["content"][0]["text"], setup.path("work/below").display().to_string());
     assert_eq!(names(answer(3)), ["forever", "greet", "tools_call", "tools_search", "where"]);
-    // This test is the bridge's agent, so that its `toolctl` would be the agent's too: it becomes a person's frontend.
+    // This test is the bridge's agent, and so would be its `toolctl`. It becomes a person's frontend first.
     Wire::connect(&setup.path("run/toold.sock")).result("session.open", json!({"cwd": setup.path("work")}));
     let stopped = setup.command(toold_tests::toolctl()).arg("stop").output().unwrap();
     assert!(stopped.status.success(), "{stopped:?}");

@@ -1,11 +1,11 @@
-//! Permission prompts and questions as elicitations of MCP clients, in both eras, beside native frontends.
+//! Permission prompts and questions as elicitations of MCP clients, in both eras, along with native frontends.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire};
 
 const APPROVES: &str = "[mcp.clients.trusted]\napprove = true\n";
 
-/// With a folder that a person opened.
+/// A daemon with a folder that a person has opened.
 fn daemon() -> TestDaemon {
     let daemon = Setup::new().config(APPROVES).start();
     daemon.connect();
@@ -76,12 +76,12 @@ fn a_client_that_may_approve_is_asked() {
     assert_eq!(client.answer(id)["result"]["isError"], false);
     assert!(daemon.work().join("a").exists());
 
-    // Once was once.
+    // An approval for one call does not cover the next.
     let id = client.request("tools/call", touch("a"));
     let asked = elicitation(&mut client);
     answer(&mut client, &asked, accept("allow for this session"));
     assert_eq!(client.answer(id)["result"]["isError"], false);
-    // The session is remembered, for this very command.
+    // The approval for the session is remembered, for exactly this command.
     assert_eq!(client.result("tools/call", touch("a"))["isError"], false);
     let id = client.request("tools/call", touch("b"));
     let asked = elicitation(&mut client);
@@ -151,7 +151,7 @@ fn the_first_answer_wins_and_the_other_prompt_closes() {
     let id = client.request("tools/call", touch("b"));
     let asked = elicitation(&mut client);
     let seen = person.notification("permissions.event");
-    // The person hears how the first one ended, too.
+    // The person is also notified how the first one ended.
     let seen = if seen["result"]["type"] == "resolved" { person.notification("permissions.event") } else { seen };
     assert_eq!(seen["result"]["request"]["target"], "touch b");
     answer(&mut client, &asked, accept("allow once"));
@@ -171,7 +171,7 @@ fn a_question_is_a_form() {
     let asked = elicitation(&mut client);
     assert_eq!(asked["params"]["message"], "Which way?\nRight: Longer");
     assert_eq!(asked["params"]["requestedSchema"]["properties"]["choice"]["enum"], json!(["Left", "Right"]));
-    // An answer that is no option is asked for again.
+    // An answer that is not one of the options prompts again.
     answer(&mut client, &asked, json!({"action": "accept", "content": {"choice": "Up"}}));
     let asked = elicitation(&mut client);
     answer(&mut client, &asked, json!({"action": "accept", "content": {"choice": "Right"}}));
@@ -195,7 +195,7 @@ fn a_stateless_client_comes_again_with_its_answer() {
         new(&daemon, name, params)
     };
 
-    // The state is good for this request of this client alone, and as it was given.
+    // The state is valid only for this request of this client, and only unchanged.
     for (params, state) in [(touch("b"), state.to_owned()), (touch("a"), format!("{state}x"))] {
         let refused = client.error("tools/call", again("trusted", params, &state, "allow once"));
         assert_eq!(refused["code"], -32602, "{refused}");
@@ -225,7 +225,7 @@ fn invalid_answer_prompts_again() {
     assert_eq!(second["resultType"], "input_required");
     assert_eq!(first["inputRequests"], second["inputRequests"]);
     assert_ne!(first["requestState"], second["requestState"]);
-    // A permission is not given before it is asked for.
+    // An answer before the prompt grants nothing.
     let mut params = touch("a");
     params["inputResponses"] =
         second["inputRequests"].as_object().unwrap().keys().map(|key| (key.clone(), accept("allow once"))).collect();
@@ -272,7 +272,7 @@ fn parallel_calls_that_ask_the_same_end_with_one_answer_each() {
     let one = elicitation(&mut client);
     let second = client.request("tools/call", touch("a"));
     let two = elicitation(&mut client);
-    // The first is given up: the other one's prompt stays.
+    // The first call is given up; the prompt of the other stays.
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": first}}));
     answer(&mut client, &two, accept("allow once"));
     assert_eq!(client.answer(second)["result"]["isError"], false);

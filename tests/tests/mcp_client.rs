@@ -1,4 +1,4 @@
-//! Mounted MCP servers: shared, bounded, and no trouble to others when they are trouble. The server of these tests
+//! Mounted MCP servers: shared, bounded, and isolated when they misbehave. The server of these tests
 //! is `mcp/stand_in.py`, which misbehaves on demand.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ fn stand_in() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/stand_in.py").display().to_string()
 }
 
-/// A server of this name that is the stand-in with these options.
+/// A server of this name: the stand-in with these options.
 fn server(name: &str, options: &[&str], more: &str) -> String {
     let args: Vec<String> = std::iter::once(stand_in()).chain(options.iter().map(|text| text.to_string())).collect();
     format!("[mcp.servers.{name}]\ncommand = \"python3\"\nargs = {}\n{more}\n", json!(args))
@@ -44,7 +44,7 @@ fn only(wire: &mut Wire) -> Value {
     all.remove(0)
 }
 
-/// Waits until the only server is in this state, and gives it.
+/// Waits until the only server is in this state, and returns it.
 #[track_caller]
 fn in_state(wire: &mut Wire, state: &str) -> Value {
     until(&format!("the server is {state}"), || Some(only(wire)).filter(|server| server["state"] == state))
@@ -188,7 +188,7 @@ fn a_call_ends_when_its_caller_says_so_and_the_server_hears_of_it() {
         let reasons: Vec<String> = serde_json::from_str(text(&other.tool("s_cancelled", json!({})))).unwrap();
         (reasons == ["the caller cancelled the call", "the call timed out"]).then_some(())
     });
-    // It never answers those, and serves on.
+    // It never answers those, and continues to serve.
     assert_eq!(only(&mut wire)["running"], 0);
     assert_eq!(text(&wire.tool("s_echo", json!({"text": "on"}))), "on");
 }
@@ -287,7 +287,7 @@ fn a_changed_list_is_a_new_revision_and_changed_tools_lose_their_grants() {
     let refused = wire.tool("s_old", json!({}));
     assert_eq!(refused["metadata"]["permission"]["target"], "s/old", "{refused}");
     assert_eq!(wire.tool("s_same", json!({}))["is_error"], false);
-    // Announcing what is not so changes nothing.
+    // A false announcement changes nothing.
     let revision = wire.result("tools.list", json!({}))["revision"].clone();
     wire.tool("s_announce", json!({}));
     wire.tool("s_announce", json!({}));
@@ -363,7 +363,7 @@ fn a_server_asks_the_person_at_the_frontend_that_called() {
         let result = wire.answer(id)["result"].take();
         assert!(text(&result).contains("\"accept\"") && text(&result).contains("red"), "{result}");
         assert_eq!(only(&mut wire)["protocol"], if options.is_empty() { "2025-11-25" } else { "2026-07-28" });
-        // With calls of two sessions under way, the older way does not say whose question it is.
+        // With calls of two sessions in flight, the older protocol does not say which call a question belongs to.
         let mut other = daemon.connect();
         other.request("tools.execute", json!({"name": "s_hang"}));
         until("it hangs", || (only(&mut wire)["running"] == 1).then_some(()));

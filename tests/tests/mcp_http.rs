@@ -1,4 +1,4 @@
-//! MCP on Streamable HTTP: who gets in, and what happens to those who don't behave.
+//! MCP on Streamable HTTP: authentication, and clients that misbehave.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -188,7 +188,7 @@ fn the_token_is_for_its_owner_alone() {
     assert_eq!(file.mode() & 0o777, 0o600);
     assert_eq!(file.uid(), std::fs::metadata("/proc/self").unwrap().uid());
     assert_eq!(served.token.len(), 64);
-    // No tool gives it away, in no mode.
+    // No tool reveals it, in any mode.
     let mut person = served.daemon.connect();
     let path = served.daemon.state().join("mcp-token");
     person.result("permissions.grant", json!({"category": "file.read", "pattern": "/**", "scope": "always"}));
@@ -208,7 +208,7 @@ fn another_user_of_the_machine_reads_no_token_and_reaches_no_socket() {
         return;
     }
     const NOBODY: u32 = 65_534;
-    // All that is not the daemon's own lets everybody through, so that it is the daemon's doing.
+    // Every folder above the daemon's own is open to all users, so only the daemon can refuse.
     let (token, socket) = (served.daemon.state().join("mcp-token"), served.daemon.socket());
     let of_the_daemon = [served.daemon.state(), socket.parent().unwrap().to_owned()];
     for folder in token.ancestors().chain(socket.ancestors()).skip(1) {
@@ -264,7 +264,7 @@ fn large_bodies_are_refused() {
     let own = [("Content-Length", ""), ("Transfer-Encoding", "chunked"), ("MCP-Protocol-Version", "2026-07-28")];
     let mut stream = served.stream();
     stream.write_all(served.head("POST", 0, &own).as_bytes()).unwrap();
-    // The daemon may have answered and closed before all is sent.
+    // The daemon may answer and close before everything is sent.
     let _ = stream.write_all(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes());
     assert_eq!(read(stream).status, 413);
     assert_eq!(served.request("tools/list", json!({}), &[]).status, 200);
@@ -276,7 +276,7 @@ fn slow_bodies_are_given_up() {
     let mut stream = served.stream();
     stream.write_all((served.head("POST", 1_000, &[]) + "{").as_bytes()).unwrap();
     assert_eq!(read(stream).status, 408);
-    // Nor are slow headers waited for.
+    // It does not wait for slow headers either.
     let mut stream = served.stream();
     stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: x\r\n").unwrap();
     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! `toolctl mcp install`: the entry in the usual clients' files, shown before, beside what is there, and undone.
+//! `toolctl mcp install`: adds an entry to clients' files, shows it first, keeps the rest, and can undo it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ const JSON: &str = r#"{
   "last": [1, 2]
 }
 "#;
-/// With what editors allow in their files, and plain JSON has not.
+/// With extensions to JSON that editors allow in their files.
 const JSONC: &str = r#"// my settings
 {
   "theme": "dark", /* not light */
@@ -26,7 +26,7 @@ const JSONC: &str = r#"// my settings
 "#;
 const TOML: &str = "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"other-server\" # theirs\n";
 
-/// Name, file below the home folder, the member that holds servers, what is there before.
+/// Name, file below the home folder, the member that holds servers, the text before.
 const CLIENTS: [(&str, &str, &str, &str); 8] = [
     ("claude-code", ".claude.json", "mcpServers", JSON),
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers", JSON),
@@ -49,12 +49,12 @@ fn done(setup: &Setup, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The entry that a client would read, of a file of any of the three kinds.
+/// The entry that a client would read from a file of any of the three kinds.
 fn entry(text: &str, holder: &str) -> Value {
     let read: Value = match text.starts_with('#') {
         true => toml::from_str(text).unwrap(),
         false => {
-            // Comments and commas at the end are all that these files have beside JSON.
+            // Comments and trailing commas are the only extensions in these files.
             let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
             let text = lines.collect::<Vec<_>>().join("\n").replace("/* not light */", "");
             let bytes: Vec<char> = text.chars().collect();
@@ -78,7 +78,7 @@ fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
         std::fs::write(&file, &before).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
 
-        // Nobody is there to ask: it is shown, and nothing is done.
+        // Without a terminal, the change is shown and not made.
         let refused = run(&setup, &[client]);
         assert!(!refused.status.success());
         let shown = String::from_utf8(refused.stdout).unwrap();

@@ -19,7 +19,7 @@ fn client(daemon: &TestDaemon) -> Wire {
     wire
 }
 
-/// The members of a list by this field; others are of no account here.
+/// The members of a list by this field; others do not matter here.
 fn listed(client: &mut Wire, method: &str, list: &str, field: &str) -> Vec<String> {
     let all = client.result(method, json!({}));
     all[list].as_array().unwrap().iter().map(|one| one[field].as_str().unwrap().to_owned()).collect()
@@ -56,7 +56,7 @@ fn a_skill_is_a_resource_and_a_prompt() {
     let text = prompt["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.starts_with("Do it.\n") && text.ends_with("it holds notes.txt]"), "{text}");
 
-    // Nothing is kept: what counts is what the file says when it is read.
+    // Nothing is cached: the file is read each time.
     fs::write(daemon.work().join(".agents/skills/one/SKILL.md"), "---\ndescription: x\n---\nDo more.\n").unwrap();
     assert_eq!(read(&mut client, "skill://one")["text"], "Do more.\n");
     fs::remove_file(daemon.work().join(".agents/skills/one/SKILL.md")).unwrap();

@@ -1,4 +1,4 @@
-//! The tasks extension of MCP: calls that take long, and clients that come back for them.
+//! The tasks extension of MCP: long calls, and clients that poll for their results.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
@@ -28,7 +28,7 @@ end)
 tool("roots", "required", function(ctx) return #ctx.roots() end)
 "#;
 
-/// With a folder that a person opened.
+/// A daemon with a folder that a person has opened.
 fn daemon(config: &str) -> TestDaemon {
     let daemon = Setup::new().config(config).plugin("jobs.lua", PLUGIN).start();
     daemon.connect();
@@ -107,7 +107,7 @@ fn go(daemon: &TestDaemon) {
     std::fs::write(daemon.work().join("go"), "").unwrap();
 }
 
-/// The one thing that a task asks: its key and the request.
+/// The only request of a task: its key and the request.
 #[track_caller]
 fn asked(task_state: &Value) -> (String, Value) {
     let requests = task_state["inputRequests"].as_object().unwrap();
@@ -136,7 +136,7 @@ fn a_call_that_takes_long_is_a_task_that_its_client_comes_back_for() {
     go(&daemon);
     let task_state = client.in_state(&task, "completed");
     assert_eq!(task_state["result"]["content"][0]["text"], "gone");
-    // It stays so.
+    // The state is final.
     client.cancel(&task);
     assert_eq!(client.get(&task)["status"], "completed");
 
@@ -202,7 +202,7 @@ fn a_task_asks_by_its_state_and_goes_on_with_the_answer() {
     assert_eq!((&request["method"], &request["params"]["message"]), (&json!("elicitation/create"), &json!("Who?")));
     client.update(&task, json!({"other": {"action": "accept"}}));
     assert_eq!(asked(&client.get(&task)).0, key);
-    // An invalid answer is asked for again, by another key: a key stands for one thing.
+    // An invalid answer prompts again with another key, because each key stands for one request.
     client.update(&task, json!({key.clone(): {"action": "accept", "content": {"name": 3}}}));
     let again = asked(&client.in_state(&task, "input_required")).0;
     assert_ne!(again, key);
@@ -221,7 +221,7 @@ fn permission_for_a_task_is_asked_of_all_and_the_first_answer_counts() {
     person.result("permissions.subscribe", json!({}));
     let mut client = TaskClient::of(&daemon);
     let wanted = call("bash", json!({"command": "touch a; until test -e go; do sleep 0.05; done"}));
-    // Before it is a task it asks in a round, as without the extension.
+    // Before it is a task, it asks as it does without the extension.
     let asks = client.result("tools/call", wanted.clone());
     assert_eq!(asks["resultType"], "input_required", "{asks}");
     let request = person.notification("permissions.event")["result"]["request"]["request_id"].clone();

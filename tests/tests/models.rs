@@ -77,7 +77,7 @@ fn prompt_teaches_the_format_that_is_parsed() {
     assert_eq!(wire.error("prompt.render", json!({"format": "no such"}))["code"], -32602);
 }
 
-/// Names, descriptions and schemas of the built-ins, as each provider gets them: a change is seen before it lands.
+/// Names, descriptions and schemas of the built-ins, as each provider gets them, so that a change shows in review.
 #[test]
 fn built_ins_are_listed_to_each_provider_as_snapshots_say() {
     let daemon = TestDaemon::start();

@@ -37,7 +37,7 @@ fn a_rule_that_can_match_nothing_is_a_mistake_with_its_line() {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
         let (output, code) = check(&setup, "config.toml");
         assert!(code == Some(1) && output.contains("config.toml:2: ") && output.contains(said), "{text}{output}");
-        // A project's file is read in the same way, but for relative folders, which lie in it.
+        // A project's file is read in the same way, except that relative folders are in the project.
         if !text.contains("cwd = \"www\"") {
             let setup = Setup::new().file("p/.toold/config.toml", format!("\n{text}"));
             let (output, code) = check(&setup, "p/.toold/config.toml");

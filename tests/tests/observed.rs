@@ -147,7 +147,7 @@ fn status_is_followed_until_the_user_quits() {
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     let (first, second) = (next(), next());
     assert!(first["uptime_s"].as_f64() < second["uptime_s"].as_f64());
-    // Not SIGINT: who runs tests in the background has it ignored.
+    // Not SIGINT, which is ignored when tests run in the background.
     let ended = Command::new("kill").args(["-TERM", &watching.id().to_string()]).status().unwrap();
     assert!(ended.success() && !watching.wait().unwrap().success());
 }
@@ -158,7 +158,7 @@ fn clients_that_read_nothing_are_seen_in_the_status() {
     let (mut deaf, mut slow, mut wire) = (daemon.connect(), daemon.connect(), daemon.connect());
     slow.result("events.subscribe", json!({"kinds": ["call.progress"]}));
     deaf.request("tools.execute", json!({"name": "flood", "arguments": {}, "progress": true}));
-    // The answer to a call takes all that waits before it along, however much that is.
+    // The answer to a call is sent with all messages that wait before it, however many.
     let status = until_status(&mut wire, "an outbox is full, and events wait", |status| {
         let queues = &status["queues"];
         status["calls"]["finished"] == 1
@@ -175,7 +175,7 @@ fn clients_that_read_nothing_are_seen_in_the_status() {
     until_status(&mut wire, "they are gone", |status| status["queues"]["outboxes"]["messages"] == 0);
 }
 
-/// The log of the setup's daemon, of which there is one.
+/// The only log of the setup's daemon.
 fn log_file(setup: &Setup) -> PathBuf {
     let dir = setup.path("state/toold/log");
     // A daemon listens a moment before it writes.
@@ -252,7 +252,7 @@ fn the_log_takes_turns_and_is_followed_over_them() {
         wire.result("tools.execute", json!({"name": "fail", "arguments": {}, "call_id": id}));
         id
     };
-    // How soon it is followed nobody can tell.
+    // There is no event for the beginning of the subscription.
     let first = until("a call is seen", || {
         fail();
         seen.try_recv().ok()
@@ -260,7 +260,7 @@ fn the_log_takes_turns_and_is_followed_over_them() {
     let aside = |n: usize| PathBuf::from(format!("{}.{n}", path.display()));
     until("the first file is put aside twice", || {
         let last = fail();
-        // All of them are read before there are so many that one goes.
+        // All of them are read before there are too many and the oldest is removed.
         until("it is seen", || (seen.try_recv().ok()? == last).then_some(()));
         aside(2).exists().then_some(())
     });
@@ -533,7 +533,7 @@ hygge.register_tool{
 
 #[test]
 fn a_daemon_serves_whatever_becomes_of_its_collector() {
-    // Nobody listens there any more.
+    // There is no listener any more.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let daemon = daemon(&format!("[trace]\notlp_endpoint = \"http://{gone}\"\n"));
     assert_eq!(daemon.connect().tool("read", json!({"path": "notes.txt"}))["is_error"], false);

@@ -1,4 +1,4 @@
-//! Clients of version 0.1, which speak revision 1 of the protocol: each sends what it was released with, and is served.
+//! Clients of version 0.1, which speak revision 1 of the protocol: the daemon still serves their exact messages.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ fn an_older_client_opens_lists_calls_and_answers() {
         assert_eq!(client.answer(id)["result"]["is_error"], false, "{name}");
         assert!(daemon.work().join(format!("made-by-{name}")).exists());
         assert_eq!(client.notification("events.event")["result"]["kind"], "call.finished", "{name}");
-        // It comes back with the session's id.
+        // It resumes the session by its id.
         drop(client);
         let mut again = open;
         again["session_id"] = opened["session_id"].clone();
@@ -74,7 +74,7 @@ fn an_older_agent_is_served_in_a_folder_that_waits_and_without_the_variables_tha
     let open = json!({"cwd": folder, "role": "agent", "env": env, "client": {"name": "python"}, "protocol": 1});
     has_the_members_of_0_1(&agent.result("session.open", open));
     let id = agent.request("tools.execute", json!({"name": "read", "arguments": {"path": "letter.txt"}}));
-    // An ask like any other: what a frontend of 0.1 answers counts.
+    // A prompt like any other: the answer of a 0.1 frontend counts.
     let ask = person.notification("permissions.event")["result"]["request"].take();
     assert_eq!((&ask["target"], &ask["category"]), (&json!(folder), &json!("file.read")));
     person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow", "scope": "once"}));

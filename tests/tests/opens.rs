@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use toold::config::project::ProjectFile;
 
-/// A file below `daemon`, how many such places it has, and why.
+/// A file below `daemon`, its number of such places, and the reason.
 const PLACES: &[(&str, usize, &str)] = &[
-    // The one way.
+    // The path-checking functions themselves.
     ("host/src/files.rs", 4, "the one way: resolves, and opens with links refused"),
     ("host/src/files/entry.rs", 5, "the one way: changes through the opened folder"),
     ("host/src/replace.rs", 8, "the one way: writes files whole, through the opened folder"),
     ("host/src/tree.rs", 1, "walks for names below a root that is judged; reads no file"),
     ("host/src/replace/record.rs", 6, "the daemon's own folder of temporary names"),
-    // Folders that the daemon looks through by itself; the files in them are opened by the one way.
+    // Folders that the daemon scans by itself; it opens the files in them through `files`.
     ("builtins/src/agents.rs", 1, "names in the folders of agents"),
     ("builtins/src/memories.rs", 6, "names in the folders of memories; removes the daemon's own folders of sessions"),
     ("builtins/src/skill.rs", 1, "names beside a skill that was read"),
@@ -35,7 +35,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ),
     ("lua/src/reload/standalone.rs", 1, "the plugin that its author names"),
     ("toold/src/config/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
-    // The user's own configuration names these: no project's may, which `projects_name_no_key_and_no_token` holds.
+    // Named by the user's own configuration; projects may not, as `projects_name_no_key_and_no_token` checks.
     ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
@@ -53,7 +53,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/transport/http.rs", 1, "the daemon's own tokens"),
     ("toold/src/transport/unix.rs", 3, "the daemon's own socket"),
     ("toold/src/transport/unix/locks.rs", 1, "the daemon's own locks"),
-    // The system's.
+    // System files.
     ("host/src/descendants.rs", 8, "/proc"),
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),
@@ -86,7 +86,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of a source that reach for a path by themselves. Its tests, which stand last, do not count.
+/// The lines of a source that access a path directly. Its unit tests, at the end, do not count.
 fn places(source: &str) -> Vec<String> {
     let tests = Regex::new(r"(?m)^#\[cfg\((?:test|all\(test, .*\))\)\]\nmod tests \{").unwrap();
     let code = tests.find(source).map_or(source, |tests| &source[..tests.start()]);

@@ -1,5 +1,5 @@
-//! Agents learn nothing of places that they may not read: not by the folders and paths in parameters, and not by what
-//! is shown to the person who is asked.
+//! Agents learn nothing about places that they may not read: neither from folders and paths in parameters, nor from
+//! the prompt that a person sees.
 
 use std::os::unix::fs::symlink;
 

@@ -1,4 +1,4 @@
-//! A client of another make: what stands in the protocol is all that one needs to know.
+//! An independent client: PROTOCOL.md is enough to write one.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

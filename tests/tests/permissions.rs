@@ -1,4 +1,4 @@
-//! Asking people: several frontends, one ask; grants that all share; and who may not answer.
+//! Prompts: several frontends with one prompt, shared grants, and clients that may not answer.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
@@ -131,7 +131,7 @@ fn late_frontend_sees_open_prompts() {
     let (mut first, mut agent) = (subscribed(&daemon), daemon.connect());
     let id = run(&mut agent, "echo late", "c");
     let ask = asked(&mut first);
-    // The one that was there goes; the call waits a while for another.
+    // The only frontend disconnects; the call waits a while for another.
     let mut second = subscribed(&daemon);
     drop(first);
     assert_eq!(asked(&mut second)["request_id"], ask["request_id"]);
@@ -163,7 +163,7 @@ fn an_agent_cannot_answer_nor_grant() {
     assert_eq!(agent.answer(id)["result"]["is_error"], true);
     drop(person);
     until("the person is gone", || (agent.result("daemon.status", json!({}))["connections"] == 1).then_some(()));
-    // An agent that listens is nobody who could answer.
+    // A subscribed agent does not count as a client that can answer.
     let result = agent.tool("bash", json!({"command": "echo y"}));
     assert!(result["content"][0]["text"].as_str().unwrap().contains("toolctl permissions grant"), "{result}");
 }
@@ -191,7 +191,7 @@ if len(sys.argv) > 2: sys.stdout.close(); os.rename(sys.argv[2] + ".part", sys.a
     let daemon = Setup::new().config(rule).file("try.py", script).start();
     let mut wire = daemon.connect();
     let socket = daemon.socket().display().to_string();
-    // As a child, in a session of its own, and as an orphan whose parents died.
+    // As a child, in its own process session, and as an orphan whose parents died.
     for command in [
         format!("python3 try.py {socket}"),
         format!("setsid -w python3 try.py {socket}"),

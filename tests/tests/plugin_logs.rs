@@ -1,4 +1,4 @@
-//! `toolctl plugins logs --follow`: what plugins say, while they say it.
+//! `toolctl plugins logs --follow`: the logs of plugins as they are written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ const WEATHER: &str = "hygge.register_tool{name = 'weather', permission = false,
 const OTHER: &str =
     "hygge.register_tool{name = 'other', permission = false, execute = function() print('hello') end}\n";
 
-/// A `toolctl` that goes on, and the file that it writes to.
+/// A running `toolctl`, and the file that it writes to.
 struct Following {
     child: Child,
     written: PathBuf,
@@ -54,7 +54,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // Only after a failure is there anything left to end.
+        // Needed only after a failure.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -84,7 +84,7 @@ fn earlier_log_lines_are_shown_before_new_ones() {
     one.until("weather.lua:2");
     fs::write(&path, WEATHER.replace("clouds", "stars")).unwrap();
     wait_until_it_says(&mut wire, "stars over Delhi", &one);
-    // One that nobody knew when it was begun to follow.
+    // A plugin that did not exist when the command started.
     fs::write(daemon.plugins().join("late.lua"), "print('better than never')").unwrap();
     all.until("better than never");
     daemon.toolctl(&["plugins", "disable", "other"]);
@@ -94,7 +94,7 @@ fn earlier_log_lines_are_shown_before_new_ones() {
         assert!(!text.contains(of_others), "{text}");
     }
     assert_eq!(text.matches("clouds over Bonn").count(), 1, "{text}");
-    // Not SIGINT: who runs tests in the background has it ignored.
+    // Not SIGINT, which is ignored when tests run in the background.
     all.signal("TERM");
     one.signal("TERM");
     for following in [all, one] {

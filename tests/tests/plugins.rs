@@ -1,4 +1,4 @@
-//! Plugins on a real daemon: dropped in, saved in the ways of editors, broken and mended, called by two.
+//! Plugins on a real daemon: added, saved as editors do, broken and fixed, called by two clients.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ fn every_way_of_saving_is_followed_by_one_revision() {
     for (how, save) in saves {
         save(&tool(how));
         let mut event = changed(&mut wire);
-        // A slow machine may see the file gone before it is there again; then that is a revision too.
+        // A slow machine may notice that the file is gone before it is back; that is a revision too.
         while how == "moved to a backup first" && event["removed"] == json!(["say"]) {
             event = changed(&mut wire);
             revision += 1;
@@ -79,7 +79,7 @@ fn every_way_of_saving_is_followed_by_one_revision() {
         assert_eq!(event["revision"], revision, "{how}: {event}");
     }
     fs::rename(&path, beside("other.lua")).unwrap();
-    // Renamed: another plugin with the same tool, which the registry may tell in one step or in two.
+    // Renamed: another plugin with the same tool, which the registry may report in one step or in two.
     changed(&mut wire);
     while wire.result("plugins.list", json!({}))["plugins"][0]["name"] != "other"
         || wire.result("tools.list", json!({"names": ["say"]}))["tools"].as_array().unwrap().is_empty()
@@ -151,7 +151,7 @@ fn folder_plugins_have_a_manifest_and_modules() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["plugin.loaded"]}));
-    // Made beside and moved in, as a package manager does.
+    // Created elsewhere and moved in, as a package manager does.
     let made = daemon.work().join("made");
     fs::create_dir_all(made.join("lib")).unwrap();
     fs::write(made.join("plugin.toml"), "name = \"weather\"\nversion = \"1.2.3\"\nentrypoint = \"main.lua\"\n")
@@ -184,7 +184,7 @@ fn tool_name_belongs_to_the_first_plugin() {
 
 #[test]
 fn parallelizable_calls_of_one_connection_run_side_by_side() {
-    // Each call waits until the other one has begun: one after another they would never end.
+    // Each call waits until the other one has begun, so in sequence they would never end.
     let meet = r#"
 hygge.register_tool{
   name = "meet", description = "Waits for another call", parallelizable = true,

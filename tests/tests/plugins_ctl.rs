@@ -1,4 +1,4 @@
-//! `toolctl plugins` for those who use plugins: shown, listened to, installed, updated, removed.
+//! `toolctl plugins` for users of plugins: show, logs, install, update, remove.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn git(dir: &Path, args: &[&str]) {
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A repository with a plugin in it, as somebody else would publish one.
+/// A repository with a plugin, as a third party would publish it.
 fn repository(daemon: &TestDaemon) -> std::path::PathBuf {
     let dir = daemon.work().join("upstream/Weather");
     fs::create_dir_all(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! Plugins follow their files where the system does not tell of changes.
+//! Plugins follow their files where the system reports no changes.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn greet(version: &str) -> String {
     format!("hygge.register_tool{{name = 'greet', permission = false, execute = function() return '{version}' end}}\n")
 }
 
-/// Saves as an editor does at another time than now: no clock of this system shows that it is newer.
+/// Saves as an editor does, with another time than now: no timestamp shows that the file is newer.
 fn save_at(path: &Path, text: &str, time: SystemTime) {
     fs::write(path, text).unwrap();
     fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
@@ -26,7 +26,7 @@ fn until_greeted(wire: &mut Wire, version: &str) {
     });
 }
 
-/// Saves in the same second and in others, a new plugin, one that goes.
+/// Saves in the same second and in others, a new plugin, a removed one.
 fn check_changes_count(daemon: &TestDaemon) {
     let mut wire = daemon.connect();
     let path = daemon.plugins().join("greet.lua");
@@ -60,7 +60,7 @@ fn plugin_folders_are_polled_at_the_configured_interval() {
     let setup = Setup::new().config("[plugins]\npoll_ms = 20\n").plugin("greet.lua", &greet("one"));
     let daemon = setup.start();
     check_changes_count(&daemon);
-    // Nothing is amiss: it was asked for.
+    // No problem is reported, because polling was configured.
     assert_eq!(problems(&daemon), "null");
 }
 
@@ -78,7 +78,7 @@ fn target_of_a_linked_plugin_is_polled() {
 }
 
 /// The number of watches of a user can be limited in a user namespace, which not every system lets one
-/// make: there, the unit tests of the watching stand alone.
+/// create; there, only the unit tests cover polling.
 #[test]
 fn folders_are_polled_and_a_warning_is_shown_where_nothing_can_be_watched() {
     for (limit, words) in [("max_inotify_watches", "max_user_watches"), ("max_inotify_instances", "max_user_instances")]

@@ -1,4 +1,4 @@
-//! Projects: what their configuration says, and what of it counts.
+//! Projects: the settings of their configuration, and which of them apply.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};

@@ -61,7 +61,7 @@ fn a_wide_grant_does_not_cover_a_hook_and_an_exact_one_does() {
         let (verdict, rule) = check(&mut wire, path);
         assert!(verdict == "ask" && rule.contains(named), "{verdict}: {rule}");
     }
-    // Nobody is there to ask.
+    // There is no client that can answer.
     let refused = wire.tool("write", json!({"path": HOOK, "content": "x"}));
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.contains(&format!("toolctl permissions grant file.write '{}'", hook.display())), "{text}");

@@ -148,7 +148,7 @@ fn of_two_providers_the_one_of_the_session_is_called() {
     mine.result("tools.provide_result", json!({"invocation_id": asked["invocation_id"], "error": "no such file"}));
     let result = agent.answer(id)["result"].take();
     assert_eq!((text(&result), &result["is_error"]), ("no such file", &json!(true)));
-    // When it leaves, the other one serves on.
+    // When it disconnects, the other one continues to serve.
     drop(mine);
     until("it is gone", || (agent.result("daemon.status", json!({}))["connections"] == 2).then_some(()));
     let id = call(&mut agent);

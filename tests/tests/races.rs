@@ -13,7 +13,7 @@ use toold_tests::{TestDaemon, Wire};
 /// How many calls are made while links are swapped.
 const ROUNDS: usize = 300;
 
-/// Makes a link lead now here, now there, as fast as it can, until it is dropped.
+/// Swaps the target of a link as fast as it can, until it is dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
@@ -67,7 +67,7 @@ impl RacingPlugins {
         Self { daemon, inside, outside }
     }
 
-    /// Writes inside are allowed; outside everything is asked, and nobody is there to say yes.
+    /// Writes inside are allowed; anything outside needs approval, and there is no client to give it.
     fn wire(&self) -> Wire {
         let mut wire = self.daemon.connect();
         wire.result("permissions.set_mode", json!({"mode": "accept_edits"}));
@@ -86,7 +86,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Not a word of what lies outside may be in an answer.
+/// No answer may contain any text from outside.
 fn tells_nothing(result: &Value) -> bool {
     !result.to_string().contains("SECRET")
 }
@@ -145,7 +145,7 @@ fn nothing_outside_is_edited_while_a_link_is_swapped() {
     let swapper = plugins.swap_folder();
     let mut edits = 0;
     for _ in 0..ROUNDS {
-        // Edits need a file that was read, and as it was then.
+        // Edits need a file that was read and has not changed since.
         wire.tool("read", json!({"path": "d/e.txt"}));
         let (old, new) = (edits.to_string(), (edits + 1).to_string());
         let result = wire.tool("edit", json!({"path": "d/e.txt", "old": old, "new": new}));

@@ -23,7 +23,7 @@ hygge.register_tool{
 }
 "#;
 
-/// Does what sshd does: runs `toolctl connect` for whoever comes, as a process of nobody's here.
+/// Like sshd: runs `toolctl connect` for each client, in a process that belongs to no local client.
 struct Sshd {
     socket: PathBuf,
     stops: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ impl Sshd {
         Self { socket, stops, accepts: Some(accepts) }
     }
 
-    /// A mount through it.
+    /// The configuration of a mount through it.
     fn section(&self, name: &str) -> String {
         format!(
             "[remotes.{name}]\ncommand = [{:?}, \"connect\"]\nenv = {{ TOOLD_SOCKET = {:?} }}\n",
@@ -74,7 +74,7 @@ impl Drop for Sshd {
     }
 }
 
-/// The daemon that is mounted, the one that mounts it, and the way between. Dropped in this order.
+/// The mounted daemon, the one that mounts it, and the connection between them. Dropped in this order.
 struct Two {
     near: TestDaemon,
     _ssh: Sshd,
@@ -107,7 +107,7 @@ impl Two {
         self.near.connect().result("remotes.list", json!({}))["remotes"][0].take()
     }
 
-    /// A client here, for whose session all tools there may be called; what they need there is another matter.
+    /// A local client whose session may call all remote tools; the remote still checks their permissions.
     fn client(&self) -> Wire {
         let mut wire = self.near.connect();
         wire.result("permissions.grant", json!({"category": "mcp", "pattern": "remote:far/*", "scope": "always"}));
@@ -119,7 +119,7 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
 }
 
-/// The next ask that is not resolved yet.
+/// The next prompt that is still open.
 fn asked(wire: &mut Wire) -> Value {
     loop {
         let mut event = wire.notification("permissions.event")["result"].take();
@@ -144,7 +144,7 @@ fn tools_run_there_and_are_followed_and_cancelled_from_here() {
     let result = client.answer(call)["result"].take();
     assert_eq!((text(&result), result["metadata"]["remote"].as_str()), ("hello", Some("far")));
 
-    // It works in the home folder there, whatever folder the client here works in.
+    // The remote session works in the remote home folder, whichever folder the local client works in.
     let listed = client.tool("far_list", json!({}));
     assert!(!listed.to_string().contains(&two.near.work().display().to_string()), "{listed}");
     assert_eq!(two.remote()["cwd"], json!(two.far.setup.path("home")));
@@ -157,7 +157,7 @@ fn tools_run_there_and_are_followed_and_cancelled_from_here() {
     client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": call}}));
     assert_eq!(client.answer(call)["error"]["code"], -32800);
     assert_eq!(watcher.notification("events.event")["result"]["outcome"], "cancelled");
-    // Its time here is its time there.
+    // The time limit here also applies there.
     let late = client.result("tools.execute", json!({"name": "far_forever", "arguments": {}, "timeout_ms": 200}));
     assert_eq!((&late["is_error"], &late["metadata"]["timed_out"]), (&json!(true), &json!(true)), "{late}");
     watcher.notification("events.event");
@@ -214,7 +214,7 @@ fn asks_there_are_answered_here() {
     assert_eq!((&grants[0]["category"], &grants[0]["scope"]), (&json!("shell"), &json!("session")), "{grants}");
     let grants = person.result("permissions.list", json!({}))["grants"].take();
     assert!(grants.as_array().unwrap().iter().all(|grant| grant["category"] == "mcp"), "{grants}");
-    // Another session here is another one there.
+    // Each local session has its own remote session.
     let mut other = two.near.connect();
     let call = other.request("tools.execute", bash("touch made"));
     let ask = asked(&mut person);
@@ -223,7 +223,7 @@ fn asks_there_are_answered_here() {
     let result = other.answer(call)["result"].take();
     assert!(result["is_error"] == true && text(&result).contains("not that"), "{result}");
 
-    // The first answer counts, wherever it comes from.
+    // The first answer counts, from either side.
     let call = other.request("tools.execute", bash("touch made"));
     let ask = asked(&mut person);
     let mut there = two.far.connect();
@@ -238,7 +238,7 @@ fn asks_there_are_answered_here() {
         }
     };
     assert_eq!(resolved["action"], "allow");
-    // One that is cancelled here is asked of nobody any more.
+    // A call that is cancelled here no longer prompts anybody.
     let call = other.request("tools.execute", bash("touch never"));
     asked(&mut person);
     other.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": call}}));
@@ -295,7 +295,7 @@ fn changed_remote_tool_is_updated_and_loses_its_grants() {
     assert_eq!(event["changed"], json!(["far_hello"]), "{event}");
     let result = client.tool("far_hello", json!({}));
     assert!(result["is_error"] == true && text(&result).contains("remote:far/hello"), "{result}");
-    // A daemon that is not mounted any more takes its tools along.
+    // The tools of a daemon disappear when it is unmounted.
     std::fs::write(two.near.setup.path("config/toold/config.toml"), "").unwrap();
     until("its tools are gone", || {
         client.result("tools.list", json!({"source": "far"}))["tools"].as_array().unwrap().is_empty().then_some(())
@@ -324,7 +324,7 @@ fn a_daemon_that_leads_back_is_cut_off() {
     let near_there = wire.result("remotes.list", json!({}))["remotes"][1].take();
     assert!(near_there["problems"][0].as_str().unwrap().contains("lead back"), "{near_there}");
     drop(wire);
-    // The ways go before the daemons that they lead to.
+    // The connections are dropped before the daemons.
     std::fs::write(far.setup.path("config/toold/config.toml"), "").unwrap();
     std::fs::write(near.setup.path("config/toold/config.toml"), "").unwrap();
     for daemon in [&far, &near] {
@@ -369,7 +369,7 @@ fn a_websocket_carries_the_same() {
     client.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
     assert_eq!(client.answer(call)["result"]["is_error"], false);
     assert!(far.work().join("made").exists());
-    // It is restarted there, and found again.
+    // The remote is restarted, and found again.
     let mut far = far;
     let url = far.connect().result("daemon.status", json!({}))["rpc_url"].as_str().unwrap().to_owned();
     let address = url.strip_prefix("ws://").unwrap().strip_suffix("/rpc").unwrap();

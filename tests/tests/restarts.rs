@@ -33,7 +33,7 @@ pattern = \"**\"
 action = \"allow\"
 ";
 
-/// No command may take longer for a daemon that does not answer. It gives up after 8 s; the rest is for the machine.
+/// The longest that a command may take when the daemon does not answer. It gives up after 8 s; the rest is slack.
 const ENDS_WITHIN: Duration = Duration::from_secs(40);
 
 /// Killed when the test is over.
@@ -100,7 +100,7 @@ impl Drop for RestartingDaemon {
     }
 }
 
-/// Ends what the threads do, also when the test fails.
+/// Stops the threads, also when the test fails.
 struct EndOfTest<'a>(&'a AtomicBool);
 
 impl Drop for EndOfTest<'_> {
@@ -184,7 +184,7 @@ async fn calls_of_one_client(
             Ok(result) => Err(format!("{result:?}")),
             Err(error) => Err(error.to_string()),
         };
-        // Beside it what is no call.
+        // Other requests in between.
         let status = client.call::<DaemonGetStatus>(NoParams {}).await;
         calls.push((name, outcome.and(status.map(drop).map_err(|error| error.to_string()))));
         made.fetch_add(1, Ordering::Relaxed);
@@ -262,7 +262,7 @@ async fn a_daemon_that_stands_still_for_a_moment_is_waited_for() {
         async move { Client::connect(&socket).await.map(drop) }
     });
     let asked = tokio::spawn(async move { client.call::<DaemonGetStatus>(NoParams {}).await.map(drop) });
-    // That long it stands still: what is waited for must not come.
+    // The daemon stands still this long, and must not answer meanwhile.
     assert!(tokio::time::timeout(Duration::from_secs(2), until_both(&newcomer, &asked)).await.is_err());
     signal(pid, "CONT");
     newcomer.await.unwrap().unwrap();
@@ -337,7 +337,7 @@ fn options(command: &str) -> &'static [&'static str] {
     }
 }
 
-/// All subcommands that have none below them, by clap's own lists, with what must be given to each.
+/// All subcommands without subcommands of their own, by clap's lists, with their required arguments.
 fn commands(above: &[String]) -> Vec<Vec<String>> {
     let mut asked = Command::new(toolctl());
     let help = asked.args(above).arg("--help").env("COLUMNS", "500").output().unwrap();
@@ -363,7 +363,7 @@ fn commands(above: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Runs all subcommands at once for this socket, but those that are left out; those that are wrong, and why.
+/// Runs all subcommands at once for this socket, except the skipped ones; returns the failed ones, and why.
 fn wrong(setup: &Setup, socket: &Path, words: &[String], left_out: &[&str]) -> Vec<String> {
     let mut commands = commands(&[]);
     commands.retain(|command| !left_out.iter().any(|name| command.join(" ").starts_with(name)));
@@ -380,7 +380,7 @@ fn wrong(setup: &Setup, socket: &Path, words: &[String], left_out: &[&str]) -> V
         let (ended, waits) = std::sync::mpsc::channel();
         let reading = std::thread::spawn(move || {
             let output = child.wait_with_output().unwrap();
-            // Nobody hears it when the command took too long.
+            // Fails if the command took too long.
             let _ = ended.send(());
             output
         });

@@ -28,7 +28,7 @@ fn answer_holds_for_the_other(key: &str, more: &[&str]) {
     assert!(first.end().0.success());
     let (status, written) = call(&daemon, "echo it is done", more).end();
     assert!(status.success() && !written.contains(PROMPT), "{written:?}");
-    // Another command is asked for as before.
+    // Another command still prompts.
     let mut third = call(&daemon, "echo another", more);
     third.wait_for(PROMPT);
     third.press_until("n", "denied");
@@ -73,7 +73,7 @@ fn approvers_that_are_killed_lose_no_ask() {
         let command = format!("echo round{round}");
         let id = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": command}}));
         people.iter().for_each(|person| person.wait_for(&command));
-        // Two are killed while they show it, and two others come.
+        // Two are killed while they show it, and two others connect.
         people.truncate(1);
         people.extend([approver(&daemon), approver(&daemon)]);
         people.iter().for_each(|person| person.wait_for(&command));
@@ -87,7 +87,7 @@ fn approvers_that_are_killed_lose_no_ask() {
 #[test]
 fn approver_sees_client_and_folder_and_the_grant_is_remembered() {
     let daemon = TestDaemon::asking();
-    // This test is a person's frontend and an agent: without the former, its `toolctl` would be the agent's.
+    // This test is both a person's frontend and an agent. Without the frontend, its `toolctl` would be the agent's.
     daemon.connect();
     let folder = daemon.setup.path("home/letters");
     std::fs::create_dir(&folder).unwrap();
@@ -137,7 +137,7 @@ fn three_frontends_that_come_and_go_never_lose_double_or_block_an_ask() {
         let command = format!("echo round{round}");
         let id = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": command}}));
         let mut seen: Vec<Value> = people.iter_mut().map(event).collect();
-        // One or two go without a word, and as many come; they see what is asked, once.
+        // One or two die without notice, and as many connect; they see the prompt once.
         for gone in 0..1 + round % 2 {
             people[(round + gone) % 3] = subscribed(&daemon);
             seen[(round + gone) % 3] = event(&mut people[(round + gone) % 3]);
@@ -151,13 +151,13 @@ fn three_frontends_that_come_and_go_never_lose_double_or_block_an_ask() {
         people[round % 3].result("permissions.reply", reply.clone());
         assert_eq!(people[(round + 1) % 3].error("permissions.reply", reply)["code"], -32004);
         assert_eq!(agent.answer(id)["result"]["is_error"], action == "deny");
-        // One word of its end for each; the next that they hear is the next ask.
+        // Each gets one notice of its end; their next event is the next prompt.
         for person in &mut people {
             let resolved = event(person);
             assert_eq!((&resolved["type"], &resolved["action"]), (&json!("resolved"), &json!(action)), "{resolved}");
         }
     }
-    // All are gone: what is asked then is refused, and nothing waits.
+    // All are gone: later prompts are denied, and nothing waits.
     drop(people);
     until("they are gone", || (agent.result("daemon.status", json!({}))["connections"] == 1).then_some(()));
     assert_eq!(agent.tool("bash", json!({"command": "echo alone"}))["is_error"], true);

@@ -115,7 +115,7 @@ fn shell_input_of_an_agent_is_judged_as_commands() {
     let text = agent.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}))["content"][0]["text"].take();
     assert!(text.as_str().unwrap().starts_with("echo hi\n"), "{text}");
 
-    // Nor may it claim that a person typed, end shells without permission, or see those of others.
+    // It also may not claim that a person typed, end shells without permission, or see those of others.
     for (method, params) in [
         ("shells.write", json!({"shell_id": id, "text": "x\n", "typed": true})),
         ("shells.kill", json!({"shell_id": id})),
@@ -184,7 +184,7 @@ fn shells_end_with_the_daemon() {
     start(&mut wire, json!({"command": command}));
     start(&mut wire, json!({"command": command, "tty": true}));
     until("all have started", || (daemon.processes().len() >= 10).then_some(()));
-    // Looks for what is left.
+    // Looks for remaining processes.
     daemon.stop();
 }
 
@@ -310,10 +310,10 @@ fn a_terminal_is_attached_with_its_size_left_and_come_back_to() {
     };
     let mut terminal = attach();
     terminal.wait_for("Ctrl-] detaches");
-    // The size is the person's from the first key on.
+    // From the first key on, the person's terminal sets the size.
     terminal.press("stty size; echo $((6 * 7))\r");
     terminal.wait_for("30 100\r\n42");
-    // Keys go to the program: here they end a command that would run on. It says when the terminal is its own: before
+    // Keys go to the program: here they end a command that would continue. It reports when it owns the terminal; before
     // that, bash would take the key.
     terminal.press("sh -c 'echo $((6 * 9)); exec sleep 1000'\r");
     terminal.wait_for("54\r\n");
@@ -330,7 +330,7 @@ fn a_terminal_is_attached_with_its_size_left_and_come_back_to() {
     assert!(text.contains(&format!("{id}: exit code 7")), "{text}");
 }
 
-/// A command that writes so many lines of 100 bytes and `the end`.
+/// A command that writes this many lines of 100 bytes and `the end`.
 fn flood(megabytes: u64) -> String {
     format!("yes \"$(printf '%099d')\" | head -n {megabytes}0000; echo the end")
 }
@@ -361,6 +361,6 @@ fn a_flood_does_not_take_the_daemons_memory() {
     // A fixed amount for any of these: its own code, buffers, the 1 MiB that a shell keeps.
     let before = floods(4);
     let grown = floods(100).saturating_sub(before);
-    // The allocator gives memory back when it likes.
+    // The allocator returns memory at its own pace.
     assert!(grown < 64_000_000, "{grown} bytes more for twice 100 MB of output");
 }

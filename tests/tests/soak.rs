@@ -1,4 +1,4 @@
-//! Many clients that do everything at once; afterwards the counters agree and nothing is left.
+//! Many clients that use everything at once; afterwards the counters agree and nothing is left behind.
 //!
 //! A few seconds by default; `TOOLD_SOAK_SECONDS` and `TOOLD_SOAK_CLIENTS` make it longer and wider.
 
@@ -30,7 +30,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A row of numbers that looks random and is the same each time (xorshift, Marsaglia 2003).
+/// A reproducible sequence of pseudo-random numbers (xorshift, Marsaglia 2003).
 struct Dice(u64);
 
 impl Dice {
@@ -81,7 +81,7 @@ fn client(daemon: &TestDaemon, tally: &CallTally, number: u64, end: Instant) {
                 assert_eq!(tally.ask(&mut wire, "tools.execute", json!({"name": "strict"}))["error"]["code"], -32602);
             }
             6 => {
-                // A tool that there is not is no call.
+                // A request for an unknown tool does not count as a call.
                 assert_eq!(tally.ask(&mut wire, "tools.execute", json!({"name": "none"}))["error"]["code"], -32001);
             }
             7 => {
@@ -99,7 +99,7 @@ fn client(daemon: &TestDaemon, tally: &CallTally, number: u64, end: Instant) {
                 tally.answers.fetch_add(1, Ordering::Relaxed);
             }
             9 => {
-                // Leaves in the middle of a call.
+                // Disconnects in the middle of a call.
                 tally.call(1);
                 let params = json!({"name": "slow", "progress": true});
                 wire.request("tools.execute", params);
@@ -153,7 +153,7 @@ fn the_counters_agree_after_everything_at_once() {
     let mut wire = daemon.connect();
     wire.result("tools.list", json!({}));
 
-    // Warm: machines are made, caches filled.
+    // Warm up: Lua states are created, caches filled.
     run(&daemon, &tally, clients, Duration::from_secs(1));
     let before = settled(&mut wire);
     run(&daemon, &tally, clients, Duration::from_secs(seconds));
@@ -163,7 +163,7 @@ fn the_counters_agree_after_everything_at_once() {
     assert_eq!(tally.requests.load(Ordering::Relaxed), tally.answers.load(Ordering::Relaxed));
     assert_eq!(after["calls"]["started"], calls, "{after}");
     assert_eq!(after["calls"]["finished"], calls, "{after}");
-    // A query writes down first what waits to be written.
+    // A query first writes all pending rows.
     assert_eq!(audit_rows(&mut wire), calls);
     assert_eq!(after["open_files"], before["open_files"]);
     let memory = |status: &Value| status["memory_bytes"].as_u64().unwrap();

@@ -36,7 +36,7 @@ fn problems(wire: &mut Wire) -> Value {
     wire.result("daemon.status", json!({}))["problems"].take()
 }
 
-/// The state folder of a daemon that has not begun, and a file outside of where its clients work.
+/// The state folder of a daemon that has not started, and a file outside its clients' folders.
 fn with_outside_file(setup: &Setup) -> (std::path::PathBuf, std::path::PathBuf) {
     let daemon_home = setup.path("state/toold");
     fs::create_dir_all(&daemon_home).unwrap();
@@ -89,7 +89,7 @@ fn a_closed_session_is_not_resumed() {
     daemon.connect().result("session.close", json!({"session_id": "a"}));
     daemon.restart("TERM");
     let mut wire = daemon.connect();
-    // One that nobody came back to can be closed too, once.
+    // A session that nobody resumed can be closed too, once.
     wire.result("session.close", json!({"session_id": "b"}));
     wire.error("session.close", json!({"session_id": "b"}));
     for id in ["a", "b"] {
@@ -181,7 +181,7 @@ fn no_tool_reads_the_database() {
 fn a_daemon_with_a_broken_database_serves_on_and_says_so() {
     let setup = Setup::new().file("a.txt", "here").plugin("count.lua", COUNTER);
     let (database, outside) = with_outside_file(&setup);
-    // A daemon that has run knows what was refused without its database.
+    // A daemon that has run before knows its denials without the database.
     let setup = setup.start().into_setup();
     let bytes = b"this is no database ".repeat(1_000);
     fs::write(&database, &bytes).unwrap();
@@ -247,7 +247,7 @@ fn toolctl_shows_and_follows_the_log() {
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     assert_eq!(next()["outcome"], "denied");
-    // It has shown the past, so it listens.
+    // It has shown past calls, so it is subscribed.
     let mut ids = Vec::new();
     for _ in 0..3 {
         wire.tool("list", json!({"path": "."}));

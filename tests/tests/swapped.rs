@@ -1,4 +1,4 @@
-//! A path that is swapped for a link while the person decides: no member of a plugin's API follows it.
+//! A path that is replaced by a link while the person decides: no member of a plugin's API follows it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +73,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Option<String>> {
     found
 }
 
-/// Makes `place`, which the person is asked for, and `secret`, where nothing may be read or changed.
+/// Creates `place`, which the prompt is about, and `secret`, where nothing may be read or changed.
 fn layout(base: &Path) {
     for name in ["place", "secret"] {
         for folder in ["folder", "empty"] {
@@ -104,8 +104,8 @@ fn swap_entry(base: &Path, below: &str) {
     symlink(Path::new("../secret").join(below), path).unwrap();
 }
 
-/// Runs the tool, swaps when the first ask comes, and allows all asks but those that name `secret` itself, as a person
-/// would. Gives the tool's text.
+/// Runs the tool, swaps at the first prompt, and allows all prompts except those that name `secret` itself, as a person
+/// would. Returns the tool's text.
 fn call(wire: &mut Wire, params: &Value, secret: &Path, swap: impl FnOnce()) -> String {
     let id = wire.request("tools.execute", json!({"name": "t", "arguments": params}));
     let mut swap = Some(swap);
@@ -144,7 +144,7 @@ fn check(swap: fn(&Path, &str), members: impl Fn(&str) -> bool) {
         wire.result("permissions.subscribe", json!({}));
         let params = json!({"member": number + 1, "base": base, "path": base.join("place").join(below)});
         let text = call(&mut wire, &params, &base.join("secret"), || swap(&base, below));
-        // Of a member that goes to the path twice, the second ask names where the link leads.
+        // For a member that accesses the path twice, the second prompt names the target of the link.
         let is_denied = text.contains("not allowed") && text.contains("/secret");
         if tree(&base.join("secret")) != secret {
             wrong.push(format!("{member} changed a file outside: {text}"));

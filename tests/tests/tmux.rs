@@ -1,4 +1,4 @@
-//! toolctl in a real terminal multiplexer: a person types into shells, and reads what stands on the screen.
+//! toolctl in a real terminal multiplexer: a person types into shells and reads the screen.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use toold_tests::{Setup, TestDaemon, toolctl, until};
 /// The prompt of the shells.
 const PROMPT: &str = "ready>";
 
-/// A person who gets no answer presses the key again after this.
+/// After this time without an effect, a key is pressed again.
 const PRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// A tmux server of a test's own, in the daemon's environment. All it started is gone when this is dropped.
@@ -50,7 +50,7 @@ impl<'a> Tmux<'a> {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The pane that is there from the start.
+    /// The initial pane.
     fn first(&'a self) -> Pane<'a> {
         self.pane(&["display-message", "-p", "#{pane_id}"])
     }
@@ -69,7 +69,7 @@ impl<'a> Tmux<'a> {
 
 impl Drop for Tmux<'_> {
     fn drop(&mut self) {
-        // Nothing here may hide a failure that came before.
+        // Nothing here may hide an earlier failure.
         if std::thread::panicking() {
             let panes = self.command(&["list-panes", "-a", "-F", "#{pane_id}"]).output();
             let panes = panes.map(|output| output.stdout).unwrap_or_default();
@@ -134,8 +134,8 @@ impl Pane<'_> {
         self.wait("the prompt", |screen| screen.trim_end().lines().last().is_some_and(|line| line.trim_end() == PROMPT))
     }
 
-    /// Presses the key until the screen is as wanted: what has just come up takes no key yet. One that was too
-    /// much may stand at the shell's prompt then.
+    /// Presses the key until the screen is as wanted, because a program does not read keys at once. An extra
+    /// key may then be at the shell's prompt.
     #[track_caller]
     fn press_until(&self, key: &str, what: &str, wanted: impl Fn(&str) -> bool) {
         let mut pressed: Option<Instant> = None;
@@ -163,7 +163,7 @@ fn project_grant_from_one_pane_applies_in_the_other() {
         pane.wait_for("deny, with a reason");
     }
     first.press_until("p", "the answer", |screen| screen.contains("allowed in this project"));
-    // The answer is for both, who wait for the same. Keys that were too much may stand before what comes.
+    // The answer is for both, which wait for the same prompt. Extra keys may precede the output.
     first.wait("it is done", |screen| {
         screen.lines().any(|line| line.trim_end().trim_start_matches('p') == "it is done")
     });
@@ -173,7 +173,7 @@ fn project_grant_from_one_pane_applies_in_the_other() {
     second.wait_for_line("it is done");
     let screen = second.wait_for_prompt();
     assert!(!screen.contains("asks for"), "{screen}");
-    // Another command is asked for as before.
+    // Another command still prompts.
     second.run("toolctl call bash command='echo another'");
     second.wait_for("deny, with a reason");
     second.press_until("n", "the answer", |screen| screen.contains("denied"));

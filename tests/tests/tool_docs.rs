@@ -1,7 +1,7 @@
 //! The pages about the built-in tools, `daemon/builtins/docs/`: written from what the tools say of themselves and
 //! from real calls, and checked to be current.
 //!
-//! `UPDATE=1 cargo test -p toold-tests --test tool_docs` writes them again.
+//! `UPDATE=1 cargo test -p toold-tests --test tool_docs` regenerates them.
 
 #[allow(dead_code, unreachable_pub, reason = "the tests of the client underneath use the rest")]
 #[path = "../../daemon/host/tests/http/server.rs"]
@@ -26,8 +26,8 @@ const fn example(tool: &'static str, arguments: &'static [&'static str]) -> Exam
     Example { tool, arguments }
 }
 
-/// In the order in which they run: some need what an earlier one left. `SITE` is the address of the scene's server,
-/// `MEMORY` what was remembered.
+/// In the order in which they run: some need the effects of earlier ones. `SITE` is the address of the scene's server,
+/// `MEMORY` the id of the memory.
 const EXAMPLES: &[Example] = &[
     example("read", &["path=src/main.rs"]),
     example("read", &["path=src/main.rs", "offset=2", "limit=1"]),
@@ -178,7 +178,7 @@ fn quoted(argument: &str) -> String {
     }
 }
 
-/// Without the values that differ from run to run.
+/// The text without values that differ from run to run.
 fn plain(text: &str, daemon: &TestDaemon, site: &str) -> String {
     let work = daemon.work().display().to_string();
     let top = daemon.setup.path("").display().to_string();

@@ -290,7 +290,7 @@ fn an_ask_is_answered_by_a_key() {
     terminal.press_until("y", "allowed");
     let (status, written) = terminal.end();
     assert!(status.success(), "{written}");
-    // The key may have been pressed once more, and be shown before it.
+    // The key may have been pressed once more, and appear before the text.
     let done = |line: &str| line.trim_end().ends_with("it is done") && !line.contains("echo");
     assert!(written.lines().any(done), "{written}");
 }
@@ -458,7 +458,7 @@ fn doctor_finds_nothing_wrong_with_a_fresh_daemon() {
     let output = daemon.toolctl(&["doctor", "--json"]);
     let findings = json(&output);
     let bad: Vec<&Value> = findings.as_array().unwrap().iter().filter(|finding| finding["health"] == "bad").collect();
-    // The harness makes the socket's folder, and with the mode that the umask leaves.
+    // The harness creates the socket's folder, with the mode that the umask allows.
     assert!(bad.iter().all(|finding| finding["about"] == "socket"), "{bad:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Trust is for content: plugins of projects run as a person saw them, and nobody else decides.
+//! Trust applies to content: plugins of projects run only as a person reviewed them, and only a person decides.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl, until};
@@ -235,7 +235,7 @@ fn toolctl_trust_shows_the_files_and_asks() {
     terminal.press("y\r");
     assert!(terminal.end().0.success());
     assert_eq!(plugin(&mut wire, "here")["status"], "loaded");
-    // Nothing is left to decide, and without a terminal nobody is there who could.
+    // Nothing is left to decide, and without a terminal nobody could.
     let again = daemon.setup.command(toolctl()).args(["plugins", "trust", "p"]).output().unwrap();
     assert!(again.status.success(), "{again:?}");
     std::fs::write(daemon.work().join("p/.toold/plugins/here.lua"), says("here", "v3")).unwrap();

@@ -1,4 +1,4 @@
-//! Taking changes back from a shell.
+//! Undoing changes from a shell.
 
 use std::fs;
 use std::process::{Command, Output};

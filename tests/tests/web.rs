@@ -1,4 +1,4 @@
-//! The web, from a real daemon: what the configuration lets tools and plugins reach and search.
+//! The web tools on a real daemon: hosts and search services that the configuration allows.
 
 #[allow(dead_code, unreachable_pub, reason = "the tests of the client underneath use the rest")]
 #[path = "../../daemon/host/tests/http/server.rs"]
@@ -54,7 +54,7 @@ fn private_addresses_are_reached_once_the_configuration_names_them() {
     assert_eq!(text(&by_name), text(&page), "a name that leads to an allowed address");
 }
 
-/// A new configuration is seen and put in force by and by.
+/// A new configuration becomes active a moment later.
 fn until_reached(wire: &mut Wire, url: &str) -> Value {
     toold_tests::until("the site is reached", || Some(fetch(wire, url)).filter(|page| page["is_error"] == false))
 }

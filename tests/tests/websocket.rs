@@ -1,4 +1,4 @@
-//! Our own JSON-RPC over HTTP: who gets in, what a WebSocket carries, and what one request cannot.
+//! Our own JSON-RPC over HTTP: authentication, WebSockets, and the limits of single requests.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -51,7 +51,7 @@ impl WebSocketDaemon {
         stream
     }
 
-    /// With these headers instead of the usual ones of the same name; an empty one is left out.
+    /// Connects with these headers instead of the usual ones of the same name; an empty one is omitted.
     fn asking(&self, own: &[(&str, &str)]) -> Request<()> {
         let mut request = format!("ws://{}/rpc", self.address).into_client_request().unwrap();
         let token = format!("Bearer {}", self.token);
@@ -190,7 +190,7 @@ fn only_those_with_the_token_get_in() {
     assert_eq!(served.open(&[("authorization", &format!("Basic {}", served.token))]).err(), Some(401));
     assert_eq!(served.open(&[("sec-websocket-version", "12")]).err(), Some(426));
     assert!(served.open(&[]).is_ok());
-    // As pages of browsers do, which can set no header.
+    // As web pages do, which cannot set headers.
     let offer = format!("toold, bearer.{}", served.token);
     let client = served.open(&[("authorization", ""), ("sec-websocket-protocol", &offer)]).unwrap();
     assert_eq!(client.protocol.as_deref(), Some("toold"));

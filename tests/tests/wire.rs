@@ -23,7 +23,7 @@ fn invalid_json_is_answered_and_the_connection_survives() {
     let mut wire = Wire::connect(&daemon.socket());
     let nonsense: [&[u8]; 3] = [
         b"{\"jsonrpc\": nonsense\n",
-        // Even where nobody looks, and in a batch.
+        // Also in members that nothing reads, and in a batch.
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.ping\",\"other\":\"\xff\"}\n",
         b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.ping\",\"other\":\"\xff\"}]\n",
     ];
@@ -92,7 +92,7 @@ fn a_message_over_the_limit_is_answered_and_thrown_away() {
     let mut wire = Wire::connect(&daemon.socket());
     let error = wire.error("rpc.discover", json!({}));
     assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("too_large")));
-    // An error that says what was asked for is longer than what asked.
+    // An error that quotes its request is longer than the request.
     let error = wire.error("tools.schema", json!({"name": "y".repeat(3_900)}));
     assert_eq!(error["data"]["kind"], "unknown_tool");
     let error = wire.error("tools.schema", json!({"name": "y".repeat(4_010)}));
@@ -119,7 +119,7 @@ fn headers_that_are_none_end_the_connection() {
     let daemon = TestDaemon::start();
     let mut wire = Wire::connect(&daemon.socket());
     wire.send_bytes(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    // The answer is framed as what could not be read would have been.
+    // The answer is framed as the unreadable message would have been.
     let mut rest = String::new();
     wire.end_sending();
     std::io::Read::read_to_string(wire.stream(), &mut rest).unwrap();
@@ -281,7 +281,7 @@ fn an_agent_may_not_decide() {
         let error = wire.error(method, json!({}));
         assert_eq!(error["code"], -32002, "{method}: {error}");
     }
-    // Opening another session does not give the right back.
+    // Opening another session does not restore the right.
     wire.result("session.open", json!({"cwd": daemon.work(), "role": "person"}));
     assert_eq!(wire.error("daemon.shutdown", json!({}))["code"], -32002);
 }

@@ -51,7 +51,7 @@ struct ClientInner {
     session: Mutex<Option<BoundSession>>,
     /// Subscriptions that were made or are being made. The link is not replaced while there are any.
     subscriptions: AtomicUsize,
-    /// The owner has been told that another daemon serves; it connects to it by itself.
+    /// The owner knows that another daemon serves, and connects to it by itself.
     replacement_reported: AtomicBool,
     routes: Arc<ProgressRoutes>,
     /// The socket of the connection; `None` for any other stream.

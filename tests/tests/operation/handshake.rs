@@ -10,7 +10,7 @@ use toold_tests::{Setup, TestDaemon, toold};
 
 use crate::serving::{Stopped, private, run, socket, text};
 
-/// Answers as a daemon of another version would, to one client after another, until it is shut down.
+/// Answers like a daemon of another version, one client after another, until it is shut down.
 fn stand_in(setup: &Setup, version: &'static str, protocol: u32) -> JoinHandle<()> {
     private(setup);
     let path = socket(setup);
@@ -34,7 +34,7 @@ fn status_of_today() -> Value {
     })
 }
 
-/// True when it is to end.
+/// True when it must stop.
 fn serve(stream: UnixStream, version: &str, protocol: u32) -> bool {
     let mut writer = stream.try_clone().unwrap();
     for line in BufReader::new(stream).lines() {
@@ -45,7 +45,7 @@ fn serve(stream: UnixStream, version: &str, protocol: u32) -> bool {
             "daemon.ping" | "daemon.shutdown" => json!({"result": {}}),
             "daemon.status" => {
                 let mut status = json!({"version": version, "protocol": protocol, "pid": 7, "calls": {"in_flight": 0}});
-                // Of what is shown today, an old one had little.
+                // An old daemon sends few of today's members.
                 if version == "9.0.0" {
                     let all = status_of_today();
                     for (key, value) in all.as_object().unwrap() {
@@ -106,7 +106,7 @@ fn protocol_mismatch_is_reported_with_a_remedy() {
 #[test]
 fn a_method_that_an_older_daemon_does_not_have_is_reported() {
     check("0.0.1", 2, &["list"], &["version mismatch: daemon 0.0.1 at ", "(pid 7), toolctl ", "`toolctl restart`"]);
-    // The same, where its answer lacks what is read of it.
+    // The same with an answer that lacks the expected members.
     check("0.0.1", 2, &["status"], &["daemon 0.0.1 at ", "(pid 7)", "`toolctl restart`"]);
 }
 

@@ -28,18 +28,18 @@ fn a_daemon_that_is_in_use_goes_on() {
     let mut daemon = serve(&setup);
     let mut wire = Wire::connect(&socket(&setup));
     wire.result("session.open", json!({"cwd": setup.path("work"), "session_id": "s"}));
-    // In force at once, like the rest of the configuration.
+    // Active at once, like the rest of the configuration.
     let config = setup.path("config/toold/config.toml");
     let rules = fs::read_to_string(&config).unwrap();
     fs::write(&config, format!("[daemon]\nidle_exit_ms = 30\n{rules}")).unwrap();
     assert_eq!(wire.result("daemon.reload", json!({}))["applied"], true);
-    // Several times as long as it may be idle, with nothing but a connection and its calls.
+    // Several times as long as it may be idle, kept alive only by a connection and its calls.
     let result = wire.tool("bash", json!({"command": "sleep 0.3"}));
     assert_eq!(result["is_error"], false, "{result}");
     let shell = wire.tool("bash", json!({"command": "sleep 0.5; echo done > out", "background": true}));
     assert_eq!(shell["is_error"], false, "{shell}");
     drop(wire);
-    // The connection is gone, and the command in the background is not cut short.
+    // The connection is gone, and the background command still runs to its end.
     assert!(daemon.ended().success());
     assert_eq!(fs::read_to_string(setup.path("work/out")).unwrap(), "done\n");
 }
@@ -68,7 +68,7 @@ fn no_client_is_lost_when_the_daemon_ends_as_it_comes() {
     let setup = Setup::new().config("[daemon]\nidle_exit_ms = 1\n").file("f", "there\n");
     private(&setup);
     for n in 0..25 {
-        // Each is at another moment of the daemon's end.
+        // Each connects at another moment of the daemon's shutdown.
         std::thread::park_timeout(Duration::from_millis(n % 7));
         assert!(text(&run(&setup, &["call", "read", "path=f"])).contains("there"));
     }
@@ -97,13 +97,13 @@ fn a_daemon_whose_folder_was_deleted_binds_again_and_stays_the_only_one() {
     let daemon = serve(&setup);
     let mut wire = Wire::connect(&socket(&setup));
     fs::remove_dir_all(setup.path("run")).unwrap();
-    // It finds no socket, starts a daemon, which is not to be, and finds the first one's new socket.
+    // It finds no socket, starts a daemon, which exits because of the lock, and finds the first one's new socket.
     let status: serde_json::Value = serde_json::from_str(&text(&run(&setup, &["status", "--json"]))).unwrap();
     assert_eq!(status["pid"], daemon.0.id());
     assert_eq!(fs::metadata(setup.path("run")).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(socket(&setup)).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(wire.result("daemon.ping", json!({})), json!({}), "those that were connected stay so");
-    // The file alone, too.
+    // The same when only the file is deleted.
     fs::remove_file(socket(&setup)).unwrap();
     until("the daemon binds again", || UnixStream::connect(socket(&setup)).ok());
     let said = fs::read_to_string(setup.path("log")).unwrap();

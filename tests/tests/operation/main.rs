@@ -1,5 +1,5 @@
-//! How a daemon is run for months: started by a service manager, ended when nobody uses it, replaced by a newer one,
-//! found again when its socket is gone.
+//! A daemon over months: started by a service manager, stopped when idle, replaced by a newer one,
+//! reachable again after its socket was deleted.
 
 mod handshake;
 mod life;

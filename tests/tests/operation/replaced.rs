@@ -21,7 +21,7 @@ use crate::serving::{
     ALLOW_ALL, Manager, ServingProcess, Stopped, activated, listener, private, run, serve, socket, text,
 };
 
-/// `toolctl restart`, which must work.
+/// `toolctl restart`, which must succeed.
 #[track_caller]
 fn restart(setup: &Setup, arguments: &[&str]) -> Value {
     let toold = toold().display().to_string();
@@ -79,7 +79,7 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
     assert_eq!(pids.len(), 4);
 }
 
-/// Ends what the threads do, also when the test fails.
+/// Stops the threads, also when the test fails.
 struct SetWhenOver<'a>(&'a AtomicBool);
 
 impl Drop for SetWhenOver<'_> {
@@ -88,7 +88,7 @@ impl Drop for SetWhenOver<'_> {
     }
 }
 
-/// Calls a tool until it is over, and gives the process ids of the daemons that served it.
+/// Calls a tool until the flag is set; returns the process ids of the daemons that served it.
 async fn call_in_a_loop(setup: &Setup, over: &AtomicBool, served_by: &Mutex<BTreeSet<u32>>) {
     let mut client = Client::connect(&socket(setup)).await.unwrap();
     loop {
@@ -137,7 +137,7 @@ fn a_call_in_flight_ends_before_a_restart_that_waits() {
     until("the call runs", || {
         (Wire::connect(&socket(&setup)).result("daemon.status", json!({}))["calls"]["in_flight"] == 1).then_some(())
     });
-    // It gives up when that takes too long, and nothing has changed.
+    // It gives up when that takes too long, and nothing changes.
     let toold = toold().display().to_string();
     let late = run(&setup, &["restart", "--program", &toold, "--when-idle", "--timeout", "50ms"]);
     let words = String::from_utf8_lossy(&late.stderr).into_owned();
@@ -159,7 +159,7 @@ fn a_call_in_flight_ends_before_a_restart_that_waits() {
     assert!(answer["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("fine")), "{answer}");
     assert!(waiting.wait_with_output().unwrap().status.success());
     assert!(first.ended().success());
-    // The last that the old connection heard.
+    // The last message on the old connection.
     let last = until("the connection ends", || {
         let message = wire.next_message()?;
         wire.next_message().is_none().then_some(message)
@@ -230,7 +230,7 @@ fn subscriptions_continue_after_a_restart() {
     let restarted = restart(&setup, &[]);
     until_heard_from(Some(&restarted["epoch"]));
     assert!(first.ended().success());
-    // Not SIGINT: who runs tests in the background has it ignored.
+    // Not SIGINT, which is ignored when tests run in the background.
     events.signal("TERM");
     events.0.wait().unwrap();
     reading.join().unwrap();

@@ -29,7 +29,7 @@ fn a_socket_of_the_service_manager_is_served_and_stays() {
     let status = early.answer(id)["result"].take();
     assert_eq!(status["pid"], daemon.0.id());
     assert_eq!(status["socket"], json!(socket(&setup)));
-    // Nothing of this reaches what tools run.
+    // None of these variables reach the programs of tools.
     early.result("session.open", json!({"cwd": setup.path("work")}));
     let bash = early.tool(
         "bash",

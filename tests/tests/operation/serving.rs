@@ -1,4 +1,4 @@
-//! Daemons that a test starts, stops and watches itself: they may end by themselves and leave their socket behind.
+//! Daemons that a test starts, stops and watches itself: they may exit on their own and leave their socket behind.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -69,7 +69,7 @@ pub(crate) fn activated(setup: &Setup, given: impl Into<OwnedFd>) -> Command {
     let mut command = setup.command(Path::new("sh"));
     let script = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$0\" serve";
     command.args(["-c", script]).arg(toold()).stdin(given.into()).stdout(Stdio::null());
-    // The socket that was given counts, whatever else is named.
+    // The passed socket takes precedence over any other setting.
     command.env("TOOLD_SOCKET", setup.path("run/other.sock")).stderr(log(setup));
     command
 }
@@ -126,7 +126,7 @@ impl Manager {
     }
 }
 
-/// Stops whichever daemon serves in the end: it need not be a child of the test.
+/// Stops the daemon that serves in the end, which may not be a child of the test.
 pub(crate) struct Stopped<'s>(pub(crate) &'s Setup);
 
 impl Drop for Stopped<'_> {

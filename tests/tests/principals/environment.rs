@@ -107,7 +107,7 @@ fn agent_passes_its_own_environment_without_secrets() {
     let daemon = Setup::new().config(ALLOW).start();
     let own = [("PATH", "/venv/bin:/usr/bin:/bin"), ("VIRTUAL_ENV", "/venv"), ("GITHUB_TOKEN", "abc")];
     let env: BTreeMap<&str, &str> = own.into_iter().chain([("NODE_OPTIONS", "--require /evil")]).collect();
-    // Nothing but this connection knows the program, so the person's own comes first.
+    // Only this connection names the program, so the person's own value comes first.
     daemon.connect();
     let answers = spoken(
         &daemon,
@@ -128,7 +128,7 @@ fn tool_started_process_sets_only_harmless_variables() {
     let requests = json!([["session.open", {"env": all()}]]);
     let speaker = RequestScript::new(&daemon, "requests", &requests);
     let env: Vec<String> = HARMFUL.iter().filter(|name| **name != "PATH").map(|name| format!("{name}=/evil")).collect();
-    // That its own process has these values is its own doing.
+    // These values are in its own environment, which it set itself.
     let line = format!("env {} {}", env.join(" "), speaker.line());
     let ran = daemon.connect().tool("bash", json!({"command": line}));
     assert_eq!(ran["is_error"], false, "{ran}");
@@ -182,7 +182,7 @@ fn a_token_sets_harmless_variables_alone() {
     only_harmful_are_ignored(&opened);
 }
 
-/// What `session.open` answers to the holder of the token that may call.
+/// The answer to `session.open` for a client with the calling token.
 pub(crate) fn over_http(daemon: &TestDaemon, params: Value) -> Value {
     use std::io::{Read, Write};
     let status = daemon.connect().result("daemon.status", json!({}));

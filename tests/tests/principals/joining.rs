@@ -48,7 +48,7 @@ fn no_agent_sees_or_joins_a_session_in_yolo() {
         assert_eq!(error["data"]["kind"], "unknown_session", "{method}: {error}");
     }
     assert!(!daemon.work().join("done").exists());
-    // The person leaves the mode, and a program may work with its own editor.
+    // The person ends the mode, and a program may work with its own editor.
     person.result("permissions.set_mode", json!({"mode": "default"}));
     agent.result("session.open", json!({"session_id": "free"}));
 }

@@ -1,4 +1,4 @@
-//! A process that a tool left behind is a tool's for good: while its daemon lives, when the next one serves, and when
+//! A process that a tool left behind stays a tool's: while its daemon lives, when the next one serves, and when
 //! daemon and reaper were killed.
 
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::peers::{GRANT, RequestScript, grant_everything, is_refused, nothing_i
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n\
                      [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
 
-/// A process that a command leaves behind, as far from it as it can: without parents, session, and variables. It speaks
+/// A process that a command leaves behind, as detached as possible: no parents, session, or variables. It connects
 /// once the file `go` is there.
 fn leave_behind(daemon: &TestDaemon, requests: &Value) -> RequestScript {
     let speaker = RequestScript::new(daemon, "requests", requests);

@@ -39,7 +39,7 @@ for number, (method, params) in enumerate(json.load(open(sys.argv[2]))):
 os.rename(sys.argv[2] + ".part", sys.argv[2] + ".answers")
 "#;
 
-/// A stand-in for an agent: it starts `toolctl mcp`, waits until it is connected, lets it go on demand, and
+/// A stand-in for an agent: it starts `toolctl mcp`, waits until it is connected, closes it on demand, and
 /// runs a shell command as agents do.
 const AGENT: &str = r#"
 import json, subprocess, sys
@@ -56,7 +56,7 @@ done = subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, stdout=subpr
 print(json.dumps({"status": done.returncode, "output": done.stdout}))
 "#;
 
-/// Requests, as a program of its own makes them.
+/// Requests that a separate program sends.
 pub(crate) struct RequestScript {
     pub(crate) script: PathBuf,
     pub(crate) socket: PathBuf,
@@ -124,7 +124,7 @@ pub(crate) fn grant_everything() -> Value {
     json!({"category": "shell", "pattern": "**", "scope": "always"})
 }
 
-/// That nothing was granted meanwhile.
+/// Checks that nothing was granted meanwhile.
 #[track_caller]
 pub(crate) fn nothing_is_granted(daemon: &TestDaemon) {
     let grants = daemon.connect().result("permissions.list", json!({}))["grants"].take();

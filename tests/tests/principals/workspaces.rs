@@ -1,4 +1,4 @@
-//! Folders that a client chooses, and those that a person does.
+//! Folders that a client chooses, and folders that a person chooses.
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
@@ -106,7 +106,7 @@ fn the_first_call_that_needs_the_folder_asks_once_and_the_answer_is_remembered()
             daemon.restart("TERM");
         }
     }
-    // The remembered answer is a workspace, and no grant.
+    // The remembered answer is stored as a workspace, not as a grant.
     assert_eq!(daemon.connect().result("permissions.list", json!({}))["grants"], json!([]));
 }
 
@@ -166,11 +166,11 @@ fn results_of_other_sessions_are_in_no_workspace() {
 #[test]
 fn folders_are_allowed_on_the_command_line_and_in_the_configuration() {
     let daemon = setup().config("[workspaces]\nallow = [\"~/src\"]\n").start();
-    // This test is a person's frontend and an agent: without the former, its `toolctl` would be the agent's.
+    // This test is both a person's frontend and an agent. Without the frontend, its `toolctl` would be the agent's.
     daemon.connect();
     assert_eq!(agent_in(&daemon, &path(&daemon, "home/src/project")).1["workspace"], "open");
     let documents = path(&daemon, "home/Documents");
-    // A session that is open by now finds the folder opened.
+    // The folder is now open for a session that is already running.
     let (mut agent, opened) = agent_in(&daemon, &format!("{documents}/deep"));
     assert_eq!(opened["workspace"], "pending");
     let allowed = daemon.toolctl(&["workspaces", "allow", &documents]);

@@ -1,4 +1,4 @@
-//! The mode `guard`: what it keeps, and that all else is as without a sandbox.
+//! The mode `guard`: the files that it protects, and that everything else works as without a sandbox.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -14,7 +14,7 @@ fn guarded(setup: Setup) -> Option<TestDaemon> {
     confined(GUARD, setup)
 }
 
-/// Runs a command from a file, past the policy, which refuses some of these by what they say.
+/// Runs a command from a file, so that the policy, which denies some of these by their text, does not see it.
 fn attempt(daemon: &TestDaemon, command: &str) -> Value {
     std::fs::write(daemon.work().join("attempt.sh"), command).unwrap();
     let result = daemon.connect().tool("bash", json!({"command": "bash attempt.sh"}));
@@ -22,7 +22,7 @@ fn attempt(daemon: &TestDaemon, command: &str) -> Value {
     result
 }
 
-/// All files below a folder, with what they hold.
+/// All files below a folder, with their content.
 fn contents(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {

@@ -1,6 +1,6 @@
-//! The sandbox of commands: what fails in it, what works, and where it is reported.
+//! The command sandbox: failing and working commands, and reports about it.
 //!
-//! Where this machine cannot give a sandbox the daemon must say so and run nothing, and that is what is tested then.
+//! Where this machine has no sandbox, the daemon must report that and run nothing; the tests check that instead.
 
 mod everyday;
 mod guard;
@@ -72,7 +72,7 @@ fn read_only_reads_and_writes_nothing() {
     let work: Vec<_> = std::fs::read_dir(daemon.work()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(work, ["here.txt"]);
     assert_eq!(std::fs::read_to_string(daemon.work().join("here.txt")).unwrap(), "what is here\n");
-    // Files that a program needs for itself are its own, and go with it.
+    // A program's temporary files are private and removed with it.
     assert_eq!(run(&mut wire, "f=$(mktemp) && echo text > $f && cat $f; sort <<< b"), "text\nb\n");
     assert_eq!(run(&mut wire, "ls -A $TMPDIR | wc -l"), "0\n");
 }
@@ -107,7 +107,7 @@ fn workspace_write_writes_in_the_workspace_alone() {
         assert_eq!(wire.tool("bash", json!({"command": command}))["is_error"], true, "{command}");
     }
     assert_eq!(std::fs::read_to_string(daemon.work().join(".toold/config.toml")).unwrap(), "");
-    // Secrets are empty: those by name, those of the home folder, and what the project keeps from tools.
+    // Secrets are empty: by name, in the home folder, and files that the project excludes from tools.
     std::fs::write(daemon.work().join("look.sh"), format!("cat .env kept; ls -A {home}/.ssh\n")).unwrap();
     assert_eq!(run(&mut wire, "sh look.sh"), "[no output]");
     let state = daemon.state().display().to_string();
@@ -124,7 +124,7 @@ fn git_works_in_the_workspace() {
     assert_eq!(run(&mut wire, &command), "first\n");
 }
 
-/// Tries to reach whatever is named, and the daemon's own socket.
+/// Tries to reach the given addresses, and the daemon's own socket.
 const REACH: &str = r#"
 import socket, sys
 def report(name, make):
@@ -246,11 +246,11 @@ fn prompts_show_the_sandbox_mode_and_configuration_can_relax_it() {
     wire.result("permissions.set_mode", json!({"mode": "default"}));
     assert_eq!(wire.tool("bash", json!({"command": "rm f"}))["is_error"], true);
     assert_eq!(wire.tool("bash", json!({"command": "cat f"}))["metadata"]["permission"]["category"], "shell");
-    // A file that the line itself writes is a need of its own.
+    // A file that the line writes needs its own permission.
     assert_eq!(wire.tool("bash", json!({"command": "ls > g"}))["metadata"]["permission"]["category"], "file.write");
     assert!(daemon.work().join("f").exists());
 
-    // Without the sandbox nothing is eased any more.
+    // Without the sandbox, prompts are not relaxed any more.
     std::fs::write(daemon.setup.path("config/toold/config.toml"), deny).unwrap();
     wire.result("daemon.reload", json!({}));
     assert_eq!(wire.tool("bash", json!({"command": "rm f"}))["metadata"]["permission"]["category"], "shell");
@@ -269,7 +269,7 @@ fn conflicting_sandbox_settings_are_reported_and_nothing_runs() {
     assert!(!daemon.work().join("ran").exists());
 }
 
-/// In a sandbox there is no other: a daemon in one stands for a system that cannot give any.
+/// Sandboxes do not nest, so a daemon in a sandbox stands for a system without any.
 #[test]
 fn unsupported_sandbox_features_are_reported_and_nothing_runs() {
     if !machine_can() {

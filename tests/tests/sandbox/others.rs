@@ -8,10 +8,10 @@ use toold_tests::{Setup, TestDaemon};
 
 use crate::{confined, machine_scopes, run};
 
-/// A process that no daemon started, with System V memory and a message queue.
+/// A process that no daemon started, with System V shared memory and a message queue.
 struct Outside {
     process: Child,
-    /// Its id, and the names of what it has.
+    /// Its id, and the names of its resources.
     names: String,
 }
 
@@ -25,7 +25,7 @@ impl Outside {
         Self { process, names: names.trim().to_owned() }
     }
 
-    /// Ends it, and says whether what it had was still there.
+    /// Ends it; returns whether its resources still existed.
     fn end(mut self) -> bool {
         drop(self.process.stdin.take());
         self.process.wait().unwrap().success()
@@ -67,8 +67,8 @@ const NAMES: [&str; 17] = [
     "signal",
 ];
 
-/// Checks that all attempts but these are made in vain, for a process of nobody and for the daemon. What becomes of these
-/// is the kernel's business: it asks for other rights of root than of a user.
+/// Checks that all attempts except these fail, for an unrelated process and for the daemon. Whether these succeed
+/// depends on the kernel, which requires other rights of root than of a user.
 #[track_caller]
 fn check(sandbox: &str, left: &[&str]) {
     let Some(daemon) = confined(sandbox, Setup::new()) else { return };

@@ -4,8 +4,8 @@ mod dependencies;
 mod links;
 mod modules;
 mod picture;
+mod source_texts;
 mod sources;
 mod type_names;
 mod unsafe_code;
-
 mod words;

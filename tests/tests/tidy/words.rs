@@ -1,8 +1,11 @@
-//! Documents use plain words.
+//! Documents, messages and comments use plain words.
 
+use regex::Regex;
+
+use crate::source_texts::{TextKind, source_texts};
 use crate::sources::{files, read};
 
-/// A pattern that may not stand in a document, and the words to use in its place.
+/// A pattern that may not stand in a document or a message, and the words to use in its place.
 const WORDS: &[(&str, &str)] = &[
     (r"(?i)\bneeds? (a person's )?leave\b|\bperson's leave\b|\bneeds your leave\b|\bwithout leave\b", "permission"),
     (r"\*\*Leave\*\*", "permission"),
@@ -24,6 +27,17 @@ const WORDS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The same for comments of sources: words that have no other meaning there.
+const COMMENT_WORDS: &[(&str, &str)] = &[
+    (r"\bneeds? (a person's )?leave\b|\ba person's leave\b|\bwithout leave\b", "permission"),
+    (r"\blent\b", "provided"),
+    (r"(?i)\banew\b", "again, reload, reconnect"),
+    (r"\bails\b", "the problem, is wrong"),
+    (r"\b(is|are) told\b", "is reported, receives"),
+    (r"\bgiven out\b", "released"),
+    (r"\bput away\b", "closed, stored"),
+];
+
 /// Lines in which such a word is right, by a part of them.
 const ALLOWED: &[(&str, &str)] = &[
     ("toold-lend", "an option of the Emacs client"),
@@ -32,22 +46,71 @@ const ALLOWED: &[(&str, &str)] = &[
     ("says what is wrong", "a question"),
 ];
 
+/// Sources whose messages are checked.
+const MESSAGES: &[&str] = &["daemon/*/src/*.rs", "proto/*.rs", "clients/*/src/*.rs"];
+
+/// Sources whose comments are checked. Add a folder once its comments are plain.
+const COMMENTS: &[&str] = &[
+    "clients/*/src/*.rs",
+    "proto/*.rs",
+    "daemon/builtins/src/*.rs",
+    "daemon/engine/src/*.rs",
+    "daemon/lua/src/*.rs",
+    "daemon/mcp/src/*.rs",
+    "daemon/mounts/src/*.rs",
+];
+
 #[test]
 fn documents_use_plain_words() {
-    let words: Vec<_> = WORDS.iter().map(|(pattern, instead)| (regex::Regex::new(pattern).unwrap(), instead)).collect();
+    let words = patterns(WORDS);
     let mut wrong = Vec::new();
     for document in files(&["*.md", "clients/nvim/doc/*.txt"]) {
         for (number, line) in read(&document).lines().enumerate() {
-            if ALLOWED.iter().any(|(part, _)| line.contains(part)) {
-                continue;
-            }
-            for (pattern, instead) in &words {
-                if let Some(found) = pattern.find(line) {
-                    let found: String = found.as_str().chars().take(40).collect();
-                    wrong.push(format!("{document}:{}: {found:?}; write: {instead}", number + 1));
-                }
-            }
+            wrong.extend(check(&words, &document, number + 1, line));
         }
     }
     assert!(wrong.is_empty(), "words that a reader stumbles over:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn messages_use_plain_words() {
+    check_sources(MESSAGES, TextKind::Literal, WORDS);
+}
+
+#[test]
+fn comments_use_plain_words() {
+    check_sources(COMMENTS, TextKind::Comment, COMMENT_WORDS);
+}
+
+#[track_caller]
+fn check_sources(sources: &[&str], kind: TextKind, words: &[(&str, &'static str)]) {
+    let words = patterns(words);
+    let mut wrong = Vec::new();
+    for path in files(sources) {
+        let source = read(&path);
+        // Tests quote programs and messages of others.
+        let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for (number, _, line) in source_texts(source).into_iter().filter(|text| text.1 == kind) {
+            wrong.extend(check(&words, &path, number, line));
+        }
+    }
+    assert!(wrong.is_empty(), "words that a reader stumbles over:\n{}", wrong.join("\n"));
+}
+
+fn patterns(words: &[(&str, &'static str)]) -> Vec<(Regex, &'static str)> {
+    words.iter().map(|(pattern, instead)| (Regex::new(pattern).unwrap(), *instead)).collect()
+}
+
+/// The words of a line that are not plain, with their place and better ones.
+fn check(words: &[(Regex, &str)], path: &str, number: usize, line: &str) -> Vec<String> {
+    if ALLOWED.iter().any(|(part, _)| line.contains(part)) {
+        return Vec::new();
+    }
+    let found = words.iter().filter_map(|(pattern, instead)| Some((pattern.find(line)?, instead)));
+    found
+        .map(|(found, instead)| {
+            let found: String = found.as_str().chars().take(40).collect();
+            format!("{path}:{number}: {found:?}; write: {instead}")
+        })
+        .collect()
 }

@@ -47,7 +47,7 @@ impl Agent {
         Seen { text: texts.collect::<Vec<_>>().join("\n"), failed: result["isError"] == true }
     }
 
-    /// Runs a line in its own shell, which the daemon knows nothing of.
+    /// Runs a line in its own shell, which the daemon does not see.
     pub(crate) fn shell(&mut self, line: &str) -> Seen {
         let done = self.say(&json!({"shell": line}));
         Seen { text: done["output"].as_str().unwrap_or_default().to_owned(), failed: done["status"] != 0 }

@@ -12,7 +12,7 @@ use crate::Seen;
 
 pub(crate) struct Editor {
     process: Child,
-    /// `None` once it is to end.
+    /// `None` once it must stop.
     stream: Option<BufReader<UnixStream>>,
 }
 

@@ -73,13 +73,13 @@ fn config(names: &PathNames, docs: &str) -> String {
     config
 }
 
-/// All that takes part in the day.
+/// The participants of the day.
 struct Cast<'a> {
     daemon: &'a TestDaemon,
     project: &'a Project,
     names: &'a PathNames,
     person: &'a Person,
-    /// `None` between two of them.
+    /// `None` between two agents.
     agent: Option<Agent>,
     editor: Editor,
 }
@@ -125,7 +125,7 @@ impl Cast<'_> {
         Seen { text: String::new(), failed: false }
     }
 
-    /// As the person runs it in the project's folder.
+    /// Runs `toolctl` as the person does, in the project's folder.
     fn toolctl(&self, arguments: &[&str]) -> Seen {
         let mut command = self.daemon.setup.command(toolctl());
         command.args(arguments.iter().map(|argument| self.names.put_into(argument)));
@@ -135,7 +135,7 @@ impl Cast<'_> {
     }
 }
 
-/// Whether it ended as the script says; else what is wrong.
+/// `Ok` if the step ended as the script says, or else the difference.
 fn check(step: &DayStep, seen: &Seen) -> Result<(), String> {
     let (failed, text) = match step.ends {
         Ends::Well(text) => (false, text),

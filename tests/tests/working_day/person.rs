@@ -1,4 +1,4 @@
-//! The person at a frontend of their own, who answers every ask and keeps a list of them.
+//! The person at their own frontend, who answers every prompt and keeps a list of them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub(crate) struct AnsweredAsk {
 #[derive(Default)]
 struct PersonState {
     asked: Mutex<Vec<AnsweredAsk>>,
-    /// The step that runs, and who does it.
+    /// The running step and its actor.
     now: Mutex<(usize, &'static str)>,
     /// How many daemons have served: one, and one more after each restart.
     daemons: AtomicUsize,
@@ -71,7 +71,7 @@ impl Person {
         self.shared.asked.lock().unwrap().clone()
     }
 
-    /// The daemon may be stopped from here on, and is not looked for again.
+    /// From here on, the daemon may be stopped, and the frontend does not reconnect.
     pub(crate) fn day_is_over(&self) {
         self.shared.over.store(true, Ordering::Relaxed);
     }

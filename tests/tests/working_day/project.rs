@@ -75,7 +75,7 @@ const OTHER: &[(&str, &str)] = &[
 ];
 
 impl Project {
-    /// Makes all that there is when the day begins.
+    /// Creates the initial state of the day.
     pub(crate) fn make(setup: &Setup) -> Self {
         let folder = setup.path("home/src/textstats");
         let other = setup.path("home/src/stopwords");

@@ -14,7 +14,7 @@ pub(crate) struct DoneStep {
     pub(crate) failed: bool,
 }
 
-/// How many approvals the day took.
+/// The number of approvals on this day.
 #[derive(Debug)]
 pub(crate) struct Counted {
     steps: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Prints it all; the number goes past the harness, so that each run shows it.
+/// Prints everything; the number bypasses the test harness, so that each run shows it.
 pub(crate) fn print(names: &PathNames, done: &[DoneStep], asked: &[AnsweredAsk], took: Duration) -> Counted {
     println!("\n step  who      asks    ms  what");
     for (at, step) in done.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The day as data: the rules that the person has written, how they answer asks, and what is done from morning on.
+//! The day as data: the person's rules, how they answer prompts, and the steps from morning on.
 
 mod afternoon;
 mod morning;
@@ -21,7 +21,7 @@ pub(crate) const RULES: [(&str, &str); 10] = [
     ("shell", "python3 -m textstats *"),
 ];
 
-/// At most so many approvals in the whole day.
+/// The most approvals allowed in the whole day.
 pub(crate) const ENOUGH: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) fn answer_to(category: &str, target: &str, offered: &[&str]) -> Perso
         pattern.map_or(PersonAnswer::Once, |pattern| PersonAnswer::Session((*pattern).to_owned()))
     };
     match category {
-        // The widest that is offered is the folder with all that lies in it.
+        // The widest offered pattern is the folder with everything in it.
         "file.read" if target.contains("/home/src/") => session(offered.last()),
         "file.read" => PersonAnswer::Deny,
         "file.write" if target.contains("/.git/") => PersonAnswer::Deny,
@@ -69,7 +69,7 @@ pub(crate) struct DayStep {
 pub(crate) enum DayAction {
     /// The agent calls a tool over MCP.
     Tool(&'static str, Value),
-    /// The agent runs a line in its own shell, beside the daemon.
+    /// The agent runs a line in its own shell, outside the daemon.
     OwnShell(&'static str),
     /// The agent waits for a list of tools with this text.
     ToolsUntil(&'static str),
@@ -89,9 +89,9 @@ pub(crate) enum DayAction {
 #[derive(Clone, Copy)]
 pub(crate) enum Ends {
     Well(&'static str),
-    /// As work goes: a test that fails, a file that is not there.
+    /// An ordinary failure: a failing test, a missing file.
     Badly(&'static str),
-    /// The agent may not, and learns why.
+    /// Denied; the agent learns why.
     Refused(&'static str),
 }
 

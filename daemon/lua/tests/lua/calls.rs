@@ -148,7 +148,7 @@ async fn cancel_stops_a_loop() {
         cancel.cancel();
     });
     assert_eq!(answer, Err(CallError::Cancelled));
-    // The work itself is gone too, not only its answer.
+    // The work itself has stopped too, not only its answer.
     world.engine.tasks.close();
     soon(world.engine.tasks.wait()).await;
 }
@@ -185,7 +185,7 @@ async fn tools_call_tools() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parallelizable_calls_run_at_once() {
-    // Each waits for the other to have come, which only works side by side.
+    // Each waits until the other has arrived, which works only if they run at the same time.
     let world = TestPlugins::of(
         "hygge.register_tool{name = 't', parallelizable = true, execute = function(ctx, input)
            hygge.send_message(ctx.session.id, 'assistant', 'here')
@@ -423,7 +423,7 @@ async fn parallelizable_calls_run_on_two_threads_at_once() {
     }
 }
 
-/// How far the others come while one loops for a while in the way that `body` says.
+/// How far the others get while one loops for a while, as `body` says.
 async fn check_slices(body: &str) {
     let script = format!(
         "local function spin() local n = 0 repeat n = n + 1 until hygge.plugin.done or n > 3e8 return n end

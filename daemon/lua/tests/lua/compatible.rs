@@ -1,10 +1,10 @@
-//! Lua 5.1 as plugins of other hosts know it: small programs, and what they give.
+//! Lua 5.1 as plugins of other hosts expect it: small programs, and their results.
 
 use serde_json::{Value, json};
 
 use crate::world::TestPlugins;
 
-/// Bodies of tools, and the text that they give.
+/// Bodies of tools, and the text that they return.
 const PROGRAMS: &[(&str, &str)] = &[
     // Numbers print as in Lua 5.1, integral ones without a fraction.
     ("return 10 / 2", "5"),

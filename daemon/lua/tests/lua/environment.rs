@@ -1,4 +1,4 @@
-//! Variables that a plugin gives to a program are judged as a shell's line that sets them.
+//! Variables that a plugin sets for a program are judged like a shell line that sets them.
 
 use serde_json::{Value, json};
 use toold_engine::asks::{AskSubscription, Replier, reply};
@@ -60,7 +60,7 @@ async fn a_grant_for_a_command_does_not_cover_variables() {
         let shown = text.replace('\'', "");
         assert!(shown.starts_with(&format!("1 not allowed: shell {target}")), "{env}: {text}");
     }
-    // As in a line for the shell.
+    // As in a shell line.
     let text = world.text("line", json!({"line": "GIT_EXTERNAL_DIFF=x echo done"})).await;
     assert_eq!(text, "1 ");
     assert_eq!(world.text("line", json!({"line": "echo done"})).await, "0 done\n");
@@ -92,7 +92,7 @@ async fn the_person_sees_the_variables_and_their_grant_covers_no_others() {
 async fn variables_that_change_nothing_need_no_permission() {
     let world = TestPlugins::of(EXEC).await;
     grant(&world, "echo done");
-    // The program gets this one anyway, and that one never.
+    // The program always gets the first, and never the second.
     let path = std::env::var("PATH").unwrap();
     let env = json!({"env": {"PATH": path, "LD_PRELOAD": "/evil.so"}});
     assert_eq!(world.text("t", env).await, "0 done\n");

@@ -1,6 +1,6 @@
-//! Programs that try to stay, to eat, or to break out. Each ends its own call only, and the next call works.
+//! Programs that try to run forever, exhaust memory, or break out. Each ends only its own call; the next call works.
 //!
-//! What counts is the outcome. That an endless program ends at all is the test of its limit.
+//! The tests check only the outcome. An endless program that ends at all has met its limit.
 
 mod programs;
 
@@ -117,7 +117,7 @@ async fn loads_without_end_are_stopped() {
     check_loads(&scripts, Duration::from_secs(3)).await;
 }
 
-/// Each script fails with these words, and a good one beside them serves.
+/// Each script fails with these words, while a valid plugin in the same folder serves.
 async fn check_loads(scripts: &[(&str, &str, &str)], limit: Duration) {
     let mut files: Vec<(String, &str)> =
         scripts.iter().map(|(name, script, _)| (format!("{name}.lua"), *script)).collect();

@@ -139,7 +139,7 @@ async fn plugin_trusted_during_its_first_scan_serves() {
     tokio::task::spawn_blocking(move || asked.recv().unwrap()).await.unwrap();
     hesitant.person.trusts(&plugin);
     world.host.update_settings(|_| ());
-    // Once this is answered, the settings has been or is next.
+    // Once this is answered, the settings have been applied or are next.
     assert!(world.host.reload(Some("nothing")).await.is_err());
     goes_on.send(()).unwrap();
     soon(world.host.settled()).await;
@@ -208,7 +208,7 @@ async fn names_belong_to_the_user_before_the_project() {
     assert_eq!(of_project("same").status, PluginStatus::Shadowed);
     assert!(of_project("c").error.unwrap().message.contains("taken"));
     assert_eq!(project.world.text("taken", json!({})).await, "user");
-    // The other way round: who comes later and stands before takes the name over.
+    // The other way round: a later plugin with higher precedence takes over the name.
     fs::remove_file(project.world.plugins.join("same.lua")).unwrap();
     project.world.until(|_| project.sees(&project.root, "theirs")).await;
     project.world.write("same.lua", &says("mine", "user"));
@@ -273,7 +273,7 @@ async fn of_one_name_the_users_comes_first_then_the_bundled_then_the_projects() 
     project.world.until(|_| tools() == ["projects"]).await;
 }
 
-/// A repository can hold links to any place: nothing of the files there shows, and it makes no difference what they hold.
+/// A repository can hold links to any place: nothing of those files is revealed, and their content makes no difference.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_out_of_a_projects_plugin_are_not_followed() {
     let mut lists = Vec::new();

@@ -88,7 +88,7 @@ async fn a_tool_of_another_plugin_keeps_its_name() {
     let message = failed.error.unwrap().message;
     assert!(message.contains("taken by plugin a"), "{message}");
     assert_eq!(world.text("t", json!({})).await, "a");
-    // The name is free, and who was refused gets it.
+    // The name is free, and the plugin that was refused gets it.
     std::fs::remove_file(world.plugins.join("a.lua")).unwrap();
     world.until(|world| world.plugin("b").status == PluginStatus::Loaded).await;
     assert_eq!(world.text("t", json!({})).await, "b");

@@ -152,7 +152,7 @@ async fn the_folder_itself_may_come_and_go() {
     world.until_described("greet", "v2").await;
     world.write("g.lua", &greet("v3"));
     world.until_described("greet", "v3").await;
-    // Away as a whole, and back.
+    // Removed as a whole, and restored.
     let aside = world.root.path().join("aside");
     fs::rename(&world.plugins, &aside).unwrap();
     world.until(|world| world.tools().is_empty()).await;
@@ -270,8 +270,8 @@ async fn calls_and_saves_at_once() {
     assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
 }
 
-/// Of two hundred files that came in this time. Where writing them takes long, as beside other work, those that came
-/// meanwhile serve meanwhile.
+/// The limit for two hundred files that arrive in this time. If writing takes long, on a busy machine, the first files
+/// already serve meanwhile.
 fn assert_few(revisions: u64, took: Duration) {
     assert!(revisions <= 40.max(took.as_millis() as u64 / 4), "{revisions} revisions in {took:?}");
 }

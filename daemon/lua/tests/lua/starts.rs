@@ -109,7 +109,7 @@ async fn a_later_start_shows_the_same_without_running_the_script() {
     assert_eq!(said.text(), "c x");
     let contents = soon(toold_engine::offers::read(&second.engine, "x:1/z", call())).await.unwrap();
     assert_eq!(contents[0].text.as_deref(), Some("read"));
-    // Asked for by name, the script runs.
+    // When it is requested by name, the script runs.
     second.host.reload(Some("p")).await.unwrap();
     assert_eq!(seen(&second), all);
 }
@@ -177,7 +177,7 @@ async fn a_script_that_does_more_than_register_runs_at_each_start() {
         );
         kept.write("p.lua", &format!("{more}\n{tool}"));
         let world = kept.start("1").await;
-        // Not before `a` has its tool.
+        // Only after `a` has its tool.
         world.host.reload(Some("p")).await.unwrap();
         assert_eq!(world.plugin("p").error, None, "{more}");
         let count = if more.contains("taken") { 1 } else { 0 };

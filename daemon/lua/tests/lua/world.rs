@@ -21,7 +21,7 @@ use toold_proto::call::Progress;
 use toold_proto::plugin::{Plugin, PluginStatus};
 use toold_proto::tool::{SessionId, ToolResult};
 
-/// Nothing in a test takes so long; what does has hung.
+/// Longer than anything in a test takes; after this, it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct TestPlugins {
@@ -68,7 +68,7 @@ impl TestPlugins {
         world
     }
 
-    /// One whose serial lane is free.
+    /// A session whose serial lane is free.
     pub(crate) fn another_session(&self) -> Arc<Session> {
         session("another", self.work())
     }

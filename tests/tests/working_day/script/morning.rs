@@ -1,4 +1,4 @@
-//! The agent learns the project and adds a feature; the person works in Neovim beside it.
+//! The agent learns the project and adds a feature; the person works in Neovim at the same time.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Bodies of tools that try to stay, to eat, or to break out.
+//! Bodies of tools that try to run forever, exhaust memory, or break out.
 
 /// How a program must end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,7 +9,7 @@ pub(crate) enum ProgramEnding {
     With(&'static str),
     /// At its limit, or with an error: which comes first depends on the computer.
     Somehow,
-    /// Well: it could do no harm.
+    /// Successfully: it could do no harm.
     Well,
 }
 
