@@ -59,7 +59,7 @@ summary = {
     "protocol": session["server"]["protocol"],
     "tools": [tool["name"] for tool in tools],
     "text": greeted["content"][0]["text"],
-    "progress": [[told["seq"], told["kind"]] for told in progress],
+    "progress": [[reported["seq"], reported["kind"]] for reported in progress],
     "cancelled": cancelled["cancelled"],
     "ended_with": ended["error"]["code"],
     "events": [[e["result"]["kind"], e["result"]["tool"], e["result"].get("outcome")] for e in events],

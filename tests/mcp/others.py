@@ -112,8 +112,8 @@ def check_sdk(client, name):
     request = client.request(
         "tools.execute", {"name": f"{name}_count", "arguments": {"n": 3}, "progress": True}
     )
-    told = [client.notification("tools.progress")["message"] for _ in range(3)]
-    assert told == ["at 1", "at 2", "at 3"], told
+    progress = [client.notification("tools.progress")["message"] for _ in range(3)]
+    assert progress == ["at 1", "at 2", "at 3"], progress
     assert text(client.answer(request)) == "counted to 3"
     failed = client.tool(f"{name}_fail")
     assert failed["is_error"] and "fail" in text(failed), failed

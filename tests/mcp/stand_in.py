@@ -52,7 +52,7 @@ def tools():
         tool("hold", "Answers when it is released", annotations={"readOnlyHint": True}),
         tool("release", annotations={"readOnlyHint": True}),
         tool("hang", annotations={"readOnlyHint": True}),
-        tool("cancelled", "What it was told to give up"),
+        tool("cancelled", "The calls that it was asked to cancel"),
         tool("die"),
         tool("leave_child"),
         tool("flood"),

@@ -93,7 +93,7 @@ def take(bin: Path, out: Path) -> None:
     (work / "a.txt").write_text("here\n")
     environment = {"HOME": str(home), "PATH": f"{bin}:{os.environ['PATH']}", "TERM": "xterm-256color", "LANG": "C.UTF-8",
                    "COLORTERM": "truecolor", "SHELL": "/bin/sh"}
-    # Whatever XDG_RUNTIME_DIR says.
+    # Regardless of XDG_RUNTIME_DIR.
     environment["TOOLD_SOCKET"] = str(root / "toold.sock")
 
     def run(*command, check=True):

@@ -118,7 +118,7 @@ fn cached_result_of_a_plugin_is_valid_until_its_file_changes() {
     let mut show = |path: &str| text_and_cached(&mut wire, "show", json!({"path": path}));
     assert_eq!(show("notes.txt"), fresh("1: one"));
     assert_eq!(show("notes.txt"), kept("1: one"));
-    // The same size, and written at once, so that neither size nor time shows the change.
+    // The same size, and right after the other write, so that the file's time may be equal, too.
     fs::write(&file, "two").unwrap();
     assert_eq!(show("notes.txt"), fresh("2: two"));
     let before = fs::metadata(&file).unwrap().modified().unwrap();

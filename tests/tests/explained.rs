@@ -25,7 +25,7 @@ const RULES: &[&str] = &[
     "jobs *",
 ];
 
-/// A finding, and a part of its text.
+/// A command line, and a part of its explanation.
 const FOUND: &[(&str, &str)] = &[
     ("git log -1 --format='[[permission.rules]]' --output=CONFIG", "control files"),
     ("git diff --output=CONFIG", "control files"),

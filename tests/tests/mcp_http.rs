@@ -208,7 +208,7 @@ fn another_user_of_the_machine_reads_no_token_and_reaches_no_socket() {
         return;
     }
     const NOBODY: u32 = 65_534;
-    // Every folder above the daemon's own is open to all users, so only the daemon can refuse.
+    // Open all other folders of the setup to everybody, so that only the daemon can refuse.
     let (token, socket) = (served.daemon.state().join("mcp-token"), served.daemon.socket());
     let of_the_daemon = [served.daemon.state(), socket.parent().unwrap().to_owned()];
     for folder in token.ancestors().chain(socket.ancestors()).skip(1) {

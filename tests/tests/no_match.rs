@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 use toold_tests::{Setup, TestDaemon, toolctl};
 
-/// What `toolctl config check` prints of a file, and its exit status.
+/// The output of `toolctl config check` for a file, and its exit status.
 fn check(setup: &Setup, file: &str) -> (String, Option<i32>) {
     let mut command = setup.command(toolctl());
     let output = command.args(["config", "check", file]).stdin(Stdio::null()).output().unwrap();

@@ -1,6 +1,6 @@
-//! Paths come from models, plugins, clients and repositories, and `toold_host::files` is the one way to them. Every other
-//! place in the daemon that opens, reads, lists, makes, renames or removes something by its path is counted here, with
-//! the reason why nobody else chooses that path.
+//! Paths come from models, plugins, clients and repositories, and `toold_host::files` is the only checked way to them.
+//! Every other place in the daemon that opens, reads, lists, makes, renames or removes something by its path is counted
+//! here, with the reason why nobody else chooses that path.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +11,10 @@ use toold::config::project::ProjectFile;
 
 /// A file below `daemon`, its number of such places, and the reason.
 const PLACES: &[(&str, usize, &str)] = &[
-    // The path-checking functions themselves.
-    ("host/src/files.rs", 4, "the one way: resolves, and opens with links refused"),
-    ("host/src/files/entry.rs", 5, "the one way: changes through the opened folder"),
-    ("host/src/replace.rs", 8, "the one way: writes files whole, through the opened folder"),
+    // The checked way itself.
+    ("host/src/files.rs", 4, "the checked way: resolves, and opens with links refused"),
+    ("host/src/files/entry.rs", 5, "the checked way: changes through the opened folder"),
+    ("host/src/replace.rs", 8, "the checked way: writes files whole, through the opened folder"),
     ("host/src/tree.rs", 1, "walks for names below a root that is judged; reads no file"),
     ("host/src/replace/record.rs", 6, "the daemon's own folder of temporary names"),
     // Folders that the daemon scans by itself; it opens the files in them through `files`.

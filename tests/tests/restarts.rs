@@ -262,7 +262,7 @@ async fn a_daemon_that_stands_still_for_a_moment_is_waited_for() {
         async move { Client::connect(&socket).await.map(drop) }
     });
     let asked = tokio::spawn(async move { client.call::<DaemonGetStatus>(NoParams {}).await.map(drop) });
-    // The daemon stands still this long, and must not answer meanwhile.
+    // While the daemon stands still, neither may end.
     assert!(tokio::time::timeout(Duration::from_secs(2), until_both(&newcomer, &asked)).await.is_err());
     signal(pid, "CONT");
     newcomer.await.unwrap().unwrap();

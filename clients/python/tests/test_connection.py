@@ -156,7 +156,7 @@ def test_a_client_that_must_not_reconnect_does_not(daemon: DaemonFolders) -> Non
     with Client(start=False, reconnect=False) as client:
         events = client.events()
         daemon.stop()
-        # Those that the daemon sent while it stopped may still come.
+        # Messages that the daemon sent while it stopped may still arrive.
         with pytest.raises(toold.Disconnected):
             while events.next(PATIENCE):
                 pass

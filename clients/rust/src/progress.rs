@@ -13,7 +13,7 @@ use toold_proto::tool::CallId;
 /// How much unread progress of one call is kept, in bytes of its JSON.
 const MAX_WAITING: usize = 16 << 20;
 
-/// What is known about the end of a connection.
+/// How a connection ended, as far as known.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionEnd {
     /// The daemon said, as its last message, that another one takes over.

@@ -53,7 +53,7 @@ fn may_come_of_versions(error: &anyhow::Error) -> bool {
     })
 }
 
-/// What a daemon of any version reports about itself.
+/// The members of a status that a daemon of any version reports.
 #[derive(Debug)]
 struct DaemonVersion {
     socket: String,

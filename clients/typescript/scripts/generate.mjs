@@ -195,12 +195,12 @@ function generate(document) {
   };
 
   const methods = new Map(document.methods.map((method) => [method.name, method]));
-  const told = document["x-notifications"].find((notification) => notification.name === "tools.progress").params;
-  define("Stream", told.oneOf[0].properties.stream, false, "Where a process wrote.");
+  const progress = document["x-notifications"].find((notification) => notification.name === "tools.progress").params;
+  define("Stream", progress.oneOf[0].properties.stream, false, "The stream that a process wrote to.");
   for (const [name, path] of NAMES) {
     if (name === "Tool") {
-      define("Progress", { oneOf: told.oneOf }, false, "What a running call tells.");
-      define("CallProgress", told, false);
+      define("Progress", { oneOf: progress.oneOf }, false, "Progress of a running call.");
+      define("CallProgress", progress, false);
     }
     const { schema, given } = find(methods, path);
     define(name, schema, given);

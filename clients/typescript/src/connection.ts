@@ -86,7 +86,7 @@ export class Connection {
     return this.#lost;
   }
 
-  /** What was wrong with the first thing that was received and is not a message; `undefined` if there was none. */
+  /** The error in the first received line that is not a message; `undefined` if there was none. */
   get foreign(): string | undefined {
     return this.#foreign;
   }

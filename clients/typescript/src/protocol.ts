@@ -1,6 +1,6 @@
 // The native protocol in types. Made by scripts/generate.mjs of the daemon's OpenRPC document: change nothing here.
 
-/** Where a process wrote. */
+/** The stream that a process wrote to. */
 export type Stream = "stdout" | "stderr";
 
 /** The form of a list of tools: the daemon's own, or that of a provider's API. */
@@ -67,7 +67,7 @@ export interface Annotations {
   task?: "optional" | "required";
 }
 
-/** What a running call tells. */
+/** Progress of a running call. */
 export type Progress = {
   kind: "output";
   stream: Stream;

@@ -24,7 +24,7 @@ test("the packed package installs, and the README's program has the documented t
     const env = { ...process.env, npm_config_cache: join(here.root, "npm"), npm_config_update_notifier: "false" };
     return run("npm", [...args, "--offline", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd, env });
   };
-  // All that it needs comes along as a file: nothing is fetched.
+  // All its dependencies are files, so nothing is downloaded.
   await npm(PACKAGE, "pack", "--pack-destination", project);
   await npm(PACKAGE, "pack", "./node_modules/vscode-jsonrpc", "--pack-destination", project);
   const packed = readdirSync(project).map((name) => `./${name}`);

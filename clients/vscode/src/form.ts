@@ -8,7 +8,7 @@ export interface Field {
   choices?: string[];
   /** The initial text. */
   value: string;
-  /** What is wrong with the text; `undefined` if it is valid. */
+  /** The error in the text; `undefined` if it is valid. */
   problem(typed: string): string | undefined;
   /** The argument; `undefined` omits it. */
   argument(typed: string): unknown;

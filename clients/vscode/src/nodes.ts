@@ -95,7 +95,7 @@ export interface Problem {
   message: string;
 }
 
-/** What is wrong with plugins, for the problems view. */
+/** The errors of plugins, for the problems view. */
 export function problems(plugins: readonly Plugin[]): Problem[] {
   return plugins.flatMap(({ path, error }) => {
     return error ? [{ path: error.file ?? path, line: error.line ?? 1, message: messageOf(error) }] : [];

@@ -159,7 +159,7 @@ export class StandIn {
   readonly chatTools = new Map<string, vscode.LanguageModelTool<object>>();
   readonly trees = new Map<string, vscode.TreeDataProvider<unknown>>();
   readonly problems = new Map<string, readonly vscode.Diagnostic[]>();
-  /** What language servers would say. */
+  /** Diagnostics, as language servers report them. */
   readonly languageProblems: [vscode.Uri, vscode.Diagnostic[]][] = [];
   readonly contexts: Record<string, unknown> = {};
   readonly documents: OpenDocument[] = [];
@@ -176,7 +176,7 @@ export class StandIn {
   statusItem: Partial<Made<vscode.StatusBarItem>> = {};
   #contents: vscode.TextDocumentContentProvider | undefined;
   readonly #folder: string;
-  /** What `require("vscode")` gives. */
+  /** The module that `require("vscode")` returns. */
   readonly api: object;
 
   constructor(folder: string) {

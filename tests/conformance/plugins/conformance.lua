@@ -70,7 +70,7 @@ tool("test_error_handling", "Fails", function()
   error("This tool intentionally returns an error for testing", 0)
 end)
 
--- What a running call tells
+-- Progress of a running call
 
 tool("test_tool_with_logging", "Logs three times", function()
   hygge.log("info", "Tool execution started")
@@ -91,7 +91,7 @@ tool("test_tool_with_progress", "Tells its progress", function(ctx)
     ctx.progress({ progress = done, total = 100, message = "Completed step " .. done .. " of 100" })
     hygge.sleep("50ms")
   end
-  return "Progress was told."
+  return "Progress was reported."
 end)
 
 tool("test_reconnection", "Takes a while", function()
@@ -246,7 +246,7 @@ tool("test_input_required_result_capabilities", "Asks what the client can be ask
   return text_of({ form = asked and outcome(name) or "not offered", model = sampled and said.content or "not offered" })
 end)
 
--- Lists that change: whoever runs the suite saves another plugin when these are called
+-- Lists that change: the runner of the suite saves another plugin when these are called
 
 tool("test_trigger_tool_change", "Is called when the tools are about to change", function()
   return "The list of tools is about to change."

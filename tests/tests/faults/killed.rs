@@ -31,7 +31,7 @@ fn a_command_ends_with_a_daemon_that_is_killed() {
     let mut daemon = Setup::new().config(ALLOW).start();
     for line in [
         "sleep 1000",
-        // They make their own groups and sessions, and one loses its link to the daemon.
+        // They make their own groups and sessions, and one clears the environment by which it could be recognised.
         "setsid sleep 1001 & (setsid bash -c 'sleep 1002; true' &) ; exec env -i sleep 1003",
         "trap '' TERM; sleep 1004 & while :; do wait; done",
     ] {

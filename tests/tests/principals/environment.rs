@@ -107,7 +107,7 @@ fn agent_passes_its_own_environment_without_secrets() {
     let daemon = Setup::new().config(ALLOW).start();
     let own = [("PATH", "/venv/bin:/usr/bin:/bin"), ("VIRTUAL_ENV", "/venv"), ("GITHUB_TOKEN", "abc")];
     let env: BTreeMap<&str, &str> = own.into_iter().chain([("NODE_OPTIONS", "--require /evil")]).collect();
-    // Only this connection names the program, so the person's own value comes first.
+    // Only its own connection identifies the program, so the person connects first.
     daemon.connect();
     let answers = spoken(
         &daemon,

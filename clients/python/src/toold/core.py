@@ -93,7 +93,7 @@ class ClientCore:
             await asyncio.gather(self._returning, return_exceptions=True)
         if self._connection is not None:
             await self._connection.close()
-        # Those of a connection that was lost before.
+        # Of a connection that was lost before.
         for events in self._events:
             events.end()
         self._events.clear()

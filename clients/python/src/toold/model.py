@@ -216,7 +216,7 @@ class Ask:
     reason: str | None = None
     # The whole command line that contains the target.
     command: str | None = None
-    # What would be written, as a unified diff.
+    # The change that would be written, as a unified diff.
     diff: str | None = None
     # The plugins between the caller and this request.
     chain: list[str] = field(default_factory=list)

@@ -67,7 +67,7 @@ hygge.register_resource{uri_template = "x:{a}/z", name = "r2", complete = {a = {
 hygge.register_prompt{name = "pr", arguments = {{name = "a", required = true}}, render = function(ctx, a) return a.a end}
 "#;
 
-/// All that clients see of the plugins.
+/// Everything that clients see of the plugins.
 fn seen(world: &TestPlugins) -> Value {
     let snapshot = world.engine.registry.snapshot();
     let tools: Vec<_> = snapshot.global().iter().map(|tool| json!(tool.spec().describe())).collect();
