@@ -37,13 +37,13 @@ pub struct Asks {
     prompts: Prompts<PendingAsk>,
 }
 
-/// An ask, and what its answer needs to know.
+/// An ask, and the data needed to answer it.
 #[derive(Clone, Debug)]
 pub struct PendingAsk {
     ask: Box<Ask>,
     need: Arc<Need>,
     project: PathBuf,
-    /// Another daemon asks: the answer goes there, and nothing of it is kept here.
+    /// An ask of another daemon: the answer is sent there, and nothing of it is stored here.
     is_relayed: bool,
 }
 
@@ -73,7 +73,7 @@ pub enum AskAnswer {
 /// How the rule of a person's answer begins.
 pub(crate) const ANSWER: &str = "answer of ";
 
-/// Why a reply was not taken. The ask still waits, but for `Unknown`.
+/// Why a reply was rejected. The ask is still pending, except for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskReplyError {
     #[error("no ask {0} is waiting for an answer: it was answered, it ended, or it never existed")]
@@ -96,7 +96,7 @@ pub struct Replier {
     pub by: Answerer,
     /// `Always` for people; less for those who answer for somebody else.
     pub widest: Scope,
-    /// Answers only asks of this session; `None` for all.
+    /// Answers asks of this session only; `None` for all.
     pub session: Option<SessionId>,
 }
 
@@ -124,17 +124,17 @@ impl PromptKind for PendingAsk {
     }
 }
 
-/// A frontend that hears of asks. While it lives it counts as somebody who can answer, if it can.
+/// A frontend that receives asks. While it exists and can answer, it counts as able to answer.
 pub struct AskSubscription(PromptSubscription<PendingAsk>);
 
 impl AskSubscription {
-    /// First every pending ask, then what comes. However slow the reader, no ask is lost; one that was
-    /// answered before it was read is left out. Cancel-safe.
+    /// First every pending ask, then new events. No ask is lost on a slow reader; an ask that was
+    /// answered before it was read is skipped. Cancel-safe.
     pub async fn next(&mut self) -> PermissionEvent {
         to_wire(self.0.next().await)
     }
 
-    /// The next event, if there is one without waiting.
+    /// The next event, if one is ready.
     pub fn try_next(&mut self) -> Option<PermissionEvent> {
         self.0.try_next().map(to_wire)
     }
@@ -157,12 +157,12 @@ impl Asks {
         AskSubscription(self.prompts.subscribe(can_answer, session.map_or(PromptScope::All, PromptScope::Session)))
     }
 
-    /// For a client that can answer for this caller, and for nobody else.
+    /// For a client that can answer for this caller only.
     pub fn subscribe_for(&self, caller: Arc<Caller>) -> AskSubscription {
         AskSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
     }
 
-    /// Whether somebody is there who could answer an ask of this call.
+    /// Whether anybody is connected who could answer an ask of this call.
     pub fn can_be_answered(&self, cx: &Cx) -> bool {
         self.prompts.can_be_answered(cx)
     }
@@ -173,10 +173,12 @@ impl Asks {
     }
 }
 
-/// Asks a person, and waits. With nobody there to answer it is denied at once, with the way to allow it.
+/// Asks a person and waits. When nobody can answer, the need is denied at once, and the error says
+/// how to allow it.
 ///
-/// The call's deadline stands still meanwhile, and its caller hears that it waits. A grant, or a change of
-/// rules or of the mode, that decides the need is an answer, too. Dropping the future ends the ask.
+/// The call's deadline is paused meanwhile, and the caller is notified that the call waits. A
+/// grant, or a change of rules or of the mode, that decides the need also ends the wait. Dropping
+/// the future ends the ask.
 ///
 /// # Errors
 /// `Cancelled` when the call ends first; `PermissionEngine` when the daemon is stopping.
@@ -190,7 +192,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
     if engine.stop.is_cancelled() {
         return Err(ToolError::PermissionEngine("the daemon is stopping and asks nobody any more".to_owned()));
     }
-    // A grant made since the decision counts, and from here on every change is noticed.
+    // A grant made since the decision counts, and every change from here on is noticed.
     let mut policy = engine.policy_changes();
     let since = decide_need(cx, chain, need);
     match since.verdict {
@@ -233,7 +235,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
                     Verdict::Allow => (Resolution::Allow, AskAnswer::Allowed { rule: decision.rule, scope: None }),
                     Verdict::Deny => (Resolution::Deny, refused(&decision.rule, need, &format!("by {}", decision.rule))),
                 };
-                // The others that wait may have other rules.
+                // The other waiting calls may have other rules.
                 waiter.resolve_if_last(end(resolution, answer.clone()));
                 return Ok(answer);
             }
@@ -244,10 +246,11 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
 
 /// A person's answer to an ask. The first one counts.
 ///
-/// An answer for longer than once is kept as a grant, for all frontends, before the call hears of it.
+/// An answer for longer than once is stored as a grant, for all frontends, before the call receives
+/// it.
 ///
 /// # Errors
-/// Nothing was answered, and the ask still waits (but for `Unknown`).
+/// Nothing was answered, and the ask is still pending (except for `Unknown`).
 pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Result<(), AskReplyError> {
     let scope = reply.scope.unwrap_or(Scope::Once);
     let is_it = |asked: &PendingAsk| {
@@ -285,7 +288,7 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     ended.reply = Some(reply.clone());
     let was_there = prompts.resolve(id, ended);
     if granted {
-        // After the answer, or the call would hear of the grant first.
+        // After the answer, or the call would see the grant first.
         engine.policy_changed();
     }
     if was_there { Ok(()) } else { Err(AskReplyError::Unknown(reply.request_id.clone())) }
@@ -342,7 +345,8 @@ fn grant_of(
     }))
 }
 
-/// Asks with the same key are one. A person who allows a write has seen what is written, so diffs count.
+/// Asks with the same key are one. A person who allows a write has seen the content, so diffs are
+/// part of the key.
 fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
     format!("{:?}", (cx.session.id.as_str(), need.category, &need.target, chain, &need.diff))
 }
@@ -351,7 +355,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
     let now = SystemTime::now();
     let policy = cx.engine.policy.load();
     let protected = policy.protected_write(cx.session.project(), need);
-    // A workspace is the folder that was named and no other; frontends recognise such an ask by that.
+    // A workspace is exactly the folder that was named; frontends recognise such an ask by this.
     let mut suggestions = if need.workspace { Vec::new() } else { suggestions(need, policy.home.as_deref()) };
     if protected.is_some() {
         // A wider grant would not cover it.
@@ -432,7 +436,8 @@ fn needs_approval(need: &Need) -> &'static str {
     }
 }
 
-/// The command line that allows this need from now on, and nothing more. `None` when only a rule for everything would.
+/// The command line that allows exactly this need from now on. `None` when only a rule for
+/// everything would.
 pub fn grant_command(chain: &[String], need: &Need) -> Option<String> {
     if need.workspace {
         return Some(workspace_command(&need.target));

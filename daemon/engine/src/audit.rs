@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use toold_proto::event::Outcome;
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
-/// Receives one row for each call. Never blocks: the log writes in batches, elsewhere.
+/// Receives one row for each call. Never blocks: the log writes in batches on another thread.
 pub trait AuditLog: Send + Sync {
     fn record(&self, row: AuditRow);
 }
@@ -20,7 +20,7 @@ pub struct AuditRow {
     pub source: String,
     pub client: Option<String>,
     pub connection: u64,
-    /// Each need that was decided, in order: category, target, verdict and rule.
+    /// Each decided need, in order: category, target, verdict and rule.
     pub decisions: Vec<DecisionRecord>,
     pub outcome: Outcome,
     pub duration_ms: u64,

@@ -1,4 +1,4 @@
-//! Several calls at a time, answered in the order in which they were given.
+//! Batches: several calls, answered in the order of the request.
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ use crate::execute::{WaitingCall, execute, skip};
 
 type BatchAnswer = Result<ToolResult, CallError>;
 
-/// Runs calls of one session as `strategy` says. One call's failure, panic or cancel leaves the others.
+/// Runs calls of one session as `strategy` says. A failure, panic or cancellation of one call does
+/// not affect the others.
 ///
-/// An interrupt of the session lets what runs end and skips the units that have not begun: each of their
-/// calls answers that it was skipped.
+/// An interrupt of the session lets running calls end and skips the units that have not begun: each
+/// of their calls answers that it was skipped.
 pub async fn execute_batch(engine: &Arc<Engine>, calls: Vec<Call>, strategy: Strategy) -> Vec<BatchAnswer> {
     let Some(session) = calls.first().map(|call| call.session.clone()) else { return Vec::new() };
     let units = units(engine, &calls, strategy);
@@ -57,7 +58,7 @@ fn units(engine: &Engine, calls: &[Call], strategy: Strategy) -> Vec<Vec<usize>>
             let parallelizable = |place: &usize| {
                 let call: &Call = &calls[*place];
                 let tool = snapshot.view(call.session.project()).find(&call.name);
-                // A tool that there is not is answered at once, whenever its turn is.
+                // A call of an unknown tool is answered at once, whenever its turn is.
                 tool.is_none_or(|tool| tool.spec().parallelizable)
             };
             let (first, then): (Vec<usize>, Vec<usize>) = all.partition(parallelizable);

@@ -1,12 +1,12 @@
-//! Work that may block its thread, beside the other tasks of the runtime.
+//! Work that may block its thread, without holding up the runtime's other tasks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// A future whose polls may block: while one does, the runtime has another thread in place of its own. Where there is only
-/// one thread, it is polled like any other.
+/// A future whose polls may block: while one blocks, the runtime uses another thread in place of
+/// its own. On a single-threaded runtime it is polled like any other.
 pub struct Blocking<F>(pub F);
 
 impl<F: Future + Unpin> Future for Blocking<F> {

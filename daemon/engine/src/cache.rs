@@ -88,7 +88,7 @@ impl ResultCache {
 
     /// As `cache.stats` shows it.
     pub async fn stats(&self) -> CacheStats {
-        // Sizes are brought up to date in the background only.
+        // Sizes are updated in the background only.
         self.kept.run_pending_tasks().await;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let (hits, misses) = (read(&self.counts.hits), read(&self.counts.misses));
@@ -104,7 +104,8 @@ impl ResultCache {
         }
     }
 
-    /// Removes every result and returns how many there were. Results of calls that run now are not stored either.
+    /// Removes every result and returns how many there were. Results of calls that are running now
+    /// are not stored either.
     pub async fn clear(&self) -> u64 {
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.kept.run_pending_tasks().await;
@@ -114,7 +115,7 @@ impl ResultCache {
         entries
     }
 
-    /// Looks at files on behalf of this cache, if anybody does.
+    /// Checks files on behalf of this cache, if a file checker is set.
     fn files(&self) -> Option<Arc<dyn FileChecks>> {
         self.files.clone()
     }

@@ -26,17 +26,18 @@ pub struct Call {
     pub no_cache: bool,
     pub caller: Arc<Caller>,
     pub progress: Vec<Arc<dyn ProgressSink>>,
-    /// Fires when the caller gives up. This call's own: it fires too when the call's time is over.
+    /// Fires when the caller gives up. It belongs to this call: it also fires when the call's time
+    /// is over.
     pub cancel: CancellationToken,
     /// The plugins between the caller and this call, the outermost first.
     pub chain: Arc<[String]>,
     /// How many calls this one is inside of; 0 for a frontend's own.
     pub depth: u32,
-    /// An outer call holds the session's lane already.
+    /// An outer call already holds the session's lane.
     pub holds_lane: bool,
 }
 
-/// Who calls.
+/// The caller of a call.
 #[derive(Debug)]
 pub struct Caller {
     pub connection: u64,
@@ -45,18 +46,18 @@ pub struct Caller {
     pub in_flight: Arc<AtomicUsize>,
 }
 
-/// What a caller may do, by how it is known.
+/// The permissions of a caller, by how it is identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// A frontend that a person sits at.
+    /// A frontend operated by a person.
     Person,
     /// A frontend that acts for a model.
     Agent,
-    /// A process below one of our tools.
+    /// A process started by one of our tools, directly or indirectly.
     ToolDescendant,
-    /// WebSocket or HTTP, with a token that may call.
+    /// WebSocket or HTTP, with a token that permits calls.
     TokenCall,
-    /// WebSocket or HTTP, with a token that may do all that a person may.
+    /// WebSocket or HTTP, with a token that permits everything a person may do.
     TokenAdmin,
 }
 

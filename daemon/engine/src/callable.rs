@@ -12,16 +12,17 @@ use crate::tool::{ToolError, ToolOutput, ToolSpec};
 pub trait Callable: Send + Sync + 'static {
     fn spec(&self) -> &ToolSpec;
 
-    /// Everything that a call with this input will touch, before it touches anything. The input matches the schema.
+    /// Everything that a call with this input will touch, before it touches anything. The input
+    /// matches the schema.
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>>;
 
-    /// Whether `needs` and the first poll of `call` may wait for the system, as for a file system that does not answer. Then
-    /// both happen on a task of their own, whatever they do.
+    /// Whether `needs` and the first poll of `call` may block on the system, as with a file system
+    /// that does not answer. If so, both always run on a task of their own.
     fn may_block(&self) -> bool {
         false
     }
 
-    /// Runs. Must end soon after `cx.cancel` fires: two seconds later it is dropped.
+    /// Runs the call. It must end soon after `cx.cancel` fires: two seconds later it is dropped.
     /// Its first poll happens on the connection's own task, so long computations go elsewhere.
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }

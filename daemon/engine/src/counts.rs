@@ -25,7 +25,7 @@ pub enum CallStage {
     Running,
     /// Waits for its session's lane.
     Lane,
-    /// Waits for its turn in its plugin, or for an identical call that runs already.
+    /// Waits for its turn in its plugin, or for an identical call that is already running.
     Turn,
     /// Waits for a person: for permission, or for an answer.
     Person,
@@ -69,7 +69,8 @@ impl Counts {
     }
 
     pub fn read(&self) -> CallCounts {
-        // Finished first: read the other way round, a call that ends meanwhile would count as minus one in flight.
+        // Finished first: in the other order, a call that ends meanwhile would count as minus one
+        // in flight.
         let counted: Vec<u64> = self.outcomes.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let finished = counted.iter().sum();
         let started = self.started.load(Ordering::Relaxed);

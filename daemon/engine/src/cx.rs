@@ -34,13 +34,13 @@ pub struct Cx {
     pub caller: Arc<Caller>,
     /// The plugins between the caller and this call, the outermost first; not this call's own.
     pub outer_chain: Arc<[String]>,
-    /// `outer_chain` and this call's own plugin: what needs inside the tool carry.
+    /// `outer_chain` and this call's own plugin: the chain of needs inside the tool.
     pub chain: Arc<[String]>,
-    /// How many calls this one is inside of.
+    /// The nesting depth of this call.
     pub depth: u32,
-    /// Whether this call, or one that it is inside of, holds the session's lane.
+    /// Whether this call, or one that encloses it, holds the session's lane.
     pub holds_lane: bool,
-    /// No stored result may be used, neither for this call nor for calls that it makes.
+    /// No stored result may be used, neither for this call nor for its nested calls.
     pub no_cache: bool,
     pub deadline: Deadline,
     /// Fires when the caller gave up, the time is over, or the daemon stops.
@@ -67,8 +67,9 @@ impl Cx {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
             SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp | SourceKind::Remote => call.chain.clone(),
         };
-        // Dependencies of a plugin's tool are recorded when another tool calls it, since they are those of the
-        // other's result then. All other tools without a `cache_ttl` depend on things that nobody can check.
+        // Dependencies of a plugin's tool are recorded when another tool calls it, since they are
+        // then dependencies of the other's result. All other tools without a `cache_ttl` depend on
+        // things that nobody can check.
         let is_part = call.depth > 0 && spec.source.kind == SourceKind::Plugin;
         let depends = match spec.cache_ttl.is_some() || is_part {
             true => Dependencies::default(),
@@ -102,8 +103,8 @@ impl Cx {
         self.this.upgrade().expect("a context is made within an Arc, which is alive while it is borrowed")
     }
 
-    /// The result depends on this file: once the file has changed, the result is not served again. Stamp it
-    /// before the file is read.
+    /// The result depends on this file: once the file has changed, the cached result is no longer
+    /// served. Stamp it before the file is read.
     pub fn depends_on(&self, stamp: FileStamp) {
         self.notes.lock().depends.stamp(stamp);
     }
@@ -113,7 +114,8 @@ impl Cx {
         !self.notes.lock().depends.is_private()
     }
 
-    /// The result depends on something that nobody can check, such as what a folder holds: it is not kept.
+    /// The result depends on something that cannot be checked, such as the contents of a folder: it
+    /// is not cached.
     pub fn do_not_keep(&self) {
         self.notes.lock().depends.keep_private();
     }
@@ -127,8 +129,8 @@ impl Cx {
         self.cancel.is_cancelled()
     }
 
-    /// True when the call's time is over: then a tool should return what it has, with `timed_out`
-    /// in its metadata.
+    /// True when the call's time is over: then a tool should return its partial output, with
+    /// `timed_out` in its metadata.
     pub fn timed_out(&self) -> bool {
         self.notes.lock().timed_out
     }

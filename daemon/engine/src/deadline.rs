@@ -1,4 +1,4 @@
-//! A time limit that stands still while a person is asked, and while the machine sleeps.
+//! A time limit that is paused while a person is asked, and while the machine sleeps.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// When a call's time is over. Starts when it is made.
+/// The moment at which a call's time is over. Starts when it is created.
 pub struct Deadline {
     state: Mutex<DeadlineState>,
     changed: Notify,
@@ -16,13 +16,13 @@ pub struct Deadline {
 
 struct DeadlineState {
     end: Instant,
-    /// Since when, and by how many, it is held still.
+    /// When the pause began, and how many guards hold it.
     paused: Option<(Instant, usize)>,
-    /// How much of [`stood_still`] the end has been moved by.
+    /// The part of [`stood_still`] by which the end has already been moved.
     stood_still: Duration,
 }
 
-/// Holds a deadline still until it is dropped.
+/// Pauses a deadline until dropped.
 pub struct Pause<'a>(&'a Deadline);
 
 impl Deadline {
@@ -31,14 +31,14 @@ impl Deadline {
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// How much time is left; zero when it is over.
+    /// The remaining time; zero when it is over.
     pub fn remaining(&self) -> Duration {
         let state = self.lock();
         let now = state.paused.map_or_else(Instant::now, |(since, _)| since);
         state.end.saturating_duration_since(now)
     }
 
-    /// Restarts with this much time, whatever was left. A pause continues.
+    /// Restarts with this much time, whatever remained. A pause continues.
     pub fn restart(&self, time: Duration) {
         let mut state = self.lock();
         let now = state.paused.map_or_else(Instant::now, |(since, _)| since);
@@ -82,7 +82,7 @@ impl Deadline {
         }
     }
 
-    /// The state, with what the process stood still meanwhile added to the time.
+    /// The state, after adding the time for which the process was suspended meanwhile.
     fn lock(&self) -> parking_lot::MutexGuard<'_, DeadlineState> {
         let mut state = self.state.lock();
         let stood_still = stood_still();
@@ -95,16 +95,18 @@ impl Deadline {
     }
 }
 
-/// How often a waiting deadline looks at the clock.
+/// How often a waiting deadline reads the clock.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// When nobody has looked for longer than this, although deadlines waited, the process did not run: the machine slept,
-/// or somebody stopped the process. That time is nobody's fault, and all calls in flight would end at once.
+/// When the clock was not read for longer than this although deadlines waited, the process did not
+/// run: the machine slept, or somebody stopped the process. That time does not count, or all calls
+/// in flight would end at once.
 const GAP: Duration = Duration::from_secs(2);
-/// A look sooner than this after the last one is skipped.
+/// A reading sooner than this after the last one is skipped.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// How long the process has stood still, in all, as far as it was looked at. Process-wide: it is the process that does.
-/// Time that passed while no deadline waited is in it too, so only differences between two looks mean anything.
+/// How long the process has been suspended in total, as far as the clock was read. Process-wide,
+/// because suspension is. Time that passed while no deadline waited is included, so only
+/// differences between two readings mean anything.
 fn stood_still() -> Duration {
     static START: OnceLock<std::time::Instant> = OnceLock::new();
     /// In milliseconds, since the start.
@@ -113,7 +115,7 @@ fn stood_still() -> Duration {
     static LOOKING: Mutex<()> = Mutex::new(());
     let now = millis(START.get_or_init(std::time::Instant::now).elapsed());
     if now.saturating_sub(LOOKED.load(Ordering::Acquire)) > millis(FRESH) {
-        // One adds the gap, before the others can take it for time that was there.
+        // One thread adds the gap, before the others can count it as running time.
         let _looking = LOOKING.lock();
         let gap = now.saturating_sub(LOOKED.load(Ordering::Acquire));
         if gap > millis(GAP) {

@@ -1,4 +1,4 @@
-//! The policy's decision about a need of a call, with nobody asked.
+//! The policy's decision about a need of a call, without asking anybody.
 
 use toold_proto::tool::ToolName;
 
@@ -7,7 +7,7 @@ use crate::need::Need;
 use crate::policy::{Decision, Subject, decide};
 use crate::tool::Origin;
 
-/// The policy's decision alone, with nobody asked.
+/// The policy's decision alone, without asking anybody.
 pub fn decide_need(cx: &Cx, chain: &[String], need: &Need) -> Decision {
     decide_need_for(cx, &cx.tool, cx.origin, chain, need)
 }

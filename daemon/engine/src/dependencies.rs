@@ -7,17 +7,17 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 use crate::need::Need;
 use crate::tool::Origin;
 
-/// A file as it was when it was read.
+/// The state of a file when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStamp {
-    /// Absolute, as it was asked for: links are followed again at each check.
+    /// Absolute, as requested: links are followed again at each check.
     pub path: PathBuf,
-    /// `None`: there was nothing.
+    /// `None`: the file did not exist.
     pub facts: Option<FileFacts>,
-    /// The facts alone decide. They do not when the file had changed less than two seconds before: one more
-    /// change could leave them as they are.
+    /// The metadata alone decides. It does not if the file had changed less than two seconds
+    /// before: another change could leave it identical.
     pub settled: bool,
-    /// Of the whole content, as it was read. Decides where the facts do not.
+    /// Of the whole content, as it was read. Decides where the metadata does not.
     pub digest: Option<[u8; 32]>,
 }
 
@@ -34,17 +34,17 @@ pub struct FileFacts {
     pub ctime: (i64, i64),
 }
 
-/// Looks at files for the cache. Called on a thread where it may wait.
+/// Checks files for the cache. Called on a thread that may block.
 pub trait FileChecks: Send + Sync + 'static {
-    /// Whether reading the file would give what it gave then. False in doubt.
+    /// Whether reading the file would return the same content as before. False in doubt.
     fn is_current(&self, stamp: &FileStamp) -> bool;
 
-    /// Whether a need that was worked out a while ago would be the same now: its path leads nowhere else,
-    /// and nothing forbids it since. False in doubt.
+    /// Whether a need that was determined a while ago would be the same now: its path leads to the
+    /// same place, and nothing has forbidden it since. False in doubt.
     fn stands(&self, need: &Need) -> bool;
 }
 
-/// A result that was made from more is not kept: to look at so many files again is no gain.
+/// A result with more dependencies is not cached: checking so many files again gains nothing.
 const MAX_PARTS: usize = 1_000;
 
 /// The dependencies of a result. Recorded while a call runs.
@@ -53,7 +53,7 @@ pub struct Dependencies {
     pub(crate) stamps: Vec<FileStamp>,
     pub(crate) needs: Vec<DecidedNeed>,
     pub(crate) only_for: Option<SessionId>,
-    /// A need was denied, or the result depends on something that nobody can check.
+    /// A need was denied, or the result depends on something that cannot be checked.
     pub(crate) private: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct DecidedNeed {
 }
 
 impl Dependencies {
-    /// Dependencies of a result that nobody else will get: nothing is recorded.
+    /// Dependencies of a result that is never shared: nothing is recorded.
     pub(crate) fn private() -> Self {
         Self { private: true, ..Self::default() }
     }
@@ -85,8 +85,8 @@ impl Dependencies {
 
     /// A need that was decided while the tool ran.
     pub(crate) fn need(&mut self, tool: &ToolName, origin: Origin, need: &Need, chain: &[String], allowed: bool) {
-        // Serving a stored result does not repeat a change that came with it, and nobody knows which files a
-        // program has read.
+        // Serving a stored result does not repeat a change that came with it, and the files that a
+        // program has read are unknown.
         if !allowed || matches!(need.category, Category::FileWrite | Category::Shell) {
             self.keep_private();
         }
@@ -108,7 +108,7 @@ impl Dependencies {
         *self = Self::private();
     }
 
-    /// The result of another call became part of this one's.
+    /// The result of another call became part of this call's result.
     pub(crate) fn join(&mut self, other: Self) {
         if self.private || other.private {
             return self.keep_private();

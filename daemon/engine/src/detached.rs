@@ -1,4 +1,4 @@
-//! Calls that outlive their caller: their session keeps the results for a while.
+//! Calls that outlive their caller: their session stores the outcomes for a while.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use crate::call::{Call, CallError};
 
 use crate::session::Session;
 
-/// How long the end of a detached call is kept.
+/// How long the outcome of a detached call is stored.
 pub const RETENTION: Duration = Duration::from_secs(600);
-/// Ends that one session keeps, and bytes of their results; the oldest go first, the newest stays in any case.
+/// Outcomes that one session stores, and bytes of their results; the oldest are dropped first, and
+/// the newest always stays.
 const MAX_KEPT: usize = 64;
 const MAX_BYTES: usize = 16 << 20;
 
@@ -27,7 +28,7 @@ pub struct FinishedCall {
     pub answer: Result<ToolResult, CallError>,
 }
 
-/// A call that is, or may become, a detached one; made before it runs.
+/// A call that is detached, or may become so; created before it runs.
 pub struct Detached {
     session: Arc<Session>,
     call_id: Option<CallId>,
@@ -41,19 +42,19 @@ impl Detached {
         Self { session, call_id, tool, started_at: SystemTime::now() }
     }
 
-    /// Keeps how it ended. One that was given no id is kept by none.
+    /// Stores the outcome. Calls without an id are not stored.
     pub fn keep(self, answer: &Result<ToolResult, CallError>) {
         let Self { session, call_id: Some(call_id), tool, started_at } = self else { return };
         session.slot::<RetainedCalls>().keep(FinishedCall { call_id, tool, started_at, answer: answer.clone() });
     }
 }
 
-/// The ends that a session keeps, the oldest first.
+/// The outcomes that a session stores, the oldest first.
 pub fn ended(session: &Session) -> Vec<FinishedCall> {
     session.slot::<RetainedCalls>().list()
 }
 
-/// Forgets the ends that were kept for long enough.
+/// Drops the outcomes that have expired.
 pub fn forget_old(session: &Session) {
     if let Some(all) = session.slot_if_any::<RetainedCalls>() {
         all.list();

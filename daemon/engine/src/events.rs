@@ -17,7 +17,8 @@ use crate::spool::cut;
 /// How many events are held for replay, and how far a subscriber may fall behind.
 pub const RING: usize = 1_000;
 
-/// Bytes that an event takes as JSON: it is held for everybody who subscribes later, and for everybody who is behind.
+/// Bytes that an event takes as JSON: it is kept for later subscribers and for subscribers that are
+/// behind.
 const MAX_EVENT: usize = 64 * 1024;
 /// Bytes of each text of an event that takes more.
 const MAX_TEXT: usize = 2 * 1024;
@@ -36,17 +37,17 @@ impl Emitted {
     }
 }
 
-/// The events that a subscriber receives. There can be a hundred thousand calls a second, so only subscribers who want
-/// their events are woken for them.
+/// The events that a subscriber receives. There can be a hundred thousand calls a second, so
+/// subscribers are woken for call events only if they ask for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventSelection {
     All,
-    /// All but `call.*`.
+    /// All except `call.*`.
     NoCalls,
 }
 
 /// The daemon's events. Emitting never waits: a subscriber that falls more than [`RING`] behind
-/// loses the oldest and receives how many.
+/// loses the oldest events and receives their number.
 pub struct Events {
     epoch: String,
     ring: Mutex<EventRing>,
@@ -64,7 +65,7 @@ struct EventRing {
 /// The replay and the receiver of a new subscriber.
 pub struct Subscribed {
     pub replay: Vec<Arc<Emitted>>,
-    /// How many events after `since` are no longer held.
+    /// How many events after `since` are no longer stored.
     pub missed: u64,
     /// The next event is the first one after the replay.
     pub receiver: broadcast::Receiver<Arc<Emitted>>,
@@ -154,7 +155,8 @@ impl Events {
         }
     }
 
-    /// Progress becomes events only while somebody wants them: it would push all else out of the ring.
+    /// Progress becomes events only while somebody listens to it: it would push everything else out
+    /// of the ring.
     pub fn wants_progress(&self) -> bool {
         self.progress_listeners.load(Ordering::Relaxed) > 0
     }

@@ -40,12 +40,12 @@ use crate::session::{InFlightGuard, Session};
 use crate::tool::{ToolError, ToolOutput, ToolSpec};
 use crate::trace::{end_trace, step, trace_of};
 
-/// A call to run, and how its tool is found. An ordinary [`Call`] is one: its tool is looked up by its name.
+/// A call to run, and how its tool is found. An ordinary [`Call`] looks its tool up by name.
 pub struct CallRequest<'a> {
     pub call: Call,
-    /// Something that is called like a tool and is in no registry, such as a slash command.
+    /// Something that is called like a tool but is in no registry, such as a slash command.
     pub tool: Option<Arc<dyn Callable>>,
-    /// The call that this one is inside of: what this one depends on, the outer one does too.
+    /// The enclosing call: it inherits the dependencies of this one.
     pub(crate) outer: Option<&'a Cx>,
 }
 
@@ -57,14 +57,14 @@ impl From<Call> for CallRequest<'_> {
 
 /// Takes a call from request to answer.
 ///
-/// Whatever goes wrong, a call of a known tool makes one `call.started`, one `call.finished`, one
-/// audit row and one answer. When `call.cancel` fires it answers `Cancelled` at once; the work then has
-/// the configured grace to end by itself, and its permits are free only when it has.
+/// Whatever goes wrong, a call of a known tool produces one `call.started`, one `call.finished`,
+/// one audit row and one answer. When `call.cancel` fires it answers `Cancelled` at once; the work
+/// then has the configured grace to end by itself, and its permits are free only when it has ended.
 pub fn execute<'a>(
     engine: &'a Arc<Engine>,
     request: impl Into<CallRequest<'a>>,
 ) -> impl Future<Output = Result<ToolResult, CallError>> + Send + 'a {
-    // Converted outside of the future, which would be larger by a second call.
+    // Converted outside of the future, which would otherwise be larger by a second call.
     let CallRequest { mut call, tool, outer } = request.into();
     async move {
         // 1. The tool, from one snapshot: a reload never changes a call that has begun.
@@ -105,7 +105,7 @@ async fn run_pipeline(
     let engine = &cx.engine;
     let spec = tool.spec();
 
-    // Limits count those that wait too, so they come before anything that can wait.
+    // The limits include waiting calls, so they come before anything that can wait.
     let admitted = match cx.depth {
         0 => Some(engine.limits.admit(&cx.caller.in_flight).map_err(CallError::Overloaded)?),
         _ => None,
@@ -128,7 +128,7 @@ async fn run_pipeline(
         check(spec, &input)?;
     }
 
-    // 4. Permission for everything that it will touch.
+    // 4. Permission for everything that the call will touch.
     let generation = engine.policy_generation();
     let needs = match unless_cancelled(cx, check_permissions(&tool, &input, cx)).await? {
         Ok(needs) => needs,
@@ -235,7 +235,7 @@ fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Callable>, CallError>
     })
 }
 
-/// As [`execute`], for something that is called like a tool and is in no registry.
+/// Like [`execute`], for something that is called like a tool but is in no registry.
 ///
 /// # Errors
 /// As [`execute`], but for an unknown name.
@@ -243,7 +243,7 @@ pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Callable>, call: C
     execute(engine, CallRequest { call, tool: Some(tool), outer: None }).await
 }
 
-/// Answers a call that an interrupt kept from its turn. It is recorded like any other.
+/// Answers a call that an interrupt skipped before its turn. It is recorded like any other.
 pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
     let tool = look_up(engine, &call)?;
     let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
@@ -287,7 +287,8 @@ async fn check_permissions(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>
     ask.instrument(step("permission")).await
 }
 
-/// The needs of a call, found out on a task of its own: whatever that waits for, the caller's other requests go on.
+/// Determines the needs of a call on a task of its own: the caller's other requests go on, whatever
+/// this one waits for.
 async fn needs_on_own_task(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {
     let limit = time_limit(&cx.engine, tool.spec(), None);
     let (tool, input, own) = (tool.clone(), input.clone(), cx.clone());
@@ -312,7 +313,8 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
     asked.map_or(own, |asked| asked.min(own))
 }
 
-/// Waits for the session's lane; gives a result that says so when the call is skipped or waits too long.
+/// Waits for the session's lane; returns an explaining result when the call is skipped or waits too
+/// long.
 async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
     let _waiting = WaitingCall::enter(&cx.session);
@@ -350,7 +352,7 @@ impl Drop for WaitingCall {
     }
 }
 
-/// The answer of a call that an interrupt kept from running.
+/// The answer of a call that was skipped by an interrupt.
 fn skipped() -> ToolOutput {
     ToolOutput::error("not run: the session was interrupted before this call started").with("skipped", true)
 }

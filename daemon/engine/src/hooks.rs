@@ -1,4 +1,4 @@
-//! Hooks: code of plugins and of the configuration that sees every call.
+//! Hooks: code of plugins and of the configuration that runs before and after every call.
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -54,12 +54,12 @@ pub struct HookSpec {
     pub name: String,
     pub source: SourceKey,
     pub event: HookEvent,
-    /// Lower runs first; ties go by the source's name.
+    /// Lower runs first; ties are ordered by the source's name.
     pub priority: i64,
-    /// An asynchronous hook never delays the call, and what it returns counts for nothing.
+    /// An asynchronous hook never delays the call, and its return value is ignored.
     pub asynchronous: bool,
     pub timeout: Duration,
-    /// A hook that fails ends the call, instead of being reported and skipped.
+    /// A failing hook ends the call, instead of being reported and skipped.
     pub fail_closed: bool,
     /// Only for these tools.
     pub tools: Option<globset::GlobSet>,
@@ -101,7 +101,7 @@ pub struct HookAnswer {
 /// A hook that can be run.
 pub trait Hook: Send + Sync + 'static {
     fn spec(&self) -> &HookSpec;
-    /// `cx` is that of the call that it sees; `None` for messages. Dropped when its time is over.
+    /// `cx` is that of the observed call; `None` for messages. Dropped when its time is over.
     fn run<'a>(&'a self, input: HookInput, cx: Option<Arc<Cx>>) -> BoxFuture<'a, Result<HookAnswer, String>>;
 }
 
@@ -123,7 +123,7 @@ pub enum HookOutcome {
 }
 
 impl Hooks {
-    /// The source has exactly these hooks from now on.
+    /// From now on the source has exactly these hooks.
     pub fn replace(&self, source: &SourceKey, hooks: Vec<Arc<dyn Hook>>) {
         self.all.rcu(|all| {
             let mut next: Vec<Arc<dyn Hook>> =

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Lets one serial call of a session run at a time. Connections take turns, and the calls of a connection run in the
-/// order in which they came: a client that sent a thousand calls delays each call of another client by one.
+/// Runs one serial call of a session at a time. Connections take turns, and the calls of a
+/// connection run in order of arrival: a client that sent a thousand calls delays each call of
+/// another client by one.
 #[derive(Clone, Default)]
 pub struct Lane(Arc<Mutex<LaneQueue>>);
 
@@ -23,14 +24,15 @@ struct LaneQueue {
 pub struct LaneGuard(Option<Lane>);
 
 impl Lane {
-    /// The lane, if nobody has it.
+    /// The lane, if it is free.
     pub fn try_take(&self) -> Option<LaneGuard> {
         let mut waiting = self.0.lock();
         let free = !std::mem::replace(&mut waiting.held, true);
         free.then(|| LaneGuard(Some(self.clone())))
     }
 
-    /// Waits for a turn of this connection. Cancel-safe; giving up loses the place in the queue.
+    /// Waits for a turn of this connection. Cancel-safe; a caller that gives up loses its place in
+    /// the queue.
     pub async fn take(&self, connection: u64) -> LaneGuard {
         loop {
             let turn = {
@@ -89,7 +91,7 @@ impl Drop for LaneGuard {
     }
 }
 
-/// How many calls may be in flight, those that wait included.
+/// How many calls may be in flight, including waiting ones.
 pub struct CallLimits {
     per_connection: AtomicUsize,
     in_all: AtomicUsize,
@@ -107,7 +109,7 @@ impl CallLimits {
         Self { per_connection: per_connection.into(), in_all: in_all.into(), now: Arc::default() }
     }
 
-    /// Other limits, from the next call on.
+    /// Replaces the limits; they apply from the next call on.
     pub fn set(&self, per_connection: usize, in_all: usize) {
         self.per_connection.store(per_connection, Ordering::Relaxed);
         self.in_all.store(in_all, Ordering::Relaxed);
@@ -160,7 +162,7 @@ mod tests {
         for (_, turn) in &mut waiting {
             assert!(turn.now_or_never().is_none());
         }
-        // One of those that wait gives up.
+        // One of the waiting calls gives up.
         drop(waiting.remove(1));
         let mut order = Vec::new();
         while !waiting.is_empty() {
@@ -183,7 +185,7 @@ mod tests {
         let mut first = Box::pin(lane.take(1));
         let mut second = Box::pin(lane.take(1));
         assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
-        // The turn comes, and its owner is gone before it looks.
+        // The turn comes, but its owner is gone before it notices.
         drop(held);
         drop(first);
         assert!(second.now_or_never().is_some());

@@ -13,20 +13,22 @@ use toold_proto::tool::ToolName;
 
 use crate::counts::OUTCOMES;
 
-/// A slice of the window; its oldest one goes when a new one begins.
+/// A slice of the window; the oldest is dropped when a new one begins.
 const SLICE: Duration = Duration::from_secs(60);
 const SLICES: usize = 6;
 /// The least time that [`Latencies::recent`] covers; at most a slice more.
 pub const WINDOW: Duration = Duration::from_secs(SLICE.as_secs() * (SLICES as u64 - 1));
 
-/// Upper bounds, in seconds, of the counters since the start. What takes longer is counted above the last.
+/// Upper bounds, in seconds, of the counters since the start. Longer runs are counted in one bucket
+/// above the last.
 pub const BOUNDS: [f64; 18] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0,
 ];
 
-/// Tools that have numbers of their own. Plugins and servers that make up ever new names share one place beyond.
+/// Tools that have numbers of their own. Further tools share one entry, since plugins and servers
+/// can invent ever new names.
 const MAX_TOOLS: usize = 512;
-/// The name of that place. No tool can have it.
+/// The name of that entry. No tool can have it.
 pub const OTHERS: &str = "(others)";
 
 /// The numbers of all tools. Counting takes a look-up and a short lock.
@@ -67,7 +69,7 @@ type Spread = Histogram<u32>;
 /// Runs since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Total {
-    /// By [`BOUNDS`]; the last is of those beyond. Not cumulative.
+    /// By [`BOUNDS`]; the last counts those above. Not cumulative.
     pub buckets: [u64; BOUNDS.len() + 1],
     pub runs: u64,
     pub took: Duration,
@@ -201,7 +203,7 @@ fn new_spread() -> Spread {
 }
 
 fn micros(time: Duration) -> u64 {
-    // Rounded up: what ran took some time.
+    // Rounded up: every run took some time.
     time.as_nanos().div_ceil(1_000) as u64
 }
 
@@ -246,7 +248,7 @@ mod tests {
         assert_eq!(latencies.recent_at(minutes(5))[0].calls, 2);
         assert_eq!(latencies.recent_at(minutes(6))[0].calls, 1);
         assert_eq!(latencies.recent_at(minutes(9)), []);
-        // The place of an old minute serves a new one.
+        // The slot of an old minute is reused for a new one.
         latencies.record_at(minutes(9), &name("read"), Outcome::Failed, None);
         let recent = &latencies.recent_at(minutes(9))[0];
         assert_eq!((recent.calls, recent.errors, recent.runs, recent.p99_us), (1, 1, 0, 0));

@@ -80,7 +80,7 @@ pub struct Engine {
     /// Frontends that can ask a model for tools.
     pub samplers: Samplers,
     pub hooks: Hooks,
-    /// The frontends' side of built-ins; `None` when there are no frontends.
+    /// The frontends' implementation of built-ins; `None` when there are no frontends.
     pub roles: Option<Arc<dyn Roles>>,
     pub cache: ResultCache,
     pub events: Arc<Events>,
@@ -89,14 +89,14 @@ pub struct Engine {
     /// How long tools take.
     pub latencies: Latencies,
     pub settings: ArcSwap<Settings>,
-    /// Keeps results that are too long for a model; `None` when there is no folder for them.
+    /// Stores results that are too long for a model; `None` when there is no folder for them.
     pub spool: Option<Arc<dyn Spool>>,
     pub audit: Option<Arc<dyn AuditLog>>,
     /// The number in the next id that the engine makes for a call.
     pub next_call: std::sync::atomic::AtomicU64,
     generation: tokio::sync::watch::Sender<u64>,
     next_grant: std::sync::atomic::AtomicU64,
-    /// Owns the work of calls that did not finish at once, those that were given up too.
+    /// Owns the work of calls that did not finish at once, including those whose caller gave up.
     pub tasks: TaskTracker,
     /// Fires when the daemon stops: every call in flight is cancelled.
     pub stop: CancellationToken,
@@ -113,7 +113,7 @@ pub struct Settings {
     pub max_result_text: usize,
     pub lane_wait: std::time::Duration,
     pub ask_timeout: std::time::Duration,
-    /// How long cancelled work may take to go by itself.
+    /// How long cancelled work may take to end by itself.
     pub grace: std::time::Duration,
     /// How often a call that waits for a person or a lane reports so.
     pub heartbeat: std::time::Duration,
@@ -170,17 +170,17 @@ impl Engine {
         *self.generation.borrow()
     }
 
-    /// To be called after every change of rules, grants or modes.
+    /// Call this after every change of rules, grants or modes.
     pub fn policy_changed(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
 
-    /// Wakes those who wait for a decision that may have changed.
+    /// Wakes everything that waits for a decision that may have changed.
     pub(crate) fn policy_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// An id that no other grant has, those of earlier daemons included.
+    /// An id that no other grant has, including those of earlier daemons.
     pub fn new_grant_id(&self) -> String {
         let next = self.next_grant.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         format!("grant_{}_{next}", self.short_epoch())

@@ -6,8 +6,8 @@ use toold_proto::tool::Category;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     pub category: Category,
-    /// Files: an absolute path with links resolved. Shell: one simple command as it was written.
-    /// Network: `host:port`. Else a name.
+    /// Files: an absolute path with links resolved. Shell: one simple command as written. Network:
+    /// `host:port`. Otherwise a name.
     pub target: String,
     /// For the person who is asked.
     pub reason: Option<String>,
@@ -20,25 +20,29 @@ pub struct Need {
     /// Set where the target was resolved, if no rule and no mode may allow it: the reason, such as
     /// the line of an ignore file.
     pub forbidden: Option<String>,
-    /// Shell only: what runs is confined so that it can change nothing, and nobody need be asked.
+    /// Shell only: the command is sandboxed so that it can change nothing, and nobody has to be
+    /// asked.
     pub harmless: bool,
-    /// Shell only: how many of the first words say which command it is (`git commit` has two), where that is known.
+    /// Shell only: how many of the first words identify the command (`git commit` has two), where
+    /// that is known.
     pub head: Option<usize>,
     /// Shell only: the places of the words that name files.
     pub operands: Vec<usize>,
-    /// Shell only: why no pattern with a wildcard covers the command. A person sees the whole of it, and a rule for
-    /// exactly this command covers it.
+    /// Shell only: why no pattern with a wildcard covers the command. A person sees all of it, and
+    /// a rule for exactly this command covers it.
     pub unsure: Option<String>,
-    /// Shell only: the program that it runs, or runs in turn, is unknown, so every rule that denies commands applies.
+    /// Shell only: the program that it runs, directly or indirectly, is unknown, so every rule that
+    /// denies commands applies.
     pub may_run_any: bool,
     /// Shell only: the text of a script in a file that the command runs, for rules that deny or ask.
     pub script: Option<String>,
     /// Shell only: the command changes nothing outside of its own process. The files that it names are needs of their own.
     pub reads_only: bool,
-    /// Files only: the target of the command that names the file as an operand. A person who approves exactly that command
-    /// has seen the file.
+    /// Files only: the target of the command that names the file as an operand. A person who
+    /// approves exactly that command has seen the file.
     pub of_command: Option<String>,
-    /// Files only: what lies below the target and is read or written with it. What denies one of them denies the need.
+    /// Files only: paths below the target that are read or written with it. A denial of one of them
+    /// denies the need.
     pub covers: Vec<String>,
     /// Files only: a command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,

@@ -1,4 +1,4 @@
-//! Resources and prompts: what sources offer beside tools, to frontends that can show them.
+//! Resources and prompts: what sources offer besides tools, to frontends that can show them.
 //!
 //! A source owns what it offers and replaces it as a whole, as it does its tools. [`read`], [`render`]
 //! and [`complete`] are calls: with a session, hooks, a deadline, needs, and a row in the audit log.
@@ -59,7 +59,7 @@ impl ResourceAddress {
     }
 }
 
-/// A message, or several, made of arguments.
+/// A prompt: one or more messages, made of arguments.
 pub struct PromptTemplate {
     /// The name that clients use.
     pub name: String,
@@ -69,11 +69,11 @@ pub struct PromptTemplate {
     pub source: Source,
     /// Called with the arguments; its structured result is a [`Rendered`].
     pub renderer: Arc<dyn Callable>,
-    /// As a resource's.
+    /// As for a resource.
     pub completer: Option<Arc<dyn Callable>>,
 }
 
-/// All that one source offers.
+/// Everything that one source offers.
 #[derive(Default)]
 pub struct SourceOffer {
     pub resources: Vec<Arc<Resource>>,
@@ -114,8 +114,9 @@ impl Offers {
         Self { shown: ArcSwap::default(), writers: Mutex::default(), events }
     }
 
-    /// Each source has exactly this from now on; an empty offer takes it away. Emits `resources.changed` and
-    /// `prompts.changed`, each once and only where something of its kind came, went or was replaced.
+    /// From now on each source offers exactly this; an empty offer removes it. Emits
+    /// `resources.changed` and `prompts.changed`, each once and only if something of its kind was
+    /// added, removed or replaced.
     pub fn commit(&self, changes: Vec<(SourceKey, Origin, SourceOffer)>) {
         let mut written = self.writers.lock();
         let (mut resources, mut prompts) = (false, false);
@@ -136,7 +137,7 @@ impl Offers {
             return;
         }
         let mut ordered: Vec<(&SourceKey, &OwnedOffer)> = written.sources.iter().collect();
-        // As with tools: what the daemon has for one project stands in for what it has for all.
+        // As with tools: an offer of the daemon for one project replaces its offer for all.
         let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
         ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
         self.shown.store(Arc::new(ordered.into_iter().map(|(_, owned)| owned.clone()).collect()));
@@ -201,7 +202,7 @@ pub enum OfferError {
     NoResource(String),
     #[error("there is no prompt {0}")]
     NoPrompt(String),
-    /// A prompt's arguments are not what it takes, or what is to be completed has no such argument.
+    /// The arguments do not fit the prompt, or the argument to complete does not exist.
     #[error("{0}")]
     Arguments(String),
     /// It ran and failed: an error of a script, a refusal, a timeout.
@@ -211,8 +212,8 @@ pub enum OfferError {
     Call(#[from] CallError),
 }
 
-/// Reads a resource. `call` says for whom; its name and arguments count for nothing. Cancelling is as with
-/// [`execute`](crate::execute::execute).
+/// Reads a resource. `call` provides the caller and session; its name and arguments are ignored.
+/// Cancelling is as with [`execute`](crate::execute::execute).
 ///
 /// # Errors
 /// The session sees no resource of that URI; the reader failed or was refused.
@@ -266,8 +267,8 @@ pub enum Completing {
     Resource(String),
 }
 
-/// Completes the beginning of an argument; `given` are the others that have values already. Nothing where the
-/// source does not complete. `call` as for [`read`].
+/// Completes the beginning of an argument; `given` are the others that have values already. Empty
+/// if the source does not complete. `call` as for [`read`].
 ///
 /// # Errors
 /// The session sees nothing of that name, or it has no such argument; the completer failed or was refused.

@@ -35,8 +35,8 @@ pub async fn check_permission(cx: &Cx, chain: &[String], need: &Need) -> Result<
 }
 
 impl Cx {
-    /// Permission for something that this call will touch: asks a person where the policy says so, and
-    /// holds the deadline still meanwhile.
+    /// Permission for something that this call will touch: asks a person where the policy says so,
+    /// and pauses the deadline meanwhile.
     ///
     /// # Errors
     /// As [`check_permission`]. A tool passes them on with `?`.
@@ -48,7 +48,7 @@ impl Cx {
 async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
     let mut decision = decide_need(cx, chain, need);
     if cx.session.topmost().workspace().is_some() && Box::pin(workspace::approve_folders(cx, need, &decision)).await? {
-        // The folder that was just opened may be the one that it needs.
+        // The folder that was just opened may be the one that the need lies in.
         decision = decide_need(cx, chain, need);
     }
     match decision.verdict {
@@ -84,8 +84,8 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
     }
 }
 
-/// Whether the file is named by a command that a person approved, or a rule for exactly that command. A write that makes
-/// something run later needs its own approval all the same.
+/// Whether the file is named by a command that a person approved, or by a rule for exactly that
+/// command. A write to a place that runs code later needs its own approval all the same.
 fn is_of_approved_command(cx: &Cx, need: &Need) -> bool {
     need.of_command.as_deref().is_some_and(|command| cx.is_approved_command(command))
         && cx.engine.policy.load().protected_write(cx.session.project(), need).is_none()
@@ -109,12 +109,14 @@ pub enum GrantError {
     Store(String),
 }
 
-/// Makes a grant that a person gives without being asked. It takes effect immediately, for waiting asks too.
+/// Makes a grant that a person gives without being asked. It takes effect immediately, also for
+/// pending asks.
 ///
 /// `scope` is the parameters' scope, resolved. A relative path is relative to the parameters' `cwd`.
 ///
 /// # Errors
-/// The pattern cannot be read or can match nothing, a name is none, or the store refused the grant; nothing was granted.
+/// The pattern cannot be read or can match nothing, a name is invalid, or the store refused the
+/// grant; nothing was granted.
 pub fn grant(
     engine: &Engine,
     params: &GrantPermission,

@@ -33,8 +33,8 @@ use crate::tool::Origin;
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub rules: Vec<Rule>,
-    /// Rules that are invalid, with their locations. While there are any, every need is denied that its
-    /// category's default does not allow.
+    /// Rules that are invalid, with their locations. While there are any, every need is denied
+    /// unless its category's default allows it.
     pub broken: Vec<String>,
     /// Categories in which a rule could not be read: it may have been one that denies, so all is denied.
     pub closed: Vec<BrokenRule>,
@@ -44,16 +44,18 @@ pub struct Policy {
     pub control: PathSet,
     /// Files that no tool may read either, such as the socket and the database.
     pub private: PathSet,
-    /// Places that run code later, beside those that are built in.
+    /// Places that run code later, in addition to the built-in ones.
     pub protected_writes: Vec<ProtectedWrite>,
-    /// The daemon's state folder, with the results of all sessions: it is in no session's folder, even if it lies there.
+    /// The daemon's state folder, with the results of all sessions: it is in no session's folder,
+    /// even if it is below one.
     pub state: Option<PathBuf>,
-    /// The home folder: a session there, or above it, may not read all of it without being asked.
+    /// The home folder: a session in it, or above it, may not read all of it without being asked.
     pub home: Option<PathBuf>,
-    /// Why refusals that people made may be lost, in words for people. While there is a reason, what would be allowed
-    /// is asked about.
+    /// Why refusals that people made may be lost, as a sentence for the user. While there is a
+    /// reason, everything that would be allowed is asked about.
     pub lost_refusals: Option<String>,
-    /// Commands that only read are asked about as any others: everywhere, or in sessions of these projects.
+    /// Read-only commands are asked about like any others: everywhere, or in sessions of these
+    /// projects.
     pub asks_for_reading: AsksFor,
 }
 
@@ -79,9 +81,10 @@ pub struct Rule {
     pub tools: Option<ToolGlobs>,
     /// Only in calls whose `cwd` lies in this folder.
     pub cwd: Option<PathBuf>,
-    /// A project's rule allows only once the project is trusted; it counts before the user's.
+    /// A project's rule allows only once the project is trusted; it takes precedence over the
+    /// user's.
     pub project: Option<PathBuf>,
-    /// Where it stands, for people: file and place.
+    /// The location for the user: file and position.
     pub origin: String,
 }
 
@@ -135,7 +138,7 @@ pub struct Subject<'a> {
     pub tool: &'a ToolName,
     pub origin: Origin,
     pub session: &'a SessionId,
-    /// The sessions that hold it, whose grants count too.
+    /// The sessions that own it, whose grants count too.
     pub above: &'a [&'a SessionId],
     pub mode: Mode,
     pub cwd: &'a Path,
@@ -151,9 +154,10 @@ pub struct Subject<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub verdict: Verdict,
-    /// The rule that decided, in words that name where it stands.
+    /// The rule that decided, worded with its location.
     pub rule: String,
-    /// It is a rule for exactly this need, or one for everything: the files that a command names are covered as well.
+    /// It is a rule for exactly this need, or one for everything: the files that a command names
+    /// are covered as well.
     pub covers_all: bool,
 }
 
@@ -180,7 +184,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
 
 /// Steps in order; the first that applies decides.
 fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
-    // 1. Denials that nothing lifts.
+    // 1. Denials that nothing overrides.
     if let Some(rule) = hard_deny(policy, subject, need) {
         return Decision::new(Verdict::Deny, rule);
     }
@@ -205,7 +209,7 @@ fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: 
     if let Some(decision) = by_mode(policy, subject, need, protected.is_some()) {
         return decision;
     }
-    // 4. and 5. The most specific rule; a grant answers what it would ask, if it is no wider.
+    // 4. and 5. The most specific rule; a grant answers a rule that asks, if the grant is no wider.
     let covers = |pattern: &Pattern| protected.is_none() || pattern.is_exact();
     let strict = |rule: &Rule| rule.action == Verdict::Ask;
     let nearest = rules()
@@ -237,7 +241,7 @@ fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: 
     }
 }
 
-/// The decision about these needs, and its rules, with nobody asked: the strictest decides.
+/// The decision about these needs, and its rules, without asking anybody: the strictest decides.
 pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need]) -> CheckedPermission {
     let mut made = subject.made.to_vec();
     let mut judged: Vec<(Decision, &Need)> = Vec::new();
@@ -266,7 +270,7 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
         Verdict::Ask => 1,
         Verdict::Deny => 2,
     };
-    // The first of the strictest, which is the one that a call would hear of.
+    // The first of the strictest, which is the one that a call would report.
     let worst =
         judged.iter().enumerate().max_by_key(|(at, (decision, _))| (strictness(decision.verdict), Reverse(*at)));
     let (verdict, rule) = match worst {
@@ -297,12 +301,12 @@ impl Rule {
     }
 }
 
-/// Whether a path names what is known to hold secrets, which no tool reads.
+/// Whether a path names a file known to hold secrets, which no tool reads.
 pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()
 }
 
-/// Denials that no rule and no mode lifts.
+/// Denials that no rule and no mode overrides.
 fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
     if let Some(reason) = &need.forbidden {
         return Some(reason.clone());
@@ -339,7 +343,8 @@ fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: 
     secrets::secret_name(path).map(|pattern| format!("secrets ({pattern})"))
 }
 
-/// Memories lie among the control files. These two tools write them and nothing else, with permission as for any file.
+/// Memories are among the control files. These two tools write them and nothing else, with
+/// permission as for any file.
 fn keeps_memories(subject: &Subject) -> bool {
     subject.origin == Origin::Builtin && matches!(subject.tool.as_str(), "remember" | "forget")
 }
@@ -375,7 +380,8 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
     match need.category {
         Category::FileRead if is_inside(policy, subject, need) => Verdict::Allow,
         Category::FileRead if need.is_public || was_made(subject, need) => Verdict::Allow,
-        // The command has an approval of its own, which is for writing the files of the session's folders as well.
+        // The command has an approval of its own, which includes writing the files of the session's
+        // folders.
         Category::FileWrite if need.of_command.is_some() && is_inside(policy, subject, need) => Verdict::Allow,
         Category::FileRead | Category::FileWrite if need.of_command.is_some() && need.harmless => Verdict::Allow,
         // While a part of the configuration is invalid, that part may deny it.
@@ -405,7 +411,7 @@ fn default_name(need: &Need, default: Verdict) -> String {
     }
 }
 
-/// How the rule is called that a category without any rules follows.
+/// The display name of the rule for a category without any rules.
 pub(crate) fn default_rule(category: Category) -> String {
     ["default of ", category.as_str()].concat()
 }
@@ -414,7 +420,7 @@ pub(crate) fn of_approved_command(command: &str) -> String {
     format!("approved with the command that names it: {command}")
 }
 
-/// Whether it makes a file below the folder for temporary files that is not there yet.
+/// Whether it creates a file below the folder for temporary files.
 pub(crate) fn makes_temporary(need: &Need) -> bool {
     let path = Path::new(&need.target);
     need.category == Category::FileWrite
@@ -427,13 +433,13 @@ fn was_made(subject: &Subject, need: &Need) -> bool {
     subject.made.iter().any(|made| Path::new(&need.target).starts_with(made))
 }
 
-/// Whether it lies in a folder that the session works in. `/`, the home folder and what lies above it are
-/// none: too much lies in them.
+/// Whether it lies in a folder that the session works in. `/`, the home folder and the folders
+/// above it do not count: too much lies in them.
 fn is_inside(policy: &Policy, subject: &Subject, need: &Need) -> bool {
     let path = Path::new(&need.target);
     let is_wide =
         |root: &Path| root.parent().is_none() || policy.home.as_deref().is_some_and(|home| home.starts_with(root));
-    // A path that is not in one form is found in fewer places, and asked about then.
+    // A path that is not normalised matches fewer places, and is then asked about.
     let is_state = policy.state.as_deref().is_some_and(|state| is_at_or_below(path, state));
     !is_state && subject.roots.iter().any(|root| is_at_or_below(path, root) && !is_wide(root))
 }

@@ -1,7 +1,7 @@
 //! Asks of another daemon, for calls that a tool makes there: shown here, answered there.
 //!
-//! No rule, grant or mode of this daemon answers them, since they are about another machine, and nothing of the answer
-//! is kept here.
+//! No rule, grant or mode of this daemon answers them, since they are about another machine, and
+//! nothing of the answer is stored here.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -20,15 +20,17 @@ use crate::tool::ToolError;
 /// The outcome of an ask of another daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Relayed {
-    /// A person's answer, to be given there. Its `request_id` is that of the prompt here.
+    /// A person's answer, to be sent to the other daemon. Its `request_id` is that of the prompt
+    /// here.
     Answered(ReplyPermission),
-    /// It ended there.
+    /// The ask ended on the other daemon.
     Elsewhere,
-    /// Nobody here can answer, or did.
+    /// Nobody here can answer, or nobody did.
     Nobody,
 }
 
-/// Shows people here what the daemon `from` asks for this call, and waits for an answer or until it ended there.
+/// Shows people here an ask of the daemon `from` for this call, and waits for an answer or until
+/// the ask ends there.
 ///
 /// The call's deadline stands still meanwhile. Dropping the future ends the prompt.
 ///

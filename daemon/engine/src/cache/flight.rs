@@ -23,12 +23,12 @@ pub(crate) struct Flight {
 
 #[derive(Clone)]
 pub(crate) enum FlightPhase {
-    /// It looks for a result, or waits for its turn.
+    /// It looks up a result, or waits for its turn.
     Waits,
     Runs,
     Ended {
         outcome: Arc<CachedOutcome>,
-        /// It had been there already.
+        /// The result was stored already.
         cached: bool,
     },
 }

@@ -9,11 +9,11 @@ use crate::callable::Callable;
 use crate::cx::Cx;
 use crate::need::Need;
 
-/// Two calls with equal keys may share a result: the same tool, arguments, folder, additions of the session to the
-/// environment, and needs, since a link may lead elsewhere than it did.
+/// Two calls with equal keys may share a result: the same tool, arguments, folder, additions of the
+/// session to the environment, and needs, since a link may lead elsewhere than before.
 #[derive(Clone)]
 pub(crate) struct CacheKey {
-    /// Weak: a tool that was replaced goes with its plugin, and its address stays taken.
+    /// Weak: a replaced tool is freed with its plugin, and its address stays reserved.
     tool: Weak<dyn Callable>,
     rest: Arc<str>,
 }

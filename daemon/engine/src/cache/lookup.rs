@@ -19,24 +19,25 @@ use crate::tool::{ToolError, ToolOutput};
 pub(crate) struct LookupRequest<'a> {
     pub(crate) tool: &'a Arc<dyn Callable>,
     pub(crate) input: &'a Value,
-    /// The needs that are permitted by now.
+    /// The needs that are permitted so far.
     pub(crate) needs: &'a [Need],
     /// For how long the tool says that its results are valid.
     pub(crate) ttl: Duration,
-    /// How long the call may take.
+    /// The time limit of the call.
     pub(crate) limit: Duration,
-    /// False for a call within another: a call that it would follow may wait for a permit that the outer one holds.
+    /// False for a nested call: a call that it would follow may wait for a permit that the outer
+    /// call holds.
     pub(crate) may_follow: bool,
 }
 
 pub(crate) enum Lookup {
-    /// `cached` when the result was stored already, not when another call has just made it.
+    /// `cached` when the result was stored already, not when another call has just produced it.
     Served { result: Result<ToolOutput, ToolError>, cached: bool },
-    /// The call is to run; others may follow it.
+    /// The call runs; others may follow it.
     Run(Leader),
-    /// The call's own time is over before the other's.
+    /// The call's own time is over before that of the leader.
     TimedOut,
-    /// The session was interrupted while the other waited for its turn.
+    /// The session was interrupted while the leader waited for its turn.
     Skipped,
 }
 
@@ -48,13 +49,15 @@ pub(crate) struct Leader {
     leading: Option<Leading>,
 }
 
-/// Looks up the result that the call would have. Cancel-safe; when a leader is dropped, a follower takes its place.
+/// Looks up the result of the call. Cancel-safe; when a leader is dropped, a follower takes its
+/// place.
 pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
     let cache = &cx.engine.cache;
     let key = CacheKey::new(cx, request.tool, request.input, request.needs);
     let begun = *cx.session.interrupts.borrow();
     let mut may_follow = request.may_follow;
-    // One clock for all that it follows, or leaders that give up could keep it for ever.
+    // One clock for all leaders that it follows, or leaders that give up could make it wait for
+    // ever.
     let mut clock_runs = false;
     loop {
         let leading = match cache.flights.join(&key, cx) {
@@ -65,7 +68,8 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
                     cache.count_shared();
                     return Lookup::Served { result: outcome.result.clone(), cached };
                 }
-                // The result of the other call is not for this one, or it is from before a change: this one runs.
+                // The other call's result is not for this one, or predates a change: this call
+                // runs.
                 FollowOutcome::Ended { .. } => {
                     may_follow = false;
                     continue;
@@ -76,7 +80,7 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
             },
             FlightRole::Follows(_) => None,
         };
-        // Looked up by the leader, so that between its end and this nobody runs a second time.
+        // The leader looks it up, so that between its end and this point nobody runs a second time.
         let generation = cache.generation();
         if let Some(outcome) = cache.find(&key).await
             && outcome.depends.hold_for(cx, outcome.outer).await
@@ -93,7 +97,8 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
 }
 
 impl Leader {
-    /// The call has its permits and runs from now on. From here on it records the dependencies of its result.
+    /// The call has its permits and runs from now on. From here on the dependencies of its result
+    /// are recorded.
     pub(crate) fn begin(&self, cx: &Cx, needs: &[Need]) {
         cx.start_noting(needs);
         if let Some(leading) = &self.leading {
@@ -101,7 +106,7 @@ impl Leader {
         }
     }
 
-    /// Stores the result if it may be stored, and gives it to the followers.
+    /// Stores the result if it may be stored, and passes it to the followers.
     pub(crate) async fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>) {
         let own = match result {
             Ok(_) => cx.timed_out(),
@@ -145,7 +150,7 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
     loop {
         match phase {
             FlightPhase::Ended { outcome, cached } => return FollowOutcome::Ended { outcome, cached },
-            // Waiting for its turn may take long, and counts as nobody's running time.
+            // Waiting for its turn may take long and does not count as running time.
             FlightPhase::Waits => match flight.next().await {
                 Some(next) => phase = next,
                 None => return FollowOutcome::GaveUp,
@@ -161,7 +166,7 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
                             Some(next) => { phase = next; break }
                             None => return FollowOutcome::GaveUp,
                         },
-                        // The time of a call stands still while a person is asked.
+                        // The time limit of a call is paused while a person is asked.
                         () = cx.deadline.over() => match leader.deadline.is_paused() {
                             true => cx.deadline.restart(limit),
                             false => return FollowOutcome::TimedOut,
@@ -173,8 +178,9 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
     }
 }
 
-/// Passes on the progress of the leader, as long as the follower may have the result: the leader may have been allowed
-/// to read things that the follower is not. Weak: a leader may be slow to go when its followers have gone.
+/// Passes on the progress of the leader, as long as the follower may have the result: the leader
+/// may have been allowed to read things that the follower is not. Weak: a leader may live on for a
+/// while after its followers are gone.
 struct FollowerSink {
     leader: Weak<Cx>,
     follower: Weak<Cx>,

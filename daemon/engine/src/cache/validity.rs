@@ -1,4 +1,4 @@
-//! Whether a result is still good, and whether another call may have it.
+//! Whether a result is still valid, and whether another call may have it.
 
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
@@ -9,7 +9,7 @@ use crate::dependencies::{DecidedNeed, Dependencies};
 use crate::need::Need;
 
 impl Dependencies {
-    /// These dependencies as they are for another call: its outer plugins in the place of those of the call
+    /// These dependencies as seen from another call: its outer plugins replace those of the call
     /// that ran, which had `outer` of them.
     fn for_call(&self, cx: &Cx, outer: usize) -> Self {
         let mut own = self.clone();
@@ -20,9 +20,9 @@ impl Dependencies {
         own
     }
 
-    /// Whether the result is still valid and this call may have it: the policy decides every need of the tool
-    /// again, for this call. If only a person could allow one of them the answer is no, and the tool runs
-    /// and asks. `outer` is the number of plugins around the call that ran.
+    /// Whether the result is still valid and this call may have it: the policy decides every need
+    /// of the tool again, for this call. If only a person could allow one of them the answer is no,
+    /// and the tool runs and asks. `outer` is the number of plugins around the call that ran.
     ///
     /// When it is, the call has the same dependencies as if it had run.
     pub(crate) async fn hold_for(&self, cx: &Cx, outer: usize) -> bool {
@@ -48,7 +48,7 @@ impl Dependencies {
         true
     }
 
-    /// Whether this call may see what was made from them so far, by the policy alone.
+    /// Whether this call may see the output based on them so far, by the policy alone.
     pub(crate) fn may_be_seen_by(&self, cx: &Cx, outer: usize) -> bool {
         let allows = |asked: &DecidedNeed| {
             decide_need_for(cx, &asked.tool, asked.origin, &asked.chain, &asked.need).verdict == Verdict::Allow
@@ -74,7 +74,7 @@ impl Dependencies {
 }
 
 impl Cx {
-    /// Whether another call may see what this one has made so far.
+    /// Whether another call may see the output of this one so far.
     pub(crate) fn may_be_seen_by(&self, other: &Self) -> bool {
         self.with_dependencies(|dependencies| dependencies.may_be_seen_by(other, self.outer_chain.len()))
     }

@@ -58,12 +58,12 @@ pub(super) async fn into_answer(cx: &Cx, record: &CallRecord, error: ToolError) 
     }
 }
 
-/// Caps the text, keeps the whole in the spool, and makes the result.
+/// Truncates the text, stores the whole in the spool, and builds the result.
 pub(super) async fn answer(cx: &Cx, record: &CallRecord, mut output: ToolOutput) -> Result<ToolResult, CallError> {
     let max = cx.engine.settings.load().max_result_text;
     let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();
     if total > max {
-        // Boxed: few results are so long, and each call would be larger by it.
+        // Boxed: few results are this long, and inline it would enlarge every call.
         Box::pin(cap(cx, &mut output, max)).await;
     }
     Ok(ToolResult {

@@ -13,7 +13,7 @@ use crate::call::CallError;
 use crate::cx::Cx;
 use crate::session::InFlightGuard;
 
-/// The target of log lines about calls, whichever file writes them: people filter by it.
+/// The target of log lines about calls, in whichever file they are written: users filter by it.
 const TARGET: &str = "toold_engine::execute";
 
 /// When a tool's run began, until it has ended, and how long it took.
@@ -23,7 +23,7 @@ struct RunClock {
     ran: Option<Duration>,
 }
 
-/// The record of one call: begun when the call starts, closed exactly once.
+/// The record of one call: opened when the call starts, closed exactly once.
 pub(super) struct CallRecord {
     cx: Arc<Cx>,
     input_bytes: u64,
@@ -51,7 +51,7 @@ impl CallRecord {
         self.clock.lock().began = Some(Instant::now());
     }
 
-    /// Gives how long the tool ran; `None` when it did not.
+    /// Returns how long the tool ran; `None` when it did not.
     pub(super) fn clock_stops(&self) -> Option<Duration> {
         let mut clock = self.clock.lock();
         if let Some(began) = clock.began.take() {
@@ -132,7 +132,7 @@ impl Drop for CallRecord {
     }
 }
 
-/// How many bytes a value has as JSON, which is written nowhere.
+/// How many bytes a value takes as JSON, without storing the text.
 fn json_length(value: &Value) -> u64 {
     struct Counter(u64);
     impl std::io::Write for Counter {

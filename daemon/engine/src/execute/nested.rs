@@ -13,8 +13,8 @@ use crate::cx::Cx;
 const MAX_DEPTH: u32 = 8;
 
 impl Cx {
-    /// Calls another tool from inside this one, with this call's session, places and remaining time.
-    /// Its needs carry this call's chain of plugins.
+    /// Calls another tool from inside this one, with this call's session, folders and remaining
+    /// time. Its needs carry this call's chain of plugins.
     ///
     /// # Errors
     /// As [`execute`](super::execute); `Failed` when calls nest deeper than [`MAX_DEPTH`].

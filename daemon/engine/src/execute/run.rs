@@ -1,4 +1,4 @@
-//! A tool at work, until it ends, is cancelled, or its time is over.
+//! Runs a tool until it ends, is cancelled, or its time is over.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -31,8 +31,9 @@ type ToolFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + S
 
 /// Runs the tool, until it ends, is cancelled, or its time is over.
 ///
-/// It is polled once in place, unless it may block: most calls end there. A tool that does not gets a task of its own, so that it
-/// runs beside others on any core, and lives on for its grace when the caller has been answered.
+/// It is polled once in place, unless it may block: most calls end there. A tool that does not gets
+/// a task of its own, so that it runs in parallel on any core, and lives on for its grace after the
+/// caller has been answered.
 pub(super) async fn run(
     tool: Arc<dyn Callable>,
     input: Value,
@@ -56,7 +57,7 @@ pub(super) async fn run(
     } else if let Poll::Ready(output) = futures_util::poll!(&mut work) {
         return in_time(cx, output, limit);
     }
-    // Boxed, with its timers: what ends at once pays for none of it.
+    // Boxed, with its timers: a call that ends at once pays for none of it.
     Box::pin(wait(work, cx, permits, limit)).await
 }
 
@@ -78,7 +79,7 @@ async fn wait(work: ToolFuture, cx: &Arc<Cx>, permits: Permits, limit: Duration)
     }
 }
 
-/// Owns the work of a call until it is gone, and frees its permits then.
+/// Owns the work of a call until it is gone, and then frees its permits.
 async fn supervise(
     mut work: ToolFuture,
     cx: Arc<Cx>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// A template, taken apart once.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: String,
@@ -111,7 +111,7 @@ fn match_parts(parts: &[TemplatePart], text: &str, values: &mut Map<String, Valu
     };
     let end = if stops_at_slash { text.find(['/', '?', '#']).unwrap_or(text.len()) } else { text.len() };
     let ends = text[..end].char_indices().skip(1).map(|(at, _)| at).chain((end > 0).then_some(end));
-    // Where nothing follows, only the whole rest can be meant.
+    // Where nothing follows, the whole rest is the value.
     let ends: Vec<usize> = if rest.is_empty() { ends.filter(|at| *at == text.len()).collect() } else { ends.collect() };
     ends.into_iter().any(|at| {
         let Some(value) = decoded(&text[..at]) else { return false };

@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 /// Approval of the session's folders, if a need is the first that uses them. True when folders were opened.
 ///
 /// # Errors
-/// As [`super::check_permission`]; in a session without a folder, the error says how a person opens one.
+/// As [`super::check_permission`]; in a session without a folder, the error says how to open one.
 pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -> Result<bool, ToolError> {
     let Some(workspace) = cx.session.topmost().workspace() else { return Ok(false) };
     if decision.verdict == Verdict::Deny || cx.session.mode() == Mode::Yolo {
@@ -34,9 +34,9 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
         return Ok(false);
     }
     let folders = workspace.refresh();
-    // The folder may be open by now.
+    // The folder may have been opened meanwhile.
     let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else { return Ok(true) };
-    // The person who is asked sees where links lead; the client that is refused does not.
+    // The person who is asked sees where links lead; the refused client does not.
     let as_named = |words: &str| workspace.as_named(words);
     let told = Need { workspace: true, ..Need::new(Category::FileRead, as_named(&first.to_string_lossy())) };
     if let Some(reason) = folders.iter().find_map(|folder| workspace.gate.refuses(folder)) {
@@ -71,7 +71,7 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
 
 fn uses(workspace: &Workspace, cx: &Cx, need: &Need, decision: &Decision) -> bool {
     match need.category {
-        // A command reads what it likes in the folder that it runs in, whatever rule allows it.
+        // A command can read anything in the folder that it runs in, whatever rule allows it.
         Category::Shell | Category::Agent => workspace.holds_back(&cx.cwd),
         // A rule or a grant that names the file decides alone.
         Category::FileRead | Category::FileWrite => {
@@ -100,7 +100,7 @@ fn no_folder(need: &Need) -> String {
     )
 }
 
-/// The reason that the person who is asked reads.
+/// The reason that is shown to the person who is asked.
 fn reason(folders: &[PathBuf], client: &str) -> String {
     let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
     let noun = if names.len() == 1 { "a workspace" } else { "workspaces" };

@@ -38,19 +38,20 @@ pub enum GrantScope {
     Always,
 }
 
-/// Keeps grants beyond the life of the daemon. Called before a change counts; what it refuses is not made.
+/// Stores grants beyond the life of the daemon. Called before a change takes effect; a change that
+/// it refuses is not made.
 pub trait GrantStore: Send + Sync {
     /// # Errors
-    /// Why it cannot be kept, for people.
+    /// Why it cannot be stored, as a sentence for the user.
     fn add(&self, grant: &Grant) -> Result<(), String>;
 
     /// # Errors
-    /// Why it cannot be removed, for people.
+    /// Why it cannot be removed, as a sentence for the user.
     fn remove(&self, id: &str) -> Result<(), String>;
 }
 
 impl Grant {
-    /// How specifically it answers a need; `None` when it does not. Says nothing of its end.
+    /// How specifically it answers a need; `None` when it does not. Expiry is not considered.
     pub fn matches(&self, subject: &Subject, need: &Need) -> Option<Specificity> {
         if !self.concerns(subject, need) {
             return None;
@@ -74,7 +75,7 @@ impl Grant {
             && self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == subject.tool.as_str()))
     }
 
-    /// The rule that it is, for answers and the audit.
+    /// The grant as a rule, for answers and the audit.
     pub fn describe(&self) -> String {
         format!("grant {} ({})", self.id, self.pattern.as_str())
     }
@@ -139,7 +140,7 @@ impl Grants {
     }
 
     /// # Errors
-    /// The store refused it; it does not hold.
+    /// The store refused the grant; it does not take effect.
     pub fn add(&self, grant: Grant) -> Result<(), String> {
         let _one = self.changing.lock();
         if let Some(store) = self.store.get() {
@@ -155,7 +156,7 @@ impl Grants {
     /// Removes a grant; `None` for an unknown id.
     ///
     /// # Errors
-    /// The store refused it; the grant still holds.
+    /// The store refused the removal; the grant is still valid.
     pub fn remove(&self, id: &str) -> Result<Option<Grant>, String> {
         let _one = self.changing.lock();
         let held = self.all.load();
@@ -167,7 +168,7 @@ impl Grants {
         Ok(Some(grant))
     }
 
-    /// Forgets what was granted for a session that is closed. Gives whether there was anything.
+    /// Removes the grants of a closed session. Returns whether there were any.
     pub fn forget_session(&self, session: &SessionId) -> bool {
         let _one = self.changing.lock();
         let held = self.all.load();

@@ -1,9 +1,9 @@
-//! Files and folders that many paths are looked for in.
+//! Sets of files and folders, searched for the ancestors of many paths.
 
 use std::path::{Path, PathBuf};
 
-/// Files and folders, kept in one form, so that a path is compared with each of them as text: [`Path::starts_with`] takes both
-/// apart each time, and walks have each file judged that they come to.
+/// Files and folders in one normal form, so that a path is compared with each of them as text:
+/// [`Path::starts_with`] parses both paths each time, and a walk checks every file that it visits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathSet(Vec<PathBuf>);
 
@@ -16,7 +16,8 @@ impl PathSet {
         self.0.iter()
     }
 
-    /// The first one that the absolute path is, or lies below. The path is [`in_one_form`], or a place may not be found.
+    /// The first member that the absolute path equals or lies below. The path must be
+    /// [`in_one_form`], or a member may be missed.
     pub(super) fn holding(&self, path: &Path) -> Option<&Path> {
         self.0.iter().map(PathBuf::as_path).find(|place| is_at_or_below(path, place))
     }
@@ -41,7 +42,8 @@ pub(super) fn in_one_form(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Whether an absolute path is in that form, and has no `..`; false for `/`, which is looked at more closely then.
+/// Whether an absolute path is in that form, and has no `..`; false for `/`, which then takes the
+/// slow path.
 pub(super) fn is_in_one_form(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }

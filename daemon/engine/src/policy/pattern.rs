@@ -1,9 +1,9 @@
 //! Patterns of rules and grants, one kind for each category.
 //!
-//! `**` alone matches every target of its category. Else, of a command: words, quoted as for a shell; `*`
-//! stands for any text within one word, and as the last word for any further words. Of a file: a glob over
-//! the resolved path. Of the network: `host` or `host:port`, `*` within one label, `**` for any labels. Of
-//! all else: a glob over the name.
+//! `**` alone matches every target of its category. Otherwise a command pattern is words, quoted as
+//! for a shell; `*` stands for any text within one word, and as the last word for any further
+//! words. A file pattern is a glob over the resolved path. A network pattern is `host` or
+//! `host:port`, `*` within one label, `**` for any labels. All others are globs over the name.
 
 mod check;
 mod emptiness;
@@ -92,11 +92,11 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), kind, specificity })
     }
 
-    /// As [`Pattern::parse`], for a rule or a grant that is made now: one that can match nothing is a mistake. What was
-    /// kept by an earlier version is read by `parse`.
+    /// As [`Pattern::parse`], for a rule or a grant that is made now: one that can match nothing is
+    /// a mistake. Patterns stored by an earlier version are read by `parse`.
     ///
     /// # Errors
-    /// It means nothing, or can match no target that there is; the message says what was probably meant.
+    /// It is invalid, or can match no possible target; the message suggests a correction.
     pub fn parse_to_use(category: Category, text: &str) -> Result<Self, BadPattern> {
         let pattern = Self::parse(category, text)?;
         pattern.check(category)?;
@@ -104,7 +104,7 @@ impl Pattern {
     }
 
     /// # Errors
-    /// It can match no target that there is; the message says what was probably meant.
+    /// It can match no possible target; the message suggests a correction.
     pub fn check(&self, category: Category) -> Result<(), BadPattern> {
         check::check(category, self).map_err(|why| bad(category, &self.text, &why))
     }
@@ -118,7 +118,7 @@ impl Pattern {
         matches!(self.kind, PatternKind::Any)
     }
 
-    /// Whether it stands for one target, having no wildcard.
+    /// Whether it stands for exactly one target, having no wildcard.
     pub fn is_exact(&self) -> bool {
         self.specificity.exact
     }
@@ -140,9 +140,10 @@ impl Pattern {
         matches.then_some(self.specificity)
     }
 
-    /// How specifically it may be about a need that cannot be told for certain: for rules that deny or ask. A program
-    /// counts by its name, wherever it lies; a word that the shell still changes may become any words; and a command
-    /// that is not understood is about each rule whose words occur in it, or about all when it may run anything.
+    /// How specifically it may be about a need that is not known for certain: for rules that deny
+    /// or ask. A program counts by its name, in whatever folder; a word that the shell still
+    /// changes may become any words; and a command that is not understood is about each rule whose
+    /// words occur in it, or about all when it may run anything.
     pub fn may_match(&self, need: &Need) -> Option<Specificity> {
         let may = match &self.kind {
             PatternKind::Words(words) => {

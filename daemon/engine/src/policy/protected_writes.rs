@@ -1,6 +1,7 @@
-//! Places that run code later: files that a shell, git, an editor, a build tool or the system runs, or takes the names
-//! of programs from, without anybody asking again. Writing one is as good as running a command, so it needs an approval
-//! of its own. The list is [`list`]; `[permission] protected_writes` of the configuration adds to it.
+//! Places that run code later: files that a shell, git, an editor, a build tool or the system runs,
+//! or takes the names of programs from, without asking again. Writing one is as good as running a
+//! command, so it needs an approval of its own. The list is [`list`]; `[permission]
+//! protected_writes` of the configuration adds to it.
 
 pub mod list;
 
@@ -44,10 +45,10 @@ enum Start {
 enum Segment {
     One {
         wild: Wild,
-        /// `.vscode` in `.vscode/*.json`: a folder that is renamed to it brings its files along.
+        /// `.vscode` in `.vscode/*.json`: renaming a folder to it brings its files along.
         is_hidden: bool,
     },
-    /// `**`: any number of names, none too.
+    /// `**`: any number of names, also none.
     Any,
 }
 
@@ -56,7 +57,7 @@ impl ProtectedWrite {
     /// within a name, and a `**` of its own for any number of names.
     ///
     /// # Errors
-    /// The pattern can match no path; the message says what was probably meant.
+    /// The pattern can match no path; the message suggests a correction.
     pub fn parse(text: &str, reason: &str, project: Option<PathBuf>) -> Result<Self, String> {
         let (start, rest) = match (text.strip_prefix('/'), text.strip_prefix("~/")) {
             (Some(rest), _) => (Start::Root, rest),
@@ -92,7 +93,7 @@ impl ProtectedWrite {
                 Some(below) => (below, true),
                 None => return false,
             },
-            // With no home folder known, each folder might be it.
+            // With the home folder unknown, each folder might be it.
             (Start::Home, None) | (Start::AnyFolder, _) => (names, false),
         };
         // `reachable[n]`: the segments so far can match the first n names.
@@ -148,7 +149,8 @@ impl Policy {
         })
     }
 
-    /// Adds a pattern that the configuration names. One that can match nothing denies, as a rule that cannot be read.
+    /// Adds a pattern of the configuration. A pattern that can match nothing denies, like an
+    /// unreadable rule.
     pub fn protect(&mut self, pattern: &str, origin: &str, project: Option<&Path>) {
         let reason = format!("the configuration protects it ({origin})");
         match ProtectedWrite::parse(pattern, &reason, project.map(Path::to_owned)) {
@@ -164,8 +166,8 @@ fn names_of(path: &str) -> Vec<String> {
     path.split('/').filter(|name| !matches!(*name, "" | ".")).map(fold).collect()
 }
 
-/// Two names that a file system without regard to case takes for one are the same afterwards. In upper case, since only
-/// that takes `ß` and `ſ` for the letters that such a system does.
+/// Two names that a case-insensitive file system takes for one are equal afterwards. In upper case,
+/// since only that maps `ß` and `ſ` to the letters that such a system does.
 fn fold(name: &str) -> String {
     if name.is_ascii() { name.to_ascii_uppercase() } else { name.to_uppercase() }
 }

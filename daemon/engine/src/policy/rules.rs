@@ -1,4 +1,4 @@
-//! Rules as people write them, and what becomes of those that cannot be read.
+//! Rules as users write them, and the effect of unreadable ones.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -36,19 +36,19 @@ pub struct RuleConfig {
 /// Where a rule stands, and how much that counts.
 #[derive(Clone, Debug)]
 pub struct RulePlace {
-    /// File and line, for people.
+    /// File and line, for the user.
     pub origin: String,
-    /// The project whose configuration it stands in; `None` for the user's own.
+    /// The project whose configuration contains it; `None` for the user's own.
     pub project: Option<PathBuf>,
     /// Rules of a project that allow count only when it is trusted; rules that deny or ask always count.
     pub trusted: bool,
-    /// The folder that relative paths in it mean: the project, or the user's home.
+    /// The folder that relative paths in it are resolved against: the project, or the user's home.
     pub base: Option<PathBuf>,
     /// The folder that `~` stands for.
     pub home: Option<PathBuf>,
 }
 
-/// The categories that a project loses when the category of one of its rules is unknown.
+/// The categories that are denied in a project when the category of one of its rules is unknown.
 const UNKNOWN: [Category; 4] = [Category::FileWrite, Category::Shell, Category::Network, Category::Mcp];
 
 impl Policy {
@@ -58,7 +58,8 @@ impl Policy {
             match read_rule(&config, &place) {
                 Ok(rule) if rule.action == Verdict::Allow && !place.trusted => {}
                 Ok(rule) => self.rules.push(rule),
-                // Everything that it would have allowed is asked about. A rule that denies or asks may have been meant for anything.
+                // Everything that it would have allowed is asked about. A rule that denies or asks
+                // may have been meant for anything.
                 Err(BadRule::MatchesNothing(why)) if config.action == "allow" => {
                     self.unmatchable.push(format!("{}: {why}", place.origin));
                 }
@@ -88,7 +89,7 @@ impl Policy {
         }
     }
 
-    /// Denies all of a category, since what could not be read may have denied any of it.
+    /// Denies all of a category, since the unreadable rule may have denied any of it.
     pub(super) fn close_category(&mut self, category: Category, project: Option<&Path>, told: &str) {
         let rule = format!("an invalid rule: {told}");
         self.closed.push(BrokenRule { category, project: project.map(Path::to_owned), rule });
@@ -146,7 +147,7 @@ impl Rule {
 pub enum BadRule {
     #[error("{0}")]
     Unreadable(String),
-    /// It can be read, and no call could ever be concerned by it.
+    /// It can be read, but no call could ever match it.
     #[error("{0}")]
     MatchesNothing(String),
 }
@@ -199,7 +200,7 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     Ok(Rule { category, pattern, action, tools, cwd, project: place.project.clone(), origin: place.origin.clone() })
 }
 
-/// A pattern of paths as it is written, with `~` and the folder that it is relative to in their place.
+/// A pattern of paths with `~` and the folder that it is relative to expanded.
 pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<String, String> {
     if pattern.starts_with('/') || pattern.starts_with("**") {
         return Ok(pattern.to_owned());
@@ -232,7 +233,7 @@ fn check_folder(folder: &Path) -> Result<(), String> {
     Err(format!("no call runs in the folder {folder:?}, because it contains ..: did you mean {plain:?}?"))
 }
 
-/// `: did you mean X?`, or nothing when nothing is near.
+/// `: did you mean X?`, or nothing without a close match.
 fn nearest(name: &str, known: &[&str]) -> String {
     let aliases =
         [("bash", "shell"), ("read", "file.read"), ("write", "file.write"), ("edit", "file.write"), ("web", "network")];

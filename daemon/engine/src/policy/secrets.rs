@@ -41,9 +41,10 @@ const PLACES: &[&str] = &[
     "etc/gshadow",
 ];
 
-/// The pattern by which a file counts as a secret, in any case of its letters. Every folder on the way is looked at too.
+/// The pattern by which a file counts as a secret, ignoring case. Every folder on the way is
+/// checked too.
 pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
-    // As text: walks have each file judged that they come to, and taking paths apart was most of what that cost.
+    // As text: a walk checks every file that it visits, and parsing paths took most of that time.
     let text = path.to_string_lossy();
     let parts = || text.rsplit('/').filter(|part| !matches!(*part, "" | "."));
     let name = parts().next()?;
@@ -71,7 +72,7 @@ pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
         .copied()
 }
 
-/// `.env`, `.envrc` and `.env.NAME`, but for templates.
+/// `.env`, `.envrc` and `.env.NAME`, except templates.
 fn is_environment(name: &str) -> bool {
     let Some((start, rest)) = name.split_at_checked(4) else { return false };
     if !start.eq_ignore_ascii_case(".env") {
@@ -85,7 +86,7 @@ fn is_template(name: &str) -> bool {
     [".example", ".sample", ".template", ".dist"].into_iter().any(|ending| name.ends_with(ending))
 }
 
-/// The name by which a file controls what the daemon does; no tool writes it.
+/// The name by which a file controls the behaviour of the daemon; no tool writes it.
 pub(super) fn control_name(path: &Path) -> Option<&'static str> {
     [".toold", ".hygge", ".aiexclude", ".toolignore"].into_iter().find(|name| has_part(path, name))
 }

@@ -1,7 +1,7 @@
-//! Patterns that a person is offered with an ask, from narrow to wide.
+//! Patterns that an ask suggests to the person, from narrow to wide.
 //!
-//! Each can be read as a pattern, matches the need that it was made for, and matches nothing that it does
-//! not show.
+//! Each can be read as a pattern, matches the need that it was made for, and matches nothing that
+//! it does not show.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use toold_proto::tool::Category;
 use crate::need::{Need, Word};
 use crate::policy::pattern::{Pattern, escape_glob, escape_word};
 
-/// Programs that do whatever their arguments say, or that destroy: `name *` would allow what nobody has seen.
+/// Programs that do whatever their arguments say, or that destroy: `name *` would allow commands
+/// that nobody has seen.
 const NO_WILDCARD: &[&str] = &[
     "sudo", "doas", "su", "env", "sh", "bash", "dash", "zsh", "fish", "ksh", "eval", "exec", "command", "builtin",
     "xargs", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "ssh", "nohup",
@@ -19,8 +20,8 @@ const NO_WILDCARD: &[&str] = &[
     "wget", "source", ".", "trap", "npx", "uvx", "docker", "podman", "kubectl", "kill", "pkill", "killall", "git",
 ];
 
-/// The pattern that matches this need and no other; `None` when there is none, as for what the shell
-/// expands.
+/// The pattern that matches this need and no other; `None` when there is none, as for words that
+/// the shell expands.
 pub fn exact_pattern(need: &Need) -> Option<String> {
     let pattern = match need.category {
         Category::Shell => {
@@ -30,7 +31,7 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
             }
             in_words(words)
         }
-        // No host is called so, and as a pattern it would be any.
+        // No host has this name, and as a pattern it would match any.
         Category::Network if need.target.contains('*') => return None,
         Category::Network => need.target.clone(),
         Category::FileRead | Category::FileWrite | Category::Mcp | Category::Agent | Category::Plugin => {
@@ -40,7 +41,7 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
     fits(need, &pattern).then_some(pattern)
 }
 
-/// From narrow to wide. Empty for what no pattern but `**` matches.
+/// From narrow to wide. Empty if no pattern but `**` matches.
 pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
     let wider = match need.category {
         Category::Shell => commands(need),
@@ -85,7 +86,7 @@ fn commands(need: &Need) -> Vec<String> {
             && word.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
     };
     let base = name.text.rsplit('/').next().unwrap_or_default();
-    // As `git commit *`, where the second word says what is done.
+    // As `git commit *`, where the second word names the operation.
     let head = match need.head {
         Some(head) => head,
         None if words.get(1).is_some_and(is_plain) && words.len() > 2 => 2,

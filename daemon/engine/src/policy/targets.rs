@@ -1,5 +1,6 @@
-//! The shape of the targets of each category: what a tool can ask for at all. A pattern that fits no such target can
-//! never decide anything, and [`crate::policy::pattern::Pattern::check`] refuses it.
+//! The shape of the targets of each category: everything that a tool can ask for. A pattern that
+//! fits no such target can never decide anything, and [`crate::policy::pattern::Pattern::check`]
+//! rejects it.
 //!
 //! Shapes are automata over bytes, so that whether a glob fits any text of a shape is computed and not guessed.
 

@@ -1,4 +1,4 @@
-//! Whether a pattern can match any target that there is, and what was probably meant by one that cannot.
+//! Whether a pattern can match any possible target, and a suggestion for one that cannot.
 
 use toold_proto::tool::Category;
 
@@ -7,7 +7,7 @@ use crate::policy::pattern::{Pattern, PatternKind};
 use crate::policy::targets::{TargetShape, shape_of};
 
 /// # Errors
-/// It can match nothing; why.
+/// Why it can match nothing.
 pub(super) fn check(category: Category, pattern: &Pattern) -> Result<(), String> {
     match &pattern.kind {
         PatternKind::Any => Ok(()),
@@ -39,7 +39,8 @@ pub(crate) fn check_tool_glob(glob: &globset::Glob) -> Result<(), String> {
     Err(format!("{text:?} can match no tool: tool names are {}{near}", TargetShape::ToolName.describe()))
 }
 
-/// `: did you mean X?`, or nothing when nothing is near. Only patterns that can match something are offered.
+/// `: did you mean X?`, or nothing without a close match. Only patterns that can match something
+/// are suggested.
 pub(super) fn perhaps(category: Category, text: &str) -> String {
     let candidates = match category {
         Category::FileRead | Category::FileWrite => paths(text),
@@ -77,7 +78,7 @@ fn paths(text: &str) -> Vec<String> {
 
 fn mcp_tools(text: &str) -> Vec<String> {
     let text = text.trim();
-    // As some agents call the tools of servers.
+    // As some agents name the tools of servers.
     let by_agents = text.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
     let by_agents = by_agents.map(|(server, tool)| format!("{server}/{tool}"));
     let whole = text.chars().all(|c| c == '*' || c == '/').then(|| "**".to_owned());
@@ -115,7 +116,7 @@ fn hosts(text: &str) -> Vec<String> {
     all.chain(without_port).filter(|host| !host.is_empty()).collect()
 }
 
-/// The commands of a line, each of which has a rule of its own.
+/// The commands of a line, each of which needs a rule of its own.
 fn commands(text: &str) -> String {
     let parts = text.split([';', '|', '&', '\n']).map(str::trim).filter(|part| !part.is_empty());
     let without_variables = |part: &str| {

@@ -10,7 +10,8 @@ type Positions = u32;
 
 const _: () = assert!(Position::COUNT <= Positions::BITS as usize);
 
-/// Whether the expression of a glob, as `globset` makes it, matches a text of this shape. What cannot be read might.
+/// Whether the expression of a glob, as `globset` makes it, matches a text of this shape. An
+/// unreadable expression might.
 pub(super) fn can_match(expression: &str, shape: TargetShape) -> bool {
     // As `globset` reads it.
     let parsed = ParserBuilder::new().utf8(false).dot_matches_new_line(true).build().parse(expression);
@@ -19,14 +20,15 @@ pub(super) fn can_match(expression: &str, shape: TargetShape) -> bool {
     each(reached).any(|position| shape.accepts(position))
 }
 
-/// Where readers can be who were at one of these positions and read any text that the expression matches. Exact, since a
-/// shape's next position depends on nothing but the one before and the byte.
+/// The positions of readers that started at one of these positions and read any text that the
+/// expression matches. Exact, since a shape's next position depends on nothing but the one before
+/// and the byte.
 fn advance(shape: TargetShape, expression: &Hir, from: Positions) -> Positions {
     if from == 0 {
         return 0;
     }
     match expression.kind() {
-        // A glob is held against the whole text, and its anchors stand at the ends.
+        // A glob is matched against the whole text, and its anchors are at the ends.
         HirKind::Empty | HirKind::Look(_) => from,
         HirKind::Literal(literal) => literal.0.iter().fold(from, |at, byte| step(shape, at, *byte, *byte)),
         HirKind::Class(Class::Bytes(class)) => {

@@ -8,14 +8,14 @@ pub(super) struct HostPattern {
     labels: Vec<Label>,
     /// `None`: any port.
     port: Option<Wild>,
-    /// Of version 6: one label, in which colons stand.
+    /// IPv6: one label, which contains colons.
     is_address: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Label {
     One(Wild),
-    /// `**`: any number of labels, none too.
+    /// `**`: any number of labels, also none.
     Any,
 }
 
@@ -42,7 +42,7 @@ impl HostPattern {
     }
 
     /// # Errors
-    /// No request goes to such a host; why.
+    /// Why no request goes to such a host.
     pub(super) fn check(&self) -> Result<(), String> {
         let nothing = |why: &str| Err(format!("it can match nothing: {why}"));
         if let Some(port) = &self.port
@@ -125,13 +125,13 @@ fn split(text: &str) -> (&str, Option<&str>) {
         return match (&text[end..], text[end..].strip_prefix(':')) {
             ("", _) => (text, None),
             (_, Some(port)) => (&text[..end], Some(port)),
-            // It is no address: what follows must not be passed over.
+            // It is not an address: the rest must not be skipped.
             (_, None) => (text, None),
         };
     }
     match text.matches(':').count() {
         1 => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-        // None, or an address of version 6 without brackets.
+        // No port, or an IPv6 address without brackets.
         _ => (text, None),
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct WordsPattern {
 }
 
 impl WordsPattern {
-    /// Quotes and backslashes take the meaning from what they quote, as they do in a shell.
+    /// Quotes and backslashes make the characters that they quote literal, as in a shell.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut words = split(text)?;
         let more = words.last().is_some_and(Wild::is_any);
@@ -23,7 +23,7 @@ impl WordsPattern {
     }
 
     /// # Errors
-    /// No command has such words; why.
+    /// Why no command has such words.
     pub(super) fn check(&self) -> Result<(), String> {
         let Some(first) = self.words.first() else { return Ok(()) };
         if let Some(word) = first.as_literal().filter(|word| is_grammar(word)) {
@@ -50,7 +50,8 @@ impl WordsPattern {
         fits && pairs.all(|(pattern, word)| if word.literal { pattern.matches(&word.text) } else { pattern.is_any() })
     }
 
-    /// Whether the command may turn out to be one that the pattern matches. The folder of the program does not count.
+    /// Whether the command may turn out to match the pattern. The folder of the program does not
+    /// count.
     pub(super) fn may_match(&self, given: &[Word]) -> bool {
         let Some((first, rest)) = given.split_first() else { return false };
         let name = first.text.rsplit('/').next().unwrap_or_default();
@@ -63,7 +64,7 @@ impl WordsPattern {
         }
     }
 
-    /// Whether the words that the pattern begins with occur in a line that could not be read.
+    /// Whether the first words of the pattern occur in a line that could not be parsed.
     pub(super) fn may_occur_in(&self, line: &str) -> bool {
         let names: Vec<&str> = self.words.iter().map_while(Wild::as_literal).collect();
         if names.is_empty() {
@@ -75,7 +76,8 @@ impl WordsPattern {
     }
 }
 
-/// Whether words can become such that the patterns match: one that the shell still changes, any number of words.
+/// Whether words can turn into a match of the patterns: a word that the shell still changes can
+/// become any number of words.
 fn may_become(given: &[Word], patterns: &[Wild], more: bool) -> bool {
     // `reachable[n]`: the words so far can become what the first n patterns match.
     let mut reachable = vec![false; patterns.len() + 1];
@@ -98,7 +100,7 @@ fn may_become(given: &[Word], patterns: &[Wild], more: bool) -> bool {
 
 fn split(text: &str) -> Result<Vec<Wild>, String> {
     let mut words = Vec::new();
-    // The pieces of the word that is being read.
+    // The pieces of the current word.
     let mut word: Option<Vec<String>> = None;
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

@@ -219,7 +219,7 @@ fn is_valid(need: &Need) -> bool {
     }
 }
 
-/// Said in other words than by the shapes, which are under test.
+/// Written differently from the shapes, which are under test.
 fn is_target(category: Category, target: &str) -> bool {
     match category {
         Category::FileRead | Category::FileWrite => {
