@@ -11,7 +11,8 @@ use crate::Engine;
 use crate::head_tail::HeadTail;
 use crate::spool::cut;
 
-/// Receives the progress of a call. Never blocks; a slow reader loses progress, and receives how much.
+/// Receives the progress of a call. Never blocks; a slow reader loses progress, and receives the
+/// amount lost.
 pub trait ProgressSink: Send + Sync {
     fn send(&self, seq: u64, progress: &Progress);
 }
@@ -43,7 +44,7 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Bytes of output that are kept.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// Numbers a call's progress and keeps the ends of its output, for when its time is over.
+/// Numbers a call's progress and keeps the beginning and end of its output, for a timeout.
 pub struct ProgressLog {
     seq: AtomicU64,
     state: parking_lot::Mutex<ProgressState>,
@@ -74,7 +75,7 @@ impl ProgressLog {
         state.sinks.retain(|known| !std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(sink)));
     }
 
-    /// Long texts are cut: a client that reads slowly would have many of them waiting.
+    /// Long texts are cut: many of them may wait for a slow client.
     pub fn report(&self, mut progress: Progress) {
         let text = match &mut progress {
             Progress::Output { text, .. } | Progress::Message { text } => Some(text),
@@ -89,7 +90,8 @@ impl ProgressLog {
         if let Progress::Output { text, .. } = &progress {
             state.output.push(text);
         }
-        // Numbered and sent under the lock, or two threads could send in another order than they number.
+        // Numbered and sent under the lock, or two threads could send in a different order from
+        // their numbers.
         let seq = self.seq.fetch_add(1, Ordering::Relaxed);
         for sink in &state.sinks {
             sink.send(seq, &progress);

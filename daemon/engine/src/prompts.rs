@@ -23,7 +23,7 @@ const ALONE: Duration = Duration::from_secs(10);
 
 /// One kind of prompt.
 pub trait PromptKind: Clone + Send + 'static {
-    /// How it ended, for subscribers and for the waiting calls.
+    /// The outcome, for subscribers and for the waiting calls.
     type Outcome: Clone + Send + Sync + 'static;
 
     fn session(&self) -> &SessionId;
@@ -55,14 +55,14 @@ struct PromptsState<P: PromptKind> {
 
 struct PendingPrompt<P: PromptKind> {
     prompt: P,
-    /// Those with the same key are one prompt.
+    /// Prompts with the same key are one prompt.
     key: String,
     expires: Instant,
     /// Since when no subscriber can answer it.
     alone: Option<Instant>,
-    /// The calls that wait, and who made them.
+    /// The waiting calls, and their callers.
     waiting: Vec<(CallId, Arc<Caller>)>,
-    /// Somebody's answer is being carried out.
+    /// Somebody's answer is being applied.
     claimed: bool,
     outcome: watch::Sender<Option<P::Outcome>>,
 }
@@ -70,7 +70,7 @@ struct PendingPrompt<P: PromptKind> {
 struct PromptSubscriber<P: PromptKind> {
     can_answer: bool,
     sees: PromptScope,
-    /// The prompts that it has received, with the outcome that it has not received yet.
+    /// The prompts that it has received, if it has not received their outcome yet.
     told: BTreeMap<u64, Option<P::Outcome>>,
 }
 
@@ -80,7 +80,7 @@ pub enum PromptScope {
     All,
     /// Prompts of this session.
     Session(SessionId),
-    /// Prompts of calls that were made for this caller, directly or within others.
+    /// Prompts of this caller's calls, direct or nested.
     Caller(Arc<Caller>),
 }
 
@@ -111,7 +111,7 @@ pub enum PromptEvent<P: PromptKind> {
 #[derive(Debug)]
 pub(crate) enum WaitOutcome<O> {
     Answered(O),
-    /// Its time is over.
+    /// The time is over.
     Expired,
     /// The last subscriber who could answer disconnected, and no other came.
     Alone,
@@ -123,8 +123,8 @@ impl<P: PromptKind> Prompts<P> {
         Self { shared: Arc::new(SharedPrompts { state: Mutex::new(state), changed: watch::Sender::new(()), events }) }
     }
 
-    /// From now on the subscriber receives all pending and all new prompts. While it lives it counts as able to
-    /// answer the prompts that it sees, if `can_answer`.
+    /// From now on the subscriber receives all pending and all new prompts. While it exists and
+    /// `can_answer` is set, it counts as able to answer the prompts that it sees.
     pub fn subscribe(&self, can_answer: bool, sees: PromptScope) -> PromptSubscription<P> {
         let mut state = self.shared.state.lock();
         let id = state.next;
@@ -146,7 +146,7 @@ impl<P: PromptKind> Prompts<P> {
         self.shared.state.lock().pending.values().map(|pending| pending.prompt.clone()).collect()
     }
 
-    /// Enters a call's prompt, or joins the one of this key; `None` when nobody could answer it.
+    /// Adds a call's prompt, or joins the one of this key; `None` when nobody could answer it.
     pub(crate) fn enter(
         &self,
         key: String,
@@ -188,7 +188,7 @@ impl<P: PromptKind> Prompts<P> {
         Some(PromptWaiter { id, prompt, call: call.clone(), outcome, changes, shared: self.shared.clone() })
     }
 
-    /// Takes a prompt, so that no other answer can be given; `None` when it is gone or taken.
+    /// Claims a prompt, so that no other answer can be given; `None` when it is gone or claimed.
     pub(crate) fn claim(&self, is_it: impl Fn(&P) -> bool) -> Option<(u64, P)> {
         let mut state = self.shared.state.lock();
         let (id, pending) = state.pending.iter_mut().find(|(_, pending)| is_it(&pending.prompt) && !pending.claimed)?;
@@ -196,14 +196,14 @@ impl<P: PromptKind> Prompts<P> {
         Some((*id, pending.prompt.clone()))
     }
 
-    /// Releases a claimed prompt: the answer could not be carried out.
+    /// Releases a claimed prompt: the answer could not be applied.
     pub(crate) fn release(&self, id: u64) {
         if let Some(pending) = self.shared.state.lock().pending.get_mut(&id) {
             pending.claimed = false;
         }
     }
 
-    /// Ends a prompt; false when it has ended.
+    /// Ends a prompt; false when it has already ended.
     pub(crate) fn resolve(&self, id: u64, outcome: P::Outcome) -> bool {
         self.shared.resolve(id, outcome)
     }
@@ -232,7 +232,7 @@ impl<P: PromptKind> PromptsState<P> {
         self.subscribers.values().any(|subscriber| subscriber.can_answer && sees(subscriber))
     }
 
-    /// Notes since when prompts are alone. To be called when subscribers come or go.
+    /// Records when prompts lost their last subscriber. Call it when subscribers come or go.
     fn see_who_is_there(&mut self) {
         let now = Instant::now();
         let Self { pending, subscribers, .. } = self;
@@ -252,7 +252,8 @@ pub struct PromptSubscription<P: PromptKind> {
 }
 
 impl<P: PromptKind> PromptSubscription<P> {
-    /// The next event that it has not received yet, ends before beginnings; waits for it. Cancel-safe.
+    /// Waits for the next event that it has not received yet; ends come before beginnings.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> PromptEvent<P> {
         loop {
             self.changes.mark_unchanged();
@@ -264,7 +265,7 @@ impl<P: PromptKind> PromptSubscription<P> {
         }
     }
 
-    /// The next event that it has not received yet, if there is any.
+    /// The next event that it has not received yet, if there is one.
     pub fn try_next(&mut self) -> Option<PromptEvent<P>> {
         let mut state = self.shared.state.lock();
         let PromptsState { pending, subscribers, .. } = &mut *state;
@@ -290,10 +291,10 @@ impl<P: PromptKind> Drop for PromptSubscription<P> {
     }
 }
 
-/// A call that waits. When all that wait for a prompt are dropped, the prompt ends as cancelled.
+/// A waiting call. When all waiters of a prompt are dropped, the prompt ends as cancelled.
 pub(crate) struct PromptWaiter<P: PromptKind> {
     id: u64,
-    /// As it was when the call began to wait.
+    /// The state when the call began to wait.
     pub(crate) prompt: P,
     call: CallId,
     outcome: watch::Receiver<Option<P::Outcome>>,
@@ -302,7 +303,7 @@ pub(crate) struct PromptWaiter<P: PromptKind> {
 }
 
 impl<P: PromptKind> PromptWaiter<P> {
-    /// Waits for an answer, or until there will be none. Cancel-safe.
+    /// Waits for an answer, or until none can come. Cancel-safe.
     pub(crate) async fn wait(&mut self) -> WaitOutcome<P::Outcome> {
         loop {
             if let Some(outcome) = self.outcome.borrow().clone() {
@@ -310,7 +311,7 @@ impl<P: PromptKind> PromptWaiter<P> {
             }
             self.changes.mark_unchanged();
             let Some((expires, alone)) = self.ends() else {
-                // It has ended just now, so the outcome is there.
+                // It has just ended, so the outcome is set.
                 continue;
             };
             let end = alone.map_or(expires, |since| expires.min(since + ALONE));
@@ -329,13 +330,14 @@ impl<P: PromptKind> PromptWaiter<P> {
         self.shared.state.lock().pending.get(&self.id).map(|pending| (pending.expires, pending.alone))
     }
 
-    /// Ends the prompt for all that wait for it; gives how it ended, which somebody else may have decided.
+    /// Ends the prompt for all waiting calls; returns the outcome, which somebody else may have
+    /// decided.
     pub(crate) fn resolve(&self, outcome: P::Outcome) -> P::Outcome {
         self.shared.resolve(self.id, outcome.clone());
         self.outcome.borrow().clone().unwrap_or(outcome)
     }
 
-    /// Ends the prompt if nobody else waits for it.
+    /// Ends the prompt if no other call waits for it.
     pub(crate) fn resolve_if_last(&self, outcome: P::Outcome) {
         if self.shared.state.lock().pending.get(&self.id).is_some_and(|pending| pending.waiting.len() == 1) {
             self.shared.resolve(self.id, outcome);
@@ -360,7 +362,8 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
         if let Some(at) = calls.iter().position(|call| *call == self.call) {
             calls.remove(at);
         }
-        // A subscriber that could answer for the call that is gone may not be able to for the remaining ones.
+        // A subscriber that could answer for the ended call may not be able to answer for the
+        // remaining ones.
         state.see_who_is_there();
     }
 }

@@ -41,34 +41,34 @@ pub struct QuestionRequest {
 /// A person's answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionAnswer {
-    /// Ids of options, in the order of the question, and a text of the person's own.
+    /// Ids of options, in the order of the question, and free text of the person.
     Answer { answer_ids: Vec<String>, answer: Option<String> },
-    /// The person does not want to answer.
+    /// The person declines to answer.
     Cancelled,
 }
 
 /// A form that a tool wants filled in.
 #[derive(Clone, Debug)]
 pub struct FormRequest {
-    /// The name of the form, for clients that are asked several things at once.
+    /// The name of the form, for clients that show several forms at once.
     pub key: Option<String>,
     pub message: String,
-    /// Of an object; frontends show its properties as fields.
+    /// The schema of an object; frontends show its properties as fields.
     pub schema: Schema,
 }
 
 /// The outcome of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FormOutcome {
-    /// Fits the form's schema.
+    /// Matches the form's schema.
     Accepted(Map<String, Value>),
-    /// The person says no.
+    /// The person declined.
     Declined,
-    /// The person does not answer.
+    /// The person dismissed the form.
     Cancelled,
 }
 
-/// Why a reply was not taken. The question still waits, but for `Unknown`.
+/// Why a reply was rejected. The question is still pending, except for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionReplyError {
     #[error("no question {0} is waiting for an answer: it was answered, it ended, or it never existed")]
@@ -82,14 +82,14 @@ pub struct PendingQuestion {
     question: Box<Question>,
     /// The schema that a form's fields must match.
     schema: Option<Schema>,
-    /// The prompts ask for a list; a question has one call.
+    /// The prompts require a list; a question has one call.
     calls: Vec<CallId>,
 }
 
 #[derive(Clone, Debug)]
 pub struct EndedQuestion {
     resolved: QuestionResolved,
-    /// `None` when nobody said anything.
+    /// `None` when nobody answered.
     said: Option<PersonReply>,
 }
 
@@ -123,16 +123,16 @@ impl PromptKind for PendingQuestion {
     }
 }
 
-/// A frontend that hears of questions. While it lives it counts as somebody who can answer.
+/// A frontend that receives questions. While it exists it counts as able to answer.
 pub struct QuestionSubscription(PromptSubscription<PendingQuestion>);
 
 impl QuestionSubscription {
-    /// First every pending question, then what comes; none is lost. Cancel-safe.
+    /// First every pending question, then new events; none is lost. Cancel-safe.
     pub async fn next(&mut self) -> QuestionEvent {
         to_wire(self.0.next().await)
     }
 
-    /// The next event, if there is one without waiting.
+    /// The next event, if one is ready.
     pub fn try_next(&mut self) -> Option<QuestionEvent> {
         self.0.try_next().map(to_wire)
     }
@@ -155,7 +155,7 @@ impl Questions {
         QuestionSubscription(self.prompts.subscribe(true, session.map_or(PromptScope::All, PromptScope::Session)))
     }
 
-    /// For a client that can answer for this caller, and for nobody else.
+    /// For a client that can answer for this caller only.
     pub fn subscribe_for(&self, caller: Arc<Caller>) -> QuestionSubscription {
         QuestionSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
     }
@@ -166,10 +166,11 @@ impl Questions {
     }
 }
 
-/// Asks a person, and waits. The call's deadline stands still meanwhile, and its caller hears that it waits.
+/// Asks a person and waits. The call's deadline is paused meanwhile, and its caller is notified
+/// that it waits.
 ///
 /// # Errors
-/// `Failed` when nobody is there to answer, or nobody did; `Cancelled` when the call ends first.
+/// `Failed` when nobody can answer, or nobody did; `Cancelled` when the call ends first.
 pub async fn ask(cx: &Cx, asking: QuestionRequest) -> Result<QuestionAnswer, ToolError> {
     match put(cx, asking, None, None).await? {
         PersonReply::Question(said) => Ok(said),
@@ -178,7 +179,7 @@ pub async fn ask(cx: &Cx, asking: QuestionRequest) -> Result<QuestionAnswer, Too
     }
 }
 
-/// Has a person fill in a form, as [`ask`] does with a question: it is one, with a `schema`.
+/// Asks a person to fill in a form, which is a question with a `schema`. See [`ask`].
 ///
 /// # Errors
 /// As [`ask`].
@@ -192,7 +193,7 @@ pub async fn elicit(cx: &Cx, form: FormRequest) -> Result<FormOutcome, ToolError
 }
 
 impl Cx {
-    /// Asks a person a question, and waits for the answer; holds the deadline still meanwhile.
+    /// Asks a person a question, and waits for the answer; pauses the deadline meanwhile.
     ///
     /// # Errors
     /// As [`ask`]. A tool passes them on with `?`.
@@ -200,7 +201,7 @@ impl Cx {
         ask(self, request).await
     }
 
-    /// Has a person fill in a form; holds the deadline still meanwhile.
+    /// Asks a person to fill in a form; pauses the deadline meanwhile.
     ///
     /// # Errors
     /// As [`elicit`]. A tool passes them on with `?`.
@@ -269,10 +270,11 @@ async fn put(
     }
 }
 
-/// A person's answer to a question. The first one counts. `session`: who answers only for that one.
+/// A person's answer to a question. The first one counts. `session`: the only session that the
+/// author answers for.
 ///
 /// # Errors
-/// Nothing was answered, and the question still waits (but for `Unknown`).
+/// Nothing was answered, and the question is still pending (except for `Unknown`).
 pub fn reply(
     engine: &Engine,
     reply: &ReplyQuestion,
@@ -360,7 +362,7 @@ fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<FormOutcome, String>
     Err(format!("invalid fields: {}", errors.join("; ")))
 }
 
-/// Parses the text of a person who saw the form as a question.
+/// Parses the text of a person who saw the form as a plain question.
 fn fields_of(schema: &Schema, text: &str) -> Result<Map<String, Value>, String> {
     if text.starts_with('{') {
         return serde_json::from_str(text).map_err(|error| format!("this is not a JSON object: {error}"));

@@ -1,7 +1,7 @@
-//! Taking secrets out of texts that are kept or shown.
+//! Removes secrets from texts that are stored or shown.
 //!
-//! By shape and by name, so it errs on both sides: it is a net under those who write secrets on command
-//! lines, not a promise that no secret is ever in a text.
+//! Redaction works by shape and by name, so it errs on both sides: it is a safety net for secrets
+//! on command lines, not a promise that no text ever contains one.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,8 +11,9 @@ use regex::Regex;
 /// The replacement of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// A text without what looks like a secret: tokens of well-known shapes, private keys, passwords in addresses,
-/// the values behind names such as `password=`, `--token` or `Authorization:`. The rest is as it was.
+/// A text with likely secrets removed: tokens of well-known shapes, private keys, passwords in
+/// addresses, and the values behind names such as `password=`, `--token` or `Authorization:`. The
+/// rest is unchanged.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let mut redacted = Cow::Borrowed(text);
     for (pattern, replacement) in PATTERNS.iter() {
@@ -30,8 +31,8 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     SHAPES.iter().map(compile).collect()
 });
 
-/// A value: in quotes, perhaps escaped ones, or up to what ends a word, a parameter of an address or a member
-/// of JSON.
+/// A value: in quotes, perhaps escaped ones, or up to the end of a word, a URL parameter or a JSON
+/// member.
 macro_rules! value {
     () => {
         r#"(?:\\?"(?:[^"\\]|\\[^"])*\\?"|\\?'(?:[^'\\]|\\[^'])*\\?'|[^\s&;|,"'()<>}]+)"#
@@ -49,7 +50,7 @@ const SHAPES: [(&str, &str); 9] = [
     (r"(?i)\b(bearer|basic)\s+[a-z0-9._~+/-]{8,}=*", "${1} [redacted]"),
     // scheme://user:password@host
     (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*):[^\s/@]+@", "${1}:[redacted]@"),
-    // name=value, name: value, "name": "value", in whatever a name is made longer by.
+    // name=value, name: value, "name": "value", with any prefix or suffix of the name.
     (
         concat!(
             r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passwort|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|"#,

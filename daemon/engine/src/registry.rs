@@ -34,7 +34,7 @@ pub struct SourceKey {
 
 /// A change of what one source offers.
 pub enum RegistryChange {
-    /// The source has exactly these tools from now on.
+    /// From now on the source has exactly these tools.
     Put {
         key: SourceKey,
         origin: Origin,
@@ -45,7 +45,7 @@ pub enum RegistryChange {
     },
 }
 
-/// A name that another source has. That source keeps it, and the change was not made.
+/// A name that another source already has. That source keeps it, and the change was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the tool name {name} is taken by {}, so {} cannot use it", show(.holder), show(.refused))]
 pub struct NameTaken {
@@ -98,8 +98,8 @@ impl Registry {
         self.snapshot.load_full()
     }
 
-    /// Makes several changes as one revision, each whole or not at all. The answers are in the order
-    /// of the changes. A later change sees the earlier ones.
+    /// Makes several changes as one revision; each succeeds or fails as a whole. The results are in
+    /// the order of the changes. A later change sees the earlier ones.
     pub fn commit(&self, changes: Vec<RegistryChange>) -> Vec<Result<(), NameTaken>> {
         let mut sources = self.sources.lock();
         let before = self.snapshot.load_full();
@@ -125,7 +125,8 @@ impl Registry {
         self.commit(vec![RegistryChange::Remove { key }]);
     }
 
-    /// The source that holds this name and would refuse it to another: for an early warning to a plugin's author.
+    /// The source that owns this name and keeps it from others: for an early warning to a plugin's
+    /// author.
     pub fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
         let sources = self.sources.lock();
         holder(&sources, name, key, origin)
@@ -195,7 +196,7 @@ impl ToolView {
         self.tools.is_empty()
     }
 
-    /// Names that were perhaps meant, the nearest first.
+    /// Suggestions for a misspelt name, the closest first.
     pub fn near(&self, name: &str) -> Vec<String> {
         let mut scored: Vec<(f64, &ToolName)> = self
             .tools
@@ -233,8 +234,8 @@ fn apply(sources: &mut HashMap<SourceKey, OwnedTools>, change: RegistryChange, r
     }
 }
 
-/// A source of the same or an earlier origin, in a scope that overlaps, that has the name. A built-in source of the
-/// same name is the same source for another project.
+/// A source of the same or an earlier origin, in an overlapping scope, that has the name. A
+/// built-in source of the same name is the same source for another project.
 fn holder(
     sources: &HashMap<SourceKey, OwnedTools>,
     name: &ToolName,
@@ -252,7 +253,7 @@ fn holder(
         .map(|tool| tool.spec().source.clone())
 }
 
-/// Names that came, went, or are served by another tool now, over all views.
+/// Names that were added, removed, or are served by another tool now, over all views.
 fn difference(before: &Snapshot, after: &Snapshot) -> (Vec<ToolName>, Vec<ToolName>, Vec<ToolName>) {
     let (mut added, mut removed, mut changed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut compare = |old: &ToolView, new: &ToolView| {

@@ -10,13 +10,13 @@ use crate::tool::{ToolError, ToolOutput};
 
 /// The frontends that offer roles.
 pub trait Roles: Send + Sync {
-    /// Runs a built-in's input in the frontend that is nearest to the call. `None` when none offers the role.
-    /// Ends soon after the call's token fires.
+    /// Runs a built-in's input in the frontend that is closest to the call. `None` when none offers
+    /// the role. Ends soon after the call's token fires.
     fn run<'a>(&'a self, role: Role, input: Value, cx: &'a Cx) -> BoxFuture<'a, Option<Result<ToolOutput, ToolError>>>;
 }
 
 impl Cx {
-    /// Has a frontend run this call, where one offers the role; `None` where none does.
+    /// Runs this call in a frontend that offers the role; `None` where none does.
     pub async fn run_role(&self, role: Role, input: Value) -> Option<Result<ToolOutput, ToolError>> {
         self.engine.roles.as_ref()?.run(role, input, self).await
     }

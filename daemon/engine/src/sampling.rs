@@ -1,4 +1,4 @@
-//! A model's answer for a tool, asked of the frontend that called it.
+//! Model completions for a tool, requested from the frontend that called it.
 //!
 //! A connection whose client can ask a model provides its [`Sampler`]; see [`Samplers::register`].
 
@@ -23,7 +23,7 @@ pub struct SamplingRequest {
     pub max_tokens: u32,
     pub temperature: Option<f64>,
     pub stop_sequences: Vec<String>,
-    /// As in MCP's `modelPreferences`; the client may heed it.
+    /// As in MCP's `modelPreferences`; the client may ignore it.
     pub model_preferences: Option<Value>,
 }
 
@@ -38,16 +38,17 @@ pub struct SamplingResponse {
 
 /// A client that can ask a model.
 pub trait Sampler: Send + Sync {
-    /// Asks, and waits for as long as it takes; dropped when the call ends first.
+    /// Asks, and waits without a limit of its own; dropped when the call ends first.
     ///
     /// # Errors
-    /// `Failed` when the client or its person refused, or failed.
+    /// `Failed` when the client or its user refused, or an error occurred.
     fn sample<'a>(&'a self, asked: SamplingRequest, cx: &'a Cx) -> BoxFuture<'a, Result<SamplingResponse, ToolError>>;
 
-    /// The folders that the client works in, as it says itself: for what it shows, never for what is allowed.
+    /// The folders that the client works in, as reported by the client: for display only, never for
+    /// permissions.
     ///
     /// # Errors
-    /// `Failed` when the client does not say.
+    /// `Failed` when the client does not report them.
     fn roots<'a>(&'a self, _: &'a Cx) -> BoxFuture<'a, Result<Vec<ClientRoot>, ToolError>> {
         Box::pin(std::future::ready(Err(ToolError::Failed(
             "the client of this call does not report its folders".to_owned(),
@@ -73,7 +74,8 @@ pub struct SamplerRegistration {
 }
 
 impl Samplers {
-    /// Calls whose [`Caller`](crate::call::Caller) is this connection can sample until the answer is dropped.
+    /// Until the registration is dropped, calls whose [`Caller`](crate::call::Caller) is this
+    /// connection can sample.
     pub fn register(&self, connection: u64, sampler: Arc<dyn Sampler>) -> SamplerRegistration {
         self.0.lock().insert(connection, sampler);
         SamplerRegistration { samplers: self.0.clone(), connection }
@@ -86,12 +88,12 @@ impl Drop for SamplerRegistration {
     }
 }
 
-/// Asks the model of the call's own frontend. The call's deadline stands still meanwhile, and its caller hears
-/// that it waits.
+/// Asks the model of the call's own frontend. The call's deadline is paused meanwhile, and its
+/// caller is notified that it waits.
 ///
 /// # Errors
-/// `Failed` when that frontend cannot ask a model, refused, or took longer than asks may take; `Cancelled` when
-/// the call ends first.
+/// `Failed` when that frontend cannot ask a model, refused, or took longer than asks may take;
+/// `Cancelled` when the call ends first.
 pub async fn sample(cx: &Cx, asked: SamplingRequest) -> Result<SamplingResponse, ToolError> {
     let sampler = sampler(cx, "the client of this call cannot ask a model (it offers no sampling)")?;
     wait(cx, "a model's answer", sampler.sample(asked, cx)).await
@@ -107,7 +109,7 @@ pub async fn roots(cx: &Cx) -> Result<Vec<ClientRoot>, ToolError> {
 }
 
 impl Cx {
-    /// Asks the model of the frontend that called; holds the deadline still meanwhile.
+    /// Asks the model of the frontend that called; pauses the deadline meanwhile.
     ///
     /// # Errors
     /// As [`sample`]. A tool passes them on with `?`.

@@ -8,14 +8,14 @@ use toold_proto::error::ArgumentError;
 /// How deep a schema may nest, and how long its text may be.
 const MAX_DEPTH: usize = 64;
 const MAX_BYTES: usize = 256 * 1024;
-/// More than these help nobody.
+/// More errors than these help nobody.
 const MAX_ERRORS: usize = 50;
 
 /// A compiled JSON Schema. Patterns run on a linear-time engine, and nothing is ever fetched.
 #[derive(Clone, Debug)]
 pub struct Schema {
     value: Arc<Value>,
-    /// Made at the first check where the schema is known to be one.
+    /// Compiled at the first check if the schema is known to be valid.
     validator: Arc<OnceLock<Result<jsonschema::Validator, SchemaError>>>,
 }
 
@@ -46,8 +46,9 @@ impl Schema {
         Ok(Self { value: Arc::new(value), validator: Arc::new(validator) })
     }
 
-    /// A schema that was compiled before, in an earlier run of the same program or in its tests: nothing is done until
-    /// something is checked, and a start does not wait for it. Where it is none after all, nothing fits it.
+    /// A schema that was validated before, in an earlier run of the same program or in its tests:
+    /// it is compiled at the first check, so that a start does not wait for it. If it is invalid
+    /// after all, nothing matches it.
     pub fn compiled_before(value: Value) -> Self {
         Self { value: Arc::new(value), validator: Arc::default() }
     }
@@ -64,7 +65,7 @@ impl Schema {
         &self.value
     }
 
-    /// All that is wrong with `instance`; nothing when it fits.
+    /// All errors of `instance`; empty when it matches.
     pub fn check(&self, instance: &Value) -> Vec<ArgumentError> {
         let validator = match self.validator.get_or_init(|| build(&self.value)) {
             Ok(validator) => validator,
@@ -92,7 +93,7 @@ fn build(value: &Value) -> Result<jsonschema::Validator, SchemaError> {
     })
 }
 
-/// A message quotes the value that is wrong, which may be a megabyte.
+/// A message quotes the wrong value, which may be a megabyte.
 fn shortened(text: String) -> String {
     const MAX: usize = 400;
     if text.chars().nth(MAX).is_none() {

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use toold_proto::tool::{CallId, SessionId};
 
-/// Keeps long texts whole, for `read` to open later. The files are the host's.
+/// Stores long texts whole, for `read` to open later. The files are the host's.
 pub trait Spool: Send + Sync {
     /// Returns the absolute path of the stored text.
     fn keep<'a>(
@@ -14,8 +14,8 @@ pub trait Spool: Send + Sync {
     ) -> BoxFuture<'a, std::io::Result<String>>;
 }
 
-/// Cuts the middle out of a text, at line ends where there are any near, and returns how much.
-/// `None` when it fits.
+/// Cuts the middle out of a text, at line ends if some are close, and returns how much. `None` when
+/// it fits.
 pub fn cut(text: &str, max: usize) -> Option<(String, usize)> {
     if text.len() <= max {
         return None;

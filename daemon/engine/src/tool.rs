@@ -21,7 +21,7 @@ pub struct ToolSpec {
     pub parallelizable: bool,
     /// The categories that `needs` may name.
     pub permissions: Vec<Category>,
-    /// How long a result may be served again; `None` for tools whose results are not kept.
+    /// How long a result may be served again; `None` for tools whose results are not cached.
     pub cache_ttl: Option<Duration>,
     pub timeout: Option<Duration>,
     pub annotations: Annotations,
@@ -48,19 +48,19 @@ impl ToolSpec {
     }
 }
 
-/// Where a tool comes from, as far as trust goes. The order is that of names: an earlier origin
+/// The origin of a tool, which determines its trust. The order is that of names: an earlier origin
 /// keeps a name, a later one is shadowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     Builtin,
-    /// The user's own plugin folders, and what the configuration names.
+    /// The user's own plugin folders, and those named by the configuration.
     UserPlugin,
     ProjectPlugin,
     Mcp,
     Frontend,
 }
 
-/// The output of a tool. The pipeline makes a `ToolResult` of it.
+/// The output of a tool. The pipeline turns it into a `ToolResult`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     pub content: Vec<Block>,
@@ -115,6 +115,6 @@ pub struct Denial {
     pub category: Category,
     pub target: String,
     pub rule: String,
-    /// For the model: what was refused, by what, and what can be done.
+    /// For the model: what was denied, by which rule, and how to proceed.
     pub message: String,
 }

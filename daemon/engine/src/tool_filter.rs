@@ -1,8 +1,8 @@
-//! The tools of another server that are mounted, by globs over its own names.
+//! Selects the tools of a mounted server, by globs over the server's own names.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-/// All that `allow` matches, all there are without it, but none that `deny` matches.
+/// All tools that `allow` matches, or all without it, except those that `deny` matches.
 #[derive(Debug)]
 pub struct AllowDenyFilter {
     allow: Option<GlobSet>,

@@ -7,11 +7,12 @@ use tracing::{Span, field};
 use crate::call::CallError;
 use crate::cx::Cx;
 
-/// The target of the spans that make a trace of a call. They are there only while somebody listens to it.
+/// The target of the spans that make a trace of a call. They exist only while somebody listens to
+/// them.
 pub const SPANS: &str = "toold::trace";
 
-/// The span of a call, with the attributes that OpenTelemetry's conventions for generative AI name. Neither arguments
-/// nor results are in it.
+/// The span of a call, with the attributes of OpenTelemetry's conventions for generative AI. It
+/// contains neither arguments nor results.
 pub(crate) fn trace_of(cx: &Cx) -> Span {
     tracing::trace_span!(
         target: SPANS,

@@ -1,8 +1,10 @@
-//! The folders of a session that no person chose.
+//! Session folders that were not chosen by a person.
 //!
-//! Files in a session's folders may be read without an ask, so folders are authority. A person's frontend takes
-//! any. An agent, a model's client or a token names a folder, and works there only if a person did, or allows it:
-//! [`check_permission`](crate::permission::check_permission) asks once, before the first call that needs the folder.
+//! Files in a session's folders may be read without an ask, so folders are authority. A person's
+//! frontend may choose any. An agent, a model's client or a token names a folder, and works there
+//! only if a person has chosen it before, or allows it:
+//! [`check_permission`](crate::permission::check_permission) asks once, before the first call that
+//! needs the folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,26 +14,28 @@ use toold_proto::session::WorkspaceState;
 
 /// The folders that people chose, for one client.
 pub trait WorkspaceGate: Send + Sync {
-    /// Whether the client may work in this folder by now. May read the file system; called before calls that need it.
+    /// Whether the client may work in this folder now. May read the file system; called before
+    /// calls that need it.
     fn is_open(&self, folder: &Path) -> bool;
 
     /// Why no person can open this folder; `None` when one can.
     fn refuses(&self, folder: &Path) -> Option<String>;
 
-    /// A person allowed the folders to this client, for good.
+    /// Records that a person allowed the folders to this client permanently.
     fn remember(&self, folders: &[PathBuf]);
 
     /// The folders that every client may work in, for a session that named none.
     fn open_to_all(&self) -> Vec<PathBuf>;
 
-    /// How the person who is asked knows the client.
+    /// The name of the client for the person who is asked.
     fn client(&self) -> &str;
 }
 
 /// The state of the folders of one session.
 pub struct Workspace {
     pub(crate) gate: Arc<dyn WorkspaceGate>,
-    /// False when the client named no folder that counts as one: then the session's `cwd` is none of its folders.
+    /// False when the client named no valid folder: then the session's `cwd` is none of its
+    /// folders.
     pub(crate) has_folder: bool,
     pub(crate) folders: Mutex<WorkspaceFolders>,
 }
@@ -39,9 +43,10 @@ pub struct Workspace {
 /// A folder of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceFolder {
-    /// As the client named it. Until it is open the client learns nothing else of it, such as where a link leads.
+    /// As the client named it. Until it is open the client learns nothing else about it, such as
+    /// where a link leads.
     pub named: PathBuf,
-    /// With links resolved, which is what the person who is asked sees.
+    /// With links resolved, as shown to the person who is asked.
     pub real: PathBuf,
 }
 
@@ -77,12 +82,12 @@ impl Workspace {
         self.folders.lock().pending.iter().any(holds)
     }
 
-    /// The folders that are open, and those that every client may use when this one named none.
+    /// The open folders, and those that every client may use when this one named none.
     pub(crate) fn open_folders(&self) -> Vec<PathBuf> {
         if self.has_folder { self.folders.lock().open.clone() } else { self.gate.open_to_all() }
     }
 
-    /// Looks again which folders a person has opened since. Gives those that are still closed.
+    /// Checks which folders a person has opened since. Returns those that are still closed.
     pub(crate) fn refresh(&self) -> Vec<PathBuf> {
         let pending: Vec<PathBuf> = self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect();
         // Not under the lock: this may read the file system.
@@ -91,7 +96,7 @@ impl Workspace {
         self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect()
     }
 
-    /// A text with the names that the client knows in place of where they lead.
+    /// Replaces resolved paths in a text with the names that the client knows.
     pub(crate) fn as_named(&self, text: &str) -> String {
         let state = self.folders.lock();
         let linked =

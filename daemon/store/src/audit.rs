@@ -1,4 +1,5 @@
-//! The audit log: a row for each call, written in batches beside the calls, never in their way.
+//! The audit log: a row for each call, written in batches on a separate thread, so that calls never
+//! wait for it.
 
 use std::sync::mpsc::TrySendError;
 use std::time::SystemTime;
@@ -16,16 +17,17 @@ use crate::{Store, StoreError};
 
 const DEFAULT_LIMIT: u64 = 100;
 const MAX_LIMIT: u64 = 1_000;
-/// An answer has fewer entries rather than more bytes.
+/// An answer that would exceed this has fewer entries.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
-/// Rows that are looked at in one go: some milliseconds.
+/// Rows that are examined in one piece: some milliseconds.
 const PIECE: i64 = 2_000;
-/// Rows that one query looks at, most of which do not fit.
+/// Rows that one query may examine without a match.
 const MAX_EXAMINED: i64 = 5_000_000;
 
-/// Survives the end of the process up to the last batch, which is a tenth of a second or 4,096 rows old.
+/// A row survives the end of the process once its batch is written: after a tenth of a second or
+/// 4,096 rows.
 impl AuditLog for Store {
-    /// When the queue is full the row is lost, and the loss is written down.
+    /// When the queue is full the row is lost, and the loss is recorded.
     fn record(&self, row: AuditRow) {
         let Some(sender) = &self.sender else { return };
         match self.rows.push(row) {
@@ -33,7 +35,7 @@ impl AuditLog for Store {
             Pushed::Lost => self.health.lose(1),
             Pushed::Wake => match sender.try_send(WriterMessage::Rows) {
                 Ok(()) => {}
-                // It has much to do, and looks at the rows when it comes to that.
+                // The writer is busy, and reaches the rows afterwards.
                 Err(TrySendError::Full(_)) => {}
                 Err(TrySendError::Disconnected(_)) => self.health.lose(1),
             },
@@ -42,13 +44,14 @@ impl AuditLog for Store {
 }
 
 impl Store {
-    /// Calls of the past, those that ended just now too. `is_cancelled` is asked now and then; once it is true, the
-    /// rest is not looked at.
+    /// Past calls, including those that have just ended. `is_cancelled` is checked now and then;
+    /// once it is true, the query stops.
     ///
-    /// Reads in pieces, beside which calls and other queries go on, and gives at most 1,000 entries and 8 MiB.
+    /// Reads in pieces, between which calls and other queries proceed, and returns at most 1,000
+    /// entries and 8 MiB.
     ///
     /// # Errors
-    /// Of the query, when more than [`MAX_EXAMINED`] rows would have to be looked at, and of the database.
+    /// An invalid query, more than [`MAX_EXAMINED`] rows to examine, or an error of the database.
     pub fn query_audit(&self, query: &AuditQuery, is_cancelled: &dyn Fn() -> bool) -> Result<AuditList, StoreError> {
         let since = query.since.as_deref().map(|text| read_since(text, SystemTime::now())).transpose()?;
         self.flush();
@@ -88,14 +91,14 @@ impl Store {
     }
 }
 
-/// The numbers of rows that are still to be looked at: from `first` up to `last`.
+/// The row numbers that are still to be examined: from `first` up to `last`.
 struct Numbers {
     first: i64,
     last: i64,
 }
 
 impl Numbers {
-    /// The next of them, from below or from above; `None` when there are none left.
+    /// The next piece, from below or from above; `None` when none are left.
     fn take(&mut self, from_below: bool) -> Option<Numbers> {
         if self.first > self.last {
             return None;
@@ -113,7 +116,7 @@ impl Numbers {
     }
 }
 
-/// The numbers between which everything is that could fit.
+/// The range of row numbers that contains all possible matches.
 fn numbers(
     connection: &Connection,
     query: &AuditQuery,
@@ -141,7 +144,7 @@ fn numbers(
     Ok(Some(Numbers { first, last }))
 }
 
-/// What is looked for, and what has been found.
+/// The query, and the entries found so far.
 struct AuditSearch {
     select: String,
     values: Vec<Sql>,
@@ -162,7 +165,7 @@ impl AuditSearch {
         Self { select, values, limit, bytes: 0, list: AuditList::default() }
     }
 
-    /// True when nothing more is to be looked at.
+    /// True when no further rows need to be examined.
     fn look_at(&mut self, connection: &Connection, piece: Numbers) -> Result<bool, StoreError> {
         let mut select = connection.prepare_cached(&self.select)?;
         let between = [Sql::Integer(piece.first), Sql::Integer(piece.last)];
@@ -203,7 +206,7 @@ fn conditions(query: &AuditQuery, since: Option<SystemTime>) -> (String, Vec<Sql
         }
     };
     let text = |text: &str| Sql::Text(text.to_owned());
-    // Not by the index over it: the numbers of the rows say in which order they are looked at.
+    // Not by the index over it: rows are examined in the order of their numbers.
     add("+at >= ?", since.map(|since| Sql::Integer(from_time(since))));
     add("session_id = ?", query.session_id.as_ref().map(|session| text(session.as_str())));
     add("tool = ?", query.tool.as_ref().map(|tool| text(tool.as_str())));
@@ -211,7 +214,7 @@ fn conditions(query: &AuditQuery, since: Option<SystemTime>) -> (String, Vec<Sql
     (conditions.iter().map(|condition| format!("{condition} AND ")).collect(), values)
 }
 
-/// `None` for a row that another version wrote and this one does not understand.
+/// `None` for a row of another version that this one does not understand.
 fn read_entry(row: &Row) -> rusqlite::Result<Option<AuditEntry>> {
     let text = |column: usize| row.get::<_, String>(column);
     let count = |column: usize| row.get(column).map(to_count);

@@ -9,7 +9,7 @@ use toold_engine::redact::redact;
 use crate::StoreError;
 use crate::columns::{from_count, from_time};
 
-/// Bytes of one target or rule, and how many of them, that a row keeps.
+/// Bytes of one target or rule, and how many of them, that a row stores.
 const MAX_TEXT: usize = 4 * 1024;
 const MAX_DECISIONS: usize = 64;
 
@@ -62,7 +62,7 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
     Ok(())
 }
 
-/// What was decided, as JSON, without secrets and without end.
+/// The decisions as JSON, redacted and bounded.
 fn decisions(decisions: &[DecisionRecord]) -> String {
     let kept = decisions.iter().take(MAX_DECISIONS).map(|decision| DecisionRecord {
         category: decision.category.clone(),
@@ -84,7 +84,7 @@ fn decisions(decisions: &[DecisionRecord]) -> String {
     serde_json::to_string(&kept).expect("texts have a form in JSON")
 }
 
-/// Redacted before it is cut: half of a secret is one too.
+/// Redacted before it is cut: half of a secret is still secret.
 fn shown(text: &str) -> String {
     let text = redact(text);
     if text.len() <= MAX_TEXT {

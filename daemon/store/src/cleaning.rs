@@ -9,21 +9,21 @@ use crate::columns::{from_count, from_time};
 use crate::transaction::in_transaction;
 use crate::{Retention, StoreError, trust, workspaces};
 
-/// Rows that one transaction removes at most. Other writes wait no longer than one such piece.
+/// Rows that one transaction removes at most. Other writes wait for one such piece at most.
 pub(crate) const PIECE: usize = 500;
 const LIMIT: i64 = PIECE as i64;
 /// Pages that one transaction gives back to the system.
 const PIECE_PAGES: u32 = 250;
 /// Free pages are kept for later rows unless there are more than these, and more than a quarter of all.
 const SPARE_PAGES: i64 = 1_024;
-/// After the start, others have the database to themselves first.
+/// After the start, other work has the database to itself for this long.
 const AFTER_START: Duration = Duration::from_secs(1);
-/// Content grows old while nothing is written.
+/// Content expires even while nothing is written.
 const EVERY: Duration = Duration::from_secs(600);
-/// Between two pieces, for others that want to write; and at least as long as the piece took.
+/// The pause between two pieces, in which others can write; at least as long as the piece took.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What is looked for, one after another.
+/// The kinds of content to remove, one after another.
 #[derive(Clone, Copy, Debug)]
 enum CleaningKind {
     OldAudit,
@@ -51,17 +51,17 @@ const KINDS: [CleaningKind; 10] = [
     CleaningKind::FreePages,
 ];
 
-/// What one piece did.
+/// The outcome of one piece.
 #[derive(Debug, Default)]
 pub(crate) struct CleaningStep {
     pub(crate) removed: usize,
-    /// Refusals among what was removed.
+    /// Refusals among the removed rows.
     pub(crate) refusals: Vec<String>,
 }
 
 pub(crate) struct Cleaning {
     retention: Retention,
-    /// What is still to be looked for in this round.
+    /// The kinds that are left in this round.
     left: VecDeque<CleaningKind>,
     due: Instant,
 }
@@ -71,25 +71,25 @@ impl Cleaning {
         Self { retention, left: VecDeque::new(), due: Instant::now() + AFTER_START }
     }
 
-    /// When the next piece is to be done.
+    /// When the next piece is due.
     pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Much was written: a round begins now, unless one is under way.
+    /// Much was written: a round begins now, unless one is in progress.
     pub(crate) fn hurry(&mut self) {
         if self.left.is_empty() {
             self.due = Instant::now();
         }
     }
 
-    /// Nothing is removed for now.
+    /// Postpones all removal.
     pub(crate) fn postpone(&mut self) {
         self.left.clear();
         self.due = Instant::now() + EVERY;
     }
 
-    /// Does one piece: a transaction of [`PIECE`] rows at most.
+    /// Runs one piece: a transaction of [`PIECE`] rows at most.
     ///
     /// # Errors
     /// Those of the database. The round ends, and the next one begins after some minutes.
@@ -129,8 +129,9 @@ impl Cleaning {
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)",
                 (oldest, LIMIT),
             ),
-            // By number, not by counting, which would read all that is kept each time. Numbers have gaps only where
-            // rows went for their age, which are the oldest but for a clock that was set: then fewer are kept.
+            // By number, not by counting, which would read every row each time. Numbers have gaps
+            // only where rows were removed for their age, which are the oldest unless a clock was
+            // set: then fewer are kept.
             CleaningKind::SurplusAudit => rows(
                 transaction,
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit \
@@ -152,7 +153,7 @@ impl Cleaning {
                 "SELECT id FROM sessions ORDER BY used_at DESC LIMIT ?2 OFFSET ?1",
                 (from_count(max_sessions), LIMIT),
             ),
-            // What was granted for a session that was never kept.
+            // Grants for a session that was never stored.
             CleaningKind::LeftGrants => grants(
                 transaction,
                 "SELECT id FROM grants WHERE scope = 'session' AND granted_at < ?1 \
@@ -184,7 +185,7 @@ fn rows(transaction: &Transaction, delete: &str, params: impl Params) -> Result<
     Ok(CleaningStep { removed, refusals: Vec::new() })
 }
 
-/// Removes the sessions that `select` finds, and what was granted for them.
+/// Removes the sessions that `select` finds, and their grants.
 fn sessions(transaction: &Transaction, select: &str, params: impl Params) -> Result<CleaningStep, StoreError> {
     let delete = format!("DELETE FROM sessions WHERE id IN ({select}) RETURNING id");
     let mut delete = transaction.prepare_cached(&delete)?;
@@ -193,9 +194,9 @@ fn sessions(transaction: &Transaction, select: &str, params: impl Params) -> Res
     Ok(CleaningStep { removed: ids.len(), refusals })
 }
 
-/// Removes what was granted for these sessions; gives the ids of the refusals among it.
+/// Removes the grants of these sessions; returns the ids of the refusals among them.
 pub(crate) fn delete_grants_of(transaction: &Transaction, sessions: &[String]) -> Result<Vec<String>, StoreError> {
-    // All of them in one go through the grants, of which there are few.
+    // One pass over the grants for all of them, since there are few.
     let mut delete = transaction.prepare_cached(
         "DELETE FROM grants WHERE scope = 'session' AND session_id IN (SELECT value FROM json_each(?1)) \
          RETURNING id, action <> 'allow'",
@@ -221,8 +222,8 @@ fn refusals(deleted: impl Iterator<Item = rusqlite::Result<(String, bool)>>) -> 
     Ok(deleted.into_iter().filter(|(_, refuses)| *refuses).map(|(id, _)| id).collect())
 }
 
-/// Gives pages that are free for good back to the system. The file of a database that an earlier version made keeps its
-/// size, and its free pages are used again: only writing all of it once more could make it smaller.
+/// Returns free pages to the system permanently. A database file of an earlier version keeps its
+/// size, and its free pages are reused: only rewriting all of it could shrink it.
 fn give_back_pages(connection: &Connection) -> Result<CleaningStep, StoreError> {
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (free, all, kind) = (count("freelist_count")?, count("page_count")?, count("auto_vacuum")?);
@@ -230,7 +231,7 @@ fn give_back_pages(connection: &Connection) -> Result<CleaningStep, StoreError> 
         return Ok(CleaningStep::default());
     }
     let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PIECE_PAGES})"))?;
-    // Each step gives one page back.
+    // Each step releases one page.
     let mut steps = vacuum.query([])?;
     while steps.next()?.is_some() {}
     Ok(CleaningStep { removed: PIECE, refusals: Vec::new() })
@@ -245,7 +246,7 @@ mod tests {
         connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
     }
 
-    /// Fills every table that grows with more than its bound allows.
+    /// Fills every growing table beyond its limit.
     fn fill(connection: &Connection) {
         connection
             .execute_batch(
@@ -281,7 +282,7 @@ mod tests {
         loop {
             let before = connection.total_changes();
             let piece = cleaning.step(&mut connection).unwrap();
-            // A session goes with what was granted for it, here one refusal each.
+            // A session is removed with its grants, here one refusal each.
             assert!(connection.total_changes() - before <= 2 * PIECE as u64);
             refusals += piece.refusals.len();
             pieces += 1;

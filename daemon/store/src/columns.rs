@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Milliseconds since 1970; times before that, and past the year 292 million, are cut to what fits.
+/// Milliseconds since 1970; times before that, and past the year 292 million, are clamped.
 pub(crate) fn from_time(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
@@ -25,7 +25,7 @@ pub(crate) fn to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Paths one after another, a NUL, which no path has, after each.
+/// Paths one after another, each followed by a NUL, which no path contains.
 pub(crate) fn from_paths(paths: &[PathBuf]) -> Vec<u8> {
     paths.iter().flat_map(|path| from_path(path).iter().copied().chain([0])).collect()
 }

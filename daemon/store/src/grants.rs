@@ -1,4 +1,5 @@
-//! Grants, for the scope and time that a person chose. Refusals are kept twice: see [`crate::refusals`].
+//! Grants, for the scope and time that a person chose. Refusals are stored twice: see
+//! [`crate::refusals`].
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -15,12 +16,12 @@ use crate::stored_grant::{COLUMNS, MAX_GRANTS, StoredGrant};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// All grants that hold, the oldest first.
+    /// All valid grants, the oldest first.
     ///
-    /// A refusal counts that stands in the database or in the file beside it; where one of the two lacks it, it is
-    /// written there again. A row that cannot be understood any more stays, is reported in [`Store::problems`], and
-    /// allows nothing; if it denied something, it denies all of its category in its scope until it is revoked. A
-    /// database that cannot be read allows nothing, and neither does a damaged one.
+    /// A refusal counts if it is in the database or in the separate file; where one of the two
+    /// lacks it, it is written there again. A row that can no longer be parsed stays, is reported
+    /// in [`Store::problems`], and allows nothing; if it denied something, it denies all of its
+    /// category in its scope until it is revoked. An unreadable or damaged database allows nothing.
     pub fn load_grants(&self) -> Vec<Grant> {
         let now = from_time(SystemTime::now());
         let mut rows: BTreeMap<String, StoredGrant> = BTreeMap::new();
@@ -57,13 +58,13 @@ impl Store {
         grants
     }
 
-    /// Why refusals of the past may be lost, for people; `None` when all of them are known. As of the time when the
-    /// store was opened.
+    /// Why past refusals may be lost, as a sentence for the user; `None` when all of them are
+    /// known. Determined when the store was opened.
     pub fn lost_refusals(&self) -> Option<String> {
         self.refusals.lost()
     }
 
-    /// Makes the database and the file agree on what is refused, and gives all of it.
+    /// Synchronises the database and the file of refusals, and returns all of them.
     fn reconcile(&self, in_database: Vec<StoredGrant>, whole: bool) -> Vec<StoredGrant> {
         let view = match whole {
             _ if self.is_new.swap(false, Ordering::Relaxed) => DatabaseView::New,
@@ -84,7 +85,7 @@ impl Store {
         agreed.all
     }
 
-    /// Writes the file of refusals again where it was damaged or removed while the daemon runs.
+    /// Rewrites the file of refusals where it was damaged or removed while the daemon runs.
     pub(crate) fn look_at_refusals(&self) {
         if self.refusals.is_well(self.takes_writes()) {
             return;
@@ -94,18 +95,19 @@ impl Store {
         self.refusals.write_again(rows, read.is_ok() && !self.health.is_damaged());
     }
 
-    /// Keeps a grant, or how it is now. When it returns, the grant survives a power cut, and a refusal a damaged
-    /// database too: it is kept when at least one of its two places has it.
+    /// Stores a grant, or its new state. When it returns, the grant survives a power cut, and a
+    /// refusal a damaged database too: it is stored when at least one of its two places has it.
     pub fn save_grant(&self, grant: &Grant) -> Result<(), StoreError> {
         if matches!(grant.scope, GrantScope::Session(_)) && !self.keeps_sessions() {
             return Ok(());
         }
         let row = StoredGrant::of(grant);
-        // Before either place has it. A database that cannot be read has its file's bound.
+        // Before either place has it. If the database cannot be read, the limit of the file
+        // applies.
         if self.count_grants().is_ok_and(|count| count >= MAX_GRANTS) {
             return Err(StoreError::TooManyGrants);
         }
-        // The file comes first: the database is the one that more can go wrong with.
+        // The file comes first: the database is more likely to fail.
         let in_file = row.refuses().then(|| self.refusals.add(row.clone()));
         let in_database = self.write_durably(move |transaction| insert(transaction, "INSERT OR REPLACE", &row));
         match (in_file, in_database) {
@@ -117,16 +119,17 @@ impl Store {
         }
     }
 
-    /// Removes a grant for good. True when it was there.
+    /// Removes a grant permanently. True when it existed.
     pub fn delete_grant(&self, id: &str) -> Result<bool, StoreError> {
         let owned = id.to_owned();
-        // A grant that was revoked must not come back with a power cut. A refusal may: until it is gone from both
-        // places, it counts.
+        // A revoked grant must not come back after a power cut. A refusal may: until it is gone
+        // from both places, it counts.
         let deleted = self.write_durably(move |transaction| {
             Ok(transaction.execute("DELETE FROM grants WHERE id = ?1", [owned])? > 0)
         });
         let deleted = match deleted {
-            // It was held in memory, or in the file, alone: there is nothing in the database that could come back.
+            // It was only in memory, or only in the file: the database has nothing that could come
+            // back.
             Err(
                 StoreError::Refused(_) | StoreError::Failed(_) | StoreError::NotWritten(_) | StoreError::Damaged(_),
             ) if !self.has_grant(id).unwrap_or(false) => false,
@@ -166,13 +169,13 @@ impl Store {
     }
 }
 
-/// Whether anything lies there; true when that cannot be known.
+/// Whether anything exists at the path; true when that cannot be determined.
 fn is_there(path: &Path) -> bool {
     let missing = [ErrorKind::NotFound, ErrorKind::NotADirectory];
     path.symlink_metadata().err().is_none_or(|error| !missing.contains(&error.kind()))
 }
 
-/// One by one, as they lie there: when a page is damaged, those before it count.
+/// One by one, in storage order: when a page is damaged, those before it count.
 fn read_rows(connection: &Connection, filter: &str, mut each: impl FnMut(StoredGrant)) -> Result<(), StoreError> {
     let mut rows = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM grants {filter}"))?;
     let mut rows = rows.query([])?;
@@ -203,12 +206,12 @@ fn insert(transaction: &Transaction, verb: &str, row: &StoredGrant) -> Result<()
     Ok(())
 }
 
-/// Without a database that takes writes, a grant for a session holds until the daemon ends, a wider refusal stands in
-/// its file, and a wider permission is refused.
+/// Without a writable database, a grant for a session is valid until the daemon ends, a wider
+/// refusal is stored in the file, and a wider permission is rejected.
 impl GrantStore for Store {
     fn add(&self, grant: &Grant) -> Result<(), String> {
         match (self.save_grant(grant), &grant.scope) {
-            // It holds in memory then, for as long as the daemon lives.
+            // It is then in memory, for as long as the daemon lives.
             (
                 Err(
                     StoreError::Refused(_) | StoreError::Failed(_) | StoreError::NotWritten(_) | StoreError::Damaged(_),

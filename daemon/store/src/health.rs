@@ -1,4 +1,4 @@
-//! The problems of a store: what it cannot do, and which rows it lost.
+//! The problems of a store: the operations that fail, and the rows that were lost.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::StoreError;
 
-/// More than these are not told: they say the same.
+/// Further problems are not reported: they say the same.
 const MAX_PROBLEMS: usize = 20;
 
 /// Shared by the store and its writing thread.
@@ -16,14 +16,14 @@ pub(crate) struct StoreHealth {
     path: PathBuf,
     /// Device and inode of the file that is written; `None` when none is.
     identity: Option<(u64, u64)>,
-    /// Why nothing is written, once that is so.
+    /// Why nothing is written, once writing has stopped.
     refusal: Mutex<Option<String>>,
-    /// What is read may not be all that was written.
+    /// Reads may miss rows that were written.
     damaged: AtomicBool,
     problems: Mutex<Vec<String>>,
-    /// Why the audit log could not be written the last time, for as long as it cannot.
+    /// Why the last write to the audit log failed, as long as writes fail.
     unwritten: Mutex<Option<String>>,
-    /// Rows of the audit log that are lost, and not yet written down as such.
+    /// Rows of the audit log that are lost, and whose loss is not recorded yet.
     lost: AtomicU64,
     lost_in_all: AtomicU64,
 }
@@ -51,7 +51,8 @@ impl StoreHealth {
         self.refusal.lock().clone()
     }
 
-    /// Ends the writing to a file that was removed or replaced: what is written there is gone at the next start.
+    /// Stops writing to a file that was removed or replaced: rows written there would be gone at
+    /// the next start.
     pub(crate) fn look(&self) {
         if self.identity.is_some() && identity(&self.path) != self.identity && self.refusal().is_none() {
             let problem = gone(&self.path);
@@ -74,7 +75,8 @@ impl StoreHealth {
         }
     }
 
-    /// Stops writing to a database that turned out to be damaged: more writes could spoil what can be saved.
+    /// Stops writing to a database that turned out to be damaged: more writes could destroy rows
+    /// that can still be saved.
     pub(crate) fn heed(&self, error: &StoreError) {
         if let StoreError::Damaged(reason) = error {
             if self.damaged.swap(true, Ordering::Relaxed) {
@@ -102,17 +104,17 @@ impl StoreHealth {
         self.lost_in_all.load(Ordering::Relaxed)
     }
 
-    /// Whether the audit log can be written, as of the last time.
+    /// Whether the audit log can be written, as of the last attempt.
     pub(crate) fn set_unwritten(&self, why: Option<String>) {
         *self.unwritten.lock() = why;
     }
 
-    /// The rows that are lost since the last time, to be written down.
+    /// The rows lost since the last time, to be recorded.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 
-    /// Gives back what [`take_lost`](Self::take_lost) gave, when it could not be written down.
+    /// Puts back the count of [`take_lost`](Self::take_lost), when it could not be recorded.
     pub(crate) fn give_back_lost(&self, rows: u64) {
         self.lost.fetch_add(rows, Ordering::Relaxed);
     }
@@ -121,7 +123,7 @@ impl StoreHealth {
         let mut problems = self.problems.lock().clone();
         problems.extend(self.unwritten.lock().clone());
         let lost = self.lost_in_all();
-        // Where nothing is written at all, that is told already.
+        // Where nothing is written at all, that is reported already.
         if lost > 0 && self.refusal().is_none() {
             problems.push(format!(
                 "the audit log lacks {lost} rows of this run, because {} could not be written in time",

@@ -1,9 +1,10 @@
 //! Data that outlives the daemon: sessions, grants, the audit log and the values of plugins, in one SQLite database.
 //!
-//! [`Store`] is all that the daemon sees; each kind of content has its file. How a database is found, made,
-//! judged and perhaps only read is in `opening`; the one thread that writes is in `writer`, and what it removes
-//! between other work in `cleaning`. What people refused is kept in a second place: `refusals`.
-//! Functions that return a `Result` block: call them on a thread that may.
+//! [`Store`] is everything that the daemon sees; each kind of content has its file. How a database
+//! is found, created, checked and perhaps opened read-only is in `opening`; the one thread that
+//! writes is in `writer`, and removal of old rows between other work in `cleaning`. Refusals are
+//! stored in a second place: `refusals`. Functions that return a `Result` block: call them on a
+//! thread that may block.
 
 mod columns;
 mod opening;
@@ -45,11 +46,11 @@ use crate::writer::{Rows, StoreWriter, WriterMessage};
 /// How long the audit log and the sessions are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// Rows of the audit log, and sessions that nobody used, go at this age.
+    /// Rows of the audit log, and unused sessions, are removed at this age.
     pub max_age: Duration,
-    /// The oldest rows of the audit log go when there are more.
+    /// The oldest rows of the audit log are removed when there are more.
     pub max_rows: u64,
-    /// The sessions longest out of use go when there are more.
+    /// The sessions that were unused the longest are removed when there are more.
     pub max_sessions: u64,
 }
 
@@ -59,27 +60,29 @@ impl Default for Retention {
     }
 }
 
-/// Whose sessions a store holds.
+/// The owner of the sessions in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStorage {
-    /// Sessions, and grants for a session, are kept for the next start.
+    /// Sessions, and grants for a session, are stored for the next start.
     Kept,
     /// They end with this process, such as those of a daemon that serves its parent alone: it shares a
     /// database, and must not take another daemon's session for its own.
     Own,
 }
 
-/// An open database, or what is left of one. Shared freely; closed once.
+/// An open database, or the readable part of one. Shared freely; closed once.
 pub struct Store {
     health: Arc<StoreHealth>,
     sessions: SessionStorage,
-    /// What people refused, beside the database.
+    /// The refusals, in a file separate from the database.
     refusals: Arc<Refusals>,
-    /// Nothing was ever written to the database before, and it has not been compared with the refusals yet.
+    /// Nothing was ever written to the database before, and it has not been compared with the
+    /// refusals yet.
     is_new: AtomicBool,
-    /// For what calls wait for; nothing that reads more than a few rows has it. `None` when nothing can be read.
+    /// For queries that calls wait for; nothing that reads more than a few rows uses it. `None`
+    /// when nothing can be read.
     reader: Mutex<Option<Connection>>,
-    /// For what reads much, a piece at a time; `None` where `reader` has to serve for it.
+    /// For large reads, a piece at a time; `None` where `reader` serves for them too.
     scanner: Mutex<Option<Connection>>,
     scans: Turns,
     /// `None` when nothing can be written.
@@ -88,7 +91,7 @@ pub struct Store {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Why something is not stored or not read, in words for people.
+/// Why something is not stored or not read, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The store takes no writes for as long as it is open.
@@ -97,17 +100,17 @@ pub enum StoreError {
     /// Nothing can be read for as long as the store is open.
     #[error("{0}")]
     Unreadable(String),
-    /// Another process writes, and did for longer than is waited for.
+    /// Another process has been writing for longer than the time limit.
     #[error("another process keeps the database busy: try again")]
     Busy,
     #[error("the database is damaged: {0}")]
     Damaged(String),
     #[error("the database failed: {0}")]
     Failed(String),
-    /// There is no room, or the disk takes nothing. Later writes may succeed.
+    /// The disk is full or rejects writes. Later writes may succeed.
     #[error("not stored: {0}. Free space on the disk of toold's state folder; storing then continues by itself")]
     NotWritten(String),
-    /// Whoever asked is gone.
+    /// The requester is gone.
     #[error("cancelled")]
     Cancelled,
     #[error("there are {} grants already: revoke some first (toolctl permissions list)", stored_grant::MAX_GRANTS)]
@@ -138,18 +141,18 @@ impl From<rusqlite::Error> for StoreError {
             Some(DatabaseBusy | DatabaseLocked) => Self::Busy,
             Some(DatabaseCorrupt | NotADatabase) => Self::Damaged(error.to_string()),
             Some(DiskFull | SystemIoFailure) => Self::NotWritten(error.to_string()),
-            // SQLite's codes are not ours, and more come with its versions.
+            // SQLite's codes are not ours, and its new versions add more.
             Some(_) | None => Self::Failed(error.to_string()),
         }
     }
 }
 
 impl Store {
-    /// Opens the database at `path`, an absolute path, and makes it when there is none: its folder for its
-    /// owner alone, the file too. Keeps sessions.
+    /// Opens the database at `path`, an absolute path, and creates it when it does not exist: the
+    /// folder and the file are accessible to their owner only. Keeps sessions.
     ///
-    /// Never fails: what cannot be read, written or understood is left as it is, and [`problems`](Self::problems)
-    /// says so. May wait a few seconds for another process.
+    /// Never fails: parts that cannot be read, written or parsed are left unchanged, and
+    /// [`problems`](Self::problems) reports them. May wait a few seconds for another process.
     pub fn open(path: &Path) -> Self {
         Self::open_with(path, Retention::default(), SessionStorage::Kept)
     }
@@ -185,7 +188,8 @@ impl Store {
         let is_new = AtomicBool::new(is_new);
         let scans = Turns::default();
         let store = Self { health, sessions, refusals, is_new, reader, scanner, scans, sender, rows, writer };
-        // Before anything is refused or revoked: what the two places say now is what was said before.
+        // Before anything is refused or revoked: the two places still hold the state of the
+        // previous run.
         store.load_grants();
         store
     }
@@ -194,7 +198,8 @@ impl Store {
         self.health.path()
     }
 
-    /// What is wrong, in words for people: what, where, what to do. Empty when all is well.
+    /// Problems as sentences for the user: what, where, and how to fix it. Empty when there are
+    /// none.
     pub fn problems(&self) -> Vec<String> {
         self.health.look();
         self.look_at_refusals();
@@ -208,7 +213,7 @@ impl Store {
         self.health.lost_in_all()
     }
 
-    /// Whether the database is damaged, so that what is read may not be all that was written.
+    /// Whether the database is damaged, so that reads may miss rows that were written.
     pub fn is_damaged(&self) -> bool {
         self.health.is_damaged()
     }
@@ -218,7 +223,7 @@ impl Store {
         self.health.refusal().is_none()
     }
 
-    /// Waits until all that was recorded before is in the database, or cannot be.
+    /// Waits until all earlier rows are in the database, or have failed.
     pub fn flush(&self) {
         let Some(sender) = &self.sender else { return };
         let (done, wait) = mpsc::sync_channel(1);
@@ -228,7 +233,8 @@ impl Store {
         }
     }
 
-    /// Writes what is left and closes the database. Later writes are refused; a second call does nothing.
+    /// Writes the remaining rows and closes the database. Later writes are rejected; a second call
+    /// does nothing.
     pub fn close(&self) {
         let writer = self.writer.lock().take();
         if let (Some(sender), Some(writer)) = (&self.sender, writer) {
@@ -259,7 +265,7 @@ impl Store {
         work(connection).inspect_err(|error| self.health.heed(error))
     }
 
-    /// As [`read`](Self::read), for one piece of what reads much: no call waits for it.
+    /// As [`read`](Self::read), for one piece of a large read: no call waits for it.
     fn scan<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let _turn = self.scans.wait();
         let scanner = self.scanner.lock();
@@ -277,7 +283,7 @@ impl Store {
         self.run(|connection| in_transaction(connection, work))
     }
 
-    /// As [`write`](Self::write), and waits until the disk has it.
+    /// As [`write`](Self::write), but also waits until the data is on disk.
     fn write_durably<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction) -> Result<T, StoreError> + Send + 'static,
@@ -301,7 +307,7 @@ impl Store {
         let sender = self.sender.as_ref().ok_or(StoreError::Closed)?;
         let (answer, answered) = mpsc::sync_channel(1);
         let job = move |connection: &mut Connection| {
-            // Fails when the asker is gone.
+            // Fails when the requester is gone.
             let _ = answer.send(work(connection));
         };
         sender.send(WriterMessage::Run(Box::new(job))).map_err(|_| StoreError::Closed)?;
@@ -315,7 +321,8 @@ impl Drop for Store {
     }
 }
 
-/// The path of a database as a file's name, with something added: what SQLite keeps beside it.
+/// The path of a database with a suffix added to its file name, as for SQLite's own files next to
+/// it.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

@@ -13,22 +13,23 @@ use rusqlite::{Connection, OpenFlags};
 use crate::health::damaged;
 use crate::{StoreError, beside, schema};
 
-/// How long another process that writes is waited for.
+/// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bytes that the log beside the database keeps once all of it is in the database.
+/// Bytes that the write-ahead log keeps once all of it is in the database.
 const MAX_LOG: i64 = 16 << 20;
 
-/// What could be had of a database.
+/// The result of opening a database.
 #[derive(Default)]
 pub(crate) struct OpenedDatabase {
     pub(crate) reader: Option<Connection>,
-    /// For what reads much, beside [`reader`](Self::reader); `None` when that one has to serve for it.
+    /// For large reads, in addition to [`reader`](Self::reader); `None` when that one has to serve
+    /// for them.
     pub(crate) scanner: Option<Connection>,
     pub(crate) writer: Option<Connection>,
     /// Why there is no writer, or neither.
     pub(crate) problem: Option<String>,
-    /// What is read may not be all that was written.
+    /// Reads may miss rows that were written.
     pub(crate) damaged: bool,
     /// Nothing was ever written to it.
     pub(crate) is_new: bool,
@@ -40,9 +41,9 @@ enum Hurdle {
     ReadOnly(String),
     /// Another process holds it.
     Locked(String),
-    /// A part of it is wrong.
+    /// A part of it is damaged.
     Damaged(String),
-    /// Nothing in it is ours to understand.
+    /// It is not a database of ours.
     Closed(String),
 }
 
@@ -87,7 +88,8 @@ fn to_read(problem: String, reader: Option<Connection>) -> OpenedDatabase {
     OpenedDatabase { reader, problem: Some(format!("{problem} {rest}")), ..OpenedDatabase::default() }
 }
 
-/// Makes the folder and an empty file, both for their owner alone, where they are missing.
+/// Creates the folder and an empty file, both accessible to their owner only, where they are
+/// missing.
 fn make(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -95,7 +97,7 @@ fn make(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        // A folder that cannot be written may hold a database all the same.
+        // A folder that cannot be written may still contain a database.
         Err(error) => return if path.exists() { Ok(()) } else { Err(error) },
     }
     let metadata = path.metadata()?;
@@ -131,7 +133,7 @@ fn open_writer(path: &Path) -> Result<(Connection, bool), Hurdle> {
     Ok((connection, version == 0))
 }
 
-/// A file that another program made must not get tables of ours.
+/// A file that another program created must not get our tables.
 fn judge_owner(path: &Path, connection: &Connection, version: i64) -> Result<(), Hurdle> {
     let look = || -> Result<(i32, bool), StoreError> {
         let id = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -151,21 +153,22 @@ fn judge_owner(path: &Path, connection: &Connection, version: i64) -> Result<(),
 
 fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     if schema::version(connection)? == 0 {
-        // Only a database without tables takes it; one of an earlier version uses its free pages again instead.
+        // Only a database without tables accepts it; one of an earlier version reuses its free
+        // pages instead.
         connection.pragma_update(None, "auto_vacuum", "incremental")?;
     }
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
         connection.pragma_update(None, "journal_mode", "wal")?;
     }
-    // What is committed survives the end of the process; a power cut may take the last moments. Grants are
-    // written more carefully.
+    // Committed data survives the end of the process; a power cut may lose the last moments. Grants
+    // are written more carefully.
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     schema::migrate(connection)
 }
 
-/// Reads through what must be right. The audit log may be large and is not looked at.
+/// Checks the parts that must be correct. The audit log may be large and is skipped.
 fn check(connection: &Connection) -> Result<(), StoreError> {
     for table in ["grants", "sessions"] {
         let found: String = connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))?;
@@ -186,8 +189,9 @@ fn read_plainly(path: &Path) -> Option<Connection> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().filter(is_readable)
 }
 
-/// For a folder in which SQLite has no place for its shared memory: it reads the file alone. What was written last may
-/// stand in the log beside it, such as that a grant was revoked: then nothing is read.
+/// For a folder in which SQLite cannot create its shared memory: it reads the file alone. The
+/// latest writes may still be in the write-ahead log, such as the revocation of a grant: then
+/// nothing is read.
 fn read_unchanging(path: &Path) -> Option<Connection> {
     if beside(path, "-wal").metadata().is_ok_and(|log| log.len() > 0) {
         return None;
@@ -210,7 +214,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// What stands in a damaged or forged file is data, never a program.
+/// The content of a damaged or forged file is data, never code.
 fn protect(connection: &Connection) -> Result<(), StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

@@ -15,7 +15,7 @@ pub(crate) const MAX_PLUGIN: i64 = 64 << 20;
 pub(crate) const MAX_KEY: usize = 256;
 
 impl Store {
-    /// `None` for a key that is not there.
+    /// `None` for a missing key.
     pub fn plugin_value(&self, plugin: &str, key: &str) -> Result<Option<Value>, StoreError> {
         self.read(|connection| {
             let mut select =
@@ -26,7 +26,7 @@ impl Store {
         })
     }
 
-    /// Replaces the value of a key: 1 MiB of JSON at most, 10,000 keys and 64 MiB a plugin, 256 bytes a
+    /// Sets the value of a key: 1 MiB of JSON at most, 10,000 keys and 64 MiB a plugin, 256 bytes a
     /// key.
     pub fn set_plugin_value(&self, plugin: &str, key: &str, value: &Value) -> Result<(), StoreError> {
         if key.is_empty() || key.len() > MAX_KEY {
@@ -54,7 +54,7 @@ impl Store {
         })
     }
 
-    /// True when the key was there.
+    /// True when the key existed.
     pub fn delete_plugin_value(&self, plugin: &str, key: &str) -> Result<bool, StoreError> {
         let (plugin, key) = (plugin.to_owned(), key.to_owned());
         self.write(move |transaction| {
@@ -75,9 +75,9 @@ impl Store {
     }
 }
 
-/// Looks whether a plugin's values are within their bound with another one.
+/// Checks that a plugin's values stay within the limit with another one.
 fn check_size(transaction: &Transaction, plugin: &str, key: &str, bytes: usize) -> Result<(), StoreError> {
-    // All of a small database is less than one plugin may keep.
+    // A small database as a whole is below the limit of one plugin.
     let pages: i64 = transaction.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let page: i64 = transaction.pragma_query_value(None, "page_size", |row| row.get(0))?;
     if pages * page < MAX_PLUGIN {

@@ -1,7 +1,7 @@
-//! Refusals, kept a second time in a plain file beside the database, which is written before it.
+//! Refusals, stored a second time in a plain file next to the database. The file is written first.
 //!
-//! A refusal counts while it stands in either place. The file is one line of JSON for each, after a first line that
-//! says how many there are and what they add up to, so that a part of a file is not taken for all of it.
+//! A refusal counts while it is in either place. The file has one line of JSON for each, after a
+//! header line with their number and checksum, so that a truncated file is detected.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::columns::from_time;
 use crate::stored_grant::{MAX_GRANTS, StoredGrant};
 
-/// A larger file was not written by a daemon.
+/// A daemon never writes a larger file.
 const MAX_BYTES: u64 = 64 << 20;
-/// How long another process that writes the file is waited for.
+/// How long to wait for another process that writes the file.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The file, and what is known of it.
+/// The file, and its last known state.
 pub(crate) struct Refusals {
     path: PathBuf,
     known: Mutex<RefusalState>,
@@ -30,25 +30,25 @@ pub(crate) struct Refusals {
 
 #[derive(Default)]
 struct RefusalState {
-    /// What the file held last, or should hold.
+    /// The refusals that the file had last, or should have.
     rows: Vec<StoredGrant>,
     lost: Option<LostRefusals>,
-    /// Why the file is not as it should be, for people.
+    /// Why the file is not up to date, as a sentence for the user.
     problem: Option<String>,
 }
 
-/// Refusals of the past may be missing.
+/// Past refusals may be missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct LostRefusals {
     why: String,
-    /// They may still stand in the database, once it can be read.
+    /// They may still be in the database, once it can be read.
     in_database: bool,
 }
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
 struct Header {
-    /// The version of this form.
+    /// The version of this format.
     refusals: u32,
     count: usize,
     /// BLAKE3 of the lines that follow, in hexadecimal digits.
@@ -57,7 +57,7 @@ struct Header {
     lost: Option<LostRefusals>,
 }
 
-/// What the file holds.
+/// The content of the file.
 struct Contents {
     rows: Vec<StoredGrant>,
     lost: Option<LostRefusals>,
@@ -67,20 +67,20 @@ struct Contents {
 enum FileState {
     Missing,
     Whole,
-    /// Not all of it can be read, or it cannot be read at all.
+    /// Part of the file, or all of it, cannot be read.
     Damaged(String),
 }
 
-/// How much of the past the database knows.
+/// How much of the past the database contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseView {
-    /// All that was ever written to it can be read.
+    /// Everything that was ever written to it can be read.
     Whole,
-    /// It has just been made.
+    /// It has just been created.
     New,
     /// There is none.
     Absent,
-    /// It cannot be read, or not all of it.
+    /// It cannot be read, or only in part.
     Incomplete,
 }
 
@@ -95,7 +95,7 @@ impl Refusals {
         Self { path: database.with_file_name("refusals.jsonl"), known: Mutex::default() }
     }
 
-    /// Why refusals may be lost, for people.
+    /// Why refusals may be lost, as a sentence for the user.
     pub(crate) fn lost(&self) -> Option<String> {
         self.known.lock().lost.as_ref().map(|lost| lost.why.clone())
     }
@@ -106,15 +106,15 @@ impl Refusals {
         lost.into_iter().chain(known.problem.clone()).collect()
     }
 
-    /// Whether the file is as it should be; one that holds nothing need not be there where nothing can be written.
+    /// Whether the file is up to date; an empty one may be missing where nothing can be written.
     pub(crate) fn is_well(&self, takes_writes: bool) -> bool {
         let known = self.known.lock();
         let nothing = known.rows.is_empty() && known.lost.is_none();
         (nothing && !takes_writes) || (known.problem.is_none() && matches!(self.read().state, FileState::Whole))
     }
 
-    /// Brings together what the database holds and what the file does; whatever either has counts. The file has all
-    /// of it afterwards, or [`problems`](Self::problems) say why not.
+    /// Merges the refusals of the database and of the file; a refusal in either counts. Afterwards
+    /// the file has all of them, or [`problems`](Self::problems) say why not.
     pub(crate) fn reconcile(&self, in_database: Vec<StoredGrant>, view: DatabaseView, takes_writes: bool) -> Agreed {
         let mut known = self.known.lock();
         let locked = self.lock_folder();
@@ -130,7 +130,7 @@ impl Refusals {
             && contents.lost == known.lost
             && without(&known.rows, &contents.rows).is_empty()
             && contents.rows.len() == known.rows.len();
-        // Where nothing can be stored and nothing has to be, the file's own trouble is of no interest.
+        // Where nothing can be stored and nothing has to be, problems of the file do not matter.
         let nothing = known.rows.is_empty() && known.lost.is_none();
         if !same && (takes_writes || !nothing) {
             let written = locked.and_then(|_locked| self.write(&known));
@@ -139,7 +139,7 @@ impl Refusals {
         Agreed { all, not_in_database }
     }
 
-    /// What may be lost, by what both places say.
+    /// What may be lost, judging by both places.
     fn judge(&self, contents: &Contents, view: DatabaseView) -> Option<LostRefusals> {
         let advice = format!(
             "Until then toold asks about everything, even about what is allowed. Check `toolctl permissions list`, \
@@ -148,13 +148,13 @@ impl Refusals {
         );
         let lost = |what: &str, in_database| Some(LostRefusals { why: format!("{what}. {advice}."), in_database });
         match (&contents.lost, &contents.state, view) {
-            // The database that may have known them can be read again.
+            // The database that may have contained them can be read again.
             (Some(LostRefusals { in_database: true, .. }), FileState::Whole, DatabaseView::Whole) => None,
             (Some(lost), _, view) => {
                 Some(LostRefusals { in_database: lost.in_database && view == DatabaseView::Incomplete, ..lost.clone() })
             }
             (None, FileState::Whole, _) => None,
-            // A database that can be read knows all that the file did.
+            // A readable database contains all refusals of the file.
             (None, FileState::Missing | FileState::Damaged(_), DatabaseView::Whole) => None,
             (None, FileState::Missing, DatabaseView::New | DatabaseView::Absent) => None,
             (None, FileState::Missing, DatabaseView::Incomplete) => {
@@ -170,7 +170,8 @@ impl Refusals {
         }
     }
 
-    /// Writes the file again where it is damaged or gone, with what it should hold and what the database does.
+    /// Rewrites the file if it is damaged or missing, with its expected content and that of the
+    /// database.
     pub(crate) fn write_again(&self, in_database: Vec<StoredGrant>, database_is_whole: bool) {
         let mut known = self.known.lock();
         let locked = self.lock_folder();
@@ -185,10 +186,10 @@ impl Refusals {
         known.problem = written.err().map(|error| self.not_written(&error));
     }
 
-    /// Adds a refusal, or how it is now. When it returns, it survives a power cut.
+    /// Adds a refusal, or its new state. When it returns, it survives a power cut.
     ///
     /// # Errors
-    /// Why the file does not have it, for people.
+    /// Why the file could not store it, as a sentence for the user.
     pub(crate) fn add(&self, row: StoredGrant) -> Result<(), String> {
         let mut is_full = false;
         self.change(|rows| {
@@ -206,7 +207,7 @@ impl Refusals {
     /// Removes refusals. True when there were any.
     ///
     /// # Errors
-    /// Why the file still has them, for people.
+    /// Why the file still has them, as a sentence for the user.
     pub(crate) fn remove(&self, gone: impl Fn(&StoredGrant) -> bool) -> Result<bool, String> {
         self.change(|rows| {
             let before = rows.len();
@@ -215,7 +216,7 @@ impl Refusals {
         })
     }
 
-    /// `change` says whether it did anything.
+    /// `change` returns whether it did anything.
     fn change(&self, change: impl FnOnce(&mut Vec<StoredGrant>) -> bool) -> Result<bool, String> {
         let mut known = self.known.lock();
         let locked = self.lock_folder();
@@ -253,7 +254,7 @@ impl Refusals {
         )
     }
 
-    /// Blocks for as long as another process changes the file, [`PATIENCE`] at most.
+    /// Blocks while another process changes the file, [`PATIENCE`] at most.
     fn lock_folder(&self) -> io::Result<File> {
         let folder = File::open(self.folder())?;
         let until = Instant::now() + PATIENCE;
@@ -287,7 +288,7 @@ impl Refusals {
             None => (&bytes[..], &[][..]),
         };
         let header: Option<Header> = serde_json::from_slice(first).ok();
-        // A damaged first line may have been any of them.
+        // A damaged line may have been any of them.
         let lines = if header.is_some() { rest } else { &bytes };
         let rows: Vec<StoredGrant> =
             lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
@@ -307,14 +308,14 @@ impl Refusals {
 
     fn read_bytes(&self) -> io::Result<Vec<u8>> {
         let facts = fs::metadata(&self.path)?;
-        // Anything but a file could keep the reader waiting.
+        // Anything but a regular file could block the reader.
         if !facts.is_file() || facts.len() > MAX_BYTES {
             return Err(io::Error::other(format!("it is no file of at most {MAX_BYTES} bytes")));
         }
         fs::read(&self.path)
     }
 
-    /// Replaces the file: it is there whole, or as it was, also after a power cut.
+    /// Replaces the file atomically, also across a power cut.
     fn write(&self, known: &RefusalState) -> io::Result<()> {
         let mut lines = Vec::new();
         for row in &known.rows {
@@ -332,7 +333,7 @@ impl Refusals {
             fs::rename(&beside, &self.path)
         })();
         if written.is_err() {
-            // What cannot be written would take the room that is missing.
+            // A partial file would take up the space that is missing.
             let _ = fs::remove_file(&beside);
         }
         written?;

@@ -7,7 +7,7 @@ use crate::StoreError;
 /// Marks a database as ours: "tool" in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
 
-/// Step `n` takes a database from `user_version` n to n + 1. A step that was ever released is never changed.
+/// Step `n` takes a database from `user_version` n to n + 1. A released step is never changed.
 const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST, OWNERS_WORKSPACES];
 
 /// What this daemon reads and writes.
@@ -89,7 +89,8 @@ CREATE TABLE plugin_switches (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// `owner`: who opened a session, as JSON; NULL for sessions of version 0.1, which recorded nobody.
+/// `owner`: the client that opened a session, as JSON; NULL for sessions of version 0.1, which did
+/// not record it.
 /// `review`: 1 for a grant with a wildcard of version 0.1, until a person has seen it once more.
 const OWNERS_WORKSPACES: &str = "
 ALTER TABLE sessions ADD COLUMN owner TEXT;
@@ -104,7 +105,7 @@ CREATE TABLE workspaces (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Brings a database to [`VERSION`]. Each step is whole or not at all, and done once when several daemons start.
+/// Brings a database to [`VERSION`]. Each step is atomic, and runs once when several daemons start.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -126,7 +127,7 @@ pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A database as the first release made it.
+    /// A database as the first release created it.
     pub(crate) fn first_version(connection: &Connection) {
         connection.execute_batch(STEPS[0]).unwrap();
         connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();

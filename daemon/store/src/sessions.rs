@@ -1,4 +1,4 @@
-//! Sessions, for those who come back to them after a restart.
+//! Sessions, for clients that resume them after a restart.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use toold_proto::tool::SessionId;
 use crate::columns::{from_path, from_paths, from_time, to_path, to_paths, to_time};
 use crate::{Store, StoreError, cleaning};
 
-/// What is kept of a session. Its environment is not: it may hold secrets.
+/// The stored part of a session. Its environment is not stored: it may hold secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedSession {
     pub id: SessionId,
@@ -22,7 +22,7 @@ pub struct SavedSession {
     /// Never `yolo`, which ends with the daemon.
     pub mode: Mode,
     pub filter: ToolFilter,
-    /// Who opened it, as the daemon writes it; `None` in rows of version 0.1.
+    /// The client that opened it, as the daemon writes it; `None` in rows of version 0.1.
     pub owner: Option<String>,
     pub opened_at: SystemTime,
     /// When it was last opened, or a call of it last began.
@@ -30,7 +30,7 @@ pub struct SavedSession {
 }
 
 impl SavedSession {
-    /// A session as it is now.
+    /// The current state of a session.
     pub fn of(session: &Session, owner: Option<String>) -> Self {
         Self {
             id: session.id.clone(),
@@ -47,7 +47,7 @@ impl SavedSession {
     }
 }
 
-/// What a mode is after a restart.
+/// The mode after a restart.
 fn lasting(mode: Mode) -> Mode {
     match mode {
         Mode::Yolo => Mode::Default,
@@ -56,7 +56,7 @@ fn lasting(mode: Mode) -> Mode {
 }
 
 impl Store {
-    /// All sessions that are kept, those last used first. One that cannot be understood is left out.
+    /// All stored sessions, the last used first. One that cannot be parsed is left out.
     pub fn load_sessions(&self) -> Result<Vec<SavedSession>, StoreError> {
         if !self.keeps_sessions() {
             return Ok(Vec::new());
@@ -68,7 +68,7 @@ impl Store {
         })
     }
 
-    /// `None` for an id that is not kept.
+    /// `None` for an unknown id.
     pub fn find_session(&self, id: &SessionId) -> Result<Option<SavedSession>, StoreError> {
         if !self.keeps_sessions() {
             return Ok(None);
@@ -80,7 +80,8 @@ impl Store {
         })
     }
 
-    /// Keeps a session, or how it is now. A store of [`crate::SessionStorage::Own`] keeps none and says nothing.
+    /// Stores a session, or its new state. Does nothing in a store of
+    /// [`crate::SessionStorage::Own`].
     pub fn save_session(&self, session: &SavedSession) -> Result<(), StoreError> {
         if !self.keeps_sessions() {
             return Ok(());
@@ -107,7 +108,7 @@ impl Store {
         })
     }
 
-    /// Forgets a session, and what was granted for it. True when it was there.
+    /// Removes a session and its grants. True when it existed.
     pub fn delete_session(&self, id: &SessionId) -> Result<bool, StoreError> {
         if !self.keeps_sessions() {
             return Ok(false);
@@ -126,7 +127,7 @@ impl Store {
 
 const SELECT: &str = "SELECT id, cwd, roots, client, model, mode, filter, opened_at, used_at, owner FROM sessions";
 
-/// `None` for a row that another version wrote and this one does not understand.
+/// `None` for a row of another version that this one does not understand.
 fn read_session(row: &Row) -> rusqlite::Result<Option<SavedSession>> {
     let text = |column: usize| row.get::<_, String>(column);
     let client: Option<String> = row.get(3)?;
@@ -140,7 +141,7 @@ fn read_session(row: &Row) -> rusqlite::Result<Option<SavedSession>> {
         roots: to_paths(&row.get::<_, Vec<u8>>(2)?),
         client: client.and_then(|client| serde_json::from_str(&client).ok()),
         model: row.get(4)?,
-        // A mode that is not known was chosen for a reason: the strictest one holds.
+        // An unknown mode was chosen for a reason: the strictest one applies.
         mode: serde_json::from_str(&text(5)?).map_or(Mode::Plan, lasting),
         filter,
         owner: row.get(9)?,

@@ -1,4 +1,4 @@
-//! A grant as it stands in the database, and in the file of refusals beside it.
+//! A grant as stored in the database, and in the file of refusals next to it.
 
 use rusqlite::Row;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,10 +13,10 @@ use crate::columns::{from_path, from_time, to_path, to_time};
 pub(crate) const COLUMNS: &str = "id, category, pattern, action, scope, session_id, project, tools, chain, granted_by, \
                                   granted_at, expires_at";
 
-/// Grants in all.
+/// The limit of all grants.
 pub(crate) const MAX_GRANTS: usize = 10_000;
 
-/// A row as it stands: nothing in it has been understood yet.
+/// A raw row: nothing in it has been parsed yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredGrant {
     pub(crate) id: String,
@@ -69,7 +69,7 @@ impl StoredGrant {
         }
     }
 
-    /// Whether it takes something away: a row with an unknown action might.
+    /// Whether it denies something: a row with an unknown action might.
     pub(crate) fn refuses(&self) -> bool {
         self.action != "allow"
     }
@@ -114,8 +114,9 @@ impl StoredGrant {
         })
     }
 
-    /// What stands for a row that denied something and cannot be understood: it denies too much rather than too
-    /// little. `None` for all others, and where not even its category or scope is known.
+    /// The replacement for a row that denied something and cannot be parsed: it denies too much
+    /// rather than too little. `None` for all others, and where not even its category or scope is
+    /// known.
     pub(crate) fn strictest(&self) -> Option<Grant> {
         if !self.refuses() {
             return None;
@@ -124,7 +125,7 @@ impl StoredGrant {
         Some(Grant { chain: list(&self.chain).ok()?, ..all })
     }
 
-    /// The grant without what narrows it within its scope.
+    /// The grant without the conditions that narrow it within its scope.
     fn of_all(&self, category: Category, action: Action) -> Result<Grant, String> {
         Ok(Grant {
             id: self.id.clone(),
@@ -172,7 +173,7 @@ fn list(json: &str) -> Result<Vec<String>, String> {
     serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
-/// A path as text where it is text, else as its bytes.
+/// A path as text if it is valid text, otherwise as its bytes.
 mod path_text {
     use super::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::StoreError;
 
-/// Runs `work` in a transaction; nothing of it is left when it fails.
+/// Runs `work` in a transaction, which is rolled back on an error.
 pub(crate) fn in_transaction<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Transaction) -> Result<T, StoreError>,

@@ -9,9 +9,10 @@ use rusqlite::{OptionalExtension, params};
 use crate::columns::{from_path, from_time, to_path, to_time};
 use crate::{Store, StoreError};
 
-/// What is trusted; that which was trusted longest ago goes when there is more, and is asked about again.
+/// The limit of trusted content; the oldest is forgotten when there is more, and is asked about
+/// again.
 pub(crate) const MAX_TRUSTED: i64 = 10_000;
-/// Plugins that are switched on or off.
+/// The limit of plugins that are switched on or off.
 pub(crate) const MAX_SWITCHES: u32 = 10_000;
 
 /// What kind of content is trusted.
@@ -32,27 +33,27 @@ impl TrustKind {
     }
 }
 
-/// Content that a person has looked at.
+/// Content that a person has reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
-    /// Of the content as it was then, in hexadecimal digits.
+    /// The hash of the content at that time, in hexadecimal digits.
     pub digest: String,
-    /// What the person's client calls itself.
+    /// The name that the person's client reports.
     pub by: Option<String>,
     pub at: SystemTime,
 }
 
-/// Whether a plugin is to run, where a person has said so.
+/// Whether a plugin runs, if a person decided so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// The project that it belongs to; `None` for plugins that all see.
+    /// The project that it belongs to; `None` for global plugins.
     pub project: Option<PathBuf>,
     pub plugin: String,
     pub on: bool,
 }
 
 impl Store {
-    /// What is trusted at a real path; `None` when nothing is.
+    /// The trusted content at a real path; `None` when nothing is trusted there.
     pub fn trusted(&self, path: &Path, kind: TrustKind) -> Result<Option<Trusted>, StoreError> {
         self.read(|connection| {
             let mut select = connection
@@ -64,8 +65,8 @@ impl Store {
         })
     }
 
-    /// Trusts what is at a real path, in place of what was trusted there before. When it returns, it survives a
-    /// power cut.
+    /// Trusts the content at a real path, in place of earlier content there. When it returns, it
+    /// survives a power cut.
     pub fn set_trusted(&self, path: &Path, kind: TrustKind, trusted: &Trusted) -> Result<(), StoreError> {
         let (path, trusted) = (path.to_owned(), trusted.clone());
         self.write_durably(move |transaction| {
@@ -90,14 +91,15 @@ impl Store {
         })
     }
 
-    /// Switches a plugin on or off, for good.
+    /// Switches a plugin on or off permanently.
     pub fn set_plugin_switch(&self, switch: &Switch) -> Result<(), StoreError> {
         let switch = switch.clone();
         self.write_durably(move |transaction| {
             let project = switch.project.as_deref().map(from_path).unwrap_or_default();
             let count: u32 = transaction.query_row("SELECT count(*) FROM plugin_switches", [], |row| row.get(0))?;
             if count >= MAX_SWITCHES {
-                // Unlike trust, none of them may be forgotten: a plugin that was switched off would run again.
+                // Unlike trust, none of them may be forgotten: a plugin that was switched off would
+                // run again.
                 return Err(StoreError::TooManySwitches);
             }
             transaction.execute(

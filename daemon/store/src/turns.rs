@@ -1,5 +1,6 @@
-//! A queue for something that one uses at a time: whoever comes first is first. A mutex gives itself back to whoever
-//! has just had it, so that one long work in many pieces would keep all others waiting to its end.
+//! A queue for something that one thread uses at a time: first come, first served. A mutex is not
+//! fair: a thread that has just released it often gets it again, so that long work in many pieces
+//! would keep all others waiting to its end.
 
 use parking_lot::{Condvar, Mutex};
 
@@ -12,15 +13,15 @@ pub(crate) struct Turns {
 #[derive(Default)]
 struct Tickets {
     next: u64,
-    /// Whose turn it is.
+    /// The turn whose holder proceeds.
     now: u64,
 }
 
-/// Ends when it is dropped.
+/// The turn ends when this is dropped.
 pub(crate) struct WriteTurn<'t>(&'t Turns);
 
 impl Turns {
-    /// Waits for those that came before. Blocks.
+    /// Waits for all earlier turns. Blocks.
     pub(crate) fn wait(&self) -> WriteTurn<'_> {
         let mut tickets = self.tickets.lock();
         let mine = tickets.next;

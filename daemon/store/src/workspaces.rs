@@ -27,9 +27,9 @@ pub struct SavedWorkspace {
     pub at: SystemTime,
 }
 
-/// Of all folders, those chosen last are kept; others are asked about again.
+/// Of all folders, the most recently chosen are kept; others are asked about again.
 pub(crate) const MAX_CHOSEN: i64 = 10_000;
-/// Of the folders that frontends opened, those used last are kept.
+/// Of the folders that frontends opened, the most recently used are kept.
 const MAX_OPENED: u64 = 1_000;
 
 impl WorkspaceKind {
@@ -41,7 +41,7 @@ impl WorkspaceKind {
         }
     }
 
-    /// `None` for a kind that another version wrote.
+    /// `None` for a kind of another version.
     fn read(kind: &str, client: String) -> Option<Self> {
         match kind {
             "opened" => Some(Self::Opened),
@@ -67,7 +67,7 @@ impl Store {
         })
     }
 
-    /// Keeps a folder, or that it was chosen once more.
+    /// Stores a folder, or that it was chosen once more.
     pub fn save_workspace(&self, workspace: &SavedWorkspace) -> Result<(), StoreError> {
         let SavedWorkspace { folder, kind, at } = workspace.clone();
         self.write(move |transaction| {
@@ -85,7 +85,7 @@ impl Store {
         })
     }
 
-    /// Forgets a folder, however it was chosen. True when it was there.
+    /// Removes a folder, however it was chosen. True when it existed.
     pub fn forget_workspace(&self, folder: &Path) -> Result<bool, StoreError> {
         let folder = folder.to_owned();
         self.write(move |transaction| {

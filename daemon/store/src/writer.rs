@@ -16,30 +16,31 @@ use crate::refusals::Refusals;
 use crate::transaction::in_transaction;
 use crate::{Retention, StoreError, audit_rows};
 
-/// Rows that wait for the writer. One more is lost, and counted.
+/// Rows that wait for the writer. Further rows are lost, and counted.
 pub(crate) const QUEUE: usize = 8_192;
-/// So many rows are not kept waiting for others.
+/// With this many rows, the batch is written at once.
 const BATCH: usize = 4_096;
 /// Messages that wait for the writer.
 const INBOX: usize = 256;
 /// How long a row may wait for others.
 const LINGER: Duration = Duration::from_millis(100);
-/// How soon rows that the disk did not take are tried again.
+/// How soon rows that the disk rejected are retried.
 const RETRY: Duration = Duration::from_secs(1);
-/// Writes after which old content is looked for.
+/// Writes after which old content is removed.
 const CLEAN_AFTER: usize = 2_000;
 
-/// Rows on their way to the writer. It is woken for the first of a batch and for a full one, not for each:
-/// calls come a hundred thousand times a second, and a wake-up costs more than a call.
+/// Rows on their way to the writer. It is woken for the first row of a batch and for a full one,
+/// not for each: calls come a hundred thousand times a second, and a wake-up costs more than a
+/// call.
 #[derive(Default)]
 pub(crate) struct Rows(Mutex<Vec<AuditRow>>);
 
-/// What became of a row.
+/// The outcome of adding a row.
 pub(crate) enum Pushed {
     Waits,
-    /// The writer must hear of it.
+    /// The writer must be woken.
     Wake,
-    /// There are too many.
+    /// The queue is full.
     Lost,
 }
 
@@ -64,10 +65,10 @@ impl Rows {
 }
 
 pub(crate) enum WriterMessage {
-    /// There are rows.
+    /// Rows are waiting.
     Rows,
     Run(Box<dyn FnOnce(&mut Connection) + Send>),
-    /// Answered when all rows before it are written, or lost.
+    /// Answered when all earlier rows are written, or lost.
     Flush(SyncSender<()>),
     Close,
 }
@@ -78,9 +79,9 @@ pub(crate) struct StoreWriter {
     refusals: Arc<Refusals>,
     cleaning: Cleaning,
     inbound: Arc<Rows>,
-    /// Taken, and not written yet.
+    /// Taken from the inbox, but not written yet.
     rows: Vec<AuditRow>,
-    /// When the rows that wait are written at the latest.
+    /// The latest time at which the waiting rows are written.
     due: Option<Instant>,
     writes_since_cleaning: usize,
 }
@@ -123,7 +124,7 @@ impl StoreWriter {
                 }
                 Ok(WriterMessage::Flush(done)) => {
                     self.write_rows();
-                    // Fails when the asker is gone.
+                    // Fails when the requester is gone.
                     let _ = done.send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -169,7 +170,7 @@ impl StoreWriter {
                 self.due = Some(Instant::now() + LINGER);
             }
             Err(error) => {
-                // They are kept for when there is room again; what is damaged never takes them.
+                // They are kept until there is space again; a damaged database never accepts them.
                 let kept = if matches!(error, StoreError::NotWritten(_)) { QUEUE.min(self.rows.len()) } else { 0 };
                 let more = (self.rows.len() - kept) as u64;
                 tracing::error!(%error, kept, lost = more, "rows of the audit log cannot be written");
@@ -192,7 +193,8 @@ impl StoreWriter {
         }
     }
 
-    /// Removes a piece of what is too old or too much. What another process hinders is done later.
+    /// Removes a piece of the rows that are too old or too many. A piece that another process
+    /// blocks is done later.
     fn clean(&mut self) {
         if self.health.refusal().is_some() {
             return self.cleaning.postpone();

@@ -6,7 +6,7 @@ use super::*;
 use crate::need::Word;
 use crate::policy::grants::{GrantScope, GrantStore, Grants};
 
-/// One row of a table: what there is, and what is needed.
+/// One row of a table: the rules, grants and mode, and the need.
 #[derive(Clone)]
 struct PolicyCase {
     policy: Policy,
