@@ -1,7 +1,7 @@
-//! The configuration: the user's `config.toml`, and what stands over it.
+//! The configuration: the user's `config.toml`, and the overrides from flags and the environment.
 //!
-//! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed. What a
-//! project's own file says is [`project`]; what becomes of both is [`active_config`].
+//! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed.
+//! A project's own file is [`project`]; how both are applied is in [`active_config`].
 
 pub mod active_config;
 pub mod agents;
@@ -232,31 +232,31 @@ impl Default for CacheConfig {
     }
 }
 
-/// What became of reading the configuration.
+/// The result of reading the configuration.
 #[derive(Clone, Default)]
 pub struct LoadedConfig {
     pub config: Config,
-    /// The file, if there is one.
+    /// The file, if it exists.
     pub file: Option<PathBuf>,
-    /// The user's rules, and what holds whatever they say.
+    /// The user's rules, and the built-in ones that they cannot change.
     pub policy: Policy,
     pub hooks: Vec<Arc<dyn Hook>>,
-    /// What confines commands.
+    /// The sandbox of commands.
     pub sandbox: SandboxRules,
-    /// What is set, and where.
+    /// The keys that are set, and where.
     pub entries: Vec<ConfigEntry>,
-    /// What is wrong, in words for people.
+    /// Errors as sentences for the user.
     pub problems: Vec<String>,
 }
 
-/// Reads the file with what stands over it, and makes a policy of its rules. Never fails: what is wrong is told, and
-/// denies. Blocks.
+/// Reads the file and the overrides, and makes a policy of its rules. Never fails: errors are
+/// reported, and deny. Blocks.
 pub fn load(options: &Options) -> LoadedConfig {
     let file = options.config_file();
     let shown = file.display().to_string();
     let text = match files::read_text(&file, MAX_BYTES) {
         Ok(text) => Some(text),
-        // A file that was named has to be there.
+        // A file named on the command line must exist.
         Err(error) if error.kind() == ErrorKind::NotFound && options.config.is_none() => None,
         Err(error) => return broken(options, vec![format!("can't read {shown}: {error}")], Vec::new()),
     };
@@ -299,7 +299,7 @@ pub fn load(options: &Options) -> LoadedConfig {
     for hook in &config.hooks {
         match hooks::read(hook.get_ref(), SourceScope::Global, &environment) {
             Ok(hook) => hooks.push(hook),
-            // A hook that should stand in the way and cannot closes the policy instead.
+            // A blocking hook that cannot be loaded closes the policy instead.
             Err(error) => policy.broken.push(format!("{}: {error:#}", source.place(Some(hook.span())))),
         }
     }
@@ -311,9 +311,9 @@ pub fn load(options: &Options) -> LoadedConfig {
 }
 
 impl LoadedConfig {
-    /// The rules that deny or ask. All of them only when nothing is wrong with the file.
+    /// The rules that deny or ask. Complete only if the file has no errors.
     pub fn strict_rules(&self) -> Vec<StrictRule> {
-        // Each rule of a file without a mistake became one of the policy.
+        // Each rule of a file without errors became one of the policy.
         let rules = self.config.permission.rules.iter().zip(&self.policy.rules);
         rules.filter_map(|(config, rule)| StrictRule::of(config.get_ref(), &rule.origin)).collect()
     }
@@ -330,7 +330,7 @@ impl Config {
     }
 }
 
-/// `~` and `~/...` with the home folder in its place.
+/// Expands `~` and `~/...` to the home folder.
 pub fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
     match (text.strip_prefix('~'), home) {
         (Some(""), Some(home)) => home.to_owned(),
@@ -339,10 +339,10 @@ pub fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// As [`expand_home`], for what must be an absolute path then.
+/// As [`expand_home`], for a path that must be absolute.
 ///
 /// # Errors
-/// It is none, in words for people.
+/// The path is not absolute, as a sentence for the user.
 pub fn absolute(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     let path = expand_home(text, home);
     if path.is_absolute() { Ok(path) } else { Err(format!("{text:?} is not an absolute path")) }
@@ -351,7 +351,8 @@ pub fn absolute(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
 /// A program by its name, or by its absolute path, which may begin with `~/`.
 ///
 /// # Errors
-/// It is a relative path, which would mean another program in each folder; in words for people.
+/// It is a relative path, which would name a different program in each folder; as a sentence for
+/// the user.
 pub fn program(text: String, home: Option<&Path>) -> Result<String, String> {
     match text.contains('/') && !text.starts_with('/') {
         true if text.starts_with("~/") => Ok(absolute(&text, home)?.display().to_string()),
@@ -371,7 +372,7 @@ fn broken(options: &Options, problems: Vec<String>, entries: Vec<ConfigEntry>) -
     LoadedConfig { file: Some(options.config_file()), policy, entries, problems, ..LoadedConfig::default() }
 }
 
-/// What holds whatever the file says: no tool touches what controls the daemon.
+/// The rules that no file can change: no tool touches the files that control the daemon.
 fn base_policy(places: &DaemonPaths) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = places.home.clone().map(real);

@@ -1,4 +1,4 @@
-//! The daemon as a value: what it holds, how it starts, how it stops. Two fit in one process.
+//! The daemon as a value: its state, start and stop. Two fit in one process.
 
 pub mod serve;
 
@@ -40,15 +40,15 @@ use crate::transport::http::HttpSocket;
 #[derive(Clone)]
 pub struct Daemon {
     pub services: Arc<Services>,
-    /// Serves the streams of clients.
+    /// Serves client streams.
     pub clients: ClientServer,
 }
 
-/// How often, and how long after each other, a port is tried that the daemon before still holds.
+/// How often, and at which interval, to retry a port that the previous daemon still holds.
 const PORT_TRIES: usize = 50;
 const PORT_WAIT: Duration = Duration::from_millis(100);
 
-/// How long after the drain what was cancelled may take to end.
+/// How long after the drain cancelled work may take to end.
 const TO_END: Duration = Duration::from_millis(1_700);
 /// How long the database may take to close.
 const TO_CLOSE: Duration = Duration::from_millis(500);
@@ -120,8 +120,8 @@ impl Daemon {
         Ok(Self { clients: ClientServer::new(&services)?, services })
     }
 
-    /// Serves clients on HTTP where the configuration says so. When it cannot, the socket's clients are served all
-    /// the same, and `daemon.status` tells.
+    /// Serves clients on HTTP if configured. If that fails, the socket's clients are served all the
+    /// same, and `daemon.status` reports the error.
     pub fn listen(&self) {
         let services = &self.services;
         let bound = HttpSocket::bind(&services.config.loaded().config.mcp, &services.config.options.paths);
@@ -138,11 +138,12 @@ impl Daemon {
                 Err(format!("can't serve MCP and JSON-RPC on HTTP: {error:#}"))
             }
         };
-        // It is told once: this is called once.
+        // It is set once: this is called once.
         let _ = services.lifecycle.http.set(told);
     }
 
-    /// The same, where the daemon before this one has not let go of the port yet. Gives up after some seconds, and says so.
+    /// The same, while the previous daemon has not released the port yet. Gives up after some
+    /// seconds, and reports it.
     pub async fn listen_soon(&self) {
         for _ in 0..PORT_TRIES {
             let config = &self.services.config;
@@ -159,8 +160,8 @@ impl Daemon {
         self.listen();
     }
 
-    /// Takes nothing new, lets calls in flight end, cancels those that take too long, and waits until all
-    /// that runs is gone. `hurry` cuts the draining short.
+    /// Accepts nothing new, lets calls in flight end, cancels those that take too long, and waits
+    /// until all work has ended. `hurry` cuts the draining short.
     pub async fn stop(&self, hurry: impl Future<Output = ()>) {
         let Services { engine, plugins, mcp_servers, remotes, store, lifecycle, .. } = self.services.as_ref();
         let connections = lifecycle.tracker();
@@ -189,7 +190,7 @@ impl Daemon {
     }
 }
 
-/// What a daemon that was killed left behind, and what this one would.
+/// Removes files that a killed daemon left behind, and those of this one.
 fn clean_up_after_a_kill(engine: &Engine, options: &Options) {
     engine.tasks.spawn_blocking(|| match toold_host::descendants::end_leftovers() {
         0 => {}

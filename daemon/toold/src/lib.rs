@@ -1,9 +1,9 @@
 //! The daemon: sockets, connections, methods, configuration, signals.
 //!
-//! A request comes in by [`transport`], its method is in [`rpc`], and what happens to a call is `toold-engine`'s. [`peer`]
-//! is who is at the other end and in which session, [`config`] is what the user configured, [`lifecycle`] is how the
-//! daemon starts, restarts and stops, and [`daemon`] puts them together. Each uses those after it in this list:
-//! daemon, transport, rpc, lifecycle, peer, config.
+//! A request arrives through [`transport`], its method is in [`rpc`], and `toold-engine` runs
+//! calls. [`peer`] identifies the client and its session, [`config`] is the user's configuration,
+//! [`lifecycle`] is how the daemon starts, restarts and stops, and [`daemon`] puts them together.
+//! Each uses those after it in this list: daemon, transport, rpc, lifecycle, peer, config.
 
 pub mod config;
 pub mod daemon;

@@ -1,7 +1,9 @@
-//! What is in force: the configurations of the user and of every open project, made into rules, hooks and plugins.
+//! The active configuration: those of the user and of every open project, turned into rules, hooks
+//! and plugins.
 //!
-//! All of it is replaced, never changed in place. What a project's file denies or asks counts while the project is
-//! open; all else in it only as a person trusted it last.
+//! It is replaced as a whole, never changed in place. The rules of a project's file that deny or
+//! ask apply while the project is open; everything else in it applies only in the version that a
+//! person trusted last.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +38,7 @@ use crate::config::{self, LoadedConfig};
 /// How many projects without a session stay open: the next session there finds its plugins loaded.
 const LINGERING: usize = 16;
 
-/// Keys that count only once the daemon is started anew.
+/// Keys that take effect only when the daemon is restarted.
 const AT_START: &[&str] = &[
     "audit.max_age_days",
     "audit.max_rows",
@@ -53,7 +55,7 @@ const AT_START: &[&str] = &[
     "plugins.poll_ms",
 ];
 
-/// The configurations, as they were read last.
+/// The configurations, as last read.
 pub struct ActiveConfig {
     pub options: Options,
     engine: Arc<Engine>,
@@ -65,26 +67,26 @@ pub struct ActiveConfig {
     own_files: Vec<PathBuf>,
     pub(super) guard_trials: GuardTrials,
     loaded: watch::Sender<Arc<LoadedConfig>>,
-    /// As it was when the daemon started, for the keys that count from the start on.
+    /// The configuration at the start of the daemon, for the keys that apply from then on.
     at_start: Arc<LoadedConfig>,
-    /// What the files denied when they were read last.
+    /// The denials of each file when it was last read.
     strict: StrictRules,
-    /// What is wrong with a newer file, which is not in force.
+    /// The errors of a newer file, which is not active.
     rejected: Mutex<Vec<String>>,
-    /// Held while anything is put in force, so that it is done in the order of the changes.
+    /// Held while a configuration is applied, so that this happens in the order of the changes.
     projects: Mutex<BTreeMap<PathBuf, OpenProject>>,
-    /// Grows when a project's configuration is another one.
+    /// Incremented when a project's configuration changes.
     changes: watch::Sender<u64>,
 }
 
-/// A project that sessions work in, or did lately.
+/// A project that sessions work in, or did recently.
 struct OpenProject {
     sessions: usize,
     left: Instant,
     file: Arc<ProjectFile>,
-    /// The file as a person trusted it last.
+    /// The version of the file that a person trusted last.
     trusted: Option<Arc<ProjectFile>>,
-    /// What it says of the sandbox. Tried out once, when it is trusted.
+    /// Its sandbox settings. Tried once, when the file is trusted.
     sandbox: Option<SandboxRules>,
 }
 
@@ -95,7 +97,7 @@ impl OpenProject {
 }
 
 impl ActiveConfig {
-    /// With what was read at the start, and applied by [`ActiveConfig::apply_all`].
+    /// From the configuration read at the start; applied by [`ActiveConfig::apply_all`].
     ///
     /// # Errors
     /// The socket's path has no folder.
@@ -126,18 +128,19 @@ impl ActiveConfig {
         }))
     }
 
-    /// The user's configuration in service. Ask anew where it matters: it is replaced when the file changes.
+    /// The user's active configuration. Don't keep it: it is replaced when the file changes.
     pub fn loaded(&self) -> Arc<LoadedConfig> {
         self.loaded.borrow().clone()
     }
 
-    /// Tells when another configuration of the user is in service.
+    /// Notifies of a change of the user's active configuration.
     pub fn loaded_changes(&self) -> watch::Receiver<Arc<LoadedConfig>> {
         self.loaded.subscribe()
     }
 
-    /// Runs `put` now, and again after each change of what the user or a project configures, until the daemon stops.
-    /// It may block but for the first time. See [`ActiveConfig::loaded`] and [`ActiveConfig::trusted_configs`].
+    /// Runs `put` now, and again after each change of the user's or a project's configuration,
+    /// until the daemon stops. It may block, except the first time. See [`ActiveConfig::loaded`]
+    /// and [`ActiveConfig::trusted_configs`].
     pub fn follow(self: &Arc<Self>, put: impl Fn(&ActiveConfig) + Send + Sync + 'static) {
         let (mut loaded, mut projects) = (self.loaded.subscribe(), self.changes.subscribe());
         put(self);
@@ -160,7 +163,7 @@ impl ActiveConfig {
         });
     }
 
-    /// Reads configurations again when their files change, until the daemon stops.
+    /// Reloads configurations when their files change, until the daemon stops.
     pub fn follow_files(self: &Arc<Self>, stop: CancellationToken) {
         self.watch.follow(&self.options.config_file());
         let (config, tasks) = (self.clone(), self.engine.tasks.clone());
@@ -179,27 +182,29 @@ impl ActiveConfig {
         });
     }
 
-    /// Where plugins are looked for, first to last.
+    /// The places to search for plugins, first to last.
     pub fn plugin_dirs(&self) -> Vec<PathBuf> {
         crate::config::plugins::dirs(&self.options, &self.loaded())
     }
 
-    /// Tries the mode `guard` out where nothing confines programs; see [`sandbox::trial_of_guard`].
+    /// Tries the mode `guard` where no sandbox is set; see [`sandbox::trial_of_guard`].
     pub(crate) fn trial_of_guard(&self) -> Option<GuardTrial> {
         sandbox::trial_of_guard(&self.guard_trials, self.loaded(), &self.engine.policy.load())
     }
 
-    /// The configurations of open projects, each as a person trusted it last.
+    /// The trusted configurations of open projects.
     pub fn trusted_configs(&self) -> Vec<Arc<ProjectFile>> {
         self.projects.lock().values().filter_map(|open| open.trusted.clone()).collect()
     }
 
-    /// The configuration of a project as it is now, and whether it is trusted; `None` while the project is not open.
+    /// The current configuration of a project, and whether it is trusted; `None` while the project
+    /// is not open.
     pub fn project_file(&self, project: &Path) -> Option<(Arc<ProjectFile>, bool)> {
         self.projects.lock().get(project).map(|open| (open.file.clone(), open.is_trusted()))
     }
 
-    /// What is wrong with the configurations, in words for people: the newest files', in force or not.
+    /// The errors in the configurations, as sentences for the user: of the newest files, active or
+    /// not.
     pub fn config_problems(&self) -> Vec<String> {
         let mut problems = self.user_config_problems();
         problems.extend(self.projects.lock().values().flat_map(|open| open.file.problems.clone()));
@@ -212,8 +217,8 @@ impl ActiveConfig {
         if rejected.is_empty() { self.loaded().problems.clone() } else { rejected }
     }
 
-    /// A session opens in this project: what its configuration denies counts from now on. Reads a small file when the
-    /// project is a new one.
+    /// Opens a project for a session: the denials of its configuration apply from now on. Reads a
+    /// small file when the project is new.
     pub(crate) fn enter(&self, project: &Path) {
         let mut projects = self.projects.lock();
         if let Some(open) = projects.get_mut(project) {
@@ -229,7 +234,7 @@ impl ActiveConfig {
         self.apply(&projects);
     }
 
-    /// One of its sessions has ended.
+    /// Ends one session's use of the project.
     pub(crate) fn leave(&self, project: &Path) {
         let mut projects = self.projects.lock();
         if let Some(open) = projects.get_mut(project) {
@@ -253,8 +258,8 @@ impl ActiveConfig {
         self.apply(&projects);
     }
 
-    /// Reads the user's configuration anew. Whole or not at all: while anything is wrong with it, what was read before
-    /// stays in force. Blocks.
+    /// Reloads the user's configuration. It is applied whole or not at all: while it has errors,
+    /// the last valid one stays active. Blocks.
     pub fn reload(&self) -> ReloadedConfig {
         let next = Arc::new(config::load(&self.options));
         let file = self.options.config_file().display().to_string();
@@ -277,14 +282,15 @@ impl ActiveConfig {
         self.builtins.sandbox.replace(next.sandbox.clone());
         self.apply(&projects);
         drop(projects);
-        // Not of the file before: whoever asks again, or after the daemon has seen the change itself, hears the same.
+        // Not the errors of the previous file: a repeated request, also after the daemon has seen
+        // the change itself, gets the same answer.
         let needs_restart = differing(&self.at_start.entries, &next.entries, AT_START);
         tracing::info!(file, ?needs_restart, "configuration reloaded");
         self.engine.events.emit(changed(Vec::new()));
         ReloadedConfig { applied: true, problems: Vec::new(), needs_restart }
     }
 
-    /// Reads the file of an open project anew, and looks whether it is trusted now. Blocks.
+    /// Reloads the file of an open project, and checks whether it is trusted now. Blocks.
     pub fn reload_project(&self, project: &Path) {
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file);
@@ -306,7 +312,8 @@ impl ActiveConfig {
         self.engine.events.emit(EventBody::ConfigChanged { file, project: Some(project), problems });
     }
 
-    /// Reads everything anew, whether it changed or not; the answer is of the user's configuration. Blocks.
+    /// Reloads everything, whether it changed or not; the answer is about the user's configuration.
+    /// Blocks.
     pub fn reload_all(&self) -> ReloadedConfig {
         let reloaded = self.reload();
         let open: Vec<PathBuf> = self.projects.lock().keys().cloned().collect();
@@ -314,7 +321,7 @@ impl ActiveConfig {
         reloaded
     }
 
-    /// Reads anew what changed since it was read: the user's file and those of all open projects. Blocks.
+    /// Reloads the files that changed: the user's, and those of all open projects. Blocks.
     pub fn reload_changed(&self) {
         if self.watch.take_change(&self.options.config_file()) {
             self.reload();
@@ -327,13 +334,13 @@ impl ActiveConfig {
         }
     }
 
-    /// Looks again at what persons trust, and which plugins they switched.
+    /// Rereads which content is trusted, and which plugins are switched on or off.
     pub fn decisions_changed(&self) {
         let projects = self.projects.lock();
         self.apply(&projects);
     }
 
-    /// Puts what was read at the start in force.
+    /// Applies the configuration that was read at the start.
     pub(crate) fn apply_all(&self) {
         self.apply(&self.projects.lock());
     }
@@ -367,7 +374,7 @@ impl ActiveConfig {
             for hook in &trusted.config.hooks {
                 match hooks::read(hook.get_ref(), scope.clone(), &environment) {
                     Ok(hook) => made.push(hook),
-                    // A hook that should stand in the way and cannot closes the policy instead.
+                    // A blocking hook that cannot be loaded closes the policy instead.
                     Err(error) => {
                         let line = trusted.line_of(hook);
                         policy.close_project(project, &format!("{}:{line}: {error:#}", trusted.path.display()));
@@ -387,7 +394,8 @@ impl ActiveConfig {
 }
 
 impl ActiveConfig {
-    /// Keeps what the user's configuration denies, or adds what it denied before something in it could not be read.
+    /// Stores the denials of the user's configuration, or adds the stored ones if part of it could
+    /// not be read.
     fn with_strict_rules(&self, policy: Policy, loaded: &LoadedConfig) -> Policy {
         let (strict, file) = (&self.strict, self.options.config_file());
         if loaded.problems.is_empty() {
@@ -399,11 +407,11 @@ impl ActiveConfig {
         self.with_kept(policy, &file, &place, loaded.hooks.len())
     }
 
-    /// The same of a project's.
+    /// The same for a project's.
     fn with_strict_rules_of(&self, policy: Policy, file: &ProjectFile) -> Policy {
         let home = self.options.paths.home.as_deref();
         if file.is_whole(home) {
-            // A project's hooks count once this very text of it is trusted.
+            // A project's hooks apply once exactly this version of the file is trusted.
             self.strict.remember(&file.path, file.strict_rules(home), 0);
             return policy;
         }
@@ -423,7 +431,7 @@ fn tell(file: &ProjectFile) {
     }
 }
 
-/// Those of the keys whose values differ.
+/// The keys whose values differ.
 fn differing(before: &[ConfigEntry], after: &[ConfigEntry], keys: &[&str]) -> Vec<String> {
     let value = |entries: &[ConfigEntry], key: &str| {
         entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.clone())
@@ -431,7 +439,8 @@ fn differing(before: &[ConfigEntry], after: &[ConfigEntry], keys: &[&str]) -> Ve
     keys.iter().filter(|key| value(before, key) != value(after, key)).map(|key| (*key).to_owned()).collect()
 }
 
-/// What no tool may read: the database with what SQLite keeps beside it, and the folder of the socket.
+/// Files that no tool may read: the database with SQLite's own files next to it, and the folder of
+/// the socket.
 fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.paths.state);

@@ -22,12 +22,12 @@ impl Default for AgentsConfig {
 }
 
 impl AgentsConfig {
-    /// What is wrong with each name.
+    /// The errors of the names.
     pub fn problems(&self) -> Vec<String> {
         self.env.iter().filter_map(|name| is_variable(name).err()).collect()
     }
 
-    /// The names, compiled. One that is wrong matches nothing.
+    /// The compiled names. An invalid one matches nothing.
     pub(crate) fn names(&self) -> GlobSet {
         let mut set = GlobSetBuilder::new();
         self.env.iter().filter_map(|name| Glob::new(name).ok()).for_each(|glob| _ = set.add(glob));
@@ -36,7 +36,7 @@ impl AgentsConfig {
 }
 
 /// # Errors
-/// No variable can have this name, or nothing matches this pattern; in words for people.
+/// No variable can have this name, or nothing matches this pattern; as a sentence for the user.
 fn is_variable(name: &str) -> Result<(), String> {
     let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '*');

@@ -1,4 +1,5 @@
-//! The plugins that the daemon ships with: carried in the program, laid into the state folder, off unless enabled.
+//! The bundled plugins: embedded in the program, unpacked into the state folder, off unless
+//! enabled.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ const FILES: &[(&str, &str)] = carried![
     "todo_finder.lua",
 ];
 
-/// Where they lie. A daemon that carries others has another folder, so that two of one user do not get in each
-/// other's way.
+/// The folder that they are unpacked into. Daemons with different bundles use different folders, so
+/// that two of one user do not interfere.
 pub fn folder(places: &DaemonPaths) -> PathBuf {
     let mut hasher = blake3::Hasher::new();
     for (name, text) in FILES {
@@ -35,12 +36,13 @@ pub fn folder(places: &DaemonPaths) -> PathBuf {
     places.state.join("bundled").join(format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..12]))
 }
 
-/// What they are called.
+/// Their names.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().filter_map(|(name, _)| name.split(['/', '.']).next())
 }
 
-/// Lays them out, whole or not at all. Where they lie already, that costs reading some small files. Blocks.
+/// Unpacks them, whole or not at all. If they are unpacked already, this only reads some small
+/// files. Blocks.
 ///
 /// # Errors
 /// The state folder cannot be written to.
@@ -54,12 +56,12 @@ pub fn lay_out(places: &DaemonPaths) -> io::Result<()> {
     let beside = above.join(format!(".{}", random_hex(8)));
     let (new, old) = (beside.with_extension("new"), beside.with_extension("old"));
     let laid = write(&new).and_then(|()| {
-        // Fails when there is nothing to put aside.
+        // Fails when there is nothing to move aside.
         let _ = std::fs::rename(&folder, &old);
         std::fs::rename(&new, &folder)
     });
     for left in [new, old] {
-        // Fails when it is not there.
+        // Fails when it does not exist.
         let _ = std::fs::remove_dir_all(left);
     }
     // Another daemon that starts at the same time does the same.

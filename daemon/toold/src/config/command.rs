@@ -1,4 +1,4 @@
-//! `toold config`: what can be told of configurations without a daemon.
+//! `toold config`: the commands on configurations that need no daemon.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub fn print_schema() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints where the configuration file is, whether or not it is there.
+/// Prints the path of the configuration file, whether or not it exists.
 ///
 /// # Errors
 /// Stdout is gone.
@@ -31,10 +31,10 @@ pub fn print_path(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what is wrong with a file, or with the whole configuration when none is named, and what has no effect now. True
-/// when nothing is wrong.
+/// Prints the errors of a file, or of the whole configuration when none is named, and the settings
+/// that have no effect now. True when there are no errors.
 ///
-/// A file below a `.toold` folder is judged as a project's.
+/// A file below a `.toold` folder is checked as a project's.
 ///
 /// # Errors
 /// The file cannot be read, or stdout is gone.
@@ -60,7 +60,7 @@ pub fn check(options: &Options, file: Option<PathBuf>) -> anyhow::Result<bool> {
     Ok(problems.is_empty())
 }
 
-/// Mistakes, and what has no effect now.
+/// Errors, and settings that have no effect now.
 fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let text = files::read_text(file, config::MAX_BYTES).with_context(|| format!("can't read {}", file.display()))?;
     let of_project = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".toold");

@@ -1,7 +1,7 @@
 //! Hooks of the configuration: command lines that get JSON on stdin and answer with JSON on stdout.
 //!
-//! Exit status 0 takes what stands on stdout, which may be nothing; 2 denies, with what stands on stderr as
-//! the reason; any other is a failure of the hook.
+//! With exit status 0, stdout is the answer and may be empty; 2 denies, with stderr as the reason;
+//! any other is a failure of the hook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,10 +82,10 @@ struct CommandHook {
     environment: Environment,
 }
 
-/// Makes a hook of its configuration.
+/// Makes a hook from its configuration.
 ///
 /// # Errors
-/// An event that there is not, no command, a glob that cannot be read or matches no tool.
+/// An unknown event, no command, or a glob that is invalid or matches no tool.
 pub fn read(config: &HookConfig, scope: SourceScope, environment: &Environment) -> anyhow::Result<Arc<dyn Hook>> {
     let event = HookEvent::parse(&config.event).with_context(|| {
         format!("{:?} is no event: expected pre_tool, post_tool, pre_message or post_message", config.event)

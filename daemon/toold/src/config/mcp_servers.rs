@@ -1,6 +1,6 @@
 //! `[mcp]` of the configuration, and the MCP servers that it mounts.
 //!
-//! `import` reads the files of other programs, `expand` puts variables in.
+//! `import` reads the files of other programs, `expand` substitutes variables.
 
 mod expand;
 mod import;
@@ -99,7 +99,7 @@ impl TokenConfig {
         Some(folders.map(|folder| folder.canonicalize().unwrap_or(folder)).collect())
     }
 
-    /// What is wrong with each.
+    /// The errors of each.
     pub fn problems(&self, home: Option<&Path>) -> Vec<String> {
         self.workspaces.iter().flatten().filter_map(|name| folder(name, home).err()).collect()
     }
@@ -161,7 +161,7 @@ impl Default for McpServerConfig {
     }
 }
 
-/// What all servers of a daemon have in common.
+/// The settings that all servers of a daemon share.
 pub fn options(options: &Options) -> ServerOptions {
     let home = options.paths.home.clone().filter(|home| home.is_dir());
     ServerOptions {
@@ -171,12 +171,13 @@ pub fn options(options: &Options) -> ServerOptions {
     }
 }
 
-/// Where the last known tools of servers are kept. Whoever could write there could make a tool look unchanged.
+/// The folder of the last known tools of servers. A program that could write there could make a
+/// tool look unchanged.
 pub fn kept(places: &DaemonPaths) -> PathBuf {
     places.state.join("mcp")
 }
 
-/// Mounts what the configurations say, those of projects as far as they are trusted, and follows them as they change.
+/// Mounts the configured servers, those of projects once trusted, and follows changes.
 pub fn follow(config: &Arc<ActiveConfig>, mcp_servers: &Arc<McpServers>) {
     let mcp_servers = mcp_servers.clone();
     config.follow(move |config| configure(config, &mcp_servers));
@@ -202,15 +203,15 @@ fn configure(active: &ActiveConfig, mcp_servers: &Arc<McpServers>) {
     mcp_servers.configure(all.servers);
 }
 
-/// The servers that a configuration mounts. What is wrong with one is told in its own state; `problems` are of
-/// files.
+/// The servers that a configuration mounts. Errors of a server are reported in its own state;
+/// `problems` are those of files.
 pub struct ConfiguredServers {
     pub servers: Vec<MountConfig<ServerEndpoint>>,
     pub problems: Vec<String>,
 }
 
-/// Reads `[mcp]` and the files that it imports. `scope` says who sees the servers; `var` is the daemon's
-/// environment.
+/// Reads `[mcp]` and the files that it imports. `scope` limits who sees the servers; `var` reads
+/// the daemon's environment.
 pub fn mounts(
     config: &McpConfig,
     scope: &SourceScope,
@@ -240,7 +241,7 @@ pub fn mounts(
 }
 
 impl ConfiguredServers {
-    /// The first of a name counts.
+    /// The first server of a name counts.
     fn add(&mut self, server: MountConfig<ServerEndpoint>) {
         if !self.servers.iter().any(|known| known.name == server.name) {
             self.servers.push(server);
@@ -281,7 +282,7 @@ fn unusable(name: &str, scope: &SourceScope, why: String) -> MountConfig<ServerE
     MountConfig { endpoint: ServerEndpoint::Unusable { why }, ..config }
 }
 
-/// What a target of rules and grants may begin with: `NAME/tool`.
+/// The prefix of targets in rules and grants: `NAME/tool`.
 fn is_name(name: &str) -> bool {
     // Targets of other daemons' tools begin with `remote:`.
     !name.is_empty()

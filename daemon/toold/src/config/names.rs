@@ -1,4 +1,4 @@
-//! Names in a configuration that nothing can have.
+//! Configured names that match nothing.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,7 +6,7 @@ use toold_engine::policy::targets::is_plugin_name;
 
 use crate::config::read::ConfigText;
 
-/// Adds what is wrong with names, each with its place.
+/// Adds the errors of names, each with its location.
 pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<String>) {
     let mut tell = |span: std::ops::Range<usize>, words: String| {
         problems.push(format!("{}: {words}", source.place(Some(span))));

@@ -1,6 +1,6 @@
-//! Words for names that are spelt wrong.
+//! Suggestions for misspelt names.
 
-/// `: did you mean X?`, or nothing when nothing is near.
+/// `: did you mean X?`, or nothing without a close match.
 pub(super) fn perhaps<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let near = known
         .map(|known| (strsim::jaro_winkler(&known.to_lowercase(), &name.to_lowercase()), known))

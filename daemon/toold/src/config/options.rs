@@ -1,4 +1,5 @@
-//! What the command line, the environment and the folders say, before any configuration file is read.
+//! The settings of the command line, the environment and the folders, before any configuration file
+//! is read.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,15 +8,15 @@ use toold_host::environment::Environment;
 
 use crate::config::paths::DaemonPaths;
 
-/// What a daemon is started with.
+/// The options that a daemon is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub paths: DaemonPaths,
-    /// Another configuration file than the usual one.
+    /// A configuration file in place of the usual one.
     pub config: Option<PathBuf>,
-    /// `KEY=VALUE` flags, which stand over the file and the environment.
+    /// `KEY=VALUE` flags, which override the file and the environment.
     pub set: Vec<String>,
-    /// Plugin folders and files beside those of the configuration.
+    /// Plugin folders and files in addition to those of the configuration.
     pub plugins: Vec<PathBuf>,
     /// What `daemon.status` shows; `None` for a daemon on stdio.
     pub socket: Option<PathBuf>,
@@ -24,12 +25,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// The configuration file, whether or not it is there.
+    /// The path of the configuration file, whether or not it exists.
     pub fn config_file(&self) -> PathBuf {
         self.config.clone().unwrap_or_else(|| self.paths.config_file())
     }
 
-    /// The variables of what tools start: they find this daemon, and need no other.
+    /// The variables for processes that tools start: they find this daemon, and need no other.
     pub fn of_children(&self) -> Environment {
         let socket = self.socket.iter().map(|socket| ("TOOLD_SOCKET", socket.as_os_str()));
         Environment::inherited(self.environment.iter().cloned()).with(socket)

@@ -1,11 +1,11 @@
-//! What stands over the file: variables of the environment, then flags.
+//! Overrides of the file: variables of the environment, then flags.
 
 use std::ffi::OsString;
 
 use crate::config::nearest::perhaps;
 use crate::config::schema::{Leaf, leaves};
 
-/// One key with a value from elsewhere than a file.
+/// One key with a value from outside the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// As `limits.calls`.
@@ -13,20 +13,21 @@ pub struct Override {
     pub value: String,
     /// The value is text, quotes or not.
     pub text: bool,
-    /// For people: the variable, or the flag.
+    /// The source for the user: the variable, or the flag.
     pub origin: String,
 }
 
-/// The overrides of an environment and of `--set KEY=VALUE` flags, those that count more last; and what is wrong.
+/// The overrides of an environment and of `--set KEY=VALUE` flags, in ascending precedence; and the
+/// errors.
 ///
-/// The variable of `limits.calls` is `TOOLD_LIMITS_CALLS`. An empty one counts as none.
+/// The variable of `limits.calls` is `TOOLD_LIMITS_CALLS`. An empty one counts as unset.
 pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec<Override>, Vec<String>) {
     let may_be_key = |name: &OsString| {
         // Each key has a section.
         name.to_str().and_then(|name| name.strip_prefix("TOOLD_")).is_some_and(|rest| rest.contains('_'))
     };
     if flags.is_empty() && !environment.iter().any(|(name, _)| may_be_key(name)) {
-        // To list the keys takes longer than to read most files.
+        // Listing the keys takes longer than reading most files.
         return Default::default();
     }
     let leaves: Vec<Leaf> = leaves().into_iter().filter(|leaf| leaf.scalar).collect();
@@ -49,7 +50,7 @@ pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec
                 text: leaves[place].text,
                 origin: format!("environment {name}"),
             }),
-            // Others of the same beginning are not ours to judge.
+            // Other variables with the prefix are not ours to check.
             None if sections.iter().any(in_section) => {
                 let known = variables.iter().map(String::as_str);
                 problems.push(format!("environment {name}: there is no such key{}", perhaps(name, known)));
@@ -94,7 +95,7 @@ mod tests {
         (found.into_iter().map(|found| (found.key, found.value)).collect(), problems)
     }
 
-    /// Or its variable would be passed over at once: only names with a second `_` are looked at.
+    /// Otherwise its variable would be ignored: only names with a second `_` are examined.
     #[test]
     fn each_key_has_a_section() {
         for leaf in leaves().into_iter().filter(|leaf| leaf.scalar) {

@@ -47,37 +47,38 @@ impl DaemonPaths {
         self.state.join("toold.db")
     }
 
-    /// What configurations denied when they were read last.
+    /// The denials of configurations, as last read.
     pub fn strict_rules(&self) -> PathBuf {
         self.state.join("strict-rules.json")
     }
 
-    /// What plugins registered, so that those that did not change are there at once.
+    /// The registrations of plugins, so that unchanged ones are available at once.
     pub fn registrations(&self) -> PathBuf {
         self.state.join("registrations")
     }
 
-    /// What HTTP clients have to show.
+    /// The token of HTTP clients.
     pub fn mcp_token(&self) -> PathBuf {
         self.state.join("mcp-token")
     }
 
-    /// What HTTP clients have to show who may also decide. Counts only when a person has made it.
+    /// The token of HTTP clients that may also decide. Valid only if a person created it.
     pub fn admin_token(&self) -> PathBuf {
         self.state.join("admin-token")
     }
 
-    /// What this daemon is known by to others.
+    /// The identity of this daemon towards other daemons.
     pub fn instance(&self) -> PathBuf {
         self.state.join("instance")
     }
 
-    /// The agents that run, so that a restart does not take their commands for people.
+    /// The running agents, so that after a restart their commands are not mistaken for a person's.
     pub fn agent_processes(&self) -> PathBuf {
         self.state.join("agent-processes")
     }
 
-    /// The last known tools of mounted daemons. Whoever could write there could make a tool look unchanged.
+    /// The last known tools of mounted daemons. A program that could write there could make a tool
+    /// look unchanged.
     pub fn remotes(&self) -> PathBuf {
         self.state.join("remotes")
     }
@@ -86,17 +87,17 @@ impl DaemonPaths {
         self.state.join("spool")
     }
 
-    /// What was in files before tools changed them.
+    /// The content of files before tools changed them.
     pub fn undo(&self) -> PathBuf {
         self.state.join("undo")
     }
 
-    /// The temporary names that files have while they are replaced.
+    /// The temporary names of files that are being replaced.
     pub fn temporary_names(&self) -> PathBuf {
         self.state.join("temporary-names")
     }
 
-    /// What sessions have to do and remember.
+    /// The todo lists and notes of sessions.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
     }
@@ -112,12 +113,12 @@ impl DaemonPaths {
     }
 }
 
-/// Makes a folder that only its owner can enter, with its parents.
+/// Creates a folder that only its owner can enter, with its parents.
 pub fn private_dir(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes the folder of a socket, or checks that the one that is there is nobody else's to write.
+/// Creates the folder of a socket, or checks that nobody else can write to an existing one.
 pub fn private_dir_checked(path: &Path) -> anyhow::Result<()> {
     private_dir(path).with_context(|| format!("can't make {}", path.display()))?;
     let metadata = std::fs::metadata(path).with_context(|| format!("can't look at {}", path.display()))?;

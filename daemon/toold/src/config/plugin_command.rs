@@ -8,20 +8,20 @@ use toold_lua::reload::check::{self, CheckReport};
 use toold_lua::reload::plugin_tests::{self, TestReport};
 use toold_proto::plugin::PluginError;
 
-/// Loads a plugin and prints what it registers and what is wrong with it. True when nothing is.
+/// Loads a plugin and prints its registrations and errors. True when there are no errors.
 ///
 /// # Errors
-/// When the file cannot be read or stdout is gone.
+/// When the file cannot be read or stdout is closed.
 pub fn check(path: &Path) -> anyhow::Result<bool> {
     let report = check::check(path).with_context(|| format!("can't check {}", path.display()))?;
     print_report(&report, &mut io::stdout().lock())?;
     Ok(report.is_good())
 }
 
-/// Runs the tests beside a plugin and prints how each ended. True when none failed.
+/// Runs a plugin's tests and prints the result of each. True when none failed.
 ///
 /// # Errors
-/// When there is nothing to read, or stdout is gone.
+/// When there is nothing to read, or stdout is closed.
 pub async fn test(path: &Path) -> anyhow::Result<bool> {
     let report = plugin_tests::test(path).await.with_context(|| format!("can't test {}", path.display()))?;
     print_tests(&report, &mut io::stdout().lock())?;

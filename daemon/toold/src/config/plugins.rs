@@ -1,4 +1,4 @@
-//! Which plugins the Lua host loads, and with what.
+//! Determines which plugins the Lua host loads, and with which settings.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::config::options::Options;
 use crate::config::project::ProjectFile;
 use crate::config::{LoadedConfig, PluginsConfig, expand_home};
 
-/// Starts the host; what it loads is [`settings`]'s to say.
+/// Starts the host; [`settings`] determines what it loads.
 pub fn start(
     options: &Options,
     loaded: &LoadedConfig,
@@ -32,7 +32,8 @@ pub fn start(
     sandbox: &Arc<Sandbox>,
     http: &Arc<Http>,
 ) -> anyhow::Result<PluginHost> {
-    // Before anything is watched: what watches a folder that is not there yet hears of all that happens above it.
+    // Before anything is watched: a watch for a folder that does not exist yet reports all changes
+    // above it.
     if let Err(error) = bundled::lay_out(&options.paths) {
         tracing::warn!(%error, "can't write the bundled plugins");
     }
@@ -57,7 +58,8 @@ pub fn start(
     PluginHost::start(host).context("can't start the Lua host")
 }
 
-/// What is to be loaded: by the user's configuration, by those of projects, and by what persons switched.
+/// The plugins to load: by the user's configuration, by those of projects, and by what persons
+/// switched on or off.
 pub fn settings(
     options: &Options,
     loaded: &LoadedConfig,
@@ -91,7 +93,7 @@ pub fn settings(
     for Switch { project, plugin, on } in switches {
         let scope = project.map_or(SourceScope::Global, SourceScope::Project);
         match on {
-            // What a configuration disables stays so.
+            // A plugin that a configuration disables stays disabled.
             true if scope == SourceScope::Global => _ = enabled.insert(plugin),
             true => {}
             false => _ = disabled.insert((scope, plugin)),
@@ -100,24 +102,25 @@ pub fn settings(
     PluginSettings { dirs, tables, disabled, enabled }
 }
 
-/// Where the user's plugins are looked for, first to last; not where the bundled ones lie.
+/// The places to search for the user's plugins, first to last, without the folder of the bundled
+/// ones.
 pub fn dirs(options: &Options, loaded: &LoadedConfig) -> Vec<PathBuf> {
     folders(options, loaded).into_iter().map(|dir| dir.path).collect()
 }
 
-/// The folders of a project that plugins lie in, whether or not they are there.
+/// The plugin folders of a project, whether or not they exist.
 pub fn folders_of(project: &Path) -> [PathBuf; 2] {
     [project.join(".toold/plugins"), project.join(".hygge/plugins")]
 }
 
-/// The folders and files that a project's configuration names beside them.
+/// The additional folders and files of a project's configuration.
 pub fn paths_of(file: &ProjectFile, options: &Options) -> Vec<PathBuf> {
     let home = options.paths.home.as_deref();
     let paths = file.config.plugins.paths.iter();
     paths.map(|path| file.project.join(expand_home(path, home))).collect()
 }
 
-/// The user's folder, then what the configuration names, then what the command line does.
+/// The user's folder, then the configured ones, then those of the command line.
 fn folders(options: &Options, loaded: &LoadedConfig) -> Vec<PluginDir> {
     let home = options.paths.home.as_deref();
     let configured = loaded.config.plugins.paths.iter().map(|path| expand_home(path, home));
@@ -137,7 +140,7 @@ fn tables_of(plugins: &PluginsConfig) -> Map<String, Value> {
     tables.collect()
 }
 
-/// What persons trust, as the database has it.
+/// The trusted content, as stored in the database.
 struct StoredTrust(Arc<Store>);
 
 impl ContentTrust for StoredTrust {
@@ -152,14 +155,15 @@ impl ContentTrust for StoredTrust {
     }
 }
 
-/// Where it is kept what plugins registered. Another build of the daemon may understand their scripts otherwise.
+/// The folder of plugins' cached registrations. Another build of the daemon may interpret their
+/// scripts differently.
 fn registrations(options: &Options) -> RegistrationCache {
     let program = std::env::current_exe().and_then(|path| path.metadata());
     let facts = program.map(|facts| (facts.len(), facts.modified().ok()));
     RegistrationCache { dir: options.paths.registrations(), build: format!("{} {facts:?}", env!("CARGO_PKG_VERSION")) }
 }
 
-/// The daemon's store, as the Lua host knows it.
+/// The daemon's store, as the Lua host uses it.
 struct PluginStore(Arc<Store>);
 
 impl toold_lua::plugin::store::KeyValueStore for PluginStore {

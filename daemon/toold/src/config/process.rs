@@ -61,7 +61,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// A filter that can be read.
+/// A valid filter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct LogFilter(pub(crate) String);
@@ -77,7 +77,7 @@ impl TryFrom<String> for LogFilter {
 
     fn try_from(text: String) -> Result<Self, String> {
         let levels = ["off", "error", "warn", "info", "debug", "trace"];
-        // The library takes a word for a part of the program, whose every line is wanted then.
+        // The library takes a bare word for a module, all of whose lines are then logged.
         let is_known = |part: &str| part.contains(['=', '[']) || levels.contains(&part.to_lowercase().as_str());
         if let Some(part) = text.split(',').map(str::trim).find(|part| !is_known(part)) {
             return Err(format!("{part:?} is neither a level nor PART=LEVEL: expected one of {}", levels.join(", ")));
@@ -90,10 +90,11 @@ impl TryFrom<String> for LogFilter {
 
 impl LogFilter {
     /// # Errors
-    /// It is no filter, which is so of `$TOOLD_LOG` alone.
+    /// The filter is invalid, which can only happen with `$TOOLD_LOG`.
     pub(crate) fn read(&self) -> anyhow::Result<EnvFilter> {
         let given = &self.0;
-        // The MCP library logs whole messages, which may hold secrets: only who names it gets that.
+        // The MCP library logs whole messages, which may hold secrets: they are logged only if the
+        // filter names it.
         let text = if given.contains("rmcp") { given.clone() } else { format!("{given},rmcp=error") };
         EnvFilter::try_new(text).with_context(|| format!("the log's filter {given:?} cannot be read"))
     }

@@ -1,4 +1,4 @@
-//! What a project says in its `.toold/config.toml`.
+//! A project's `.toold/config.toml`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::strict_rules::StrictRule;
 use crate::config::{Config, ReadOnlyCommands};
 
-/// What a project may configure. All but rules that deny or ask counts only once a person trusts it.
+/// The keys that a project may set. All but rules that deny or ask take effect only once a person
+/// trusts the file.
 pub const SECTIONS: &[&str] = &["permission", "hooks", "plugins", "mcp", "sandbox", "subagents"];
 
 /// A larger file is no configuration.
@@ -26,23 +27,24 @@ pub struct ProjectFile {
     /// The project's real path.
     pub project: PathBuf,
     pub path: PathBuf,
-    /// Of its bytes, in hexadecimal digits; `None` when there is no file.
+    /// The hash of its bytes, in hexadecimal digits; `None` when there is no file.
     pub digest: Option<String>,
     pub bytes: u64,
     pub config: Config,
     pub entries: Vec<ConfigEntry>,
-    /// What is wrong, in words for people. It takes what needs leave away from the project.
+    /// Errors as sentences for the user. With an error, everything that needs permission is denied
+    /// in the project.
     pub problems: Vec<String>,
     text: String,
 }
 
-/// Where the file of a project lies.
+/// The path of a project's file.
 pub fn file_of(project: &Path) -> PathBuf {
     project.join(".toold/config.toml")
 }
 
 impl ProjectFile {
-    /// Reads the file. Never fails: what is wrong is told, and denies. Blocks.
+    /// Reads the file. Never fails: errors are reported, and deny. Blocks.
     pub fn read(project: &Path) -> Self {
         let mut none = Self::empty(project);
         match read_bounded(&none.path) {
@@ -68,7 +70,7 @@ impl ProjectFile {
         }
     }
 
-    /// The file of these bytes. Never fails, as [`ProjectFile::read`].
+    /// Parses the file. Never fails, like [`ProjectFile::read`].
     pub fn of_bytes(project: &Path, bytes: Vec<u8>) -> Self {
         let mut file = Self::empty(project);
         let shown = file.path.display().to_string();
@@ -104,7 +106,8 @@ impl ProjectFile {
         policy
     }
 
-    /// Adds only the rules that allow: those of a version that was trusted before another one came.
+    /// Adds only the rules that allow: those of an earlier version that is trusted, when the
+    /// current one is not.
     pub fn add_allows(&self, policy: Policy, home: Option<&Path>) -> Policy {
         let allows = self
             .rules(home, true)
@@ -112,7 +115,7 @@ impl ProjectFile {
         policy.with_rules(allows.collect::<Vec<_>>())
     }
 
-    /// Whether all that it denies is known.
+    /// Whether all its denials are known.
     pub fn is_whole(&self, home: Option<&Path>) -> bool {
         let is_read = |(rule, place): (RuleConfig, RulePlace)| match read_rule(&rule, &place) {
             Ok(_) => true,
@@ -122,12 +125,12 @@ impl ProjectFile {
         self.problems.is_empty() && self.rules(home, false).all(is_read)
     }
 
-    /// The rules that deny or ask. All of them only when the file is [whole](Self::is_whole).
+    /// The rules that deny or ask. Complete only when the file is [whole](Self::is_whole).
     pub fn strict_rules(&self, home: Option<&Path>) -> Vec<StrictRule> {
         self.rules(home, false).filter_map(|(rule, place)| StrictRule::of(&rule, &place.origin)).collect()
     }
 
-    /// Where rules of this file stand that were kept from when it was read last.
+    /// The location of rules that were stored when this file was last read.
     pub fn place_of_kept(&self, home: Option<&Path>) -> RulePlace {
         self.place(String::new(), home, false)
     }
@@ -143,7 +146,7 @@ impl ProjectFile {
         rules.filter(|rule| rule.action == Verdict::Allow).map(|rule| rule.describe()).collect()
     }
 
-    /// What counts only once it is trusted, beside the rules that allow.
+    /// The settings that need trust, except the rules that allow.
     pub fn settings(&self) -> Vec<ConfigEntry> {
         self.entries.iter().filter(|entry| !entry.key.starts_with("permission.")).cloned().collect()
     }
@@ -168,6 +171,6 @@ impl ProjectFile {
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
-    // The repository chooses what lies here, so it is opened as any file that a tool names.
+    // The repository chooses the content here, so it is opened like any file that a tool names.
     files::read_named(path, MAX_BYTES)
 }

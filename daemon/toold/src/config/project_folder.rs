@@ -1,4 +1,4 @@
-//! Which project a folder belongs to.
+//! Finds the project that a folder belongs to.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use toold_host::files;
 /// The nearest ancestor with a `.toold` folder, else the Git top level, else the folder itself; its real path.
 ///
 /// # Errors
-/// When the folder is not there or is none.
+/// When the path does not exist or is not a folder.
 pub fn project_of(cwd: &Path) -> io::Result<PathBuf> {
     let cwd = real_dir(cwd)?;
     answering::ask(&cwd)?;

@@ -1,4 +1,5 @@
-//! From text to a configuration: every unknown key and the first wrong value, with their places.
+//! Parses a configuration: reports every unknown key and the first wrong value, with their
+//! locations.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,24 +14,24 @@ use crate::config::nearest::perhaps;
 use crate::config::overrides::Override;
 use crate::config::{Config, names, schema};
 
-/// Mistakes that are named: a text with more of them is no configuration.
+/// The number of errors that are reported: a text with more of them is not a configuration.
 const MAX_PROBLEMS: usize = 50;
 
-/// What a text says, or what is wrong with it.
+/// The parsed configuration, or its errors.
 pub struct ReadConfig {
     pub config: Result<Config, Vec<String>>,
-    /// What is set, by key, in the order of the schema.
+    /// The keys that are set, in the order of the schema.
     pub entries: Vec<ConfigEntry>,
 }
 
-/// A text of TOML, and what stands over it.
+/// A TOML text and its overrides.
 #[derive(Clone, Copy)]
 pub struct ConfigText<'t> {
-    /// What people call it: the file's path.
+    /// Its name for the user: the file's path.
     pub name: &'t str,
     pub text: &'t str,
     pub overrides: &'t [Override],
-    /// The keys of the first level that may stand in it; all when `None`.
+    /// The top-level keys that are allowed in it; all when `None`.
     pub sections: Option<&'t [&'t str]>,
 }
 
@@ -70,7 +71,7 @@ pub fn read(source: ConfigText) -> ReadConfig {
 }
 
 impl ConfigText<'_> {
-    /// File and line of something in the text, or where an override comes from.
+    /// The file and line of something in the text, or the source of an override.
     pub fn place(&self, span: Option<Range<usize>>) -> String {
         let Some(span) = span else { return self.name.to_owned() };
         match span.start.checked_sub(self.text.len() + 1).and_then(|number| self.overrides.get(number)) {
@@ -120,7 +121,7 @@ impl ConfigText<'_> {
     }
 
     fn check_value(&self, value: &DeValue, schemas: &[&Value], path: &str, problems: &mut Vec<String>) {
-        // A schema that says nothing takes anything.
+        // An empty schema accepts anything.
         if schemas.iter().any(|schema| schema.is_null()) {
             return;
         }
@@ -154,7 +155,7 @@ impl ConfigText<'_> {
         format!("{place}: {key}: {}{hint}", error.message())
     }
 
-    /// What the text sets, as `config show` tells it.
+    /// The values that the text sets, as `config show` prints them.
     fn collect(&self, table: &DeTable, schema: &Value, path: &str, entries: &mut Vec<ConfigEntry>) {
         for (key, value) in table {
             let key_path = join(path, key.get_ref());
@@ -175,7 +176,7 @@ impl ConfigText<'_> {
                     );
                 }
                 other => {
-                    // An override has no place in the text of its own; its value has.
+                    // An override has no location in the text; its value has.
                     let span = if value.span().start > self.text.len() { value.span() } else { key.span() };
                     entries.push(entry(key_path, span, other));
                 }
@@ -188,11 +189,11 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Puts a value over what the text says. `mark` stands for its place.
+/// Overrides a value of the text. `mark` stands for its location.
 fn lay_over<'o>(root: &mut DeTable<'o>, over: &'o Override, mark: usize) {
     let value = match over.text {
         true => DeValue::String(Cow::Borrowed(over.value.as_str())),
-        // What is no value of TOML is text, which the key will not take, and that is told.
+        // A value that is not TOML is taken as text, which the key then rejects with a message.
         false => match DeValue::parse(&over.value) {
             Ok(value) => value.into_inner(),
             Err(_) => DeValue::String(Cow::Borrowed(over.value.as_str())),
@@ -214,7 +215,7 @@ fn lay_over<'o>(root: &mut DeTable<'o>, over: &'o Override, mark: usize) {
     table.insert(Spanned::new(mark..mark, Cow::Borrowed(last)), Spanned::new(mark..mark, marked(value, mark)));
 }
 
-/// The same value, all of it at one place.
+/// The same value, with one location for all of it.
 fn marked(value: DeValue, mark: usize) -> DeValue {
     match value {
         DeValue::Array(items) => {
@@ -227,7 +228,7 @@ fn marked(value: DeValue, mark: usize) -> DeValue {
 
 type FoundValue<'t, 's> = (String, Vec<&'s Value>, Option<&'t str>);
 
-/// The key whose value lies around this place, with what it may be and the text that it is.
+/// The key whose value contains this location, with its schema and its text.
 fn find<'t, 's>(table: &'t DeTable, at: usize, path: String, schemas: Vec<&'s Value>) -> Option<FoundValue<'t, 's>> {
     for (key, value) in table {
         let name = key.get_ref().as_ref();
@@ -288,7 +289,7 @@ fn to_json(value: &DeValue) -> Value {
     }
 }
 
-/// What is secret by its key's name is shown as stars.
+/// Values of keys with secret names are shown as stars.
 fn hide(key: &str, value: Value) -> Value {
     let last = key.rsplit('.').next().unwrap_or_default().to_lowercase();
     let secret = ["token", "secret", "password", "api_key", "apikey", "authorization", "credential"];

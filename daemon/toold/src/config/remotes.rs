@@ -74,7 +74,7 @@ impl Default for RemoteSection {
     }
 }
 
-/// What all of a daemon's have in common.
+/// The settings that all remotes of a daemon share.
 pub fn options(options: &Options) -> RemoteOptions {
     let home = options.paths.home.clone().filter(|home| home.is_dir());
     RemoteOptions {
@@ -86,7 +86,8 @@ pub fn options(options: &Options) -> RemoteOptions {
     }
 }
 
-/// What this daemon is known by to those that mount it: the same at each start, and another one for each socket.
+/// The identity of this daemon towards the daemons that mount it: stable across starts, and
+/// different for each socket.
 fn instance(options: &Options) -> String {
     let id = kept_id(&options.paths.instance()).unwrap_or_else(|error| {
         tracing::warn!(%error, "can't save this daemon's id");
@@ -115,7 +116,8 @@ fn kept_id(file: &Path) -> std::io::Result<String> {
     Ok(id)
 }
 
-/// Mounts what the user's configuration says, and follows it as it changes. A project's may name none.
+/// Mounts the remotes of the user's configuration, and follows changes. A project's configuration
+/// may not contain any.
 pub fn follow(config: &Arc<ActiveConfig>, remotes: &Arc<Remotes>) {
     let mounted = remotes.clone();
     config.follow(move |config| {
@@ -125,7 +127,7 @@ pub fn follow(config: &Arc<ActiveConfig>, remotes: &Arc<Remotes>) {
     });
 }
 
-/// What is wrong with it is told in its own state.
+/// Errors are reported in the remote's own state.
 fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> MountConfig<RemoteEndpoint> {
     let reach = reach(name, section, home).unwrap_or_else(|why| Reach::Unusable { why });
     MountConfig {
@@ -162,7 +164,7 @@ fn reach(name: &str, section: &RemoteSection, home: Option<&Path>) -> Result<Rea
     }
 }
 
-/// What the names of its tools begin with.
+/// The prefix of its tools' names.
 fn is_name(name: &str) -> bool {
     name.len() <= 32
         && name.starts_with(|first: char| first.is_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! `[sandbox]`: what confines the commands of `bash` and of plugins.
+//! `[sandbox]`: the sandbox of the commands of `bash` and of plugins.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ pub enum SandboxMode {
 }
 
 impl SandboxConfig {
-    /// As rules, tried out on this system. Blocks for some milliseconds where there is a sandbox.
+    /// Converts it to rules, tried on this system. Blocks for some milliseconds where there is a
+    /// sandbox.
     pub fn rules(&self, places: &DaemonPaths) -> SandboxRules {
         let mode = match self.mode {
             SandboxMode::Off => ConfinementMode::Off,
@@ -72,13 +73,15 @@ impl SandboxConfig {
     }
 }
 
-/// What the last trial of the mode `guard` gave, and for which configuration.
+/// The result of the last trial of the mode `guard`, and its configuration.
 #[derive(Default)]
 pub(crate) struct GuardTrials(Mutex<Option<(Arc<LoadedConfig>, GuardTrial)>>);
 
-/// Tries the mode `guard` where nothing confines programs, once for each configuration. Blocks for some milliseconds.
+/// Tries the mode `guard` where no sandbox is set, once for each configuration. Blocks for some
+/// milliseconds.
 pub(super) fn trial_of_guard(trials: &GuardTrials, loaded: Arc<LoadedConfig>, policy: &Policy) -> Option<GuardTrial> {
-    // Without a mark this is a daemon within another program, whose binary confines nothing.
+    // Without a mark this is a daemon embedded in another program, whose binary cannot apply a
+    // sandbox.
     if loaded.sandbox.mode != ConfinementMode::Off || loaded.sandbox.refused.is_some() || tool_mark::own().is_none() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration: what editors know, and what mistakes are measured against.
+//! The JSON Schema of the configuration: for editors, and for checking configurations.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::config::Config;
 
 /// The schema, as the checked-in `config.schema.json` has it, which is written by `toold config schema`.
 pub fn schema() -> &'static Value {
-    // No definitions apart, so that a walk through it needs no look-ups.
+    // Without shared definitions, so that walking it needs no look-ups.
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         let mut settings = SchemaSettings::draft07();
         settings.inline_subschemas = true;
@@ -26,7 +26,7 @@ pub(super) struct Leaf {
     pub(super) default: Value,
     /// It can be written as one word.
     pub(super) scalar: bool,
-    /// What is written for it is text as it stands.
+    /// Its value is text as written.
     pub(super) text: bool,
 }
 
@@ -67,14 +67,14 @@ fn is_list_of_text(schema: &Value) -> bool {
     types(schema).contains(&"array") && schema["items"]["type"] == "string"
 }
 
-/// The schemas of what may stand under a key of a table; empty when the key is not known there.
+/// The schemas of the values of a key of a table; empty for an unknown key.
 pub(super) fn below<'s>(schema: &'s Value, key: &str, value_is_table: bool) -> Vec<&'s Value> {
     let mut found = Vec::new();
     for schema in branches(schema) {
         match (schema["properties"].get(key), &schema["additionalProperties"]) {
             (Some(known), _) => found.push(known),
             (None, Value::Bool(true)) => found.push(&Value::Null),
-            // Names that people choose have tables; anything else there is a key that is spelt wrong.
+            // User-chosen names have tables; anything else there is a misspelt key.
             (None, open @ Value::Object(_)) if value_is_table || open["type"] != "object" => found.push(open),
             (None, Value::Null) if schema["properties"].is_null() => found.push(&Value::Null),
             (None, _) => {}

@@ -1,11 +1,11 @@
-//! The configuration as a list of keys, those that nobody set too.
+//! The configuration as a list of keys, including those that are not set.
 
 use serde_json::Value;
 use toold_proto::config::ConfigEntry;
 
 use crate::config::schema::leaves;
 
-/// What is set, and the defaults of all else, in the order of the schema.
+/// The set values, and the defaults of all other keys, in the order of the schema.
 pub fn with_defaults(set: &[ConfigEntry]) -> Vec<ConfigEntry> {
     let mut left: Vec<&ConfigEntry> = set.iter().collect();
     let mut all = Vec::new();
@@ -21,7 +21,7 @@ pub fn with_defaults(set: &[ConfigEntry]) -> Vec<ConfigEntry> {
             true => all.push(ConfigEntry { key: leaf.key, value: leaf.default, origin: "default".to_owned() }),
         }
     }
-    // Tables with names that people chose.
+    // Tables with user-chosen names.
     all.extend(left.into_iter().cloned());
     all
 }

@@ -1,6 +1,6 @@
-//! The `skill` tool, whose description lists the skills that there are: for everybody, and for each project that has
-//! some. It is registered anew when they change, and so are the resources and prompts that clients of MCP see: skills,
-//! and the memories of projects and of all.
+//! The `skill` tool, whose description lists the available skills: one for everybody, and one for
+//! each project that has some. It is registered again when they change, and so are the resources
+//! and prompts for MCP clients: skills, and the memories of projects and of the user.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,8 +18,9 @@ use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::tool::SourceKind;
 
-/// How often the folders are looked at while somebody is there. Reading a handful of small files takes less than a
-/// millisecond; watching folders that are mostly not there would take more care than it saves.
+/// How often the folders are checked while a client is connected. Reading a handful of small files
+/// takes less than a millisecond; watching folders that mostly do not exist would take more care
+/// than it saves.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// The `skill` tools of the user and of each project.
@@ -29,7 +30,7 @@ struct SkillTools {
     registered: Mutex<RegisteredSkills>,
 }
 
-/// What the registered tools say, and what is offered.
+/// The descriptions of the registered tools, and the current offers.
 #[derive(Default)]
 struct RegisteredSkills {
     skills: HashMap<SourceScope, Skills>,
@@ -63,7 +64,7 @@ pub fn follow(engine: &Arc<Engine>, builtins: &Arc<Toolkit>) {
 }
 
 impl SkillTools {
-    /// Looks at the folders of the user and of open projects, and registers what has changed. Blocks.
+    /// Checks the folders of the user and of open projects, and registers changes. Blocks.
     fn refresh(&self) {
         let mut projects: Vec<PathBuf> =
             self.engine.sessions.list().iter().map(|session| session.project().to_owned()).collect();
@@ -90,7 +91,7 @@ impl SkillTools {
         self.engine.offers.commit(offers.collect());
     }
 
-    /// Registers the tool, and gives what is offered from now on if that is something else.
+    /// Registers the tool, and returns the new offer if it changed.
     fn put(
         &self,
         known: &mut HashMap<SourceScope, Skills>,

@@ -1,5 +1,6 @@
-//! The rules that deny or ask, of each configuration as it was read last: they count while its file cannot be read,
-//! also after a restart. Of its hooks, which may refuse calls as well, only the number is kept.
+//! The rules that deny or ask, of each configuration as last read: they apply while its file cannot
+//! be read, also after a restart. Of its hooks, which may refuse calls as well, only the number is
+//! stored.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_host::state_file;
 
-/// Files of which rules are kept; those that changed longest ago go when there are more.
+/// The number of files whose rules are stored; those that changed longest ago are dropped when
+/// there are more.
 const MAX_FILES: usize = 1_000;
-/// A larger file was not written by a daemon.
+/// A daemon never writes a larger file.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What is kept of all configurations, in a file of the daemon's own.
+/// The stored rules of all configurations, in a file of the daemon's own.
 pub struct StrictRules {
     path: PathBuf,
     kept: Mutex<SavedRules>,
@@ -25,7 +27,7 @@ pub struct StrictRules {
 struct SavedRules {
     /// By the configuration's path.
     files: BTreeMap<PathBuf, SavedFileRules>,
-    /// It is there, and what it held is not known.
+    /// The file exists, but its previous content is unknown.
     is_unreadable: bool,
 }
 
@@ -42,7 +44,7 @@ struct SavedFileRules {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrictRule {
     pub rule: RuleConfig,
-    /// Where it stood, for people.
+    /// Its location, for the user.
     pub origin: String,
 }
 
@@ -61,15 +63,15 @@ impl StrictRules {
         Self { path, kept: Mutex::new(SavedRules { files: files.unwrap_or_default(), is_unreadable }) }
     }
 
-    /// Keeps the rules of a file that was read, and how many hooks it has, in place of those that it had. Writes only when
-    /// they changed; blocks then.
+    /// Stores the rules of a file that was read, and the number of its hooks, in place of the
+    /// earlier ones. Writes, and then blocks, only when they changed.
     pub fn remember(&self, file: &Path, rules: Vec<StrictRule>, hooks: usize) {
         let mut kept = self.kept.lock();
         let before = kept.files.get(file).map(|kept| (kept.rules.as_slice(), kept.hooks)).unwrap_or_default();
         if before == (rules.as_slice(), hooks) && !kept.is_unreadable {
             return;
         }
-        // Other daemons of the user keep rules there as well.
+        // Other daemons of the user store rules there as well.
         if let Some(theirs) = state_file::load::<BTreeMap<PathBuf, SavedFileRules>>(&self.path, MAX_BYTES) {
             kept.files = theirs;
         }
@@ -90,7 +92,7 @@ impl StrictRules {
         }
     }
 
-    /// The rules of a file that cannot be read any more, as it was read last.
+    /// The stored rules of a file that can no longer be read.
     pub fn of(&self, file: &Path, place: &RulePlace) -> Vec<(RuleConfig, RulePlace)> {
         let kept = self.kept.lock();
         let rules = kept.files.get(file).map(|kept| kept.rules.as_slice()).unwrap_or_default();
@@ -101,8 +103,8 @@ impl StrictRules {
         rules.iter().map(placed).collect()
     }
 
-    /// Why it is not known what a file would deny that cannot be read any more, of which so many hooks are in force;
-    /// `None` when that is known.
+    /// Why the denials of an unreadable file, with this many active hooks, are unknown; `None` when
+    /// they are known.
     pub fn problem(&self, file: &Path, hooks_in_force: usize) -> Option<String> {
         let kept = self.kept.lock();
         if kept.is_unreadable {

@@ -34,7 +34,7 @@ pub struct SubagentConfig {
     pub timeout_ms: Option<u64>,
 }
 
-/// Gives the built-in tool the sub-agents that are configured now, and goes on with each change.
+/// Passes the configured sub-agents to the built-in tool, now and after each change.
 pub fn follow(config: &Arc<ActiveConfig>, builtins: &Arc<Toolkit>, plugins: &Arc<PluginHost>) {
     let asked = Arc::downgrade(plugins);
     builtins

@@ -1,4 +1,4 @@
-//! What a person is shown of a project before trusting it, and what is kept when they do.
+//! The content that a person reviews before trusting a project, and the stored decision.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,17 +36,19 @@ pub enum TrustError {
 }
 
 impl ActiveConfig {
-    /// What there is to trust at a path: a plugin, a configuration, or all of a project. Blocks.
+    /// The content at a path that can be trusted: a plugin, a configuration, or all of a project.
+    /// Blocks.
     ///
     /// # Errors
-    /// The path is none of a project's, or cannot be read.
+    /// The path is not in a project, or cannot be read.
     pub fn trustable(&self, path: &str) -> Result<TrustReport, TrustError> {
         let given = Path::new(path);
         if !given.is_absolute() {
             return Err(TrustError::Relative(path.to_owned()));
         }
         let unreadable = |source| TrustError::Unreadable { path: path.to_owned(), source };
-        // The last part is not followed where it is a link: plugins go by the name that they have in their folder.
+        // The last part is not followed if it is a link: plugins are named by their entry in the
+        // folder.
         let place = match (given.parent(), given.file_name()) {
             (Some(folder), Some(name)) => resolve(folder, Path::new("/")).map_err(unreadable)?.join(name),
             _ => given.to_owned(),
@@ -77,10 +79,12 @@ impl ActiveConfig {
         Ok(report(vec![self.plugin_item(&place).map_err(unreadable)?]))
     }
 
-    /// Trusts what lies at a path now; with `expect`, only if it is what a person was shown. Blocks.
+    /// Trusts the content at a path; with `expect`, only if it is the content that a person was
+    /// shown. Blocks.
     ///
     /// # Errors
-    /// As [`ActiveConfig::trustable`]; something is not what was shown, or cannot be kept. Then nothing is trusted.
+    /// As [`ActiveConfig::trustable`]; something is not what was shown, or cannot be stored. Then
+    /// nothing is trusted.
     pub fn trust(
         &self,
         path: &str,
@@ -120,7 +124,7 @@ impl ActiveConfig {
         file.problems.is_empty() && last.is_some_and(|last| Some(last.digest) == file.digest)
     }
 
-    /// Who trusted a plugin of a project last.
+    /// The person's client that last trusted a plugin of a project.
     pub(crate) fn plugin_trusted_by(&self, path: &Path) -> Option<TrustedBy> {
         self.last_trusted(path, TrustKind::Plugin).map(shown)
     }
@@ -173,7 +177,8 @@ fn shown(trusted: Trusted) -> TrustedBy {
     TrustedBy { client: trusted.by, at: rfc3339(trusted.at), digest: trusted.digest }
 }
 
-/// The project that a path belongs to. What lies in `.toold` or `.hygge` belongs to the folder that holds those.
+/// The project that a path belongs to. Content of `.toold` or `.hygge` belongs to the folder that
+/// contains these.
 fn project_around(place: &Path) -> io::Result<PathBuf> {
     let is_mark = |part: &Component| matches!(part.as_os_str().to_str(), Some(".toold" | ".hygge"));
     let parts: Vec<Component> = place.components().collect();
@@ -188,7 +193,7 @@ fn is_inside_one(place: &Path, dirs: &[PathBuf]) -> bool {
     dirs.iter().any(|dir| place != dir && place.starts_with(dir))
 }
 
-/// The plugins in a folder, or the one that the path itself is; sorted.
+/// The plugins in a folder, or the one at the path itself; sorted.
 fn plugins_in(dir: &Path) -> Vec<PathBuf> {
     if is_plugin(dir) {
         return vec![dir.to_owned()];

@@ -1,4 +1,5 @@
-//! What a configuration says that has no effect now and may have one later: told by `config check`, and no mistake.
+//! Settings that have no effect now but may have one later: `config check` reports them, but not as
+//! errors.
 
 use std::path::Path;
 
@@ -10,13 +11,13 @@ use crate::config::bundled;
 use crate::config::options::Options;
 use crate::config::plugins;
 
-/// In words for people, with their places. Reads folders.
+/// Sentences for the user, with locations. Reads folders.
 pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let rules = loaded.policy.rules.iter().filter_map(of_rule);
     rules.chain(of_plugins(options, loaded)).collect()
 }
 
-/// The same of one rule.
+/// The same for one rule.
 pub(super) fn of_rule(rule: &Rule) -> Option<String> {
     let cwd = rule.cwd.as_ref().filter(|cwd| !cwd.is_dir())?;
     let words = format!("there is no folder {}, so the rule matches no call yet", cwd.display());
@@ -41,7 +42,7 @@ fn of_plugins(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     found
 }
 
-/// What the plugins of a folder, or the one that the path is, are called as far as their files say.
+/// The names of the plugins in a folder, or at the path itself, as far as their files say.
 fn names_in(place: &Path) -> Vec<String> {
     let stem = |path: &Path| Some(path.file_stem()?.to_str()?.to_owned());
     let Ok(entries) = place.read_dir() else { return stem(place).into_iter().collect() };

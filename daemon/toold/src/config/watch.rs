@@ -1,4 +1,4 @@
-//! Seeing that configuration files change.
+//! Watches configuration files for changes.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -14,10 +14,10 @@ use toold_host::folders::{EMPTY, above, is_empty_file, until_still};
 
 /// How long a file must be quiet before it is read: editors save in several steps.
 pub const QUIET: Duration = Duration::from_millis(30);
-/// How often a file system is looked at that tells nothing by itself.
+/// How often a file system without change events is polled.
 const POLL: Duration = Duration::from_secs(2);
 
-/// The files that are followed. What changes is asked for with [`take_change`](Self::take_change).
+/// The watched files. Query changes with [`take_change`](Self::take_change).
 pub struct ConfigWatch {
     watcher: Mutex<Box<dyn Watcher + Send>>,
     files: Arc<Mutex<HashMap<PathBuf, WatchedChange>>>,
@@ -25,12 +25,12 @@ pub struct ConfigWatch {
     wake: Arc<Notify>,
 }
 
-/// What happened to a file since somebody asked.
+/// The changes of a file since the last query.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum WatchedChange {
     #[default]
     None,
-    /// It came, went or was written; its writer may not be done.
+    /// It was created, removed or written; its writer may not be done.
     Touched,
     /// Its writer is done.
     Closed,
@@ -68,7 +68,7 @@ impl ConfigWatch {
         Self { watcher: Mutex::new(watcher), files, watched: Mutex::default(), wake }
     }
 
-    /// Follows a file, which need not exist, nor any folder that leads to it.
+    /// Watches a file, which need not exist, nor any folder that leads to it.
     pub fn follow(&self, file: &Path) {
         self.files.lock().entry(file.to_owned()).or_default();
         // The folder above the nearest one too: that may be replaced.
@@ -81,20 +81,21 @@ impl ConfigWatch {
 
     fn watch(&self, folder: &Path) {
         self.watched.lock().insert(folder.to_owned());
-        // A folder that was watched before and replaced since is another one.
+        // A folder that was watched before and has been replaced is a different one.
         if let Err(error) = self.watcher.lock().watch(folder, RecursiveMode::NonRecursive) {
             tracing::warn!(folder = %folder.display(), %error, "can't watch: changes take effect after `daemon.reload`");
         }
     }
 
-    /// No longer follows a file of a project.
+    /// Stops watching a file of a project.
     pub fn forget(&self, file: &Path) {
         let others: Vec<PathBuf> = {
             let mut files = self.files.lock();
             files.remove(file);
             files.keys().cloned().collect()
         };
-        // Not under the lock of the files: the watcher's thread takes that, and to unwatch waits for the thread.
+        // Not under the lock of the files: the watcher's thread takes that lock, and unwatching
+        // waits for the thread.
         self.watched.lock().retain(|folder| {
             let used = others.iter().any(|other| other.starts_with(folder));
             if !used {
@@ -105,7 +106,8 @@ impl ConfigWatch {
         });
     }
 
-    /// Waits until something may have changed, and has been quiet for a moment. Not cancel-safe: what woke it is lost.
+    /// Waits until something may have changed, and has been quiet for a moment. Not cancel-safe:
+    /// the change that woke it is lost.
     pub async fn changed(&self) {
         self.wake.notified().await;
         loop {
@@ -116,27 +118,27 @@ impl ConfigWatch {
                 break;
             }
         }
-        // A folder that came is to be watched itself.
+        // A newly created folder must be watched itself.
         let changed =
             |(file, change): (&PathBuf, &WatchedChange)| (*change != WatchedChange::None).then(|| file.clone());
         let files: Vec<PathBuf> = self.files.lock().iter().filter_map(changed).collect();
         files.iter().for_each(|file| self.follow(file));
     }
 
-    /// Whether a file may have changed since this was asked last.
+    /// Whether a file may have changed since the last query.
     pub fn take_change(&self, file: &Path) -> bool {
         self.files.lock().get_mut(file).is_some_and(|change| std::mem::take(change) != WatchedChange::None)
     }
 }
 
-/// What an event may say about the file, or about a folder that leads to it.
+/// The meaning of an event for the file, or for a folder that leads to it.
 fn change_of(event: &Event, file: &Path) -> WatchedChange {
     if event.need_rescan() {
         return WatchedChange::Touched;
     }
     let change = match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => WatchedChange::Closed,
-        // All that is told of a newer file where files are looked at.
+        // Polling reports nothing more about a newer file.
         EventKind::Modify(ModifyKind::Metadata(MetadataKind::WriteTime)) => WatchedChange::Touched,
         EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => WatchedChange::None,
         EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {

@@ -1,4 +1,4 @@
-//! `[network]` and `[web]`: what tools may reach, and what they search with.
+//! `[network]` and `[web]`: the addresses that tools may reach, and their search service.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     Ok(entries)
 }
 
-/// Gives the tools of the web what is configured now, and goes on with each change.
+/// Passes the configuration to the web tools, now and after each change.
 pub fn follow(config: &Arc<ActiveConfig>, builtins: &Arc<Toolkit>) {
     let builtins = builtins.clone();
     config.follow(move |config| configure(config, &builtins.web));
@@ -123,7 +123,7 @@ fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, options: &Opti
         SearchService::Searxng { url } | SearchService::Brave { url, .. } => Some(url),
         SearchService::Command { .. } => None,
     };
-    // Who names a service means to reach it, on this machine too.
+    // A user who names a service means to reach it, also on this machine.
     let place = url.and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
     let guard = match place {
         Some(place) => guard.and(&place).map_err(anyhow::Error::msg)?,

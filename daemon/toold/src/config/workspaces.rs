@@ -1,4 +1,4 @@
-//! `[workspaces]`: the folders in which clients of models may work, as a configuration names them.
+//! `[workspaces]`: configured folders in which clients of models may work.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,13 +17,13 @@ pub struct WorkspacesConfig {
 }
 
 impl WorkspacesConfig {
-    /// The folders, as they are written, without those that are wrong.
+    /// The folders as written, without invalid ones.
     pub fn folders(&self, home: Option<&Path>) -> Vec<PathBuf> {
         let folder = |text: &String| folder(text, home).ok();
         self.allow.iter().filter_map(folder).collect()
     }
 
-    /// What is wrong with each.
+    /// The errors of each.
     pub fn problems(&self, home: Option<&Path>) -> Vec<String> {
         self.allow.iter().filter_map(|text| folder(text, home).err()).collect()
     }
@@ -32,7 +32,7 @@ impl WorkspacesConfig {
 /// A folder that a configuration names.
 ///
 /// # Errors
-/// It can be no workspace, in words for people.
+/// It cannot be a workspace, as a sentence for the user.
 pub fn folder(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     if text.contains(['*', '?', '[']) {
         let before = text.split(['*', '?', '[']).next().unwrap_or_default().trim_end_matches('/');
@@ -48,12 +48,12 @@ pub fn folder(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     }
 }
 
-/// `/`, the home folder and what lies above it: too much lies in them.
+/// `/`, the home folder and the folders above it: too much lies in them.
 pub(crate) fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
     folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
 }
 
-/// An absolute path without `.` and `..`, taken as text: nothing is looked at.
+/// An absolute path without `.` and `..`, taken as text: the file system is not read.
 pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for part in path.components() {

@@ -1,4 +1,5 @@
-//! The life of a daemon's process: it finds its socket, serves until it is told to stop or another daemon serves, and ends.
+//! The life of a daemon's process: it finds its socket, serves until it is stopped or replaced by
+//! another daemon, and ends.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,17 +21,17 @@ use crate::peer::Peer;
 use crate::transport::stdio::Stdio;
 use crate::transport::unix::{BindError, Socket};
 
-/// Where the socket comes from.
+/// The source of the socket.
 pub enum SocketSource {
     Bind(PathBuf),
-    /// From a service manager, which listens at it already.
+    /// From a service manager, which is already listening on it.
     Given(std::os::unix::net::UnixListener),
-    /// From the daemon before this one.
+    /// From the previous daemon.
     HandedOver(Successor),
 }
 
 impl SocketSource {
-    /// A socket that was given counts before all paths.
+    /// A socket that was passed in takes precedence over all paths.
     pub fn find(
         given: Option<std::os::unix::net::UnixListener>,
         named: Option<PathBuf>,
@@ -45,7 +46,7 @@ impl SocketSource {
         Ok(Self::Bind(std::path::absolute(path)?))
     }
 
-    /// Tells the daemon before this one why it is to serve on; `None` when there is none.
+    /// Reports to the previous daemon why it must go on serving; `None` when there is none.
     pub fn failure_reporter(&self) -> anyhow::Result<Option<FailureReporter>> {
         match self {
             Self::Bind(_) | Self::Given(_) => Ok(None),
@@ -54,14 +55,15 @@ impl SocketSource {
     }
 }
 
-/// Serves every client of this user. When another daemon serves already and this one is `detached`, that is as good.
+/// Serves every client of this user. If another daemon serves already and this one is `detached`,
+/// that is a success.
 pub async fn serve(
     source: SocketSource,
     mut options: Options,
     detached: bool,
     log: Logging,
 ) -> anyhow::Result<ExitCode> {
-    // Before there is a socket that an early signal could leave behind.
+    // Before a socket exists that an early signal could leave behind.
     let mut signals = Signals::install()?;
     let state = &options.paths.state;
     let mut before = None;
@@ -129,7 +131,7 @@ pub async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves the parent on stdin and stdout, until it is gone.
+/// Serves the parent on stdin and stdout, until it disconnects.
 pub async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::install()?;
     let peer = Peer::parent();
@@ -145,9 +147,10 @@ pub async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until the daemon before this one has stopped accepting.
+/// Waits until the previous daemon has stopped accepting.
 async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
-    // The daemon before has read a whole configuration. One that is not would close the policy to everything.
+    // The previous daemon has a valid configuration. An invalid one here would close the policy to
+    // everything.
     if let Some(problem) = daemon.services.config.user_config_problems().first() {
         anyhow::bail!("the configuration has errors: {problem}");
     }
@@ -166,12 +169,12 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     Ok(())
 }
 
-/// For service managers and their users.
+/// Sends the status to the service manager, for its users.
 fn serving(socket: &Path) -> String {
     format!("serves {}", socket.display())
 }
 
-/// Serves clients; tells why it ends, and who serves from then on.
+/// Serves clients; returns why it ends, and which daemon serves from then on.
 async fn serve_until_told(
     socket: &mut Socket,
     daemon: &Daemon,
@@ -185,7 +188,7 @@ async fn serve_until_told(
     }
     let status = serving(socket.path());
     loop {
-        // Whichever is dropped loses nothing and is begun anew.
+        // Dropping any of these futures loses nothing: it is started again.
         let happened = tokio::select! {
             () = socket.accept(&daemon.clients) => Happened::Told("told to"),
             signal = signals.stop(daemon, &status) => Happened::Told(signal),
@@ -227,7 +230,7 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) ->
             socket.leave();
             reaper::hand_over();
             daemon.services.lifecycle.be_replaced(drain);
-            // Whoever asked for it may be gone.
+            // The requester may be gone.
             let _ = reply.send(Ok(restarted));
             Some(next)
         }
@@ -240,7 +243,7 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) ->
     }
 }
 
-/// What goes wrong is told, and tried again when the socket is looked after the next time.
+/// Errors are logged, and the next check of the socket retries.
 fn bind_again(socket: &mut Socket, daemon: &Daemon) -> Vec<UnixStream> {
     let bound = socket.bind_again().and_then(|came| {
         daemon.services.lifecycle.hand_over.offer(socket.offer()?);
@@ -252,15 +255,15 @@ fn bind_again(socket: &mut Socket, daemon: &Daemon) -> Vec<UnixStream> {
     })
 }
 
-/// Nothing of whoever started the daemon may leak into other people's calls.
+/// The environment of the process that started the daemon must not leak into other people's calls.
 fn become_shared(tool_mark: Option<u64>) -> anyhow::Result<()> {
     std::env::set_current_dir("/").context("can't change to /")?;
     adopt_orphans(tool_mark);
     Ok(())
 }
 
-/// Orphans of our tools stay below us, where they are found and told from people; and when we are killed, they end.
-/// `tool_mark`: that of the daemon before this one.
+/// Orphans of our tools stay our descendants, where they are found and distinguished from people;
+/// and when we are killed, they end. `tool_mark`: that of the previous daemon.
 fn adopt_orphans(tool_mark: Option<u64>) {
     reaper::allow(tool_mark);
     #[cfg(target_os = "linux")]
@@ -269,7 +272,7 @@ fn adopt_orphans(tool_mark: Option<u64>) {
     }
 }
 
-/// What tells the daemon to stop, or to read its configuration anew.
+/// The signals that stop the daemon or reload its configuration.
 struct Signals {
     term: Signal,
     int: Signal,
@@ -285,8 +288,8 @@ impl Signals {
         })
     }
 
-    /// Reads the configuration anew at each SIGHUP; gives the name of the first other signal. Dropping the future
-    /// stops no reload that has begun.
+    /// Reloads the configuration at each SIGHUP; returns the name of the first other signal.
+    /// Dropping the future does not stop a reload that has begun.
     async fn stop(&mut self, daemon: &Daemon, status: &str) -> &'static str {
         loop {
             tokio::select! {
@@ -304,7 +307,7 @@ impl Signals {
         }
     }
 
-    /// The next one's name.
+    /// The name of the next signal.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.term.recv() => "SIGTERM",

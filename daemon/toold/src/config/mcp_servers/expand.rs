@@ -1,6 +1,6 @@
 //! `${env:NAME}` in the configuration of servers.
 
-/// Puts variables in their places: `${env:NAME}` and, as in the files of other programs, `${NAME}`; each may
+/// Substitutes variables: `${env:NAME}` and, as in the files of other programs, `${NAME}`; each may
 /// have a default, `${env:NAME:-text}`. Any other `$` stands for itself.
 ///
 /// # Errors

@@ -11,10 +11,10 @@ use toold_host::files;
 
 use super::McpServerConfig;
 
-/// Longer lists are not read.
+/// Longer lists are rejected.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// One server of such a file; what we have no use for is passed over.
+/// One server of such a file; other members are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Imported {
@@ -34,10 +34,11 @@ struct Imported {
     disabled: bool,
 }
 
-/// The servers of a file, by name; none when it is not there. A server that cannot be used comes with the reason.
+/// The servers of a file, by name; none if the file does not exist. A server that cannot be used
+/// comes with the reason.
 ///
 /// # Errors
-/// A file that cannot be read as such a one.
+/// A file that cannot be parsed.
 pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, Result<McpServerConfig, String>>> {
     let Some(text) = text_of(path).with_context(|| format!("can't read {}", path.display()))? else {
         return Ok(BTreeMap::new());
@@ -59,7 +60,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, Result<McpSer
     Ok(read.collect())
 }
 
-/// A trusted project names such files too, and a repository what lies there. `None` when there is nothing.
+/// A trusted project names such files too, so their content comes from a repository. `None` if the
+/// file does not exist.
 fn text_of(path: &Path) -> anyhow::Result<Option<String>> {
     match files::read_text(path, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
@@ -88,7 +90,8 @@ fn server_config(imported: Imported) -> Result<McpServerConfig, String> {
     })
 }
 
-/// `toolctl mcp` in the file of another program is how that program calls us: mounted, it would call itself.
+/// `toolctl mcp` in the file of another program is how that program calls us: mounted, it would
+/// call itself.
 fn is_ourselves(imported: &Imported) -> bool {
     let program = imported.command.as_deref().and_then(|command| Path::new(command).file_name()?.to_str());
     match program {
@@ -98,7 +101,7 @@ fn is_ourselves(imported: &Imported) -> bool {
     }
 }
 
-/// Without the comments and the commas before a closing bracket that some programs allow in such files.
+/// Without the comments and the trailing commas that some programs allow in such files.
 fn plain_json(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
