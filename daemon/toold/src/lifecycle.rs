@@ -1,4 +1,5 @@
-//! How the daemon's process starts, restarts, cleans up and stops, and what it keeps of its life.
+//! How the daemon's process starts, restarts, cleans up and stops, and the state that it keeps for
+//! this.
 
 pub mod cleaning;
 pub mod idle;
@@ -26,30 +27,30 @@ use toold_proto::daemon::{CLOSING, Closing};
 
 use crate::lifecycle::restart::HandOver;
 
-/// How long calls in flight may go on when the daemon stops.
+/// How long calls in flight may continue when the daemon stops.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
-/// How far the daemon is in its life, and what runs in it.
+/// The phase of the daemon's life, and its tasks.
 pub struct Lifecycle {
     engine: Arc<Engine>,
     builtins: Arc<Toolkit>,
     pub started: Instant,
-    /// Fires when nothing new is taken any more.
+    /// Fires when no new work is accepted any more.
     stopping: CancellationToken,
-    /// Fires when what still runs is cut short.
+    /// Fires when running work is cut short.
     cancel: CancellationToken,
     drain: Mutex<Duration>,
-    /// What clients are sent last when another daemon serves from now on.
+    /// The last message to clients when another daemon takes over.
     farewell: Arc<OnceLock<Box<RawValue>>>,
     connections: TaskTracker,
     next_connection: AtomicU64,
-    /// Where clients are served on HTTP, or why not; unset when nobody asked for it.
+    /// The address for HTTP clients, or why there is none; unset when HTTP is not configured.
     pub(crate) http: OnceLock<Result<HttpUrls, String>>,
-    /// To the next daemon, and from the one before.
+    /// The channels to the next daemon, and from the previous one.
     pub hand_over: HandOver,
 }
 
-/// Where clients are served on HTTP.
+/// The address for HTTP clients.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpUrls {
     pub(crate) mcp: String,
@@ -73,13 +74,13 @@ impl Lifecycle {
         }
     }
 
-    /// Stops the daemon, with so much time for calls in flight.
+    /// Stops the daemon, with this much time for calls in flight.
     pub fn shut_down(&self, drain: Duration) {
         *self.drain.lock() = drain;
         self.stopping.cancel();
     }
 
-    /// The same, when another daemon serves from now on: clients are sent `daemon.closing` last.
+    /// The same, when another daemon takes over: clients are sent `daemon.closing` last.
     pub fn be_replaced(&self, drain: Duration) {
         let closing = Closing { reason: "restart".into() };
         let farewell = serde_json::json!({"jsonrpc": "2.0", "method": CLOSING, "params": closing});
@@ -89,27 +90,27 @@ impl Lifecycle {
         self.shut_down(drain);
     }
 
-    /// What clients are sent last, once it is set.
+    /// The last message to clients, once it is set.
     pub(crate) fn farewell(&self) -> &Arc<OnceLock<Box<RawValue>>> {
         &self.farewell
     }
 
-    /// How long calls in flight may go on when the daemon stops.
+    /// How long calls in flight may continue when the daemon stops.
     pub(crate) fn drain(&self) -> Duration {
         *self.drain.lock()
     }
 
-    /// Fires when nothing new is taken any more.
+    /// Fires when no new work is accepted any more.
     pub fn stopping(&self) -> CancellationToken {
         self.stopping.clone()
     }
 
-    /// Fires when what still runs is cut short.
+    /// Fires when running work is cut short.
     pub fn cancelled(&self) -> CancellationToken {
         self.cancel.child_token()
     }
 
-    /// Cuts short what still runs.
+    /// Cuts running work short.
     pub(crate) fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }
@@ -124,7 +125,7 @@ impl Lifecycle {
         &self.connections
     }
 
-    /// How many connections there ever were, on whatever transport.
+    /// The number of connections since the start, on any transport.
     pub fn connections_so_far(&self) -> u64 {
         self.next_connection.load(Ordering::Relaxed)
     }
@@ -133,17 +134,17 @@ impl Lifecycle {
         self.connections.len() as u64
     }
 
-    /// Whether a call or a command in the background runs.
+    /// Whether a call or a background command runs.
     pub fn is_busy(&self) -> bool {
         self.engine.counts.read().in_flight > 0 || self.running_shells() > 0
     }
 
-    /// Commands in the background that run.
+    /// The number of running background commands.
     pub fn running_shells(&self) -> usize {
         self.builtins.shells.list(None).iter().filter(|shell| shell.ended.is_none()).count()
     }
 
-    /// Whether ending now would take something away from somebody.
+    /// Whether anybody would lose something if the daemon ended now.
     fn is_used(&self) -> bool {
         self.connections() > 0 || self.is_busy() || self.http.get().is_some_and(Result::is_ok)
     }

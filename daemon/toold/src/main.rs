@@ -19,14 +19,14 @@ use toold::lifecycle::traces::Traces;
 use toold_host::process::{launch, reaper};
 use toold_host::tool_mark;
 
-/// Gives memory back to the system also when one thread allocated it, another freed it, and both are idle since, which
-/// is what happens to the memory of scripts.
+/// Returns memory to the system also when one thread allocated it, another freed it, and both are
+/// idle, as with the memory of scripts.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What the allocator reads before it serves anything (jemalloc(3), "Tuning"). Two arenas: with the usual four for each
-/// processor, scripts that take what they may cost twice as much. Threads keep small blocks only: an idle one gives
-/// nothing back. Pages that nothing uses are given back within 2 s.
+/// The allocator's settings, read before its first allocation (jemalloc(3), "Tuning"). Two arenas:
+/// with the usual four per processor, scripts that use their full limit cost twice as much. Threads
+/// cache small blocks only: an idle thread returns nothing. Unused pages are returned within 2 s.
 #[allow(unsafe_code, reason = "the symbol that jemalloc looks up has a fixed name, which nothing else has")]
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static ALLOCATOR_OPTIONS: &[u8; 46] = b"narenas:2,tcache_max:4096,dirty_decay_ms:2000\0";
@@ -122,7 +122,7 @@ struct ConfigSources {
 }
 
 fn main() -> ExitCode {
-    // Before anything is set up that a confined program must not inherit.
+    // Before anything is set up that a sandboxed program must not inherit.
     if let Some(failed) = toold_host::sandbox::helper::run_if_asked(std::env::args_os()) {
         return failed;
     }
@@ -158,7 +158,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             sources.set.extend(allow_remote.then(|| "mcp.allow_remote=true".to_owned()));
             raise_open_files();
             if detached {
-                // Fails when it leads a session already, which is what is wanted.
+                // Fails when it leads a session already, which is the goal.
                 let _ = rustix::process::setsid();
             }
             let reporter = source.failure_reporter()?;
@@ -196,7 +196,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 fn start_logging(options: &Options, filter: Option<String>) -> anyhow::Result<Logging> {
     let config = config::load(options).config;
-    // A daemon that cannot be looked at serves all the same.
+    // If the other daemon cannot be examined, it serves all the same.
     let (traces, problem) = match Traces::new(&config.trace) {
         Ok(traces) => (traces, None),
         Err(error) => (None, Some(error)),
@@ -261,14 +261,15 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("can't start the runtime")
 }
 
-/// Gives unused memory back by a thread of the allocator. Without it, only what allocates gives memory back.
+/// Returns unused memory by a thread of the allocator. Without it, memory is returned only during
+/// allocation.
 fn release_unused_memory() {
     if let Err(error) = tikv_jemalloc_ctl::background_thread::write(true) {
         tracing::debug!(%error, "unused memory returns to the system late");
     }
 }
 
-/// Threads that wait for a file system that does not answer are not waited for.
+/// Threads that wait for an unresponsive file system are not waited for.
 fn run_to_the_end(serving: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     stop_deadline::after_signals(DRAIN).context("can't wait for signals")?;
     release_unused_memory();

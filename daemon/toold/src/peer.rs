@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, as far as the system can say.
+//! Identifies the other end of a connection, as far as the system can tell.
 
 pub mod agent_processes;
 mod ancestry;
@@ -23,16 +23,16 @@ pub use ancestry::is_below_a_daemon;
 pub struct Peer {
     pub principal: Principal,
     pub pid: Option<u32>,
-    /// The folder that its process works in now.
+    /// The current working folder of its process.
     pub cwd: Option<PathBuf>,
-    /// What holds the sessions that it opens.
+    /// The owner of the sessions that it opens.
     pub hold: Hold,
     pub lineage: Lineage,
     /// `None` for peers that are not processes of this machine.
     agents: Option<Arc<AgentProcesses>>,
 }
 
-/// Why somebody is not served.
+/// Why a client is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerRefused {
     #[error("it belongs to another user")]
@@ -47,17 +47,18 @@ impl Peer {
         Self::within(std::env::current_dir().ok())
     }
 
-    /// A person's frontend within this process, or its parent, that works in this folder.
+    /// A person's frontend within this process, or its parent, with this working folder.
     pub fn within(cwd: Option<PathBuf>) -> Self {
         Self { cwd, ..Self::of_token(Principal::Person) }
     }
 
-    /// Whoever showed a token: a program of any machine, in no folder that is known here.
+    /// A client with a token: a program of any machine, with no known folder here.
     pub fn of_token(principal: Principal) -> Self {
         Self { principal, pid: None, cwd: None, hold: Hold::Free, lineage: Lineage::default(), agents: None }
     }
 
-    /// Where its process works, or, if its tool's session does not reach so far, that session's folder.
+    /// The working folder of its process, or, if that is outside of its tool's session, the
+    /// session's folder.
     pub fn folder(&self) -> Option<PathBuf> {
         match &self.hold {
             Hold::Free => self.cwd.clone(),
@@ -69,12 +70,12 @@ impl Peer {
         }
     }
 
-    /// The same process, known to run below a tool that is none of this daemon's.
+    /// The same process, known to be a descendant of a tool of another daemon.
     pub fn of_a_tool(self) -> Self {
         Self { principal: Principal::ToolDescendant, hold: Hold::Unknown, ..self }
     }
 
-    /// The agent that it runs below, if there is one by now.
+    /// The agent that it is a descendant of, if one is known by now.
     pub fn agent_above(&self) -> Option<ProcessId> {
         self.agents.as_ref()?.above(&self.lineage)
     }
@@ -93,8 +94,8 @@ impl Peer {
         }
     }
 
-    /// A process that connected to the socket. One that runs below a tool is held to the session of its tool, and one
-    /// that runs below an agent acts for a model.
+    /// A process that connected to the socket. A descendant of a tool is limited to the session of
+    /// its tool, and a descendant of an agent acts for a model.
     ///
     /// # Errors
     /// It must not be served.

@@ -60,7 +60,7 @@ use crate::peer::workspaces::Workspaces;
 use crate::rpc::connection::{ClientConnection, ConnectionLimits, RequestScope, success};
 use crate::rpc::error::{internal, not_for, too_large, unknown};
 
-/// What the methods work with.
+/// The state that methods use.
 pub struct Services {
     pub engine: Arc<Engine>,
     pub store: Arc<Store>,
@@ -68,7 +68,7 @@ pub struct Services {
     pub mcp_servers: Arc<McpServers>,
     pub remotes: Arc<Remotes>,
     pub frontends: Arc<Frontends>,
-    /// What the built-in tools have in common.
+    /// The shared state of the built-in tools.
     pub builtins: Arc<Toolkit>,
     pub config: Arc<ActiveConfig>,
     pub workspaces: Arc<Workspaces>,
@@ -79,7 +79,7 @@ pub struct Services {
     pub(crate) upgrade: UpgradeNotes,
     /// Of all connections.
     pub limits: Arc<ConnectionLimits>,
-    /// What this daemon is known by to those that mount it.
+    /// The identity of this daemon towards the daemons that mount it.
     pub instance: String,
 }
 
@@ -110,22 +110,22 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     Ok(module.rpc.into())
 }
 
-/// The methods while they are registered.
+/// The methods during registration.
 struct MethodTable {
     rpc: RpcModule<Arc<Services>>,
     services: Arc<Services>,
 }
 
-/// A request: the daemon, and the connection that it came on.
+/// A request: the daemon, and its connection.
 pub struct MethodRequest {
     pub services: Arc<Services>,
     pub scope: Arc<RequestScope>,
 }
 
-/// Who may call a method.
+/// The callers that a method accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
-    /// Whoever may connect.
+    /// Every client that may connect.
     Anyone,
     /// People's frontends and administrators; never an agent or a process below a tool.
     Decider,
@@ -160,8 +160,8 @@ where
     add_shaped::<M, M::Params, M::Answer, F>(module, right, run)
 }
 
-/// Registers a method some of whose parameters or answers have another shape than its usual one, as with
-/// the formats of model providers.
+/// Registers a method some of whose parameters or answers have another shape than its usual one, as
+/// with the formats of model providers.
 fn add_shaped<M: Method, P, A, F>(
     module: &mut MethodTable,
     right: Right,
@@ -190,7 +190,7 @@ where
     Ok(())
 }
 
-/// The request that a method is called with, when its caller may call it.
+/// The request of a method call, if its caller may call the method.
 fn enter<M: Method>(
     services: &Arc<Services>,
     right: Right,
@@ -201,8 +201,8 @@ fn enter<M: Method>(
     Ok(request)
 }
 
-/// Answers a request. What it came to is left in its scope, written; jsonrpsee would write it in pieces, looking at the
-/// length each time, and then read it again.
+/// Answers a request. The result is left in its scope, serialised; jsonrpsee would write it in
+/// pieces, checking the length each time, and then parse it again.
 fn respond(
     id: &Id<'_>,
     answer: Result<impl Serialize, ErrorObjectOwned>,
@@ -220,7 +220,7 @@ fn respond(
     });
     let Err(error) = left else { return MethodResponse::notification() };
     let response = MethodResponse::error(id.clone(), error);
-    // An error may quote what was sent.
+    // An error may quote the parameters.
     match response.as_json().get().len() {
         length if length > max => MethodResponse::error(id.clone(), too_large(length, max)),
         _ => response,
@@ -234,7 +234,7 @@ fn allowed<M: Method>(right: Right, request: &MethodRequest) -> Result<(), Error
     }
 }
 
-/// Refuses whoever may not decide for a person.
+/// Rejects callers that may not decide for a person.
 fn decides(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned> {
     if may_decide(request) {
         request.connection().peer.record_frontend();
@@ -243,7 +243,7 @@ fn decides(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned
     Err(not_for(method, request.connection().peer.agent_above().map(|agent| agent.pid)))
 }
 
-/// What the caller's client calls itself.
+/// The name that the caller's client reports.
 fn client_name(request: &MethodRequest) -> Option<String> {
     let session = request.connection().session()?;
     session.client.as_ref().map(|client| client.name.clone())
@@ -253,7 +253,7 @@ fn may_decide(request: &MethodRequest) -> bool {
     request.connection().may_decide()
 }
 
-/// Parameters by name; absent ones are `{}`, and members that we don't know are passed over.
+/// Parameters by name; absent ones are `{}`, and unknown members are ignored.
 fn read_params<T: DeserializeOwned>(params: &Params) -> Result<T, ErrorObjectOwned> {
     let text = params.as_str().unwrap_or("{}");
     if !text.trim_start().starts_with('{') {
@@ -275,7 +275,8 @@ impl MethodRequest {
         &self.scope.connection
     }
 
-    /// The session of a request: the one it names, else the connection's, else one of its own.
+    /// The session of a request: the one it names, otherwise the connection's, otherwise one of its
+    /// own.
     pub fn session(&self, named: Option<&SessionId>) -> Result<Arc<Session>, ErrorObjectOwned> {
         if let Some(id) = named {
             let session = self.services.engine.sessions.find(id).ok_or_else(|| unknown("session", id.as_str()))?;
@@ -288,7 +289,7 @@ impl MethodRequest {
         self.own_session()
     }
 
-    /// A session for a connection that opened none, in the folder that its process works in.
+    /// A session for a connection that opened none, in the working folder of its process.
     fn own_session(&self) -> Result<Arc<Session>, ErrorObjectOwned> {
         let connection = self.connection();
         let kind = connection.kind();

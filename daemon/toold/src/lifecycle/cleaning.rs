@@ -1,5 +1,5 @@
-//! What goes by itself while the daemon runs: long results and changes beyond their limits, sessions that nobody comes back
-//! to, and the ends of calls that nobody asked about.
+//! Periodic cleaning while the daemon runs: long results and file changes beyond their limits,
+//! abandoned sessions, and unread outcomes of detached calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::lifecycle::Lifecycle;
 use crate::lifecycle::spool::SpoolDir;
 use crate::peer::sessions::SessionService;
 
-/// How often is looked while the daemon is in use. Folders may be over their limits for so long.
+/// The interval while the daemon is in use. Folders may exceed their limits for this long.
 const EVERY: Duration = Duration::from_secs(4);
-/// How often is looked at all, for what has become too old.
+/// The interval in any case, for content that is too old.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(600);
 
-/// What is cleaned, and what says when.
+/// The content to clean, and the state that schedules it.
 struct Cleaner {
     engine: Arc<Engine>,
     config: Arc<ActiveConfig>,
@@ -67,7 +67,8 @@ impl Cleaner {
         }
     }
 
-    /// A session that may be unused for less than four times the usual wait is looked at more often.
+    /// Sessions are checked more often when their idle limit is less than four times the usual
+    /// interval.
     fn soonest(&self) -> Duration {
         match self.config.loaded().config.daemon.session_idle_ms {
             0 => EVERY,

@@ -1,4 +1,4 @@
-//! The end of a daemon that nobody uses.
+//! Stops a daemon that nobody uses.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use tokio::time::Instant;
 use crate::config::active_config::ActiveConfig;
 use crate::lifecycle::Lifecycle;
 
-/// How often is looked whether the daemon is in use, at most and at least.
+/// The interval at which use is checked, at most and at least.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// Waits until nobody has used the daemon for as long as the configuration says. Follows its changes.
+/// Waits until nobody has used the daemon for the configured time. Follows changes of the
+/// configuration.
 pub async fn idle(lifecycle: &Lifecycle, config: &ActiveConfig) {
     let mut loaded = config.loaded_changes();
     let mut last = (lifecycle.connections_so_far(), Instant::now());
@@ -23,7 +24,7 @@ pub async fn idle(lifecycle: &Lifecycle, config: &ActiveConfig) {
             last.1 = Instant::now();
             continue;
         }
-        // Who came and went between two looks used it, too.
+        // A client that came and went between two checks also counts as use.
         let came = lifecycle.connections_so_far();
         if came != last.0 || lifecycle.is_used() {
             last = (came, Instant::now());

@@ -1,5 +1,5 @@
-//! Structured logs: on stderr, and in a file that takes turns with older ones. Nothing but the stdio transport writes
-//! to stdout.
+//! Structured logs: on stderr, and in a rotated file. Nothing but the stdio transport writes to
+//! stdout.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,60 +33,60 @@ use crate::lifecycle::traces::Traces;
 #[derive(Clone)]
 pub struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
-    /// `$TOOLD_LOG`, which the configuration does not change.
+    /// `$TOOLD_LOG`, which overrides the configuration.
     given: Option<LogFilter>,
     config: LogConfig,
     outputs: Arc<LogOutputs>,
     traces: Option<Traces>,
 }
 
-/// Where lines go.
+/// The outputs of the log.
 #[derive(Default)]
 struct LogOutputs {
-    /// Not to stderr any more.
+    /// Stderr is no longer used.
     off_stderr: AtomicBool,
     json: bool,
     file: Mutex<LogFile>,
 }
 
 enum LogFile {
-    /// It is not known yet whether there is one. Holds what came so far, up to [`MAX_WAITING`] bytes.
+    /// Not known yet. Buffers lines up to [`MAX_WAITING`] bytes.
     Waiting(Vec<u8>),
     Open(Box<OpenLog>),
     None,
 }
 
-/// An open log, and how it is opened again.
+/// An open log, and how to reopen it.
 struct OpenLog {
     file: FileRotate<AppendCount>,
     config: LogConfig,
     path: PathBuf,
-    /// What the process writes to stderr goes there, too.
+    /// The process's stderr is redirected there, too.
     alone: bool,
-    /// When was looked last whether the file is still there.
+    /// When the existence of the file was last checked.
     looked: Instant,
 }
 
-/// How often is looked whether the file is still there.
+/// How often the existence of the file is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl OpenLog {
-    /// Writes a line, to a new file when somebody removed the one that was open, or its folder.
+    /// Writes a line, to a new file if the open one, or its folder, was removed.
     fn write(&mut self, line: &[u8]) {
         if self.looked.elapsed() >= LOOK_EVERY {
             self.looked = Instant::now();
-            // What cannot be opened again now is tried again with a later line.
+            // If it cannot be reopened now, a later line retries.
             if self.path.symlink_metadata().is_err()
                 && let Ok((file, for_stderr)) = open(&self.config, &self.path)
             {
                 self.file = file;
                 if self.alone {
-                    // As before: stderr has no other place.
+                    // As before: stderr has no other target.
                     let _ = rustix::stdio::dup2_stderr(&for_stderr);
                 }
             }
         }
-        // Fails when the disk is full, which nobody can be told.
+        // Fails when the disk is full, which cannot be reported to anybody.
         let _ = self.file.write_all(line);
     }
 }
@@ -98,14 +98,14 @@ impl Default for LogFile {
 }
 
 const MAX_WAITING: usize = 256 * 1024;
-/// Larger files than this are as good as unbounded ones.
+/// Larger files are as good as unbounded.
 const MAX_KIB: u64 = 16 << 20;
 
-/// Begins to log on stderr. `given` is `$TOOLD_LOG`, a filter that counts before the configured one. Calls are traced if
-/// there is somewhere to send that.
+/// Starts logging on stderr. `given` is `$TOOLD_LOG`, a filter that overrides the configured one.
+/// Calls are traced if a collector is configured.
 ///
 /// # Errors
-/// A filter that cannot be read.
+/// An invalid filter.
 pub fn init(config: LogConfig, given: Option<String>, traces: Option<Traces>) -> anyhow::Result<Logging> {
     let given = given.map(LogFilter);
     let (filter, handle) = reload::Layer::new(given.as_ref().unwrap_or(&config.filter).read()?);
@@ -128,7 +128,7 @@ pub fn init(config: LogConfig, given: Option<String>, traces: Option<Traces>) ->
     Ok(Logging { filter: handle, given, config, outputs, traces })
 }
 
-/// A panic is a line of the log as everything else: a daemon in the background has no other place for it.
+/// A panic becomes a log line: a daemon in the background has no other place for it.
 fn tell_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let words = panic.payload_as_str().unwrap_or("no message");
@@ -143,15 +143,15 @@ fn tell_panics() {
 }
 
 impl Logging {
-    /// There is no file: what waited for one is forgotten.
+    /// There is no file: lines that were buffered for it are dropped.
     pub fn without_file(&self) {
         *self.outputs.file.lock() = LogFile::None;
     }
 
-    /// Logs to a file, too, if the configuration says so. What was logged before comes first. With `alone`, nothing
-    /// more goes to stderr, and what else is written there goes to the file.
+    /// Also logs to a file, if configured. Earlier lines come first. With `alone`, nothing more is
+    /// logged to stderr, and other output on stderr goes to the file.
     ///
-    /// A file that cannot be opened is told on stderr, where the log goes on.
+    /// If the file cannot be opened, this is reported on stderr, where the log continues.
     pub fn open_file(&self, path: &Path, alone: bool) {
         if !self.config.file {
             return self.without_file();
@@ -160,7 +160,7 @@ impl Logging {
             Ok((mut file, taking_over)) => {
                 let waiting = std::mem::replace(&mut *self.outputs.file.lock(), LogFile::None);
                 if let LogFile::Waiting(lines) = waiting {
-                    // Fails when the disk is full, which nobody can be told.
+                    // Fails when the disk is full, which cannot be reported to anybody.
                     let _ = file.write_all(&lines);
                 }
                 let (config, path) = (self.config.clone(), path.to_owned());
@@ -177,14 +177,14 @@ impl Logging {
         }
     }
 
-    /// Sends the last traces. To be called when the daemon has stopped.
+    /// Sends the last traces. Call it when the daemon has stopped.
     pub async fn end(self) {
         if let Some(traces) = self.traces {
             traces.end().await;
         }
     }
 
-    /// Follows the configuration's filter until the daemon stops, and begins to send traces.
+    /// Follows the configuration's filter until the daemon stops, and starts sending traces.
     pub fn follow(self, config: &Arc<ActiveConfig>) {
         if let Some(traces) = &self.traces {
             traces.begin();
@@ -194,7 +194,8 @@ impl Logging {
                 return;
             }
             let filter = config.loaded().config.log.filter.read();
-            // Neither fails: it was read before, and the subscriber is there as long as the process is.
+            // Neither fails: the filter was parsed before, and the subscriber exists as long as the
+            // process.
             let changed = filter.and_then(|filter| Ok(self.filter.reload(filter)?));
             if let Err(error) = changed {
                 tracing::error!("the log's filter stays as it was: {error:#}");
@@ -205,7 +206,7 @@ impl Logging {
 
 type OpenedLog = (FileRotate<AppendCount>, std::fs::File);
 
-/// The file, and once more for stderr.
+/// The file, plus stderr.
 fn open(config: &LogConfig, path: &Path) -> anyhow::Result<OpenedLog> {
     let dir = path.parent().context("the log's path has no folder")?;
     private_dir(dir).with_context(|| format!("can't make {}", dir.display()))?;
@@ -219,13 +220,13 @@ fn open(config: &LogConfig, path: &Path) -> anyhow::Result<OpenedLog> {
 }
 
 impl LogOutputs {
-    /// A line without what looks like a secret.
+    /// Redacts likely secrets in a line.
     fn clean<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         let Ok(text) = std::str::from_utf8(line) else { return Cow::Borrowed(line) };
         match redact(text) {
             Cow::Borrowed(_) => Cow::Borrowed(line),
             Cow::Owned(redacted) if !self.json => Cow::Owned(redacted.into_bytes()),
-            // By its members, or it may be no JSON any more.
+            // Member by member, or it may no longer be valid JSON.
             Cow::Owned(redacted) => match serde_json::from_str::<Value>(text) {
                 Ok(mut value) => {
                     clean_value(&mut value);
@@ -250,7 +251,8 @@ fn clean_value(value: &mut Value) {
     }
 }
 
-/// Fields of spans, as the file has them: without the colours of a terminal, whose form is kept under another type.
+/// Fields of spans as formatted for the file: without terminal colours, whose form is stored under
+/// another type.
 #[derive(Default)]
 struct InFile(DefaultFields);
 
@@ -263,7 +265,7 @@ impl<'w> FormatFields<'w> for InFile {
 struct ToStderr(Arc<LogOutputs>);
 struct ToFile(Arc<LogOutputs>);
 
-/// Takes one line, whole.
+/// Accepts one whole line.
 struct OneLine<'p>(&'p LogOutputs, OutputStream);
 
 #[derive(Clone, Copy)]
@@ -289,7 +291,7 @@ impl<'p> MakeWriter<'p> for ToFile {
 }
 
 impl Write for OneLine<'_> {
-    /// Never fails: there is nobody to tell that a line is lost.
+    /// Never fails: a lost line cannot be reported to anybody.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let outputs = self.0;
         match self.1 {

@@ -9,7 +9,7 @@ use toold_store::{Retention, SessionStorage, Store};
 use crate::config::LoadedConfig;
 use crate::config::options::Options;
 
-/// Opens the database. Never fails: what is wrong with it is in its problems.
+/// Opens the database. Never fails: errors are among its problems.
 pub fn open(options: &Options, loaded: &LoadedConfig) -> Store {
     let audit = &loaded.config.audit;
     let retention = Retention {
@@ -22,7 +22,7 @@ pub fn open(options: &Options, loaded: &LoadedConfig) -> Store {
     Store::open_with(&options.paths.database(), retention, sessions)
 }
 
-/// Gives the engine its audit log and its grants.
+/// Connects the engine to its audit log and grants.
 pub fn provide(store: &Arc<Store>, engine: &mut Engine) {
     engine.audit = Some(store.clone());
     engine.grants.load(store.load_grants(), store.clone());

@@ -1,4 +1,4 @@
-//! What the system tells of the daemon's own process. `None` where it does not tell.
+//! The system's statistics of the daemon's own process. `None` where the system has none.
 
 use rustix::process::{Resource, getrlimit};
 
@@ -9,25 +9,25 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// Descriptors that are open, but for the one that this takes.
+/// Open descriptors, without the one that this function uses.
 pub fn open_files() -> Option<u64> {
     let open = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd")).ok()?.count() as u64;
     Some(open.saturating_sub(1))
 }
 
-/// How many there may be.
+/// The limit of open descriptors.
 pub fn open_files_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// More of the process, where `/proc` tells.
+/// Further statistics of the process, where `/proc` exists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statistics {
     pub virtual_bytes: u64,
     pub threads: u64,
-    /// Of user and system, the ended children's left out.
+    /// User and system time, without ended children.
     pub cpu_seconds: f64,
-    /// When it began, since 1970.
+    /// The start time since 1970.
     pub start_seconds: f64,
 }
 

@@ -1,9 +1,12 @@
-//! One daemon hands its socket to the next. The socket is listened at all the time: who connects meanwhile waits.
+//! Hands the socket over to the next daemon. The socket is listening all the time: clients that
+//! connect meanwhile wait.
 //!
-//! The old daemon starts the new one with one end of a pair of sockets as its stdin, and sends the listening socket and
-//! the locks through it. The new one reads its configuration, starts everything, and says that it is ready. Up to here
-//! either may give up, and the old one serves on. Then the old one accepts nobody any more and says `go`; the new one
-//! serves. The other end of the pair is the old one's life: while it is open, its tools are not yet gone.
+//! The old daemon starts the new one with one end of a socket pair as its stdin, and sends the
+//! listening socket and the locks through it. The new one reads its configuration, starts
+//! everything, and reports that it is ready. Up to here either may give up, and the old one
+//! continues. Then the old one stops accepting and sends `go`; the new one serves. The other end of
+//! the pair stays open as long as the old daemon lives: until it closes, the old daemon's tools may
+//! still run.
 //!
 //! [`HandOver`] is the old daemon's side, [`Successor`](successor::Successor) the new one's.
 
@@ -29,28 +32,28 @@ use crate::config::options::Options;
 use crate::lifecycle::restart::channel::{RestartMessage, SocketOffer};
 use crate::lifecycle::service_manager;
 
-/// How long the next daemon may take to be ready, and then to go.
+/// How long the next daemon may take to be ready, and then to take over.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const GO_WITHIN: Duration = Duration::from_secs(20);
 
-/// What the old daemon keeps for it.
+/// The old daemon's state for the handover.
 pub struct HandOver {
-    /// What there is to hand over; nothing for a daemon on stdio.
+    /// The resources to hand over; none for a daemon on stdio.
     offer: Mutex<Option<SocketOffer>>,
-    /// This program, as it was named when it started: another may lie there by now.
+    /// The path of this program when it started: a different program may be there by now.
     program: Option<PathBuf>,
-    /// Held by the one restart that is under way.
+    /// Held by the restart in progress.
     pub(crate) one: tokio::sync::Mutex<()>,
     orders: mpsc::Sender<RestartOrder>,
     received: tokio::sync::Mutex<mpsc::Receiver<RestartOrder>>,
-    /// The process id of the daemon before this one, until it is gone; else 0.
+    /// The process id of the previous daemon, until it is gone; then 0.
     predecessor: AtomicU32,
 }
 
 /// A daemon that is ready to serve, for the loop that owns the socket.
 pub struct RestartOrder {
     pub next: NextDaemon,
-    /// How long calls in flight may go on.
+    /// How long calls in flight may continue.
     pub drain: Duration,
     pub reply: oneshot::Sender<Result<Restarted, String>>,
 }
@@ -70,7 +73,7 @@ impl Default for HandOver {
 }
 
 impl HandOver {
-    /// Says what is handed over from now on.
+    /// Sets the resources to hand over from now on.
     pub fn offer(&self, offer: SocketOffer) {
         *self.offer.lock() = Some(offer);
     }
@@ -83,10 +86,10 @@ impl HandOver {
         }
     }
 
-    /// Gives a daemon that is ready the place of this one.
+    /// Lets a ready daemon take over from this one.
     ///
     /// # Errors
-    /// It did not go, and this one serves on.
+    /// It did not take over, and this one continues.
     pub(crate) async fn carry_out(&self, next: NextDaemon, drain: Duration) -> anyhow::Result<Restarted> {
         let (reply, done) = oneshot::channel();
         let order = RestartOrder { next, drain, reply };
@@ -94,7 +97,7 @@ impl HandOver {
         done.await.context("the daemon stops")?.map_err(anyhow::Error::msg)
     }
 
-    /// The daemon before this one, while it is there. What runs below it are tools.
+    /// The previous daemon, while it exists. Its descendants are tools.
     pub fn predecessor(&self) -> Option<u32> {
         match self.predecessor.load(Ordering::Relaxed) {
             0 => None,
@@ -109,7 +112,7 @@ impl HandOver {
     /// Starts the next daemon and waits until it is ready. Dropping the future ends it.
     ///
     /// # Errors
-    /// It cannot be started, or says why it will not serve; in words for people.
+    /// It cannot be started, or reports why it will not serve; as a sentence for the user.
     pub(crate) async fn prepare(&self, program: Option<&Path>, options: &Options) -> anyhow::Result<NextDaemon> {
         let program =
             program.or(self.program.as_deref()).context("can't tell which program this daemon runs: name one")?;
@@ -121,9 +124,9 @@ impl HandOver {
             command.env_remove(name);
         }
         let child = command.spawn().with_context(|| format!("can't start {}", program.display()))?;
-        // It holds the other end of the pair, whose closing is to be seen.
+        // The child holds the other end of the pair, so that its exit closes it.
         drop(command);
-        // Fails where the program has ended already; why, is told when it is listened to.
+        // Fails if the program has already ended; the reason is read from its answer.
         let sent = match self.offer.lock().as_ref() {
             Some(offer) => channel::send_offer(&ours, offer),
             None => bail!("this daemon serves one client on stdin: it has no socket to hand over"),
@@ -151,7 +154,7 @@ impl HandOver {
     }
 }
 
-/// The next daemon takes what this one was told on its command line; the environment it inherits.
+/// The next daemon gets the command line of this one; it inherits the environment.
 fn arguments(options: &Options) -> Vec<std::ffi::OsString> {
     let mut arguments: Vec<std::ffi::OsString> = vec!["serve".into(), "--take-over".into()];
     let mut flag = |name: &str, value: std::ffi::OsString| arguments.extend([name.into(), value]);
@@ -163,7 +166,7 @@ fn arguments(options: &Options) -> Vec<std::ffi::OsString> {
     arguments
 }
 
-/// A daemon that was started to be the next one. Killed when it is dropped before it serves.
+/// A process started as the next daemon. Killed if it is dropped before it serves.
 pub struct NextDaemon {
     program: PathBuf,
     /// `None` once it serves.
@@ -181,7 +184,7 @@ impl NextDaemon {
     /// Lets it serve. Called when nobody else accepts clients.
     ///
     /// # Errors
-    /// It does not; it is ended then.
+    /// It does not serve, and is then killed.
     pub async fn go(&mut self) -> anyhow::Result<Restarted> {
         let pid = self.pid();
         channel::say(self.channel.get_mut(), &RestartMessage::Go).await?;
@@ -201,7 +204,7 @@ impl NextDaemon {
         }
     }
 
-    /// The next word.
+    /// The next message.
     async fn hear(&mut self) -> anyhow::Result<RestartMessage> {
         let mut line = String::new();
         let read = self.channel.read_line(&mut line).await;

@@ -1,4 +1,4 @@
-//! What a service manager gives the daemon, and what it is told: systemd's protocol of sockets and notifications.
+//! Service managers: systemd's protocol of sockets and notifications.
 //!
 //! Without one nothing is sent: it is found by environment variables.
 
@@ -10,14 +10,14 @@ use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use tokio_util::sync::CancellationToken;
 
-/// Variables by which a service manager talks to one process, which no other must take for its own.
+/// Variables for the protocol with one process, which no other process must inherit.
 pub const OF_ONE_PROCESS: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"];
 
-/// The socket that it listens at for the daemon, if there is one. Call it before there are threads: it takes
-/// variables out of the environment, so that no child of the daemon's finds them.
+/// The listening socket of the service manager, if there is one. Call it before there are threads:
+/// it removes variables from the environment, so that no child of the daemon inherits them.
 ///
 /// # Errors
-/// More than one descriptor, or another thing than a Unix stream socket.
+/// More than one descriptor, or something other than a Unix stream socket.
 pub fn given_socket() -> anyhow::Result<Option<UnixListener>> {
     let mut given = ListenFd::from_env();
     match given.len() {
@@ -32,7 +32,7 @@ pub fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The configuration is read anew; [`ready`] follows.
+/// The configuration is being reloaded; [`ready`] follows.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now, NotifyState::Status("reads its configuration")]),
@@ -40,7 +40,8 @@ pub fn reloading() {
     }
 }
 
-/// From now on this is the daemon: the one that serves, or, when that failed, the one that goes on.
+/// Reports the main process: the one that serves, or, when a handover failed, the one that
+/// continues.
 pub fn main_process(pid: u32) {
     tell(&[NotifyState::MainPid(pid)]);
 }
@@ -49,8 +50,9 @@ pub fn stopping(status: &str) {
     tell(&[NotifyState::Stopping, NotifyState::Status(status)]);
 }
 
-/// Shows that the daemon is alive, when the service manager wants to know: twice in the time after
-/// which it would end the daemon. As a task of the runtime, it tells nothing when the runtime hangs.
+/// Sends watchdog notifications, if the service manager wants them: twice within the timeout after
+/// which it would kill the daemon. As a task of the runtime, it stops sending when the runtime
+/// hangs.
 pub async fn watchdog(stop: CancellationToken) {
     let Some(within) = sd_notify::watchdog_enabled().filter(|within| *within > Duration::ZERO) else { return };
     let mut tick = tokio::time::interval(within / 2);

@@ -1,4 +1,4 @@
-//! Long results, kept whole as files for `read`.
+//! Long results, stored whole as files for `read`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ impl SpoolDir {
         Self(dir)
     }
 
-    /// Where the results of a session are kept.
+    /// The folder for the results of a session.
     pub fn of_session(dir: &Path, session: &SessionId) -> PathBuf {
         dir.join(session.as_str())
     }
 
-    /// Removes what is older than `age`, and then the oldest until `max_bytes` are left. Blocks.
+    /// Removes files older than `age`, and then the oldest until `max_bytes` are left. Blocks.
     pub fn clean(dir: &Path, age: Duration, max_bytes: u64) -> io::Result<()> {
         let mut files = Vec::new();
         let sessions = match std::fs::read_dir(dir) {
@@ -51,7 +51,7 @@ impl SpoolDir {
                 _ => left -= length,
             }
             if let Some(session) = path.parent() {
-                // Fails while the folder holds others.
+                // Fails while the folder is not empty.
                 let _ = std::fs::remove_dir(session);
             }
         }
@@ -67,7 +67,7 @@ impl Spool for SpoolDir {
         text: &'a str,
     ) -> BoxFuture<'a, io::Result<String>> {
         let dir = Self::of_session(&self.0, session);
-        // A call id may hold anything that prints.
+        // A call id may contain any printable character.
         let name: String = call
             .as_str()
             .chars()
@@ -88,7 +88,7 @@ impl Spool for SpoolDir {
     }
 }
 
-/// A new file `NAME.txt`, or `NAME-1.txt` and so on when there is one.
+/// A new file `NAME.txt`, or `NAME-1.txt` and so on if that exists.
 fn tempfile_in(dir: &Path, name: &str) -> io::Result<(PathBuf, std::fs::File)> {
     use std::os::unix::fs::OpenOptionsExt;
     for n in 0..1_000 {

@@ -1,5 +1,6 @@
-//! The end of a process that does not end by itself, because something in it waits for a file system or a device that does
-//! not answer. It needs nothing of the runtime, whose threads may be what waits.
+//! Kills the process if it does not end by itself, because something in it waits for an
+//! unresponsive file system or device. This does not depend on the runtime, whose threads may be
+//! the ones that wait.
 
 use std::io;
 use std::thread;
@@ -8,16 +9,16 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// How long after its work a stopping daemon may take to end.
+/// How long a stopping daemon may take to end after its work.
 const AFTER_WORK: Duration = Duration::from_millis(2_500);
-/// How long the last line of the log is waited for.
+/// How long to wait for the last line of the log.
 const LAST_LINE: Duration = Duration::from_millis(100);
 
-/// Ends the process a while after each SIGTERM and SIGINT, if it has not ended before: `work`, which calls in flight are
-/// given, and then 2.5 s.
+/// Ends the process some time after each SIGTERM and SIGINT, if it has not ended before: after
+/// `work`, the time for calls in flight, and another 2.5 s.
 ///
 /// # Errors
-/// The system gives no thread, or no pipe.
+/// The system provides no thread, or no pipe.
 pub fn after_signals(work: Duration) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let watch = move || signals.forever().for_each(|_| end_within(work));
@@ -28,7 +29,7 @@ pub fn after_signals(work: Duration) -> io::Result<()> {
 pub fn end_within(work: Duration) {
     let end = move || {
         thread::sleep(work + AFTER_WORK);
-        // The log may be what does not answer.
+        // The log may be what blocks.
         let _ = thread::Builder::new().spawn(|| {
             tracing::error!(
                 "the daemon did not stop in time: something waits for the operating system, and the process exits without it"

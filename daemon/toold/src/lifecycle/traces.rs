@@ -1,6 +1,7 @@
 //! Traces of calls for OpenTelemetry: a span for each call, with its steps below it, sent to a collector.
 //!
-//! The engine makes the spans ([`SPANS`]); here they are given away. Nothing is made while no collector is configured.
+//! The engine creates the spans ([`SPANS`]); this module exports them. None are created while no
+//! collector is configured.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,21 +23,21 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::process::TraceConfig;
 
-/// Where spans go. Holds some seconds of them back, to send them together.
+/// The exporter of spans. Buffers some seconds of them, to send them together.
 #[derive(Clone)]
 pub struct Traces {
     provider: SdkTracerProvider,
     poster: Poster,
 }
 
-/// How long a collector may take for what it is sent; what it did not take until the end is lost.
+/// How long a collector may take to accept a batch; after that the batch is lost.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Traces {
     /// `None` when no collector is configured.
     ///
     /// # Errors
-    /// Its address cannot be read.
+    /// Its address is invalid.
     pub fn new(config: &TraceConfig) -> anyhow::Result<Option<Self>> {
         let Some(endpoint) = &config.otlp_endpoint else { return Ok(None) };
         let wrong = || format!("trace.otlp_endpoint: {endpoint:?} is no address such as http://127.0.0.1:4318");
@@ -67,7 +68,7 @@ impl Traces {
         Ok(Some(Self { provider, poster }))
     }
 
-    /// What takes the engine's spans, and no others.
+    /// The layer that receives the engine's spans, and no others.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: tracing::Subscriber + Send + Sync + for<'a> LookupSpan<'a>,
@@ -82,15 +83,15 @@ impl Traces {
         layer.with_filter(Targets::new().with_target(SPANS, LevelFilter::TRACE))
     }
 
-    /// To be called once the runtime runs that spans are sent on; until then they wait.
+    /// Call it once the runtime that sends spans is running; until then they wait.
     pub fn begin(&self) {
         // There is one runtime, so it is the same each time.
         let _ = self.poster.runtime.set(tokio::runtime::Handle::current());
     }
 
-    /// Sends what is left, and waits until it is taken, for a few seconds at most.
+    /// Sends the remaining spans, and waits until they are accepted, for a few seconds at most.
     pub async fn end(self) {
-        // The library waits on its own thread, which waits for this runtime.
+        // The library blocks its own thread, which depends on this runtime.
         let ended = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(PATIENCE)).await;
         if let Ok(Err(error)) = ended {
             tracing::warn!(%error, "the last traces are lost");
@@ -98,8 +99,8 @@ impl Traces {
     }
 }
 
-/// Runs work as a part of its caller's trace. `traceparent` is a header of the W3C's Trace Context; one that cannot be
-/// read counts as none.
+/// Runs work as a part of its caller's trace. `traceparent` is a header of the W3C's Trace Context;
+/// an invalid one is ignored.
 pub fn in_trace_of<F: Future>(traceparent: Option<&str>, work: F) -> impl Future<Output = F::Output> + use<F> {
     match traceparent {
         None => Either::Left(work),
@@ -111,7 +112,7 @@ pub fn in_trace_of<F: Future>(traceparent: Option<&str>, work: F) -> impl Future
     }
 }
 
-/// Work for a task of its own, which is a part of the trace that it is made in.
+/// Wraps work for a task of its own in the current trace.
 pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     spans::FutureExt::with_current_context(work)
 }
@@ -144,7 +145,7 @@ impl Poster {
         if let Some(client) = self.client.get() {
             return Ok(client.clone());
         }
-        // A collector is the user's own, wherever it is: no guard looks at its address.
+        // A collector is the user's own, at whatever address: the network guard does not apply.
         let builder = reqwest::Client::builder().tls_backend_preconfigured(toold_host::http::tls_config()?);
         let made = builder.no_proxy().timeout(PATIENCE).build()?;
         Ok(self.client.get_or_init(|| made).clone())

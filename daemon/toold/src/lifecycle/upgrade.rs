@@ -1,4 +1,4 @@
-//! What version 0.1 allowed and this one does not, for one user: `toolctl upgrade --check`.
+//! Reports what version 0.1 allowed and this one does not, for one user: `toolctl upgrade --check`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::peer::workspaces::Workspaces;
 
 /// A report is for a person to read.
 const MAX_CHANGES: usize = 1_000;
-/// Names that are kept of each kind; later ones are not.
+/// The number of names of each kind that are recorded; later ones are dropped.
 const MAX_NAMES: usize = 256;
 
-/// What changed for one user, and what clients asked for since the daemon started and did not get.
+/// The changes for one user, and the refused requests of clients since the daemon started.
 pub(crate) struct UpgradeNotes {
     engine: Arc<Engine>,
     store: Arc<Store>,
@@ -28,12 +28,12 @@ pub(crate) struct UpgradeNotes {
     refused: Mutex<RefusedRequests>,
 }
 
-/// What clients asked for and did not get.
+/// The refused requests of clients.
 #[derive(Default)]
 struct RefusedRequests {
-    /// By client, the variables that it may not set.
+    /// By client, the variables that it was not allowed to set.
     env: BTreeMap<String, BTreeSet<String>>,
-    /// The client, and the session that it may not join.
+    /// The client, and the session that it was not allowed to join.
     joins: BTreeSet<(String, SessionId)>,
 }
 
@@ -60,8 +60,8 @@ impl UpgradeNotes {
         }
     }
 
-    /// Everything that a person may want to know after an upgrade, by kind. With `reviewed`, grants of version 0.1 count
-    /// as reviewed from now on. Blocks.
+    /// Everything that a person may want to know after an upgrade, by kind. With `reviewed`, grants
+    /// of version 0.1 count as reviewed from now on. Blocks.
     pub(crate) fn check(&self, reviewed: bool) -> Vec<UpgradeChange> {
         let mut changes = self.changed_rules();
         changes.extend(self.grants_to_review(reviewed));
@@ -117,7 +117,7 @@ impl UpgradeNotes {
         refused.env.iter().map(change).collect()
     }
 
-    /// Sessions that are kept, whose folder an agent would have to ask for now.
+    /// Stored sessions whose folder an agent would now have to ask for.
     fn changed_workspaces(&self) -> Vec<UpgradeChange> {
         let sessions = self.store.load_sessions().unwrap_or_else(|error| {
             tracing::warn!(%error, "the sessions cannot be read");

@@ -1,9 +1,10 @@
-//! The processes of agents. Whatever runs below one of them decides nothing: a shell that an agent opens is not the
-//! person at the keyboard.
+//! The processes of agents. A descendant of one cannot decide anything: a shell that an agent opens
+//! is not the person at the keyboard.
 //!
-//! An agent rarely speaks to the daemon itself. It starts a client, such as `toolctl mcp`, and runs its own commands
-//! beside it. So the client's nearest ancestor that is a program of its own, and no shell around one, is an agent too,
-//! for as long as it lives. What leaves an agent's process tree cannot be recognised.
+//! An agent rarely talks to the daemon itself. It starts a client, such as `toolctl mcp`, and runs
+//! its own commands separately. So the client's nearest ancestor that is a program of its own, and
+//! not a shell around one, counts as an agent too, for as long as it lives. A process that leaves
+//! an agent's process tree cannot be recognised.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use toold_host::state_file;
 
 use crate::peer::ancestry::process_id;
 
-/// A process. Its number alone may belong to another one later.
+/// A process. Its id alone may be reused later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     pub pid: u32,
@@ -29,8 +30,8 @@ impl ProcessId {
     }
 }
 
-/// A process and its ancestors, the nearest first. They are read when it connects: an ancestor that ends later still
-/// counts.
+/// A process and its ancestors, the nearest first. They are read when it connects: an ancestor that
+/// ends later still counts.
 #[derive(Clone, Debug, Default)]
 pub struct Lineage(Arc<[ProcessId]>);
 
@@ -44,7 +45,8 @@ impl Lineage {
         self.0.first().copied()
     }
 
-    /// The program that a client belongs to: the client's own, or the one that started it to speak to the daemon.
+    /// The program that a client belongs to: the client's own, or the one that started it as its
+    /// client.
     pub fn program(&self) -> Option<PathBuf> {
         let id = nearest_program(&self.0).or(self.own())?;
         let program = std::fs::read_link(format!("/proc/{}/exe", id.pid)).ok()?;
@@ -71,19 +73,20 @@ impl Lineage {
     }
 }
 
-/// The agents of a daemon and of those before it.
+/// The agents of this daemon and of earlier ones.
 pub struct AgentProcesses {
     known: RwLock<KnownAgents>,
-    /// Where they are kept across restarts.
+    /// The file that stores them across restarts.
     file: PathBuf,
-    /// The lineage of the client that came last: most connections of a crowd are of one process.
+    /// The lineage of the last client: most connections of a burst come from one process.
     last: Mutex<Lineage>,
 }
 
 #[derive(Default)]
 struct KnownAgents {
-    /// With the clients by which each is known. What a client says of itself on one connection changes nothing for its
-    /// others: an editor may act for a model on one and for a person on the next.
+    /// With the clients by which each is known. A client's report on one connection changes nothing
+    /// for its other connections: an editor may act for a model on one and for a person on the
+    /// next.
     agents: HashMap<ProcessId, HashSet<ProcessId>>,
     /// Processes that a person uses, such as an editor that also runs an agent.
     frontends: HashSet<ProcessId>,
@@ -92,17 +95,17 @@ struct KnownAgents {
 /// The file's content.
 #[derive(Serialize, Deserialize)]
 struct SavedAgents {
-    /// Numbers of processes mean something else after the next boot, and in another namespace.
+    /// Process ids mean something else after the next boot, and in another namespace.
     boot: String,
     agents: Vec<(ProcessId, Vec<ProcessId>)>,
 }
 
 const MAX_FILE: u64 = 1 << 20;
-/// More are never alive at one time; the oldest ones that have ended go first.
+/// More are never alive at one time; the oldest ended ones are dropped first.
 const MAX_FRONTENDS: usize = 1_000;
 
 impl AgentProcesses {
-    /// Those that are still alive of earlier daemons. Blocks.
+    /// Loads the agents of earlier daemons that are still alive. Blocks.
     pub fn load(file: PathBuf) -> Self {
         let kept = state_file::load::<SavedAgents>(&file, MAX_FILE).filter(|kept| kept.boot == boot());
         let agents = kept.map(|kept| kept.agents).unwrap_or_default().into_iter();
@@ -111,7 +114,7 @@ impl AgentProcesses {
         Self { known: RwLock::new(known), file, last: Mutex::default() }
     }
 
-    /// The same lineage, in the memory of an equal one if that came last.
+    /// The same lineage, sharing the memory of the last one if that is equal.
     pub(super) fn shared(&self, lineage: Lineage) -> Lineage {
         let mut last = self.last.lock();
         if last.0 != lineage.0 {
@@ -120,8 +123,8 @@ impl AgentProcesses {
         last.clone()
     }
 
-    /// Records that a client acts for a model: its process, and the program that started it. Blocks for a moment when
-    /// they are new.
+    /// Records that a client acts for a model: its process, and the program that started it. Blocks
+    /// for a moment when they are new.
     pub fn record_agent(&self, lineage: &Lineage) {
         let Some(own) = lineage.own() else { return };
         let agent = nearest_program(lineage.ancestors());
@@ -140,7 +143,8 @@ impl AgentProcesses {
         }
     }
 
-    /// Records that a person uses this process: what it runs is not an agent's, even if it also runs an agent.
+    /// Records that a person uses this process: its children are not an agent's, even if it also
+    /// runs an agent.
     pub fn record_frontend(&self, lineage: &Lineage) {
         let Some(own) = lineage.own() else { return };
         if self.known.read().frontends.contains(&own) {
@@ -153,7 +157,8 @@ impl AgentProcesses {
         known.frontends.insert(own);
     }
 
-    /// The agent that a process runs below, if there is one and no person's frontend stands in between.
+    /// The agent that a process is a descendant of, if there is one and no person's frontend is in
+    /// between.
     pub fn above(&self, lineage: &Lineage) -> Option<ProcessId> {
         let known = self.known.read();
         let own = lineage.own().filter(|own| !known.agents.is_empty() && !known.frontends.contains(own))?;
@@ -163,18 +168,18 @@ impl AgentProcesses {
     }
 }
 
-/// What stands above a client.
+/// The kinds of ancestors of a client.
 enum ProcessKind {
-    /// A program that runs what is asked of it and nothing else, such as the shell of `sh -c 'toolctl mcp'`.
+    /// A program that only runs the given command, such as the shell of `sh -c 'toolctl mcp'`.
     Wrapper,
-    /// Where people start programs: an interactive shell, a terminal, a service manager.
+    /// A place where people start programs: an interactive shell, a terminal, a service manager.
     Host,
     Program,
 }
 
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "busybox", "nu", "pwsh", "tcsh", "csh"];
 
-/// Programs that become or run another one and do nothing else.
+/// Programs that only become or run another one.
 const WRAPPERS: &[&str] = &[
     "env",
     "nice",
@@ -189,8 +194,8 @@ const WRAPPERS: &[&str] = &[
     "flatpak-spawn",
 ];
 
-/// Programs from which people start others. To take one of them for an agent would take every program of the person
-/// for a part of it.
+/// Programs from which people start others. If one of them counted as an agent, every program of
+/// the person would count as part of it.
 const HOSTS: &[&str] = &[
     "systemd",
     "init",
@@ -240,7 +245,8 @@ const HOSTS: &[&str] = &[
     "docker-init",
 ];
 
-/// The first of these processes that is a program of its own, before any from which a person starts programs.
+/// The first of these processes that is a program of its own, before any from which a person starts
+/// programs.
 fn nearest_program(processes: &[ProcessId]) -> Option<ProcessId> {
     let found = processes.iter().find_map(|id| match kind_of(*id) {
         ProcessKind::Wrapper => None,
@@ -253,7 +259,7 @@ fn nearest_program(processes: &[ProcessId]) -> Option<ProcessId> {
 fn kind_of(id: ProcessId) -> ProcessKind {
     let pid = id.pid;
     let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-    // Also of a program that was replaced since it started.
+    // Also of a program whose file was replaced since it started.
     let program =
         program.ok().and_then(|program| Some(program.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned()));
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -269,7 +275,7 @@ fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> ProcessKind {
         return ProcessKind::Wrapper;
     }
     if SHELLS.contains(&program) {
-        // With a command or a script it runs just that; a person types into all others.
+        // With a command or a script it runs only that; a person types into all others.
         let runs_something = arguments.iter().any(|word| {
             let is_option = word.starts_with(b"-") || word.starts_with(b"+");
             if is_option { !word.starts_with(b"--") && word.contains(&b'c') } else { !word.is_empty() }
@@ -279,7 +285,7 @@ fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> ProcessKind {
     ProcessKind::Program
 }
 
-/// What tells this boot and this namespace of process ids from others.
+/// Identifies this boot and this namespace of process ids.
 fn boot() -> String {
     use std::os::unix::fs::MetadataExt;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -342,7 +348,7 @@ mod tests {
         agents.known.write().agents.insert(id(7), [id(9)].into());
         assert_eq!(agents.above(&lineage(&[9, 7, 1])), None);
         assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
-        // Whoever runs below an agent wins nothing by saying so of itself.
+        // A descendant of an agent gains nothing by claiming otherwise.
         agents.known.write().agents.insert(id(7), [id(9), id(10)].into());
         assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
     }

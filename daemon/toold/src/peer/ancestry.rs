@@ -1,9 +1,11 @@
-//! What a process runs below. Whatever cannot be read for certain counts as below a tool.
+//! The ancestors of a process. If they cannot be read for certain, it counts as started by a tool.
 //!
-//! A process counts as a tool's if it or one of its ancestors has a daemon as its parent or carries the
-//! [mark of tools](toold_host::tool_mark), which stays when the daemon is gone. Numbers of processes come again, so no number is believed by itself. The peer is held by a descriptor where the
-//! kernel has that, its parents are read from the bottom up, and then once more from the top down: whoever is named
-//! as the parent by a process that lived before and after was that parent in between.
+//! A process counts as a tool's if it or one of its ancestors has a daemon as its parent or carries
+//! the [mark of tools](toold_host::tool_mark), which stays when the daemon is gone. Process ids are
+//! reused, so no id is trusted by itself. The peer is held by a descriptor where the kernel
+//! supports that, its parents are read from the bottom up, and then once more from the top down: a
+//! process that is named as the parent by one that lived before and after was that parent in
+//! between.
 
 use tokio::net::UnixStream;
 use toold_engine::session::{Hold, Sessions};
@@ -11,9 +13,9 @@ use toold_engine::session::{Hold, Sessions};
 use crate::peer::PeerRefused;
 use crate::peer::agent_processes::{Lineage, ProcessId};
 
-/// What was found of a process.
+/// The findings about a process.
 pub(super) struct PeerOrigin {
-    /// What holds its sessions.
+    /// The owner of its sessions.
     pub(super) hold: Hold,
     /// The process and its ancestors; empty where they cannot be read.
     pub(super) lineage: Lineage,
@@ -25,10 +27,10 @@ impl PeerOrigin {
     }
 }
 
-/// Where the process at the other end comes from, whose number at the time of its connecting was `pid`.
+/// The origin of the process at the other end, which had the id `pid` when it connected.
 ///
 /// # Errors
-/// There are no descriptors left to look.
+/// There are no descriptors left to examine it.
 #[cfg(target_os = "linux")]
 pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessions) -> Result<PeerOrigin, PeerRefused> {
     let peer = match HeldProcess::of_peer(stream, pid) {
@@ -39,7 +41,7 @@ pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessio
     if peer.pid == std::process::id() {
         return Ok(PeerOrigin::of(Hold::Free));
     }
-    // Parents end, and their children get others, while they are looked at.
+    // Parents end, and their children are re-parented, while they are examined.
     for _ in 0..TRIES {
         match look(&peer, sessions) {
             Ok(Some(origin)) => return Ok(origin),
@@ -60,7 +62,7 @@ pub(super) fn origin_of(
     Ok(PeerOrigin::of(Hold::Free))
 }
 
-/// A living process, as it is known from then on.
+/// A living process, identified from then on.
 #[cfg(target_os = "linux")]
 pub(super) fn process_id(pid: u32) -> Option<ProcessId> {
     linux::read(pid).ok().map(|link| link.id())
@@ -77,7 +79,7 @@ pub fn is_below_a_daemon() -> bool {
     matches!(climb(std::process::id(), None), Ok((_, AncestryEnd::AnotherDaemon)))
 }
 
-/// Where there is no `/proc`, nobody can tell.
+/// Without `/proc`, this cannot be determined.
 #[cfg(not(target_os = "linux"))]
 pub fn is_below_a_daemon() -> bool {
     false
@@ -110,15 +112,16 @@ mod linux {
     /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
     const MAX_DEPTH: usize = 256;
 
-    /// A process that is looked at.
+    /// A process that is being examined.
     pub(super) struct HeldProcess {
         pub(super) pid: u32,
-        /// Refers to this process and to no other that gets its number. `None` on kernels before Linux 6.5.
+        /// Refers to this process and to no other that gets its id. `None` on kernels before Linux
+        /// 6.5.
         descriptor: Option<OwnedFd>,
     }
 
     impl HeldProcess {
-        /// The one that connected; `None` when it cannot be told.
+        /// The process that connected; `None` when it cannot be determined.
         pub(super) fn of_peer(stream: &UnixStream, pid: Option<u32>) -> io::Result<Option<Self>> {
             let descriptor = match getsockopt(stream, PeerPidfd) {
                 Ok(descriptor) => descriptor,
@@ -128,12 +131,12 @@ mod linux {
                 Err(_) => return Ok(None),
             };
             let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd()))?;
-            // Negative for one that was waited for, 0 for one that no number here names.
+            // Negative for a process that was reaped, 0 for one outside of this namespace.
             let pid = about.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
             Ok(pid.filter(|pid| *pid > 0).map(|pid| Self { pid, descriptor: Some(descriptor) }))
         }
 
-        /// Whether it had its number until now.
+        /// Whether it has had its id until now.
         fn lives(&self) -> bool {
             let Some(descriptor) = &self.descriptor else { return true };
             let mut fds = [PollFd::new(descriptor, PollFlags::IN)];
@@ -142,21 +145,22 @@ mod linux {
         }
     }
 
-    /// What stands above a process.
+    /// The kinds of ancestors of a process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum AncestryEnd {
         ThisDaemon,
-        /// It has no children but tools either.
+        /// All its children are tools, too.
         AnotherDaemon,
         Nobody,
     }
 
-    /// A process as it was read.
+    /// The data that was read of a process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) struct AncestryLink {
         pid: u32,
         parent: u32,
-        /// The number of its session's leader, which no other process gets as long as it has members.
+        /// The id of its session's leader, which no other process gets as long as the session has
+        /// members.
         session: u32,
         /// In ticks since the system started.
         started: u64,
@@ -170,15 +174,16 @@ mod linux {
         }
     }
 
-    /// Where a process comes from; `None` when something changed meanwhile.
+    /// The origin of a process; `None` when something changed meanwhile.
     pub(super) fn look(peer: &HeldProcess, sessions: &Sessions) -> io::Result<Option<PeerOrigin>> {
         let (links, top) = climb(peer.pid, Some(std::process::id()))?;
         let hold = match (top, links.last()) {
-            // A tool of a daemon that is gone.
+            // A tool of a daemon that has ended.
             (AncestryEnd::Nobody, _) if links.iter().any(|link| link.marked) => Hold::Unknown,
             (AncestryEnd::Nobody, _) => Hold::Free,
             (AncestryEnd::ThisDaemon, Some(topmost)) => match holder_of(sessions, topmost.pid) {
-                // Its parents have ended, and it stayed in the session that its tool's program leads.
+                // Its parents have ended, and it stayed in the session that its tool's program
+                // leads.
                 Hold::Unknown => holder_of(sessions, topmost.session),
                 found => found,
             },
@@ -222,7 +227,8 @@ mod linux {
         Ok(AncestryLink { marked: tool_mark::is_marked(pid)?, ..link })
     }
 
-    /// Fields 4, 6 and 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and brackets, so it is cut off first.
+    /// Fields 4, 6 and 22 of `/proc/PID/stat`. The name in field 2 may contain blanks and
+    /// parentheses, so it is cut off first.
     pub(super) fn parse(pid: u32, stat: &str) -> Option<AncestryLink> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();

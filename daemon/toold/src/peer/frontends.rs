@@ -1,9 +1,10 @@
 //! Tools that frontends provide, while they stay subscribed.
 //!
-//! A frontend may also offer roles, and then runs what built-ins hand it.
+//! A frontend may also offer roles; it then runs the inputs of built-ins.
 //!
-//! All frontends of one client kind are one source. Where several provide a tool of one name, a call goes to
-//! the one of its session, else to one of its project, else to the one that was active last.
+//! All frontends of one client kind are one source. Where several provide a tool of one name, a
+//! call goes to the one of its session, otherwise to one of its project, otherwise to the one that
+//! was active last.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,7 +29,8 @@ use toold_proto::call::Progress;
 use toold_proto::provide::{Invocation, InvokedCall, Provide, ProvidedContent, ProvidedResult, ProvidedTool, Role};
 use toold_proto::tool::{Block, Category, InvalidId, Source, SourceKind, ToolName};
 
-/// Invocations that wait for a frontend to read them; beyond, a call is told that it is too slow.
+/// Invocations that wait for a frontend to read them; with more, calls fail because the frontend is
+/// too slow.
 const WAITING: usize = 256;
 
 /// The frontends that provide tools. One for each daemon.
@@ -48,17 +50,17 @@ struct ProviderState {
 struct Provider {
     id: u64,
     connection: u64,
-    /// The subscription that provides, as the frontend knows it.
+    /// The subscription that provides it, under the frontend's own id.
     subscription: String,
     session: Option<Arc<Session>>,
     specs: BTreeMap<ToolName, ToolSpec>,
     roles: BTreeSet<Role>,
     invocations: mpsc::Sender<Invocation>,
-    /// When it was active last, as a count.
+    /// When it was last active, as a count.
     active: AtomicU64,
 }
 
-/// An invocation that has no result yet.
+/// An invocation without a result yet.
 struct OpenInvocation {
     connection: u64,
     result: oneshot::Sender<Result<ToolOutput, ToolError>>,
@@ -78,7 +80,7 @@ pub enum CannotProvide {
     Taken(#[from] NameTaken),
 }
 
-/// A frontend's loan; the tools go when it is dropped.
+/// A frontend's provided tools; they are removed when this is dropped.
 pub struct ProvidedTools {
     frontends: Arc<Frontends>,
     engine: Arc<Engine>,
@@ -88,7 +90,7 @@ pub struct ProvidedTools {
 }
 
 impl Frontends {
-    /// Enters a frontend's tools into the registry, all or none.
+    /// Adds a frontend's tools to the registry, all or none.
     pub fn provide(
         self: &Arc<Self>,
         engine: &Arc<Engine>,
@@ -121,7 +123,7 @@ impl Frontends {
         Ok(ProvidedTools { frontends: self.clone(), engine: engine.clone(), kind, id, invocations })
     }
 
-    /// Takes the tools of a subscription back before whoever serves it has heard that it is over.
+    /// Removes the tools of a subscription before the task that serves it learns of its end.
     pub fn take_back(self: &Arc<Self>, engine: &Engine, connection: u64, subscription: &str) {
         let mut state = self.state.lock();
         let mut all =
@@ -140,12 +142,13 @@ impl Frontends {
         }
         let open = state.invocations.remove(invocation).expect("it was just found");
         drop(state);
-        // Fails when the call was given up meanwhile.
+        // Fails when the call's caller has given up meanwhile.
         let _ = open.result.send(result.map(output_of).map_err(ToolError::Failed));
         true
     }
 
-    /// Tells an invocation's progress; lost when the caller is slow. False as for [`answer`](Self::answer).
+    /// Reports an invocation's progress; lost when the caller is slow. False as for
+    /// [`answer`](Self::answer).
     pub fn tell(&self, connection: u64, invocation: &str, progress: Progress) -> bool {
         let state = self.state.lock();
         match state.invocations.get(invocation).filter(|open| open.connection == connection) {
@@ -157,7 +160,7 @@ impl Frontends {
         }
     }
 
-    /// The registry's tools of one client kind, made anew of all its providers; the newest describes a tool.
+    /// Rebuilds the tools of one client kind from all its providers; the newest describes a tool.
     fn commit(self: &Arc<Self>, state: &ProviderState, engine: &Engine, kind: &str) -> Result<(), NameTaken> {
         let key = SourceKey { kind: SourceKind::Frontend, name: kind.to_owned(), scope: SourceScope::Global };
         let mut specs = BTreeMap::new();
@@ -186,7 +189,8 @@ impl Frontends {
         }
     }
 
-    /// The provider that should run a call: of its session, else of its project, else the one active last.
+    /// The provider that should run a call: of its session, otherwise of its project, otherwise the
+    /// last active one.
     fn choose(&self, session: &Session, can: impl Fn(&str, &Provider) -> bool) -> Option<Arc<Provider>> {
         let state = self.state.lock();
         let all =
@@ -201,7 +205,8 @@ impl Frontends {
         able.max_by_key(|provider| nearness(provider)).cloned()
     }
 
-    /// Has a provider run a call, and waits for its result. `name` is the tool, as the frontend knows it.
+    /// Runs a call in a provider, and waits for its result. `name` is the tool's name in the
+    /// frontend.
     async fn invoke(
         &self,
         provider: &Provider,
@@ -244,7 +249,7 @@ impl Frontends {
                 }
                 () = provider.invocations.closed() => return Err(gone()),
                 () = cx.cancel.cancelled() => {
-                    // Lost when the frontend is that slow; its late result counts for nothing anyway.
+                    // Lost when the frontend is that slow; its late result is ignored anyway.
                     let cancelled = Invocation::Cancelled { invocation_id: id.clone(), cancelled: true };
                     let _ = provider.invocations.try_send(cancelled);
                     return Err(ToolError::Cancelled);
@@ -305,7 +310,7 @@ impl Roles for Frontends {
     }
 }
 
-/// Forgets an invocation, however its call ends.
+/// Removes an invocation, however its call ends.
 struct Close<'a> {
     frontends: &'a Frontends,
     id: &'a str,
@@ -329,7 +334,7 @@ fn spec_of(tool: &ProvidedTool, kind: &str) -> Result<ToolSpec, CannotProvide> {
         source: Source { kind: SourceKind::Frontend, name: kind.to_owned(), path: None },
         origin: Origin::Frontend,
         parallelizable: tool.parallelizable,
-        // What a frontend says of permissions and of caching counts for nothing.
+        // A frontend's statements about permissions and caching are ignored.
         permissions: vec![Category::Plugin],
         cache_ttl: None,
         timeout: tool.timeout_ms.map(Duration::from_millis),

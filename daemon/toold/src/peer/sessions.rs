@@ -1,8 +1,8 @@
 //! How sessions are made: in which folders, with which variables, for whom.
 //!
-//! A person's frontend chooses both. For all others they are authority: a folder is what may be read, and a variable
-//! such as `PATH` or `GIT_EXTERNAL_DIFF` turns an allowed command into any program. What a process below a tool gets is
-//! what its tool's session has.
+//! A person's frontend chooses both. For all others they are authority: a folder permits reading,
+//! and a variable such as `PATH` or `GIT_EXTERNAL_DIFF` turns an allowed command into any program.
+//! A descendant of a tool gets the folders and variables of its tool's session.
 
 pub mod persistence;
 
@@ -33,14 +33,15 @@ use crate::peer::Peer;
 use crate::peer::share_codes::ShareCodes;
 use crate::peer::workspaces::{ClientGate, Workspaces};
 
-/// What a session may be opened with. A client that sends more is mistaken, or wants to keep others waiting.
+/// Limits of the parameters of a session. A client that exceeds them is wrong, or tries to keep
+/// others waiting.
 pub(crate) const MAX_VARIABLES: usize = 4_096;
 pub(crate) const MAX_ROOTS: usize = 256;
 
-/// After so many new ones it is looked whether there are too many that nobody uses, and not only when time has passed.
+/// After this many new sessions, surplus idle ones are looked for, and not only at intervals.
 const LOOK_AT_SESSIONS_EVERY: usize = 256;
 
-/// What kind of principal opened a session, which decides who may join it.
+/// The kind of principal that opened a session, which decides who may join it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenerKind {
@@ -48,13 +49,13 @@ pub enum OpenerKind {
     Person,
     /// A client that acts for a model.
     Agent,
-    /// Whoever has a token that may call: on a network, and no person as far as anybody knows.
+    /// A client with a token that permits calls: from a network, and not known to be a person.
     Token,
-    /// What a tool started.
+    /// A process that a tool started.
     Descendant,
 }
 
-/// Who opened a session. Kept with it, across restarts too.
+/// The principal that opened a session. Stored with it, across restarts too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opener {
     pub kind: OpenerKind,
@@ -66,7 +67,7 @@ pub struct Opener {
 #[derive(Default)]
 struct OpenedBy(Mutex<Opener>);
 
-/// Says who opened a session that nobody else has found yet.
+/// Records who opened a session that nobody else has found yet.
 pub(crate) fn set_opener(session: &Session, opener: Opener) {
     *session.slot::<OpenedBy>().0.lock() = opener;
 }
@@ -75,7 +76,7 @@ pub(crate) fn opener_of(session: &Session) -> Opener {
     session.slot::<OpenedBy>().0.lock().clone()
 }
 
-/// What a session is asked to be.
+/// The parameters of a new session.
 pub struct SessionRequest {
     pub id: SessionId,
     /// Absent for a client that names no folder.
@@ -83,12 +84,12 @@ pub struct SessionRequest {
     pub roots: Vec<PathBuf>,
     pub client: Option<ClientInfo>,
     pub model: Option<String>,
-    /// Those that the client may set: see [`SessionService::permitted_env`].
+    /// The variables that the client may set: see [`SessionService::permitted_env`].
     pub env: BTreeMap<String, String>,
     pub filter: SessionFilter,
 }
 
-/// The sessions of a daemon: how they are made, kept across restarts, and closed.
+/// The sessions of a daemon: how they are opened, stored across restarts, and closed.
 pub struct SessionService {
     engine: Arc<Engine>,
     store: Arc<Store>,
@@ -96,7 +97,7 @@ pub struct SessionService {
     config: Arc<ActiveConfig>,
     workspaces: Arc<Workspaces>,
     pub(crate) share_codes: ShareCodes,
-    /// Far more sessions than there should be are open, and perhaps nobody uses them.
+    /// Far too many sessions are open, and perhaps nobody uses them.
     pub(crate) crowded: Notify,
 }
 
@@ -119,8 +120,8 @@ impl SessionService {
         }
     }
 
-    /// Enters a session, or gives the one of that id that is there; true when it was there. What its project denies
-    /// counts from then on. Reads a small file when the project is a new one.
+    /// Adds a session, or returns the existing one of that id; true when it existed. The denials of
+    /// its project apply from then on. Reads a small file when the project is new.
     pub fn open(&self, session: Session) -> (Arc<Session>, bool) {
         let project = session.own_project().to_owned();
         self.config.enter(&project);
@@ -136,7 +137,7 @@ impl SessionService {
         (session, there)
     }
 
-    /// Closes a session and cancels its calls; gives how many. `None` for an unknown one.
+    /// Closes a session and cancels its calls; returns how many. `None` for an unknown one.
     pub fn close(&self, id: &SessionId) -> Option<u64> {
         let session = self.engine.sessions.find(id)?;
         let cancelled = self.engine.sessions.close(id)?;
@@ -144,10 +145,10 @@ impl SessionService {
         Some(cancelled)
     }
 
-    /// Closes the sessions that nobody has used for so long, with no command in the background; gives their ids. What
-    /// is kept of them is found again when somebody opens them, as after a restart.
+    /// Closes the sessions that nobody has used for this long, with no background command; returns
+    /// their ids. Their stored state is found again when somebody opens them, as after a restart.
     ///
-    /// `most`: of the others so many stay, those that were used last.
+    /// `most`: the number of other idle sessions that stay open, the last used first.
     pub fn close_unused(&self, unused: Option<Duration>, most: usize) -> Vec<SessionId> {
         let runs =
             |session: &Session| self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none());
@@ -158,15 +159,16 @@ impl SessionService {
         closed.iter().map(|session| session.id.clone()).collect()
     }
 
-    /// A new session for whoever is at the other end of a connection.
+    /// A new session for the client of a connection.
     ///
     /// # Errors
-    /// A path that is not absolute; of a person also one that is no folder, of what a tool started one that lies
-    /// outside of the tool's session.
+    /// A path that is not absolute; for a person also one that is not a folder; for a tool's
+    /// process one that lies outside of the tool's session.
     pub fn create(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {
         match (&peer.hold, kind) {
             (Hold::Tool(starter), _) => Self::session_below(starter, &peer.hold, open),
-            // Nothing can be read at the root by default, and what was granted for projects does not count there.
+            // Nothing can be read at the root by default, and grants for projects do not apply
+            // there.
             (Hold::Unknown, _) => {
                 let open = SessionRequest { roots: Vec::new(), env: BTreeMap::new(), ..open };
                 Ok(Session::held(new_session(open, "/".into(), Vec::new(), "/".into(), None), peer.hold.clone()))
@@ -191,8 +193,8 @@ impl SessionService {
         Ok(Session::new(new_session(open, cwd, roots, project, None)))
     }
 
-    /// For a client that acts for a model: folders that nobody chose wait for a person. That, and no more, is the answer
-    /// for a folder that is not there: its existence is not the client's to learn.
+    /// For a client that acts for a model: folders that nobody chose wait for a person. The answer
+    /// for a missing folder is the same: the client must not learn whether it exists.
     fn session_of_client(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {
         let home = self.config.options.paths.home.as_deref();
         let gate = ClientGate {
@@ -208,7 +210,8 @@ impl SessionService {
             let real = real_dir(&path).or_else(|_| resolve(&path, Path::new("/")))?;
             Ok(WorkspaceFolder { named: without_dots(&path), real })
         };
-        // Where a program was started that is no place of work, such as `/` for one of a desktop, none was meant.
+        // If the client's program was started in a place like `/`, as by a desktop, it did not
+        // choose a folder.
         let is_default = open.cwd.is_none() || open.cwd == peer.cwd;
         let cwd = open.cwd.as_deref().or(peer.cwd.as_deref()).map(named).transpose()?;
         let cwd = cwd.filter(|cwd| !is_default || !is_wide(&cwd.real, home));
@@ -225,7 +228,8 @@ impl SessionService {
         Ok(Session::new(new_session(open, work, others, project, Some(Workspace::new(gate, folders)))))
     }
 
-    /// What a tool started works in the places of its tool's session, in its environment, and sees its project.
+    /// A tool's process works in the folders of its tool's session, in its environment, and sees
+    /// its project.
     fn session_below(starter: &Starter, hold: &Hold, open: SessionRequest) -> anyhow::Result<Session> {
         let tool = &starter.session;
         let wanted = open.cwd.clone().unwrap_or_else(|| tool.cwd.clone());
@@ -242,7 +246,7 @@ impl SessionService {
         Ok(Session::held(new_session(open, cwd, roots, tool.own_project().to_owned(), None), hold.clone()))
     }
 
-    /// Of the variables that a client wants to set those that it may, and the names of the others, sorted.
+    /// Splits variables into those that a client may set, and the sorted names of the others.
     pub fn permitted_env(
         &self,
         kind: OpenerKind,
@@ -253,7 +257,7 @@ impl SessionService {
             return (env, Vec::new());
         }
         let names = self.config.loaded().config.agents.names();
-        // What was started by a tool chose its own environment: it says nothing of what a person set.
+        // A tool's process chose its own environment: it does not show what a person set.
         let own = if kind == OpenerKind::Agent { peer.lineage.environment() } else { HashMap::new() };
         let may = |name: &String, value: &String| {
             let is_own = || own.get(name).is_some_and(|own| own == value) && !is_secret(name, value);
@@ -264,7 +268,8 @@ impl SessionService {
         (kept, ignored.into_keys().collect())
     }
 
-    /// A path of a client that knows no folder here may begin with `~`, the home folder of the daemon's user.
+    /// A path of a client without a folder here may begin with `~`, the home folder of the daemon's
+    /// user.
     pub(crate) fn expand_tilde(&self, path: &Path) -> PathBuf {
         config::expand_home(&path.to_string_lossy(), self.config.options.paths.home.as_deref())
     }
@@ -281,7 +286,7 @@ fn new_session(
     NewSession { id, cwd, roots, project, client, model, env, filter, workspace }
 }
 
-/// Whether a variable is one that programs know what to do with, and none of toold's own: a name for the shell (POSIX,
+/// Whether a variable is well-formed and not one of toold's own: a name for the shell (POSIX,
 /// section 3.216), and a value that is one line of text.
 fn is_usable(name: &str, value: &str) -> bool {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -289,7 +294,7 @@ fn is_usable(name: &str, value: &str) -> bool {
     is_name && !name.starts_with("TOOLD_") && !value.chars().any(char::is_control)
 }
 
-/// Whether a variable looks as if it holds a secret.
+/// Whether a variable looks like a secret.
 fn is_secret(name: &str, value: &str) -> bool {
     // A value that is too short for a secret would hide the name from the check.
     redact(&format!("{name}=0123456789abcdef")).contains(toold_engine::redact::REDACTED)

@@ -1,4 +1,4 @@
-//! Codes by which agents join sessions that people handed on.
+//! Codes with which agents join sessions that people share.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use toold_proto::tool::SessionId;
 
 use crate::config::random::random_hex;
 
-/// How long a code is good.
+/// How long a code is valid.
 pub(crate) const SHARE_FOR: Duration = Duration::from_secs(600);
-/// How codes begin; no client may name a session so.
+/// The prefix of codes; no client may name a session so.
 const SHARE: &str = "share-";
 const MAX_SHARES: usize = 1_000;
 
-/// Codes by which agents join sessions that people handed on. Each is good once.
+/// Codes with which agents join sessions that people share. Each is valid once.
 #[derive(Default)]
 pub(crate) struct ShareCodes(Mutex<HashMap<SessionId, (SessionId, Instant)>>);
 
 impl ShareCodes {
-    /// A code for a session; `None` when too many wait.
+    /// A code for a session; `None` when too many are pending.
     pub(crate) fn make(&self, session: &SessionId) -> Option<SessionId> {
         let mut codes = self.0.lock();
         codes.retain(|_, (_, made)| made.elapsed() < SHARE_FOR);
@@ -31,7 +31,7 @@ impl ShareCodes {
         Some(code)
     }
 
-    /// The session that a code was made for. It is good no more then.
+    /// The session of a code, which is then no longer valid.
     pub(crate) fn take(&self, code: &SessionId) -> Option<SessionId> {
         let mut codes = self.0.lock();
         codes.remove(code).filter(|(_, made)| made.elapsed() < SHARE_FOR).map(|(session, _)| session)

@@ -1,7 +1,8 @@
 //! The folders in which clients of models may work: those that people chose.
 //!
-//! A folder is chosen by opening a session there, by `toolctl workspaces allow`, by `[workspaces] allow`, or by
-//! approving it when a client asks. A client that starts in a folder of the user's may work there, too.
+//! A folder is chosen by opening a session there, by `toolctl workspaces allow`, by `[workspaces]
+//! allow`, or by approving it when a client asks. A client that starts in one of the user's folders
+//! may work there, too.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -27,7 +28,7 @@ pub struct Workspaces {
 }
 
 impl Workspaces {
-    /// With those that the store has.
+    /// Loads those of the store.
     pub fn load(engine: &Arc<Engine>, store: &Arc<Store>, config: &Arc<ActiveConfig>) -> Self {
         let chosen = store.load_workspaces().unwrap_or_else(|error| {
             tracing::warn!(%error, "can't read the workspaces that people chose");
@@ -46,7 +47,7 @@ impl Workspaces {
         chosen.push(workspace);
     }
 
-    /// A person's frontend opened a session in this folder. Blocks for a moment.
+    /// Records that a person's frontend opened a session in this folder. Blocks for a moment.
     pub fn note_opened(&self, folder: &Path) {
         let is_known = |known: &SavedWorkspace| known.kind == WorkspaceKind::Opened && known.folder == folder;
         if !is_wide(folder, self.home()) && !self.is_chosen(is_known) {
@@ -54,10 +55,10 @@ impl Workspaces {
         }
     }
 
-    /// Lets every client work in this folder, for good. Blocks.
+    /// Lets every client work in this folder, permanently. Blocks.
     ///
     /// # Errors
-    /// It can be no workspace, in words for people; nothing changed.
+    /// It cannot be a workspace, as a sentence for the user; nothing changed.
     pub fn allow(&self, folder: &Path) -> Result<(), String> {
         if is_wide(folder, self.home()) {
             let words = "it is too broad; allow folders inside it instead";
@@ -71,10 +72,11 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Forgets how people chose this folder. Sessions that work there by now go on. False when nobody chose it. Blocks.
+    /// Removes a person's choice of this folder. Sessions that already work there continue. False
+    /// when nobody chose it. Blocks.
     ///
     /// # Errors
-    /// It is forgotten until the daemon ends, and known again after that.
+    /// It could not be stored: the choice is back after a restart.
     pub fn forget(&self, folder: &Path) -> Result<bool, StoreError> {
         let known = self.is_chosen(|known| known.folder == folder);
         self.chosen.write().retain(|known| known.folder != folder);
@@ -132,7 +134,7 @@ impl Workspaces {
         self.config.options.paths.home.as_deref()
     }
 
-    /// Why no client may ever work in this folder; `None` when a person can let it.
+    /// Why no client may ever work in this folder; `None` when a person can allow it.
     fn never(&self, folder: &Path) -> Option<String> {
         let policy = self.engine.policy.load();
         let own = policy.control.iter().chain(policy.private.iter()).find(|own| folder.starts_with(own));
@@ -146,14 +148,14 @@ impl Workspaces {
     }
 }
 
-/// What one client may do about folders.
+/// The permissions of one client on folders.
 pub(crate) struct ClientGate {
     pub(crate) workspaces: Weak<Workspaces>,
-    /// As it calls itself.
+    /// The name that it reports.
     pub(crate) client: String,
-    /// The folder that its process worked in when it connected.
+    /// The folder of its process when it connected.
     pub(crate) started_in: Option<PathBuf>,
-    /// It has a token, and works in these folders alone; `None` for all that people chose.
+    /// The folders that its token is limited to; `None` for all that people chose.
     pub(crate) only: Option<Vec<PathBuf>>,
 }
 

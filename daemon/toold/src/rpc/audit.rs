@@ -23,7 +23,7 @@ async fn query(request: MethodRequest, mut query: AuditQuery) -> Result<AuditLis
         }
         query.session_id = Some(own);
     }
-    // Nobody looks any further once the one who asked is gone.
+    // The search stops once the requester is gone.
     let gone = CancellationToken::new();
     let _guard = gone.clone().drop_guard();
     let found =

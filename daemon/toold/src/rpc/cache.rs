@@ -9,7 +9,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<CacheGetStats, _>(module, Right::Anyone, |request, _| async move {
         Ok(request.services.engine.cache.stats().await)
     })?;
-    // Whoever may call may call with `no_cache` too, so that this gives nobody more than time.
+    // Anybody who may call may also call with `no_cache`, so this costs others nothing but time.
     add_async::<CacheClear, _>(module, Right::Anyone, |request, _| async move {
         Ok(CacheCleared { cleared: request.services.engine.cache.clear().await })
     })

@@ -1,4 +1,4 @@
-//! `calls.*`: calls that are looked at from beside, and those that outlive their connection.
+//! `calls.*`: observing calls, and calls that outlive their connection.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::call::{Call, CallError};
@@ -49,10 +49,10 @@ fn ended(session: &Session, call: FinishedCall) -> CallInfo {
     }
 }
 
-/// Runs a call that lives on when its connection goes. Ends with its session or the daemon.
+/// Runs a call that continues when its connection closes. Ends with its session or the daemon.
 pub(super) async fn run_detached(request: &MethodRequest, mut call: Call) -> Result<ToolResult, ErrorObjectOwned> {
     let services = request.services.clone();
-    // What the connection may still do is cancel this request, as long as it is there.
+    // The connection can still cancel this request, as long as it is open.
     let asked = std::mem::replace(&mut call.cancel, services.lifecycle.cancelled());
     let cancel = call.cancel.clone();
     let detached = Detached::of(&call);

@@ -1,4 +1,4 @@
-//! `commands.*` and `subagents.list`: what there is beside tools.
+//! `commands.*` and `subagents.list`.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(super) fn command_info(command: &SlashCommand) -> CommandInfo {
     CommandInfo { name: command.name.clone(), description: command.description.clone(), plugin: command.plugin.clone() }
 }
 
-/// Whether what belongs to a project, or to all, is in the session's view.
+/// Whether a project's, or a global, item is in the session's view.
 pub(super) fn is_seen(scope: &SourceScope, session: &Session) -> bool {
     match scope {
         SourceScope::Global => true,

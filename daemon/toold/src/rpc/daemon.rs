@@ -37,7 +37,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     })?;
     add_async::<DaemonGetStatus, _>(module, Right::Anyone, |request, _| async move {
         let services = request.services.clone();
-        // What is stored is looked at.
+        // Reads the stored rows.
         let status = move || DaemonStatus { guard: services.config.trial_of_guard(), ..status(&services) };
         tokio::task::spawn_blocking(status).await.map_err(|error| internal(&error.to_string()))
     })?;
@@ -53,10 +53,10 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let read = tokio::task::spawn_blocking(move || services.config.reload_all()).await;
         read.map_err(|error| internal(&error.to_string()))
     })?;
-    // Only what is registered by now is told, so this comes last.
+    // Reports what is registered by now, so it comes last.
     let mut served: Vec<&'static str> = module.rpc.method_names().collect();
     served.push(RpcDiscover::NAME);
-    // Made when somebody asks: its hundreds of schemas would be the largest part of the daemon's start.
+    // Built on demand: its hundreds of schemas would be the largest part of the daemon's start.
     let document: OnceLock<Box<RawValue>> = OnceLock::new();
     add_shaped::<RpcDiscover, <RpcDiscover as Method>::Params, Box<RawValue>, _>(module, Right::Anyone, move |_, _| {
         let document =
@@ -65,7 +65,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     })
 }
 
-/// How often is looked whether anything still runs.
+/// The interval at which running work is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const MAX_DRAIN_MS: u64 = 600_000;
 
@@ -185,7 +185,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
 
 fn store_status(services: &Services) -> StoreStatus {
     let store = &services.store;
-    // First of all: looking for problems may find the database damaged.
+    // First, since looking for problems may find the database damaged.
     let problems = store.problems();
     StoreStatus {
         takes_writes: store.takes_writes(),

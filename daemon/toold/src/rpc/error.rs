@@ -16,26 +16,26 @@ pub(super) fn internal(words: &str) -> ErrorObjectOwned {
     object(error::INTERNAL_ERROR, words, ErrorData::new("internal"))
 }
 
-/// An answer of so many bytes.
+/// An answer of this many bytes.
 pub(super) fn too_large(length: usize, max: usize) -> ErrorObjectOwned {
     let words = format!("the answer has {length} bytes, more than the limit of {max}");
     object(error::INTERNAL_ERROR, &words, ErrorData::new("too_large"))
 }
 
-/// Something that a parameter names and that is not there.
+/// A parameter names something that does not exist.
 pub(super) fn unknown(what: &str, name: &str) -> ErrorObjectOwned {
     object(error::UNKNOWN, &format!("there is no {what} {name}"), ErrorData::new(&format!("unknown_{what}")))
 }
 
-/// The kind of what cannot be stored: the disk is full, the database is damaged or takes nothing.
+/// The kind for data that cannot be stored: the disk is full, the database is damaged or read-only.
 pub(super) const NOT_KEPT: &str = "not_kept";
 
-/// Something that could not be carried out, with a kind of its own.
+/// An operation that failed, with a kind of its own.
 pub(super) fn refused(kind: &str, words: &str) -> ErrorObjectOwned {
     object(error::EXECUTION_FAILED, words, ErrorData::new(kind))
 }
 
-/// `agent`: the process id of the agent that the caller runs below, if there is one.
+/// `agent`: the process id of the agent that the caller is a descendant of, if there is one.
 pub(super) fn not_for(method: &str, agent: Option<u32>) -> ErrorObjectOwned {
     let mut words = format!("{method} is for a person's client: agents and processes that tools start may not call it");
     if let Some(pid) = agent {

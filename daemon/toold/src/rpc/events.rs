@@ -34,7 +34,7 @@ fn check_kinds(wanted: &SubscribeEvents) -> Result<(), ErrorObjectOwned> {
     }
 }
 
-/// What one subscriber gets to see.
+/// The events that one subscriber receives.
 struct EventFilter {
     wanted: SubscribeEvents,
     /// People see all sessions, others their own.
@@ -55,7 +55,7 @@ impl EventFilter {
     }
 }
 
-/// What a subscriber is told from, beginning with its request.
+/// The source of a subscriber's events, beginning with its request.
 struct Listening {
     events: Arc<Events>,
     filter: EventFilter,
@@ -112,7 +112,7 @@ async fn stream(subscriber: ItemSubscriber<EventsSubscribe>, listening: Listenin
     }
 }
 
-/// Waits for a slow reader; meanwhile the ring moves on, and what it loses is told as lag.
+/// Waits for a slow reader; meanwhile the ring moves on, and lost events are reported as lag.
 async fn send(
     subscriber: &ItemSubscriber<EventsSubscribe>,
     epoch: &str,

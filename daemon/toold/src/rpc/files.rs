@@ -1,4 +1,4 @@
-//! `files.*` and `buffers.*`: taking changes back, and unsaved texts over files.
+//! `files.*` and `buffers.*`: undoing changes, and unsaved texts in place of files.
 
 use std::path::{Path, PathBuf};
 

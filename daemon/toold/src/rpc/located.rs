@@ -1,4 +1,5 @@
-//! Paths in the parameters of methods, for callers that may not be told of places that their session may not read.
+//! Paths in the parameters of methods, for callers that must not learn about places that their
+//! session may not read.
 
 use std::io;
 use std::path::Path;
@@ -21,13 +22,13 @@ pub(super) fn located(engine: &Engine, session: &Session, path: &Path) -> io::Re
     resolve_for(path, &session.cwd, &mut |place| knows(engine, session, place))
 }
 
-/// Whether the session may know if there is a link at `place`: it may read it, or its own folder lies there or below,
-/// and that is resolved.
+/// Whether the session may know if there is a link at `place`: it may read it, or its own resolved
+/// folder is there or below.
 pub(super) fn knows(engine: &Engine, session: &Session, place: &Path) -> bool {
     session.places().iter().any(|own| own.starts_with(place)) || may_read(engine, session, place) == Verdict::Allow
 }
 
-/// Whether the session may read a place, with nobody asked.
+/// Whether the session may read a place, without asking anybody.
 pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verdict {
     let tool = ToolName::parse("read").expect("small letters are a name");
     let (places, above, chain, made) = (session.places(), session.above(), session.chain(), session.made());
@@ -47,8 +48,8 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
     decide(&engine.policy.load(), &engine.grants.snapshot(), &subject, &need).verdict
 }
 
-/// An ask as those see it who may not answer it. The diff shows lines of a file that they may not be allowed to read, and
-/// the reason of a change whether it fits that file.
+/// An ask as shown to callers that may not answer it. The diff shows lines of a file that they may
+/// not be allowed to read, and the reason of a change reveals whether it fits that file.
 pub(super) fn for_onlooker(ask: &mut Ask) {
     ask.diff = None;
     if ask.category == Category::FileWrite {

@@ -25,7 +25,7 @@ async fn restart(request: MethodRequest, named: RestartMcpServer) -> Result<McpS
     Ok(McpServerList { servers })
 }
 
-/// What a server writes may hold what only persons should see.
+/// A server's output may contain data for persons only.
 fn hide(server: &mut McpServer) {
     server.stderr.clear();
     server.error = server.error.take().map(|_| "it does not run".to_owned());

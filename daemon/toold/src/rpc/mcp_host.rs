@@ -1,4 +1,4 @@
-//! The Model Context Protocol: what its server needs of the daemon, and how a connection is handed to it.
+//! The daemon's side of the Model Context Protocol server, and how a connection is passed to it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl McpService {
         Self { mcp: McpFacade::new(Arc::new(host), random_bytes()), services: services.clone(), peers }
     }
 
-    /// Serves a client that turned out to speak MCP; `ahead` was read of its stream already.
+    /// Serves a client that turned out to speak MCP; `ahead` has been read from its stream already.
     pub(crate) async fn serve<S: ClientStream + 'static>(
         &self,
         connection: &ClientConnection,
@@ -56,14 +56,14 @@ impl McpService {
         ahead: Vec<u8>,
     ) {
         let principal = match connection.peer.principal {
-            // Whoever speaks it acts for a model.
+            // MCP clients act for a model.
             Principal::Person | Principal::Agent => Principal::Agent,
             other @ (Principal::ToolDescendant | Principal::TokenCall | Principal::TokenAdmin) => other,
         };
         if principal == Principal::Agent {
             connection.peer.record_agent();
         }
-        // Made before the first request, and forgotten when the client is gone.
+        // Created before the first request, and dropped when the client is gone.
         let _known = KnownPeer::new(&self.peers, connection);
         let server = self.mcp.server(ConnectionKind::Stream, connection.id, principal, connection.peer.folder());
         let stream = SharedStream(Arc::new(Mutex::new(stream)));
@@ -80,7 +80,7 @@ impl McpService {
     }
 }
 
-/// While it lives, the daemon knows which process an MCP connection is of.
+/// While it exists, the daemon knows the process of an MCP connection.
 struct KnownPeer<'p> {
     peers: &'p McpPeers,
     connection: u64,
@@ -99,7 +99,7 @@ impl Drop for KnownPeer<'_> {
     }
 }
 
-/// What the MCP server needs of the daemon.
+/// The services of the daemon that the MCP server uses.
 struct DaemonHost {
     services: Arc<Services>,
     peers: Arc<McpPeers>,
@@ -195,7 +195,7 @@ impl McpHost for DaemonHost {
     }
 }
 
-/// A stream that is read and written by one task and asked by another whether anybody listens.
+/// A stream that one task reads and writes, while another asks whether anybody listens.
 struct SharedStream<S>(Arc<Mutex<S>>);
 
 impl<S: AsyncRead + Unpin> AsyncRead for SharedStream<S> {

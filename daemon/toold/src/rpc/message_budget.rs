@@ -1,17 +1,17 @@
-//! Bounds on what all clients together may have in memory.
+//! Bounds on the memory that all clients together may use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that all clients share. What is small is not counted: most messages are, and a counter that all connections
-/// write to would cost them more.
+/// A byte budget that all clients share. Small messages are not counted: most are small, and a
+/// counter that all connections write to would cost them more.
 #[derive(Debug)]
 pub struct MessageBudget {
     limit: usize,
     taken: AtomicUsize,
 }
 
-/// What one client may have without being counted.
+/// What one client may use without being counted.
 pub const SMALL: usize = 64 * 1024;
 
 impl MessageBudget {
@@ -23,13 +23,13 @@ impl MessageBudget {
         self.taken() < self.limit
     }
 
-    /// Bytes that are taken now.
+    /// Bytes that are reserved now.
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 }
 
-/// One client's share. Given back when dropped.
+/// One client's share. Released when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<MessageBudget>,
@@ -41,7 +41,8 @@ impl Reservation {
         Self { budget, taken: 0 }
     }
 
-    /// Takes so many bytes in all. False when there are not so many left; then it has what it had.
+    /// Reserves this many bytes in total. False when too few are left; then the reservation is
+    /// unchanged.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
         if bytes <= SMALL || bytes <= self.taken {
@@ -54,7 +55,7 @@ impl Reservation {
         grown
     }
 
-    /// Has so many bytes in all from now on, whether there were so many left or not.
+    /// Sets the reservation to this many bytes in total, whether or not they are left.
     pub fn set(&mut self, bytes: usize) {
         let bytes = if bytes <= SMALL { 0 } else { bytes };
         if bytes > self.taken {

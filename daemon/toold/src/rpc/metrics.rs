@@ -1,4 +1,4 @@
-//! What the daemon counts, as text for Prometheus: the OpenMetrics format, made when somebody asks.
+//! The daemon's metrics, as text for Prometheus: the OpenMetrics format, generated on demand.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::lifecycle::process_statistics;
 use crate::rpc::Services;
 use crate::rpc::daemon::status;
 
-/// What [`text`](text()) is.
+/// The content type of [`text`](text()).
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All metrics, as they are now.
+/// All metrics with their current values.
 ///
 /// # Errors
-/// Never in fact: a text takes all that is written to it.
+/// Never in fact: writing to a string cannot fail.
 pub async fn text(services: &Arc<Services>) -> anyhow::Result<String> {
     let scraped = Scraped {
         status: status(services),
@@ -121,7 +121,7 @@ impl Scraped {
     }
 }
 
-/// What all processes tell of themselves, by the names that client libraries use.
+/// The standard process metrics, by the names that client libraries use.
 fn of_process(status: &DaemonStatus, out: &mut MetricsEncoder) -> fmt::Result {
     out.bytes("process_resident_memory", "Resident memory", status.memory_bytes)?;
     out.some("process_open_fds", "Open file descriptors", status.open_files)?;

@@ -1,4 +1,4 @@
-//! Where notifications wait for their clients, and how many do.
+//! The queues of notifications for clients, and their total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,21 +13,21 @@ use toold_proto::daemon::OutboxesFill;
 
 type OutboxMessage = Box<RawValue>;
 
-/// Notifications that wait for a slow client; progress beyond is lost, subscriptions wait.
+/// Notifications that wait for a slow client; beyond, progress is lost and subscriptions wait.
 const CAPACITY: usize = 256;
-/// Bytes of a notification that counts by its bytes, too.
+/// The size from which a notification also counts by its bytes.
 const LONG: usize = 4 * 1024;
-/// Bytes of long notifications that wait for a slow client, or one that is longer.
+/// Bytes of long notifications that wait for a slow client; a single one may be longer.
 const LONG_CAPACITY: u32 = 1024 * 1024;
 
-/// Notifications for one client. There is a channel from the first one on: most clients hear of nothing, and a channel
-/// takes more than a kilobyte.
+/// Notifications for one client. The channel is created for the first one: most clients receive
+/// none, and a channel takes more than a kilobyte.
 #[derive(Debug)]
 pub struct Outbox {
     connection: u64,
     outboxes: Arc<Outboxes>,
     opened: OnceLock<OutboxWriter>,
-    /// Until its reader has come for it.
+    /// Until its reader takes it.
     receiver: Mutex<Option<mpsc::Receiver<OutboxMessage>>>,
     reader: AtomicWaker,
 }
@@ -36,7 +36,7 @@ pub struct Outbox {
 #[derive(Clone, Debug)]
 pub struct OutboxWriter {
     sender: mpsc::Sender<OutboxMessage>,
-    /// Bytes of long notifications that may still be put there.
+    /// Bytes of long notifications that may still be added.
     room: Arc<Semaphore>,
 }
 
@@ -45,7 +45,7 @@ impl OutboxWriter {
         Self { sender, room: Arc::new(Semaphore::new(LONG_CAPACITY as usize)) }
     }
 
-    /// Puts there what `make` makes, unless too much waits; false then. Never waits.
+    /// Adds the message of `make`, unless too much waits; false then. Never waits.
     pub fn try_send(&self, make: impl FnOnce() -> Option<OutboxMessage>) -> bool {
         let Ok(place) = self.sender.try_reserve() else { return false };
         let Some(message) = make() else { return true };
@@ -55,8 +55,8 @@ impl OutboxWriter {
         true
     }
 
-    /// Waits until there is room for the bytes of a message. They count until it is read, once the room is forgotten.
-    /// Cancel-safe.
+    /// Waits until there is room for the bytes of a message. They count until it is read, once the
+    /// room is forgotten. Cancel-safe.
     pub async fn room_for(&self, bytes: usize) -> SemaphorePermit<'_> {
         self.room.acquire_many(counted(bytes)).await.expect("it is never closed")
     }
@@ -88,7 +88,7 @@ impl Outbox {
         }
     }
 
-    /// The end that is written to. Bounded: 256 messages wait for a slow client, with 1 MiB of long ones.
+    /// The sending end. Bounded: 256 messages wait for a slow client, with 1 MiB of long ones.
     pub fn writer(&self) -> &OutboxWriter {
         self.opened.get_or_init(|| {
             let (sender, receiver) = mpsc::channel(CAPACITY);
@@ -100,17 +100,18 @@ impl Outbox {
         })
     }
 
-    /// The same for jsonrpsee, which writes the items that [`OutboxWriter::room_for`] has made room for.
+    /// The same for jsonrpsee, which sends the items that [`OutboxWriter::room_for`] has made room
+    /// for.
     pub fn sender(&self) -> mpsc::Sender<OutboxMessage> {
         self.writer().sender.clone()
     }
 
-    /// The end that is read from, when somebody has written, and nobody has taken it yet.
+    /// The receiving end, if somebody has written, and nobody has taken it yet.
     fn take_receiver(&self) -> Option<mpsc::Receiver<OutboxMessage>> {
         self.receiver.lock().take()
     }
 
-    /// A message that is there now. `receiver` is where the one reader keeps its end.
+    /// A message that is ready now. `receiver` is where the one reader keeps its end.
     pub fn try_next(&self, receiver: &mut Option<mpsc::Receiver<OutboxMessage>>) -> Option<OutboxMessage> {
         if receiver.is_none() {
             *receiver = self.take_receiver();
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!((outboxes.fill().messages, outboxes.fill().long_bytes), (3, u64::from(LONG_CAPACITY)));
         let mut receiver = None;
         assert_eq!(outbox.next(&mut receiver).await.get().len(), half);
-        // What is longer than all that is put there alone.
+        // A message longer than the limit is queued alone.
         assert!(!writer.try_send(|| text(4 * half)));
         while outbox.try_next(&mut receiver).is_some() {}
         assert!(writer.try_send(|| text(4 * half)));
@@ -203,7 +204,7 @@ mod tests {
         assert!(outbox.try_next(&mut receiver).is_some());
         assert_eq!(outboxes.fill().long_bytes, 0);
         writer.room_for(4 * half).await.forget();
-        // What was not counted is not given back.
+        // Uncounted bytes are not released.
         outbox.sender().try_send(text(4 * half).unwrap()).unwrap();
         outbox.sender().try_send(text(4 * half).unwrap()).unwrap();
         while outbox.try_next(&mut receiver).is_some() {}

@@ -1,4 +1,4 @@
-//! A bound on the memory of messages once they are parsed, of all clients together.
+//! A bound on the memory of parsed messages, for all clients together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,32 +6,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toold_engine::blocking::run_blocking;
 use toold_proto::weight::weight;
 
-/// Bytes of a text that is not weighed: most are shorter, and what they become is small.
+/// Size up to which a text is not counted: most are shorter, and their parsed form is small.
 const LIGHT: usize = 4 * 1024;
-/// Bytes of a text whose parsing keeps other clients waiting.
+/// Size from which parsing a text would keep other clients waiting.
 const LONG: usize = 256 * 1024;
-/// Bytes of memory that one text may become.
+/// Bytes of memory that one parsed text may take.
 pub const ONE: u64 = 256 * 1024 * 1024;
-/// Bytes of memory that all of them may be at a time.
+/// Bytes of memory that all parsed texts may take at a time.
 pub const ALL: u64 = 512 * 1024 * 1024;
-/// What is kept of it for texts that become little, so that large ones do not keep everybody else out.
+/// The part of it reserved for small texts, so that large ones do not block everybody else.
 const FOR_SMALL: u64 = 128 * 1024 * 1024;
 const SMALL: u64 = 1024 * 1024;
 
-/// The memory that parsed messages take.
+/// The memory of parsed messages.
 #[derive(Debug, Default)]
 pub struct ParsedMemory {
     taken: AtomicU64,
 }
 
-/// Why a text is not parsed, in words for people.
+/// Why a text is not parsed, as a sentence for the user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
     TooLarge(String),
     Overloaded(String),
 }
 
-/// Memory that was taken. Given back when dropped.
+/// Reserved memory. Released when dropped.
 #[derive(Debug)]
 pub struct HeldMemory {
     memory: Arc<ParsedMemory>,
@@ -39,10 +39,10 @@ pub struct HeldMemory {
 }
 
 impl ParsedMemory {
-    /// Takes what a text becomes once it is parsed; `None` for one that is too short to count.
+    /// Reserves the memory of the parsed text; `None` for one that is too short to count.
     ///
     /// # Errors
-    /// The text becomes too much, or all together do.
+    /// The text takes too much, or all texts together do.
     pub fn hold(self: &Arc<Self>, text: impl AsRef<[u8]>) -> Result<Option<HeldMemory>, Refusal> {
         let text = text.as_ref();
         if text.len() <= LIGHT {
@@ -70,7 +70,7 @@ impl ParsedMemory {
         }
     }
 
-    /// Bytes that are taken now.
+    /// Bytes that are reserved now.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
@@ -82,7 +82,7 @@ impl Drop for HeldMemory {
     }
 }
 
-/// Does something with a text. Other tasks go on meanwhile on another thread when the text is long.
+/// Processes a text. If it is long, other tasks continue meanwhile on another thread.
 pub fn beside_others<T>(text: &str, work: impl FnOnce() -> T) -> T {
     if text.len() > LONG { run_blocking(work) } else { work() }
 }
@@ -106,7 +106,7 @@ mod tests {
         let held: Vec<_> = (0..2).map(|_| memory.hold(&many).unwrap().unwrap()).collect();
         assert!(memory.hold(&few).is_ok(), "large messages keep small ones out");
         drop(held);
-        // A long string is what it is.
+        // A long string is not amplified.
         let text = format!("\"{}\"", "[1,".repeat(1_000_000));
         assert!(memory.hold(&text).unwrap().is_some());
     }

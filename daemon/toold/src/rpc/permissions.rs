@@ -36,7 +36,8 @@ use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name,
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     let open = |request: &MethodRequest, wanted: SubscribePrompts, _: &SubscriptionId<'_>| {
-        // Who may not answer sees what is asked in its own session, and does not count as somebody there.
+        // A client that may not answer sees the asks of its own session, and does not count as able
+        // to answer.
         let (can_answer, session) = match may_decide(request) {
             true => (true, session_of(request, &wanted)?),
             false => (false, Some(request.session(wanted.session_id.as_ref())?.id.clone())),
@@ -53,7 +54,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PermissionsSetMode, _>(module, Right::Decider, set_mode)
 }
 
-/// The one that a subscriber wants to hear of, if not of all.
+/// The session that a subscriber selects, if not all.
 pub(super) fn session_of(
     request: &MethodRequest,
     wanted: &SubscribePrompts,
@@ -86,7 +87,7 @@ async fn answer(request: MethodRequest, params: ReplyPermission) -> Result<Done,
         session: None,
     };
     let engine = request.services.engine.clone();
-    // What is remembered is written to the database.
+    // Remembered answers are written to the database.
     let replied = blocking(move || reply(&engine, &params, &replier)).await?;
     replied.map(|()| Done {}).map_err(|error| match &error {
         AskReplyError::Unknown(id) => unknown("request", id),
@@ -118,7 +119,7 @@ fn list(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Result<Perm
         GrantScope::Project(project) => sees_all || project == session.project(),
         GrantScope::Always => true,
     });
-    // The rules of another project are as much its own as its files.
+    // The rules of another project are as private as its files.
     let project = (!sees_all).then_some(session.project());
     Ok(PermissionList {
         mode: session.mode(),
@@ -166,7 +167,7 @@ async fn take_back(request: MethodRequest, params: RevokePermission) -> Result<D
 async fn would(request: MethodRequest, params: CheckPermission) -> Result<CheckedPermission, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     let cwd = match &params.cwd {
-        // Whether there is such a folder is not for everybody to know.
+        // Not every caller may learn whether the folder exists.
         Some(cwd) if !may_decide(&request) => {
             let cwd = absolute_path(cwd)?;
             located(&request.services.engine, &session, cwd)
@@ -178,7 +179,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     let (tool, origin) = tool_of(&request, &session, &params)?;
     let (category, target, place) = (params.category, params.target.clone(), cwd.clone());
     let (engine, of) = (request.services.engine.clone(), session.clone());
-    // Paths are resolved and ignore files read.
+    // This resolves paths and reads ignore files.
     let environment = request.services.config.options.of_children().with(&session.env);
     let explained = blocking(move || explain(&engine, &of, &environment, category, &target, &place)).await??;
     let needs: Vec<Need> = explained.iter().flat_map(|part| part.needs.iter().cloned()).collect();
@@ -203,11 +204,11 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     Ok(checked)
 }
 
-/// How the line was read, with what was decided of each part.
+/// How the command line was parsed, with the decision about each part.
 fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<ExplainedCommand> {
     let mut parts = checked.parts.iter().cloned();
     let mut part = |need: Need| {
-        // The parts are told only when there are several.
+        // The parts are reported only when there are several.
         parts.next().unwrap_or_else(|| CheckedPart {
             category: need.category,
             target: need.target,
@@ -240,7 +241,8 @@ async fn set_mode(request: MethodRequest, params: SetMode) -> Result<Done, Error
     Ok(Done {})
 }
 
-/// The tool that would need it: the one that is named, the target itself for tools, else none in particular.
+/// The tool that would need it: the named one, the target itself for tools, otherwise none in
+/// particular.
 fn tool_of(
     request: &MethodRequest,
     session: &Session,
@@ -269,7 +271,7 @@ fn tool_of(
     Ok((name, found.unwrap_or(stranger)))
 }
 
-/// What the tool of a mounted server is usually called here: `server_tool`.
+/// The usual name here of a tool of a mounted server: `server_tool`.
 fn mounted_name(target: &str) -> String {
     let own = target.strip_prefix("remote:").unwrap_or(target).to_ascii_lowercase();
     let own = own.trim_start_matches(|c: char| !c.is_ascii_lowercase());

@@ -36,7 +36,8 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PluginsTrust, _>(module, Right::Decider, trust)
 }
 
-/// Those that the caller's session sees, or would see; with `all` the bundled ones that are off as well.
+/// The plugins that the caller's session sees, or would see; with `all` also the bundled ones that
+/// are off.
 async fn list(request: &MethodRequest, all: bool) -> Result<PluginList, ErrorObjectOwned> {
     let session = request.session(None)?;
     request.services.plugins.settled().await;
@@ -50,7 +51,7 @@ fn visible(services: &Services, project: &Path, spare: bool) -> PluginList {
     PluginList { plugins: seen.cloned().collect() }
 }
 
-/// The plugin of that name in the caller's view; the one that serves, where one is shadowed.
+/// The plugin of that name in the caller's view; the active one, where one is shadowed.
 async fn find(request: &MethodRequest, name: &str) -> Result<Plugin, ErrorObjectOwned> {
     let plugins = list(request, true).await?.plugins;
     plugins.into_iter().find(|plugin| plugin.name == name).ok_or_else(|| unknown("plugin", name))
@@ -81,7 +82,7 @@ async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails
     let of_project = plugin.project.is_some();
     let (files, capabilities, trusted) = blocking(move || {
         let path = Path::new(&path);
-        // What cannot be read is told with the plugin.
+        // Read errors are reported with the plugin.
         let files = Content::read(path).map(|content| files_of(&content)).unwrap_or_default();
         (files, check::capabilities(path), of_project.then(|| services.config.plugin_trusted_by(path)).flatten())
     })
@@ -96,7 +97,7 @@ async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails
     Ok(PluginDetails { plugin, tools, hooks, commands, subagents, resources, prompts, capabilities, files, trusted })
 }
 
-/// People see what was said in all sessions, others what was said in their own.
+/// People see the messages of all sessions, others those of their own.
 fn logs(request: &MethodRequest, params: &LogsOfPlugin) -> Result<PluginLogs, ErrorObjectOwned> {
     let own = request.session(None)?;
     let sees_all = may_decide(request);
@@ -161,7 +162,7 @@ async fn trust(request: MethodRequest, params: TrustPlugins) -> Result<TrustRepo
         TrustError::Broken { .. } => refused("broken", &error.to_string()),
         TrustError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })?;
-    // Who trusts something expects it to serve.
+    // A person who trusts a plugin expects it to load.
     request.services.plugins.settled().await;
     Ok(report)
 }

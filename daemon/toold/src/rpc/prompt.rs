@@ -37,7 +37,7 @@ async fn render(request: MethodRequest, asked: RenderPrompt) -> Result<RenderedP
     Ok(RenderedPrompt { text: render_prompt(family, &tools, asked.detail) })
 }
 
-/// The tools that the session sees, of those that are wanted.
+/// The selected tools, as far as the session sees them.
 fn view(request: &MethodRequest, session: &Session, wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
     let snapshot = request.services.engine.registry.snapshot();
     let specs = snapshot.view(session.project()).iter().map(|tool| tool.spec());

@@ -1,4 +1,4 @@
-//! `tools.provide` and what belongs to it.
+//! `tools.provide` and related methods.
 
 use std::sync::Arc;
 
@@ -44,8 +44,9 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     })
 }
 
-/// Lets the tools be gone when `tools.unprovide` is answered, so that their names are free for what comes next.
-/// jsonrpsee only tells the task that serves the subscription, which hears of it at its next turn.
+/// Removes the tools before `tools.unprovide` is answered, so that their names are free for the
+/// next request. jsonrpsee only notifies the task that serves the subscription, which runs at its
+/// next turn.
 fn take_back_in_order(module: &mut MethodTable) -> anyhow::Result<()> {
     let Some(MethodCallback::Unsubscription(end)) = module.rpc.remove_method(ToolsProvide::UNSUBSCRIBE) else {
         anyhow::bail!("{} ends no subscription", ToolsProvide::UNSUBSCRIBE);
@@ -54,7 +55,8 @@ fn take_back_in_order(module: &mut MethodTable) -> anyhow::Result<()> {
     let end_in_order = MethodCallback::Unsubscription(Arc::new(move |id, params, connection, max, extensions| {
         let subscription = params.one::<SubscriptionId<'_>>().map(|id| words_of(&id));
         let answer = end(id, params, connection, max, extensions);
-        // Last, since the subscription ends itself once its tools are gone, and then there is none to end.
+        // Last, since the subscription ends itself once its tools are gone, and then there is none
+        // to end.
         if let Ok(subscription) = subscription {
             services.frontends.take_back(&services.engine, connection.0 as u64, &subscription);
         }
@@ -71,7 +73,7 @@ fn words_of(id: &SubscriptionId<'_>) -> String {
     }
 }
 
-/// Hands invocations over until the frontend goes; the provided ends with it.
+/// Passes invocations on until the frontend disconnects, which also removes its tools.
 async fn stream(subscriber: ItemSubscriber<ToolsProvide>, mut provided: ProvidedTools) {
     loop {
         let invocation = tokio::select! {

@@ -14,7 +14,7 @@ use crate::rpc::{MethodRequest, MethodTable, Right, add, client_name, decides};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     let open = |request: &MethodRequest, wanted: SubscribePrompts, _: &SubscriptionId<'_>| {
-        // Whoever subscribes counts as somebody who can answer.
+        // A subscriber counts as able to answer.
         decides(QuestionsSubscribe::NAME, request)?;
         Ok(request.services.engine.questions.subscribe(session_of(request, &wanted)?))
     };

@@ -25,7 +25,7 @@ async fn reconnect(request: MethodRequest, named: ReconnectRemote) -> Result<Rem
     Ok(RemoteList { remotes })
 }
 
-/// What a program writes may hold what only persons should see.
+/// A program's output may contain data for persons only.
 fn hide(remote: &mut Remote) {
     remote.stderr.clear();
     remote.error = remote.error.take().map(|_| "it is away".to_owned());

@@ -36,19 +36,19 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<SessionClose, _>(module, Right::Anyone, close)
 }
 
-/// What the daemon says of itself.
+/// The daemon's description of itself.
 pub(super) fn server_info() -> ServerInfo {
     ServerInfo { name: "toold".into(), version: env!("CARGO_PKG_VERSION").into(), protocol: toold_proto::PROTOCOL }
 }
 
-/// Puts a new session where others find it, and binds it to the connection.
+/// Publishes a new session, and binds it to the connection.
 fn enter(request: &MethodRequest, session: Session) -> Arc<Session> {
     let session = publish(request, session);
     request.connection().bind(session.clone());
     session
 }
 
-/// Puts a new session where others find it.
+/// Publishes a new session.
 pub(super) fn publish(request: &MethodRequest, session: Session) -> Arc<Session> {
     let (session, there) = request.services.sessions.open(session);
     if !there {
@@ -63,7 +63,7 @@ pub(super) fn publish(request: &MethodRequest, session: Session) -> Arc<Session>
 }
 
 impl ClientConnection {
-    /// What kind of principal it is by now.
+    /// Its current kind of principal.
     pub(crate) fn kind(&self) -> OpenerKind {
         match self.peer.principal {
             Principal::Person | Principal::Agent if self.is_agent() => OpenerKind::Agent,
@@ -79,9 +79,9 @@ impl ClientConnection {
     }
 }
 
-/// Joining a session needs a principal of the kind that opened it, and an agent's must be of the same program: what one
-/// agent was allowed is not another's. People may join the sessions of agents. A session in `yolo` lets everything pass,
-/// so no agent walks into one.
+/// Joining a session needs a principal of the kind that opened it, and an agent's must be of the
+/// same program: permissions of one agent are not another's. People may join the sessions of
+/// agents. A session in `yolo` allows everything, so no agent may join one.
 pub(super) fn may_use(request: &MethodRequest, session: &Session) -> Result<(), ErrorObjectOwned> {
     let connection = request.connection();
     if connection.is_bound_to(session) {
@@ -96,7 +96,7 @@ pub(super) fn may_use(request: &MethodRequest, session: &Session) -> Result<(), 
         },
         OpenerKind::Agent => may_agent_join(connection, &opener) && session.mode() != Mode::Yolo,
         OpenerKind::Token => opener.kind == OpenerKind::Token,
-        // It may name no session at all but its own.
+        // It may name no session but its own.
         OpenerKind::Descendant => false,
     };
     if may { Ok(()) } else { Err(unknown("session", session.id.as_str())) }
@@ -116,7 +116,7 @@ fn may_agent_join(connection: &ClientConnection, opener: &Opener) -> bool {
 async fn open(request: MethodRequest, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
     let protocol = open.protocol;
     let mut opened = open_any(request, open).await?;
-    // A client that named a revision is spoken to in that one.
+    // A client that named a revision gets that one.
     opened.server.protocol = protocol.unwrap_or(opened.server.protocol);
     if protocol == Some(1) {
         opened.workspace = None;
@@ -140,7 +140,7 @@ async fn open_any(request: MethodRequest, mut open: OpenSession) -> Result<Opene
         return Err(invalid_params(&words));
     }
     let connection = request.connection().clone();
-    // Before anything is given to it: a session that was opened with a person's rights would stay so.
+    // First: a session that was opened with a person's rights would keep them.
     if open.role == Some(ClientRole::Agent) {
         connection.become_agent();
     }
@@ -159,13 +159,13 @@ async fn open_any(request: MethodRequest, mut open: OpenSession) -> Result<Opene
     if kind == OpenerKind::Person {
         connection.peer.record_frontend();
     }
-    // Whoever joins a session did not choose its folders.
+    // A client that joins a session did not choose its folders.
     if kind == OpenerKind::Person && !resumed {
         let (workspaces, folders) = (request.services.workspaces.clone(), folders_of(&session));
         with_store(&request.services.store, move |_| folders.iter().for_each(|folder| workspaces.note_opened(folder)))
             .await;
     }
-    // What is done with a token alone is nobody's to come back to after the daemon.
+    // Sessions of tokens alone are not resumed after the daemon ends.
     if kind != OpenerKind::Token {
         request.services.sessions.save(&session).await;
     }
@@ -176,7 +176,7 @@ fn folders_of(session: &Session) -> Vec<PathBuf> {
     std::iter::once(&session.cwd).chain(&session.roots).cloned().collect()
 }
 
-/// What a client of version 0.1 could set is reported, so that a person can allow it.
+/// Reports variables that a client of version 0.1 could set, so that a person can allow them.
 fn note_ignored(request: &MethodRequest, open: &OpenSession, ignored: &[String]) {
     if !ignored.is_empty() {
         let client = open.client.as_ref().map_or("a client without a name", |client| &client.name);
@@ -184,8 +184,8 @@ fn note_ignored(request: &MethodRequest, open: &OpenSession, ignored: &[String])
     }
 }
 
-/// What a tool started gets a session for as long as it is connected, within its tool's. It joins no other, and
-/// there is only the one.
+/// A tool's process gets one session, within its tool's, for as long as it is connected. It joins
+/// no other.
 fn open_below(
     request: &MethodRequest,
     open: OpenSession,
@@ -258,9 +258,9 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
     let Some((session, opener)) = kept else { return Ok(None) };
     let may = match connection.kind() {
         OpenerKind::Person => true,
-        // One of version 0.1, which did not record who opened it, is for people.
+        // A session of version 0.1, which did not record who opened it, is for people.
         OpenerKind::Agent => opener.as_ref().is_some_and(|opener| may_agent_join(connection, opener)),
-        // It is somebody's that came without a token.
+        // It belongs to a client without a token.
         OpenerKind::Token | OpenerKind::Descendant => false,
     };
     if !may {
@@ -274,7 +274,7 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
     Ok(Some(session))
 }
 
-/// The session that a person handed on with a code.
+/// The session that a person shared with a code.
 fn shared(request: &MethodRequest, code: &SessionId) -> Result<Arc<Session>, ErrorObjectOwned> {
     let session =
         request.services.sessions.share_codes.take(code).and_then(|id| request.services.engine.sessions.find(&id));
@@ -367,7 +367,7 @@ async fn close(request: MethodRequest, close: CloseSession) -> Result<ClosedSess
             }
             OpenerKind::Token | OpenerKind::Descendant => false,
         };
-        // One of an earlier daemon, which nobody came back to.
+        // A session of an earlier daemon, which nobody has resumed.
         let forgotten = may && services.sessions.forget(&id).await;
         return if forgotten { Ok(ClosedSession { cancelled: 0 }) } else { Err(unknown("session", id.as_str())) };
     };

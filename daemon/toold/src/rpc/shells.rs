@@ -1,4 +1,4 @@
-//! `shells.*`: commands in the background, and whoever looks at them or types into them.
+//! `shells.*`: background commands, and clients that watch or type into them.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         shell.resize(resize.size).map_err(of_shell)?;
         Ok(Done {})
     })?;
-    // What is no person has a tool for it, which is judged.
+    // Others than people use a tool for this, which needs permission.
     add_async::<ShellsKill, _>(module, Right::Decider, |request, kill: KillShell| async move {
         let shell = find(&request, &kill.shell_id, kill.session_id.as_ref())?;
         shell.kill();
@@ -52,7 +52,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_subscription::<ShellsAttach, _, _>(module, open, stream)
 }
 
-/// A shell of the session that the request names, else of the caller's own; people find all.
+/// A shell of the session that the request names, otherwise of the caller's own; people find all.
 fn find(
     request: &MethodRequest,
     shell_id: &str,
@@ -123,9 +123,9 @@ fn exit_code(ended: &ShellEnding) -> Option<i32> {
     }
 }
 
-/// A slow reader is waited for, and loses what the shell forgets meanwhile.
+/// Waits for a slow reader, which loses output that the shell drops meanwhile.
 async fn stream(subscriber: ItemSubscriber<ShellsAttach>, (shell, tail): (Arc<BackgroundShell>, Option<usize>)) {
-    // All that was forgotten before somebody attached is not this reader's loss.
+    // Output dropped before the client attached is not counted as this reader's loss.
     let mut position = shell.tail(tail.unwrap_or(usize::MAX));
     loop {
         let piece = tokio::select! {
@@ -140,7 +140,7 @@ async fn stream(subscriber: ItemSubscriber<ShellsAttach>, (shell, tail): (Arc<Ba
         }
     }
     let ended = shell.ended().await;
-    // The subscriber may have gone meanwhile, which ends this all the same.
+    // The subscriber may have disconnected meanwhile, which also ends this.
     let _ = subscriber.send(&ShellOutput::Ended { status: ended.to_string(), exit_code: exit_code(&ended) }).await;
 }
 

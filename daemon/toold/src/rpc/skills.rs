@@ -1,4 +1,4 @@
-//! `skills.*`, `memories.list` and `todo.list`: what a session knows, remembers and has to do.
+//! `skills.*`, `memories.list` and `todo.list`: the skills, memories and todo list of a session.
 
 use std::path::Path;
 use std::sync::Arc;

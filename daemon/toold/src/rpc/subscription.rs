@@ -1,4 +1,5 @@
-//! What every subscription does: check the request, accept, hand items over until either side ends it.
+//! The common part of subscriptions: check the request, accept, deliver items until either side
+//! ends it.
 
 use std::marker::PhantomData;
 
@@ -12,11 +13,11 @@ use crate::rpc::outboxes::OutboxWriter;
 
 use super::{MethodRequest, MethodTable, read_params, scope};
 
-/// Where a subscription puts its items.
+/// The sink for a subscription's items.
 pub(super) struct ItemSubscriber<S> {
     sink: SubscriptionSink,
     outbox: OutboxWriter,
-    /// Bytes that jsonrpsee puts around an item.
+    /// Bytes that jsonrpsee adds around an item.
     envelope: usize,
     items: PhantomData<fn(S)>,
 }
@@ -53,8 +54,8 @@ impl<S: Subscription> ItemSubscriber<S> {
     }
 }
 
-/// Registers a subscription. `open` runs in the order of the requests and makes what the items come from; `serve` runs
-/// beside what the connection asks for next, until it returns.
+/// Registers a subscription. `open` runs in the order of the requests and creates the source of the
+/// items; `serve` runs in parallel to the connection's later requests, until it returns.
 pub(super) fn add_subscription<S, T, F>(
     module: &mut MethodTable,
     open: impl Fn(&MethodRequest, S::Params, &SubscriptionId<'_>) -> Result<T, ErrorObjectOwned>

@@ -47,7 +47,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     })
 }
 
-/// The answer of `tools.list`, in whatever format.
+/// The answer of `tools.list`, in any format.
 #[derive(Serialize)]
 struct Listed {
     revision: u64,
@@ -103,11 +103,11 @@ async fn run(request: MethodRequest, mut execute_params: Execute) -> Result<Tool
     let (detach, traceparent) = (execute_params.detach, execute_params.traceparent.take());
     let call = to_call(&request, execute_params)?;
     let services = &request.services;
-    // No call slips through before the hooks of plugins that are loading.
+    // No call runs before the hooks of plugins that are loading.
     if !services.plugins.is_settled() {
         services.plugins.settled().await;
     }
-    // On the heap: both are large, and would be moved by all that is around them here.
+    // On the heap: both are large, and every enclosing future would move them.
     let ran = async {
         match detach {
             true => Box::pin(run_detached(&request, call)).await,
@@ -117,7 +117,7 @@ async fn run(request: MethodRequest, mut execute_params: Execute) -> Result<Tool
     in_trace_of(traceparent.as_deref(), ran).await
 }
 
-/// The params of `tools.execute_batch`, whose calls may be a provider's.
+/// The params of `tools.execute_batch`, whose calls may be in a provider's format.
 #[derive(Deserialize)]
 struct BatchParams {
     #[serde(default)]
@@ -165,7 +165,7 @@ async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<Bat
     Ok(BatchResponse { results: json!(results) })
 }
 
-/// What cannot be read is answered in its place, since providers want a result for each call.
+/// An unreadable call is answered in its place, since providers want a result for each call.
 async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResponse, ErrorObjectOwned> {
     let blocks = calls_in(batch.format, &batch.calls);
     let calls = blocks.iter().flatten().map(|call| BatchCall {
@@ -255,7 +255,8 @@ pub(super) fn to_call(request: &MethodRequest, params: Execute) -> Result<Call, 
     })
 }
 
-/// A call's own folder lies within its session's. What lies outside is not looked at, nor what may not be read.
+/// A call's own folder lies within its session's. Places outside, or unreadable ones, are not
+/// examined.
 fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
     let found = located(engine, session, &session.cwd.join(cwd))
         .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))?;
@@ -269,7 +270,7 @@ fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, Erro
     match may_read(engine, session, &found.path) {
         Verdict::Allow => crate::config::project_folder::real_dir(&found.path)
             .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}"))),
-        // Whether there is such a folder shows when a tool was allowed to look there.
+        // Whether such a folder exists is revealed only when a tool was allowed to look there.
         Verdict::Ask => Ok(found.path),
         Verdict::Deny => Err(invalid_params(&format!("cwd: {cwd} may not be read: name another folder"))),
     }

@@ -36,7 +36,7 @@ async fn forget(request: MethodRequest, params: NameWorkspace) -> Result<Workspa
     let path = absolute(&request, &params.path)?;
     let services = request.services.clone();
     let forgotten = tokio::task::spawn_blocking(move || {
-        // A folder that is gone is known by the path that it had.
+        // A missing folder is identified by the path that it had.
         let folder = real_dir(&path).unwrap_or_else(|_| without_dots(&path));
         services.workspaces.forget(&folder)
     });

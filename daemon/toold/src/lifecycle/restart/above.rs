@@ -1,11 +1,12 @@
-//! What runs above a process. Where there is no `/proc`, nothing is known to.
+//! The ancestors of a process. Without `/proc`, none are known.
 
 use toold_host::descendants::program_of;
 
 /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
 const MAX_DEPTH: usize = 256;
 
-/// Whether a process runs below another one. One that is gone already counts as below: nobody knows whose it was.
+/// Whether a process is a descendant of another. A process that is gone already counts as one: its
+/// origin is unknown.
 pub fn is_below(pid: u32, ancestor: u32) -> bool {
     if !std::path::Path::new("/proc/self").exists() {
         return false;
@@ -14,7 +15,7 @@ pub fn is_below(pid: u32, ancestor: u32) -> bool {
     above.is_empty() || above.contains(&ancestor)
 }
 
-/// Whether a daemon runs above a daemon: then a tool started it.
+/// Whether a daemon has a daemon as an ancestor: then a tool started it.
 pub(super) fn is_below_a_daemon(daemon: u32) -> bool {
     let programs = [program_of("self"), program_of(&daemon.to_string())];
     above(daemon).iter().any(|pid| {

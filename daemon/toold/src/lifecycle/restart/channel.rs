@@ -1,4 +1,4 @@
-//! What two daemons say to each other: JSON texts, one a line, and with the first one the descriptors.
+//! The messages between two daemons: JSON texts, one a line; the first one carries the descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,34 +14,36 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
-/// Newer daemons may add members; those that are read stay.
+/// Newer daemons may add members; existing ones stay.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
 pub(super) enum RestartMessage {
-    /// From the old one, with the descriptors: the listening socket, the lock beside it, the lock in the state folder.
+    /// From the old one, with the descriptors: the listening socket, the lock next to it, the lock
+    /// in the state folder.
     Offer {
         socket: PathBuf,
         bound_by_daemon: bool,
-        /// What marks the processes of its tools; absent from daemons before 0.2.
+        /// The mark of its tools' processes; absent from daemons before 0.2.
         #[serde(default)]
         tool_mark: Option<u64>,
     },
-    /// From the new one: it could serve.
+    /// From the new one: it is ready.
     Ready { version: String, protocol: u32 },
     /// From the new one: it will not serve.
     Failed { words: String },
-    /// From the old one: it accepts nobody any more.
+    /// From the old one: it no longer accepts clients.
     Go,
     /// From the new one.
     Serving { epoch: String },
 }
 
-/// What is handed over.
+/// The resources that are handed over.
 pub struct SocketOffer {
     pub socket: PathBuf,
-    /// Whether the daemon made the socket, and has to take it away; else a service manager does.
+    /// Whether the daemon created the socket, and has to remove it; otherwise a service manager
+    /// does.
     pub bound_by_daemon: bool,
-    /// What marks the processes of the daemon's tools, if anything does.
+    /// The mark of the daemon's tool processes, if there is one.
     pub tool_mark: Option<u64>,
     pub listener: OwnedFd,
     pub lock_beside: OwnedFd,
@@ -72,7 +74,7 @@ pub(super) fn send_offer(channel: &UnixStream, offer: &SocketOffer) -> anyhow::R
     Ok(())
 }
 
-/// Waits for the offer. Blocks for as long as the channel's read time-out says.
+/// Waits for the offer. Blocks up to the channel's read timeout.
 pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<SocketOffer> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

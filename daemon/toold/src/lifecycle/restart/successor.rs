@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use super::channel::{self, RestartMessage, SocketOffer};
 
-/// What came from the old daemon, and the way back to it.
+/// The resources from the old daemon, and the channel to it.
 pub struct Successor {
     pub offer: SocketOffer,
     /// The old daemon's process id.
@@ -18,14 +18,16 @@ pub struct Successor {
     channel: UnixStream,
 }
 
-/// Tells the old daemon why this one will not serve.
+/// Reports to the old daemon why this one will not serve.
 pub struct FailureReporter(UnixStream);
 
 impl Successor {
-    /// Takes what the parent sends on stdin. Blocks for some seconds at most; call it before there are threads.
+    /// Receives the handover from the parent on stdin. Blocks for some seconds at most; call it
+    /// before there are threads.
     ///
     /// # Errors
-    /// Stdin is no socket that the parent made, the parent was started by a tool, or nothing came.
+    /// Stdin is not a socket that the parent created, the parent was started by a tool, or nothing
+    /// arrived.
     pub fn receive() -> anyhow::Result<Self> {
         let stdin = std::io::stdin().as_fd().try_clone_to_owned().context("can't use stdin")?;
         let from = of_parent(&stdin)?;
@@ -41,10 +43,11 @@ impl Successor {
         Ok(FailureReporter(self.channel.try_clone()?))
     }
 
-    /// Says that this daemon is ready, and waits until it is its turn. What is given keeps watch over the old daemon.
+    /// Reports that this daemon is ready, and waits for its turn. The returned value observes the
+    /// old daemon.
     ///
     /// # Errors
-    /// The old daemon serves on.
+    /// The old daemon continues to serve.
     pub async fn wait_for_turn(channel: UnixStream) -> anyhow::Result<TakeOverTurn> {
         channel.set_nonblocking(true)?;
         let mut channel = BufReader::new(tokio::net::UnixStream::from_std(channel)?);
@@ -59,14 +62,14 @@ impl Successor {
         }
     }
 
-    /// The offer, and the way back.
+    /// The offer, and the channel to answer it.
     pub fn into_parts(self) -> (SocketOffer, u32, UnixStream) {
         (self.offer, self.from, self.channel)
     }
 }
 
 impl FailureReporter {
-    /// Nobody hears it when the old daemon is gone.
+    /// Nobody receives it when the old daemon is gone.
     pub fn fail(mut self, error: &anyhow::Error) {
         let word = RestartMessage::Failed { words: format!("{error:#}") };
         let line = serde_json::to_string(&word).unwrap_or_default();
@@ -78,20 +81,20 @@ impl FailureReporter {
 pub struct TakeOverTurn(BufReader<tokio::net::UnixStream>);
 
 impl TakeOverTurn {
-    /// Says that this daemon serves.
+    /// Reports that this daemon serves.
     pub async fn serving(&mut self, epoch: &str) -> anyhow::Result<()> {
         channel::say(self.0.get_mut(), &RestartMessage::Serving { epoch: epoch.to_owned() }).await
     }
 
     /// Waits until the old daemon is gone.
     pub async fn gone(mut self) {
-        // It says nothing more; whatever else is read is its end.
+        // No further message comes; anything read is the end of the stream.
         let mut rest = [0; 64];
         while matches!(self.0.read(&mut rest).await, Ok(1..)) {}
     }
 }
 
-/// The parent's process id, if it made this socket: a pair's credentials are its maker's.
+/// The parent's process id, if it created this socket: a pair has its creator's credentials.
 #[cfg(target_os = "linux")]
 fn of_parent(stdin: &impl AsFd) -> anyhow::Result<u32> {
     let maker = rustix::net::sockopt::socket_peercred(stdin).context("stdin is not a daemon's socket")?.pid;
@@ -102,7 +105,8 @@ fn of_parent(stdin: &impl AsFd) -> anyhow::Result<u32> {
     Ok(maker.as_raw_nonzero().get().unsigned_abs())
 }
 
-/// Elsewhere the system does not tell who made a socket; there it does not tell tools from people either.
+/// Elsewhere the system does not report who created a socket; there toold cannot tell tools from
+/// people either.
 #[cfg(not(target_os = "linux"))]
 fn of_parent(_stdin: &impl AsFd) -> anyhow::Result<u32> {
     rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).context("the old daemon is gone")

@@ -13,7 +13,7 @@ use toold_store::sessions::SavedSession;
 use crate::peer::Peer;
 use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, opener_of};
 
-/// Does something with the store on a thread that may block.
+/// Uses the store on a thread that may block.
 pub async fn with_store<T: Send + 'static>(store: &Arc<Store>, work: impl FnOnce(&Store) -> T + Send + 'static) -> T {
     let store = store.clone();
     let done = tokio::task::spawn_blocking(move || work(&store)).await;
@@ -21,7 +21,8 @@ pub async fn with_store<T: Send + 'static>(store: &Arc<Store>, work: impl FnOnce
 }
 
 impl SessionService {
-    /// Keeps a session as it is now. When that fails it lives as long as the daemon, and the log says so.
+    /// Stores the current state of a session. If that fails it lives as long as the daemon, and the
+    /// log reports it.
     pub async fn save(&self, session: &Session) {
         let opener = serde_json::to_string(&opener_of(session)).ok();
         let saved = SavedSession::of(session, opener);
@@ -31,8 +32,8 @@ impl SessionService {
         }
     }
 
-    /// A session of an earlier daemon, as it was, and who opened it; its environment, which is not kept, is what the
-    /// client gives now.
+    /// A session of an earlier daemon, and who opened it; its environment, which is not stored, is
+    /// provided by the client now.
     ///
     /// # Errors
     /// When its folder is gone.
@@ -53,13 +54,14 @@ impl SessionService {
             }
         };
         let opener: Option<Opener> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
-        // The folders that an agent chose are no person's choice because a person comes back to its session.
+        // Folders that an agent chose do not become a person's choice when a person resumes the
+        // session.
         let kind = opener.as_ref().map_or(kind, |opener| opener.kind);
         let request = SessionRequest {
             id: saved.id,
-            // A client that had no folder has none now.
+            // A client that had no folder then has none now.
             cwd: Some(saved.cwd).filter(|cwd| kind == OpenerKind::Person || cwd.parent().is_some()),
-            // A root that is gone gives nothing; one that comes back is there at the next start.
+            // A missing root is skipped; one that comes back is there at the next start.
             roots: saved.roots.into_iter().filter(|root| root.is_dir()).collect(),
             client: saved.client,
             model: saved.model,
@@ -72,7 +74,7 @@ impl SessionService {
         Ok(Some((session, opener)))
     }
 
-    /// Forgets a session, and what was granted for it. True when it was kept.
+    /// Removes a session, and its grants. True when it was stored.
     pub async fn forget(&self, id: &SessionId) -> bool {
         let (engine, builtins, id) = (self.engine.clone(), self.builtins.clone(), id.clone());
         let forgotten = with_store(&self.store, move |store| {
