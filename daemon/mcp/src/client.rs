@@ -1,8 +1,9 @@
 //! The daemon as an MCP client: one copy of each mounted server for all frontends.
 //!
-//! [`adapter`] is what the supervisor of mounts asks of MCP; [`endpoint`] says where a server is, [`connect`] how it is
-//! reached, [`listing`] what is accepted of the tools that it lists, [`call`] what a call does. A server sees neither the
-//! folder nor the roots nor the environment of any frontend: it gets its configuration, and the arguments of its calls.
+//! [`adapter`] implements MCP for the supervisor of mounts; [`endpoint`] describes where a server
+//! is, [`connect`] reaches it, [`listing`] checks the tools that it lists, [`call`] runs a call. A
+//! server sees neither the folder nor the roots nor the environment of any frontend: it gets its
+//! configuration, and the arguments of its calls.
 
 pub mod adapter;
 mod call;

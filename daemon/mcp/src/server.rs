@@ -46,7 +46,7 @@ use crate::server::request_session::{ConnectionSessions, SourceSelection, Statel
 use crate::server::request_state::RequestStates;
 use crate::server::tasks::McpTasks;
 
-/// What the daemon provides.
+/// The services that the daemon provides.
 pub trait McpHost: Send + Sync + 'static {
     fn engine(&self) -> &Arc<Engine>;
 
@@ -56,7 +56,7 @@ pub trait McpHost: Send + Sync + 'static {
     /// Opens a session for a client.
     ///
     /// # Errors
-    /// For people: a path is no folder.
+    /// As a sentence for the user: a path is not a folder.
     fn open_session(&self, wanted: WantedSession) -> Result<Arc<Session>, String>;
 
     /// Closes a session and cancels its calls.
@@ -67,10 +67,11 @@ pub trait McpHost: Send + Sync + 'static {
 
     fn meta_tools(&self) -> MetaTools;
 
-    /// After how long a call becomes a task, with clients that accept tasks; `None` is never.
+    /// How long a call runs before it becomes a task, with clients that accept tasks; `None` is
+    /// never.
     fn task_after(&self) -> Option<Duration>;
 
-    /// What the configuration lets a client of this name do.
+    /// The configured permissions of a client with this name.
     fn client(&self, name: &str) -> ClientRights;
 
     /// Fires when no new requests are accepted.
@@ -89,16 +90,16 @@ pub type CallFuture = BoxFuture<'static, Result<ToolResult, CallError>>;
 /// The session that a request needs.
 #[derive(Clone, Debug)]
 pub struct WantedSession {
-    /// Absolute; absent when the client did not say where it works.
+    /// Absolute; absent when the client did not name a folder.
     pub cwd: Option<PathBuf>,
     pub roots: Vec<PathBuf>,
     pub client: Option<ClientInfo>,
     pub principal: Principal,
-    /// Which tools it sees and can call.
+    /// The tools that it sees and can call.
     pub filter: ToolFilter,
     /// Of the client; the daemon finds its process by it.
     pub connection: u64,
-    /// Variables that it wants to set.
+    /// The variables that it sets.
     pub env: BTreeMap<String, String>,
 }
 
@@ -107,11 +108,11 @@ pub struct WantedSession {
 pub enum MetaTools {
     Off,
     On,
-    /// To all clients but those that are configured to follow changes of the list.
+    /// For all clients except those that are configured to follow changes of the list.
     Auto,
 }
 
-/// What the configuration lets a client do.
+/// The configured permissions of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientRights {
     /// Its answers to permission prompts count, for its own calls and its session at most.
@@ -120,7 +121,7 @@ pub struct ClientRights {
     pub list_changed: bool,
 }
 
-/// What all MCP clients of a daemon have in common.
+/// The shared state of all MCP clients of a daemon.
 pub struct McpFacade {
     pub(crate) host: Arc<dyn McpHost>,
     pub(crate) request_states: RequestStates,
@@ -133,7 +134,7 @@ pub struct McpFacade {
 impl McpFacade {
     /// `key`: 32 random bytes, with which the state that clients keep is sealed.
     pub fn new(host: Arc<dyn McpHost>, key: [u8; 32]) -> Arc<Self> {
-        // Each use has a key of its own, so that what a client sees of one reveals nothing of the other.
+        // Each use has its own key, so that the output of one reveals nothing about the other.
         let ids = blake3::derive_key("toold MCP task ids", &key);
         Arc::new(Self {
             host,
@@ -144,7 +145,7 @@ impl McpFacade {
         })
     }
 
-    /// A server for one client. `default_cwd`: where it works if it names no folder.
+    /// A server for one client. `default_cwd`: its working folder if it names none.
     pub fn server(
         self: &Arc<Self>,
         kind: ConnectionKind,
@@ -197,7 +198,7 @@ pub(crate) struct McpConnection {
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
     /// Variables that its bridge passes on.
     pub(crate) env: Mutex<BTreeMap<String, String>>,
-    /// The sources that its bridge was told to show.
+    /// The sources that its bridge selected.
     pub(crate) sources: Mutex<Option<SourceSelection>>,
     /// Registered for the life of the connection, once its client has declared sampling.
     pub(crate) sampler: OnceLock<SamplerRegistration>,

@@ -1,4 +1,4 @@
-//! What a kind of source implements to be mounted.
+//! The interface that a kind of source implements to be mounted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,45 +18,47 @@ use toold_proto::tool::{SourceKind, ToolName};
 use crate::config::MountConfig;
 use crate::program::SourceProgram;
 
-/// A kind of source, such as MCP servers. It knows the protocol; the supervisor decides when a source is started, tried
-/// again, stopped and listed, and what is published of it.
+/// A kind of source, such as MCP servers. It knows the protocol; the supervisor decides when a
+/// source is started, retried, stopped and listed, and which of its tools are published.
 ///
-/// Errors that are `String`s are shown to people in the source's status, and to models whose call failed because of them.
+/// Errors that are `String`s are shown to people in the source's status, and to models whose call
+/// failed because of them.
 pub trait MountAdapter: Send + Sync + Sized + 'static {
     /// Where a source is, and how it is reached.
     type Endpoint: Clone + PartialEq + Send + Sync + 'static;
     /// A tool as its source describes it.
     type Tool: ListedTool;
-    /// What is kept with the known tools of a source from one run to the next.
+    /// Data stored with the known tools of a source from one run to the next.
     type Memory: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// An open way to a source on which nothing has been said yet.
+    /// An open channel to a source before the first message.
     type Channel: Send + 'static;
-    /// What calls and lists are sent on.
+    /// The channel for calls and lists.
     type Link: Send + Sync + 'static;
-    /// What [`run`](Self::run) drives while the source is connected.
+    /// The future that [`run`](Self::run) drives while the source is connected.
     type Session: Send + 'static;
-    /// What clients of the daemon see of a source.
+    /// The state of a source for clients of the daemon.
     type Status;
 
     const SOURCE: SourceKind;
     const START: StartPolicy;
 
-    /// What errors call a source, such as `MCP server files`.
+    /// The name of a source in errors, such as `MCP server files`.
     fn label(&self, name: &str) -> String;
 
-    /// What rules and grants name a tool by.
+    /// The target of a tool in rules and grants.
     fn permission_target(&self, mount: &str, upstream_name: &str) -> String;
 
-    /// Tells one endpoint from another: tools that one listed are never offered as another's.
+    /// Distinguishes endpoints: tools that one listed are never offered as another's.
     fn digest(&self, endpoint: &Self::Endpoint) -> String;
 
-    /// The file that its last known tools are kept in.
+    /// The file that stores its last known tools.
     fn cache_file(&self, config: &MountConfig<Self::Endpoint>) -> PathBuf;
 
-    /// `None` for a schema that cannot be compiled, of which there are none in a list that was accepted.
+    /// `None` for a schema that cannot be compiled, which an accepted list does not contain.
     fn tool_spec(&self, config: &MountConfig<Self::Endpoint>, name: ToolName, tool: &Self::Tool) -> Option<ToolSpec>;
 
-    /// Whether a tool whose name is taken gets a name with a hash at its end; else it is left out.
+    /// Whether a tool whose name is taken gets a name with a hash at its end; otherwise it is left
+    /// out.
     fn renames_taken(&self) -> bool;
 
     fn status(&self, summary: MountSummary<Self>) -> Self::Status;
@@ -68,7 +70,7 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
         context: &Arc<ConnectionContext>,
     ) -> impl Future<Output = Result<OpenedChannel<Self::Channel>, String>> + Send;
 
-    /// Introduces the daemon. `memory` is kept whether this succeeds or not.
+    /// Introduces the daemon. `memory` is stored whether this succeeds or not.
     fn connect(
         &self,
         config: &MountConfig<Self::Endpoint>,
@@ -77,7 +79,8 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
         memory: &mut Self::Memory,
     ) -> impl Future<Output = Result<(Self::Link, Self::Session), String>> + Send;
 
-    /// Asks for all tools. An adapter may apply `filter` to them early; the supervisor does in any case.
+    /// Requests all tools. An adapter may apply `filter` to them early; the supervisor does in any
+    /// case.
     fn list_tools(
         &self,
         config: &MountConfig<Self::Endpoint>,
@@ -88,7 +91,8 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
     /// Runs until the connection is over, and returns why; ends soon after `context.closing` fires.
     fn run(&self, connection: &MountConnection<Self>, session: Self::Session) -> impl Future<Output = String> + Send;
 
-    /// Called before a connection is closed because its source is not mounted any more. Has [`LAST_OUTPUT`] to end.
+    /// Called before a connection is closed because its source is no longer mounted. It may take
+    /// [`LAST_OUTPUT`].
     ///
     /// [`LAST_OUTPUT`]: crate::program::LAST_OUTPUT
     fn retire(&self, link: &Self::Link) -> impl Future<Output = ()> + Send;
@@ -106,26 +110,26 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
 /// When a source is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPolicy {
-    /// By the first call, or in the background when its tools are not known yet; when it fails, by the next call after
-    /// a delay.
+    /// By the first call, or in the background when its tools are not known yet; after a failure,
+    /// by the next call after a delay.
     OnDemand,
-    /// At once. It is kept connected, and tried again by itself when it fails.
+    /// At once. It is kept connected, and retried after a failure without a call.
     Always,
 }
 
 /// A tool as its source describes it.
 pub trait ListedTool: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The name that its source has for it.
+    /// Its name in the source.
     fn upstream_name(&self) -> &str;
 
-    /// Changes with everything that a person saw who allowed its use.
+    /// Changes with every part that a person saw when allowing its use.
     fn digest(&self) -> String;
 }
 
-/// What a source offers.
+/// The tools that a source offers.
 pub struct ToolListing<T, M> {
     pub tools: Vec<T>,
-    /// What was left out, in words for people.
+    /// The omissions, as sentences for the user.
     pub problems: Vec<String>,
     pub memory: M,
 }
@@ -136,12 +140,12 @@ pub struct OpenedChannel<C> {
     pub program: Option<SourceProgram>,
 }
 
-/// What a connection and its supervisor tell each other.
+/// The state shared by a connection and its supervisor.
 pub struct ConnectionContext {
-    /// How often the source was started before, this time included.
+    /// The number of starts of the source, including this one.
     pub attempt: u64,
     pub stderr_log: Arc<StderrLog>,
-    /// Fires when the connection takes no calls any more.
+    /// Fires when the connection no longer takes calls.
     pub closing: CancellationToken,
     pub(crate) restart: CancellationToken,
     pub(crate) tools_changed: Notify,
@@ -160,18 +164,18 @@ impl ConnectionContext {
         }
     }
 
-    /// The source's tools differ from those that are known: they are listed again soon.
+    /// The source's tools have changed: they are listed again soon.
     pub fn report_changed_tools(&self) {
         self.tools_changed.notify_one();
     }
 
-    /// The source cannot be reached any more: the connection is closed.
+    /// The source is unreachable: the connection is closed.
     pub fn report_lost(&self, why: String) {
         self.lost.send_replace(Some(why));
     }
 }
 
-/// A connection, from the moment that its tools are known.
+/// A connection whose tools are known.
 pub struct MountConnection<A: MountAdapter> {
     pub link: Arc<A::Link>,
     pub context: Arc<ConnectionContext>,
@@ -183,7 +187,7 @@ pub struct MountConnection<A: MountAdapter> {
 #[derive(Debug)]
 pub enum CallFailure {
     Tool(ToolError),
-    /// The connection was closed under the call. The supervisor knows why a moment later.
+    /// The connection was closed during the call. The supervisor learns the reason a moment later.
     Disconnected,
 }
 
@@ -202,26 +206,26 @@ pub enum MountState {
     Failed,
 }
 
-/// All that is known of a mount, from which an adapter makes its status.
+/// Everything known about a mount, from which an adapter makes its status.
 pub struct MountSummary<A: MountAdapter> {
     pub config: MountConfig<A::Endpoint>,
     pub state: MountState,
     pub connection: Option<Arc<MountConnection<A>>>,
-    /// Why it is not running, and how long it is not tried again.
+    /// Why it is not running, and how long it is not retried.
     pub error: Option<String>,
     pub retry_ms: Option<u64>,
     pub memory: A::Memory,
-    /// As they are called here, sorted.
+    /// Under their names here, sorted.
     pub tools: Vec<ToolName>,
     pub problems: Vec<String>,
-    /// Calls that have ended, and those of them that failed.
+    /// Calls that have ended, and how many of them failed.
     pub calls: u64,
     pub failed_calls: u64,
     /// Calls that are running now.
     pub running: u64,
-    /// How often it was started, and how often that led to a connection.
+    /// The number of starts, and of those that led to a connection.
     pub attempts: u64,
     pub connects: u64,
-    /// The last lines that it wrote to be logged.
+    /// The last lines of its log output.
     pub stderr: Vec<String>,
 }

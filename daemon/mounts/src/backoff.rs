@@ -1,4 +1,4 @@
-//! How long a source that failed is not tried again: 1 s, then twice as long each time, up to 60 s.
+//! The delay before a failed source is retried: 1 s, then twice as long each time, up to 60 s.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// A run of this length was a good one: what failed before it does not count any more.
+/// A run of at least this length resets the failures before it.
 const GOOD_RUN: Duration = Duration::from_secs(60);
 
 /// Failures in a row.

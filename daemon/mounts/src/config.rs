@@ -12,11 +12,11 @@ pub type MountKey = (SourceScope, String);
 pub struct MountConfig<E> {
     /// Its tools are called `NAME_tool`, as far as that fits.
     pub name: String,
-    /// Whose sessions see its tools.
+    /// The sessions that see its tools.
     pub scope: SourceScope,
     pub endpoint: E,
     pub enabled: bool,
-    /// It is stopped when nobody has called it for so long; `None` is never.
+    /// It is stopped after this time without a call; `None` is never.
     pub idle_timeout: Option<Duration>,
     /// Of a call; `None` for the tool's own, or the daemon's default.
     pub timeout: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Grants of tools that changed.
+//! Revokes grants of tools that changed.
 
 use toold_engine::Engine;
 use toold_engine::need::Need;

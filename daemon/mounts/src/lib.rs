@@ -1,8 +1,8 @@
 //! Mounted sources: programs and daemons elsewhere whose tools appear in the registry as our own.
 //!
-//! [`MountSupervisor`] holds all mounts of one kind, such as MCP servers; [`adapter`] is what a kind has to implement,
-//! [`mount`] the life of one mount, [`publish`] the way from its list to the registry, [`tool`] a call of one of its
-//! tools.
+//! [`MountSupervisor`] holds all mounts of one kind, such as MCP servers; [`adapter`] is the
+//! interface of a kind, [`mount`] the life of one mount, [`publish`] brings its list into the
+//! registry, [`tool`] calls one of its tools.
 
 pub mod adapter;
 mod backoff;
@@ -57,8 +57,8 @@ impl<A: MountAdapter> MountSupervisor<A> {
         })
     }
 
-    /// Mounts exactly these from now on: new and changed ones are started afresh, the others are stopped. The tools
-    /// that each had last are available at once. Reads a small file for each.
+    /// Replaces the set of mounts: new and changed ones are restarted, the others are stopped. The
+    /// last known tools of each are available at once. Reads a small file for each.
     pub fn configure(self: &Arc<Self>, configs: Vec<MountConfig<A::Endpoint>>) {
         let mut configured: BTreeMap<MountKey, MountConfig<A::Endpoint>> = BTreeMap::new();
         for config in configs {
@@ -102,8 +102,8 @@ impl<A: MountAdapter> MountSupervisor<A> {
         all.iter().map(|mount| self.status(mount)).collect()
     }
 
-    /// Stops and starts every mount of this name, whatever it is doing and however often it failed; returns when each
-    /// is connected or has failed. Calls that are running on it fail.
+    /// Stops and starts every mount of this name, whatever its state and however often it failed;
+    /// returns when each is connected or has failed. Calls that are running on it fail.
     ///
     /// # Errors
     /// When nothing has this name.
@@ -119,7 +119,7 @@ impl<A: MountAdapter> MountSupervisor<A> {
         Ok(named.iter().map(|mount| self.status(mount)).collect())
     }
 
-    /// Stops all mounts; returns when nothing of them is left.
+    /// Stops all mounts; returns when they have ended.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.close();

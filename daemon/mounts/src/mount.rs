@@ -1,5 +1,5 @@
-//! One mount: its phase, what is known of its tools, and the calls that are running on it. [`lifecycle`] is a run from
-//! start to end.
+//! One mount: its phase, its known tools, and its running calls. [`lifecycle`] is a run from start
+//! to end.
 
 mod lifecycle;
 
@@ -22,9 +22,9 @@ use crate::backoff::RestartBackoff;
 use crate::config::MountConfig;
 use crate::tool_cache;
 
-/// Starts of a source whose tools are not known.
+/// The number of attempts to start a source whose tools are not known.
 const LEARN_ATTEMPTS: u32 = 6;
-/// The end of a connection is known to a call before the supervisor knows why.
+/// A call sees the end of a connection before the supervisor knows why.
 const REASON_TIMEOUT: Duration = Duration::from_secs(6);
 
 pub(crate) struct MountedSource<A: MountAdapter> {
@@ -38,7 +38,7 @@ pub(crate) struct MountedSource<A: MountAdapter> {
     usage: Mutex<SourceUsage>,
     call_ended: Notify,
     stderr_log: Arc<StderrLog>,
-    /// Fires when it is not mounted any more.
+    /// Fires when it is no longer mounted.
     retired: CancellationToken,
     calls: AtomicU64,
     failed_calls: AtomicU64,
@@ -53,11 +53,11 @@ enum MountPhase<A: MountAdapter> {
     Failed { why: Arc<str>, retry_at: Instant },
 }
 
-/// What is known of its tools.
+/// The known tools.
 struct Catalog<A: MountAdapter> {
     tools: Vec<A::Tool>,
     problems: Vec<String>,
-    /// Whether `tools` come from this endpoint, and not from one that had its name before.
+    /// Whether `tools` come from this endpoint, and not from an earlier one of the same name.
     is_current: bool,
     memory: A::Memory,
 }
@@ -84,7 +84,7 @@ impl<A: MountAdapter> Drop for SourceCall<'_, A> {
 }
 
 impl<A: MountAdapter> MountedSource<A> {
-    /// With its last known tools. Reads a file.
+    /// Loads its last known tools. Reads a file.
     pub(crate) fn new(supervisor: &Arc<MountSupervisor<A>>, config: MountConfig<A::Endpoint>) -> Arc<Self> {
         let adapter = supervisor.adapter.clone();
         let catalog = match tool_cache::load::<A::Tool, A::Memory>(&adapter.cache_file(&config)) {
@@ -117,12 +117,12 @@ impl<A: MountAdapter> MountedSource<A> {
         })
     }
 
-    /// What errors and the log call it.
+    /// Its name in errors and in the log.
     pub(crate) fn label(&self) -> String {
         self.adapter.label(&self.config.name)
     }
 
-    /// Begins what its kind does without a call.
+    /// Starts the background work of its kind, which needs no call.
     pub(crate) fn start(self: Arc<Self>, tasks: &TaskTracker) {
         let is_current = self.catalog.lock().is_current;
         match A::START {
@@ -133,7 +133,8 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
-    /// Starts it until it has listed its tools, or has failed too often: then a call or a restart tries again.
+    /// Starts it until it has listed its tools, or has failed too often: then a call or a restart
+    /// retries.
     async fn learn_tools(self: Arc<Self>) {
         for _ in 0..LEARN_ATTEMPTS {
             let Err(why) = self.connection().await else { return };
@@ -173,7 +174,7 @@ impl<A: MountAdapter> MountedSource<A> {
         matches!(&*self.phase.borrow(), MountPhase::Running(_))
     }
 
-    /// The tools of it that are offered.
+    /// Its offered tools.
     pub(crate) fn offered_tools(&self) -> Vec<A::Tool> {
         let catalog = self.catalog.lock();
         match self.config.enabled && catalog.is_current {
@@ -182,7 +183,7 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
-    /// Stops it for good. Its tasks belong to the supervisor, which waits for them.
+    /// Stops it permanently. Its tasks belong to the supervisor, which waits for them.
     pub(crate) fn retire(&self) {
         self.retired.cancel();
     }
@@ -197,7 +198,7 @@ impl<A: MountAdapter> MountedSource<A> {
     /// Begins a call of a tool that was listed with this digest; starts the source if it is not running.
     ///
     /// # Errors
-    /// Why it cannot be called, for a model.
+    /// Why it cannot be called, as a sentence for a model.
     pub(crate) async fn begin_call(
         self: &Arc<Self>,
         upstream_name: &str,
@@ -229,11 +230,11 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
-    /// The connection, which is made if there is none. Callers that come while it is being made wait for the same
-    /// attempt; those that come soon after it failed get its error at once.
+    /// The connection, which is made if there is none. Callers that arrive meanwhile wait for the
+    /// same attempt; callers soon after a failure get its error at once.
     ///
     /// # Errors
-    /// Why it is not running, for people.
+    /// Why it is not running, as a sentence for the user.
     async fn connection(self: &Arc<Self>) -> Result<Arc<MountConnection<A>>, Arc<str>> {
         let mut phases = self.phase.subscribe();
         loop {

@@ -1,15 +1,15 @@
-//! What tools of other servers are called here: `[a-z][a-z0-9_]*`, at most 64 characters.
+//! The names here of other servers' tools: `[a-z][a-z0-9_]*`, at most 64 characters.
 
 use std::collections::HashMap;
 
 use toold_proto::tool::ToolName;
 
 const MAX_NAME: usize = 64;
-/// Enough that no two of a server's tools ever share it.
+/// Long enough that no two of a server's tools ever share it.
 const HASH: usize = 8;
 
-/// A name for each of a server's tools, the same whatever the order of the list. Where two would have the same,
-/// the one that is called so by its server keeps it, and the others are marked.
+/// A name for each of a server's tools, independent of the order of the list. If two would have the
+/// same, the one with this name on its server keeps it, and the others get a suffix.
 pub(crate) fn assign(server: &str, own: &[&str]) -> Vec<ToolName> {
     let plain: Vec<String> = own.iter().map(|own| plain(server, own)).collect();
     let mut wanted: HashMap<&str, usize> = HashMap::new();
@@ -21,7 +21,7 @@ pub(crate) fn assign(server: &str, own: &[&str]) -> Vec<ToolName> {
     (0..own.len()).map(|at| if fits(at) { parsed(&plain[at]) } else { with_hash(server, own[at]) }).collect()
 }
 
-/// The name with a mark that tells it from any other tool of any server.
+/// The name with a suffix that distinguishes it from any other tool of any server.
 pub(crate) fn with_hash(server: &str, own: &str) -> ToolName {
     let mark = &blake3::hash(format!("{server}\0{own}").as_bytes()).to_hex()[..HASH];
     let plain = plain(server, own);
@@ -44,7 +44,7 @@ fn plain(server: &str, own: &str) -> String {
     name
 }
 
-/// `readFile` is `read_file`; what is neither letter nor digit is `_`.
+/// `readFile` becomes `read_file`; anything but letters and digits becomes `_`.
 fn words(text: &str, into: &mut String) {
     let mut before_was_small = false;
     for c in text.chars() {

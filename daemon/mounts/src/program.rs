@@ -1,4 +1,4 @@
-//! A program that is spoken to on its stdin and stdout, with its stderr logged.
+//! A program that is connected by its stdin and stdout, with its stderr logged.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use toold_host::process::ProcessCommand;
 use toold_host::process::piped_child::{PipedChild, start_piped};
 use toold_host::stderr_log::StderrLog;
 
-/// Output that a program wrote before it ended may still be on its way for so long.
+/// How long the last output of an ended program may take to arrive.
 pub const LAST_OUTPUT: Duration = Duration::from_millis(250);
 /// Between closed stdin, TERM and KILL.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A program that runs. Dropped, it is killed, with all that it started.
+/// A running program. Dropping it kills it, with all its descendants.
 pub struct SourceProgram {
     child: PipedChild,
     /// Reads its stderr to the end.
@@ -28,7 +28,7 @@ impl SourceProgram {
     /// Starts it with its stderr going to the log.
     ///
     /// # Errors
-    /// Why it cannot be started, for people.
+    /// Why it cannot be started, as a sentence for the user.
     pub fn start(mut command: ProcessCommand, log: &Arc<StderrLog>) -> Result<(Self, ChildStdout, ChildStdin), String> {
         command.environment = command.environment.with([(OWNER, owner())]);
         command.grace = GRACE;
@@ -42,7 +42,8 @@ impl SourceProgram {
         self.child.pid()
     }
 
-    /// Ends it and all that it started, first by closing its stdin, which its caller has done. Returns how it ended.
+    /// Ends it and its descendants, first by closing its stdin, which its caller has done. Returns
+    /// how it ended.
     pub(crate) async fn end(mut self) -> Option<ExitStatus> {
         let status = self.child.end().await;
         if timeout(LAST_OUTPUT, &mut self.stderr).await.is_err() {
@@ -52,7 +53,7 @@ impl SourceProgram {
     }
 }
 
-/// Waits until the program has ended: for ever, where there is none. Cancel-safe; may be called again.
+/// Waits until the program has ended: for ever, if there is none. Cancel-safe; may be called again.
 pub(crate) async fn ended(program: &mut Option<SourceProgram>) {
     match program {
         Some(program) => program.child.ended().await,

@@ -1,4 +1,4 @@
-//! From what the sources list to what the registry has.
+//! Publishes the lists of sources in the registry.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::mount::MountedSource;
 use crate::tool::MountedTool;
 use crate::{MountSupervisor, names, source_key};
 
-/// What the registry has of one mount.
+/// The registered tools of one mount.
 pub(crate) struct PublishedTools<A: MountAdapter> {
     tools: Vec<Arc<MountedTool<A>>>,
     /// Tools whose names are taken.
@@ -29,8 +29,9 @@ impl<A: MountAdapter> Default for PublishedTools<A> {
 }
 
 impl<A: MountAdapter> MountSupervisor<A> {
-    /// Brings the registry up to date with all mounts, as one revision; does nothing when nothing changed. Names are
-    /// assigned in the order of the mounts' names, so that it does not matter which was there first.
+    /// Updates the registry from all mounts, as one revision; does nothing when nothing changed.
+    /// Names are assigned in the order of the mounts' names, so that it does not matter which was
+    /// there first.
     pub(crate) fn publish(&self) {
         let Some(engine) = self.engine.upgrade() else { return };
         let mut published = self.published.lock();
@@ -46,7 +47,7 @@ impl<A: MountAdapter> MountSupervisor<A> {
                 && now.tools.iter().zip(&before.tools).all(|(now, before)| Arc::ptr_eq(now, before));
             if !is_same {
                 let tools = now.tools.iter().map(|tool| tool.clone() as Arc<dyn Callable>).collect();
-                // All go before any comes: a name may move from one mount to another.
+                // All removals before any additions: a name may move from one mount to another.
                 removes.push(RegistryChange::Remove { key: source_key::<A>(key) });
                 puts.push(RegistryChange::Put { key: source_key::<A>(key), origin: Origin::Mcp, tools });
             }
@@ -56,7 +57,8 @@ impl<A: MountAdapter> MountSupervisor<A> {
         removes.append(&mut puts);
         for answer in engine.registry.commit(removes).into_iter().skip(removed) {
             if let Err(taken) = answer {
-                // Another source took a name between the check and the commit; the next list tries again.
+                // Another source took a name between the check and the commit; the next list
+                // retries.
                 tracing::warn!(%taken, "the tools of a mounted source are not published");
             }
         }
@@ -91,7 +93,7 @@ fn tools_of<A: MountAdapter>(
             now.problems.push(format!("{own} is left out: the name {name} is taken"));
             continue;
         }
-        // A tool that is as it was stays the same object, or it would be reported as changed.
+        // An unchanged tool stays the same object, or it would be reported as changed.
         let made = match before.tools.iter().find(|old| old.is_same(mount, &name, tool)) {
             Some(old) => Some(old.clone()),
             None => MountedTool::new(mount, name.clone(), tool).map(Arc::new),

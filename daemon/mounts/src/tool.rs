@@ -1,4 +1,4 @@
-//! A tool of a mounted source, as the registry has it.
+//! A tool of a mounted source, as registered.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use toold_proto::tool::{Category, ToolName};
 use crate::adapter::{CallFailure, ListedTool, MountAdapter, StartPolicy};
 use crate::mount::MountedSource;
 
-/// Characters of the arguments that a person sees who is asked for permission.
+/// Characters of the arguments in a permission prompt.
 const MAX_PREVIEW: usize = 600;
 
 pub(crate) struct MountedTool<A: MountAdapter> {
@@ -26,7 +26,7 @@ pub(crate) struct MountedTool<A: MountAdapter> {
 }
 
 impl<A: MountAdapter> MountedTool<A> {
-    /// `None` for a schema that cannot be compiled, of which there are none in a list that was accepted.
+    /// `None` for a schema that cannot be compiled, which an accepted list does not contain.
     pub(crate) fn new(mount: &Arc<MountedSource<A>>, name: ToolName, tool: &A::Tool) -> Option<Self> {
         let spec = mount.adapter.tool_spec(&mount.config, name, tool)?;
         let upstream_name = tool.upstream_name().to_owned();

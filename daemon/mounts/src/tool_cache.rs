@@ -1,5 +1,5 @@
-//! The last known tools of each mount, in a file of its own: they are listed before it runs, and they tell whether a
-//! tool is still the one that was allowed.
+//! The last known tools of each mount, in a file of its own: they are listed before it runs, and
+//! show whether a tool is still the one that was allowed.
 
 use std::io;
 use std::path::Path;
@@ -16,10 +16,10 @@ pub(crate) struct CachedTools<T, M> {
     pub(crate) memory: M,
 }
 
-/// Bytes of a file; more than any list that is accepted.
+/// Bytes of a file; larger than any accepted list.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// `None` when there is no file that can be read. Blocks.
+/// `None` when there is no readable file. Blocks.
 pub(crate) fn load<T, M>(file: &Path) -> Option<CachedTools<T, M>>
 where
     CachedTools<T, M>: serde::de::DeserializeOwned,

@@ -36,8 +36,8 @@ use crate::listing::{self, ListedRemoteTool};
 use crate::peer::{RemotePeer, open_session};
 use crate::{call, connect};
 
-/// How often a daemon is pinged, and how long its answer may take. A connection through a network that is gone ends in
-/// no other way.
+/// How often a daemon is pinged, and how long its answer may take. A connection through a network
+/// that is gone ends in no other way.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -86,7 +86,7 @@ impl MountAdapter for RemoteAdapter {
         endpoint.digest()
     }
 
-    /// A remote's name is a word of small letters.
+    /// A remote's name consists of small letters.
     fn cache_file(&self, config: &MountConfig<RemoteEndpoint>) -> PathBuf {
         self.options.cache_dir.join(format!("{}.json", config.name))
     }
@@ -267,7 +267,7 @@ impl MountAdapter for RemoteAdapter {
         why
     }
 
-    /// Closes the sessions there, to which nobody comes back.
+    /// Closes the remote sessions, which nobody resumes.
     async fn retire(&self, link: &RemoteLink) {
         link.close_all_sessions().await;
     }

@@ -14,7 +14,7 @@ pub(crate) struct WebSocketAddress {
 
 impl WebSocketAddress {
     /// # Errors
-    /// Why it is no address of a WebSocket.
+    /// Why it is not the address of a WebSocket.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let request = url.into_client_request().map_err(|error| format!("{url:?}: {error}"))?;
         let is_tls = match request.uri().scheme_str() {

@@ -10,7 +10,7 @@ use toold_proto::tool::ToolResult;
 
 use crate::link::RemoteLink;
 
-/// Makes a call on `remote`, in the session there that belongs to the caller's.
+/// Makes a call on `remote`, in the remote session that belongs to the caller's.
 pub(crate) async fn call(
     remote: &str,
     link: &RemoteLink,
@@ -29,7 +29,7 @@ pub(crate) async fn call(
     }
     let call_id = link.new_call_id();
     let _running = session.begin_call(call_id.clone(), cx.shared());
-    // When this fails the call goes on, and its prompts are only for people there.
+    // If this fails the call continues, and its prompts are shown only on the remote side.
     if let Err(error) = session.relay_prompts(peer, cx).await {
         tracing::debug!(remote, %error, "prompts of a remote daemon are not relayed");
     }
@@ -60,11 +60,12 @@ pub(crate) async fn call(
 
 fn output(remote: &str, result: ToolResult) -> ToolOutput {
     let ToolResult { content, is_error, metadata, structured, .. } = result;
-    // Says whose paths and numbers these are.
+    // Shows which daemon the paths and numbers belong to.
     ToolOutput { content, is_error, metadata, structured }.with("remote", remote)
 }
 
-/// Passes on the progress of a call, and returns its answer. A call that ends here is cancelled there.
+/// Passes on the progress of a call, and returns its answer. A call that ends here is cancelled
+/// there.
 async fn follow(mut call: CallHandle, cx: &Cx) -> Result<Result<ToolResult, ClientError>, ToolError> {
     loop {
         let progress = tokio::select! {

@@ -1,4 +1,4 @@
-//! How a daemon is reached.
+//! Connects to a daemon.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -30,7 +30,7 @@ const MAX_TOKEN: u64 = 64 << 10;
 /// Starts the program, or opens the WebSocket. Sends nothing to the daemon yet.
 ///
 /// # Errors
-/// Why that failed, for people.
+/// Why that failed, as a sentence for the user.
 pub(crate) async fn open(
     reach: &Reach,
     options: &RemoteOptions,
@@ -60,7 +60,7 @@ async fn open_websocket(url: &str, token: &str) -> Result<Client, String> {
     request.headers_mut().insert(AUTHORIZATION, header);
     let stream = TcpStream::connect((host.as_str(), port)).await;
     let stream = stream.map_err(|error| format!("can't connect to {host}:{port}: {error}"))?;
-    // Small messages would wait for the acknowledgement of the one before.
+    // Small messages would otherwise wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     if !is_tls {
         return handshake(request, stream).await;

@@ -11,7 +11,7 @@ use crate::address::WebSocketAddress;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteEndpoint {
     pub reach: Reach,
-    /// The folder there that calls run in; `~` is the home folder there.
+    /// The remote working folder of calls; `~` is the home folder there.
     pub cwd: String,
 }
 
@@ -21,28 +21,29 @@ pub enum Reach {
     Command { program: String, args: Vec<String>, env: BTreeMap<String, String> },
     /// A WebSocket, and the file with the token for it.
     WebSocket { url: String, token_file: PathBuf },
-    /// Its configuration is wrong; why, for people.
+    /// Its configuration is invalid; the reason as a sentence for the user.
     Unusable { why: String },
 }
 
-/// What all mounted daemons have in common.
+/// The shared settings of all mounted daemons.
 #[derive(Clone, Debug)]
 pub struct RemoteOptions {
-    /// What this daemon is known by: a mounted daemon that is this one is refused.
+    /// The identity of this daemon: mounting itself is refused.
     pub instance: String,
     /// The folder of the files with the last known tools of each.
     pub cache_dir: PathBuf,
-    /// What a program that reaches one gets beside its own `env`.
+    /// The environment of a program that reaches one, in addition to its own `env`.
     pub environment: Environment,
-    /// Where such a program works.
+    /// The working folder of such a program.
     pub home: PathBuf,
-    /// Sessions there are named with it, so that nobody else can name them.
+    /// The prefix of names of remote sessions, so that nobody else can guess them.
     pub secret: [u8; 32],
 }
 
 impl Reach {
     /// # Errors
-    /// When this is no address, or the token would go over a network unencrypted, which `in_the_clear` allows.
+    /// When this is not an address, or the token would go over a network unencrypted, unless
+    /// `in_the_clear` allows it.
     pub fn websocket(url: String, token_file: PathBuf, in_the_clear: bool) -> Result<Self, String> {
         let address = WebSocketAddress::parse(&url)?;
         if !in_the_clear && address.is_in_the_clear() {

@@ -1,11 +1,12 @@
 //! Other daemons: their tools as our own.
 //!
-//! [`adapter`] is what the supervisor of mounts asks of a daemon; [`endpoint`] says where one is, [`connect`] how it is
-//! reached, [`websocket`] how two daemons talk over HTTP, [`listing`] what is accepted of its tools, [`call`] what a call
-//! does, [`session`] where calls run there and how its prompts come here.
+//! [`adapter`] implements remote daemons for the supervisor of mounts; [`endpoint`] describes where
+//! one is, [`connect`] reaches it, [`websocket`] connects two daemons over HTTP, [`listing`] checks
+//! the tools that it lists, [`call`] runs a call, [`session`] manages the remote sessions and
+//! relays their prompts.
 //!
-//! A daemon there sees neither the folder nor the environment of any frontend here: it gets the arguments of calls,
-//! and the folder that the configuration names.
+//! A remote daemon sees neither the folder nor the environment of any frontend here: it gets the
+//! arguments of calls, and the folder that the configuration names.
 
 pub mod adapter;
 mod address;

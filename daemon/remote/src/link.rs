@@ -19,18 +19,19 @@ pub struct RemoteLink {
     pub(crate) context: Arc<ConnectionContext>,
     /// For the daemon itself, which lists tools in it.
     pub(crate) base_session: SessionId,
-    /// What the daemon calls itself.
+    /// The name that the daemon reports.
     pub(crate) instance: String,
     pub(crate) version: String,
-    /// Names the sessions of this daemon.
+    /// The prefix of this daemon's sessions.
     pub(crate) namer: SessionNamer,
-    /// Ids of calls begin with it, so that no other daemon has the same.
+    /// The prefix of call ids, so that no other daemon uses the same.
     pub(crate) call_prefix: String,
     pub(crate) next_call: AtomicU64,
     pub(crate) sessions: Mutex<HashMap<SessionId, Arc<RemoteSession>>>,
 }
 
-/// Makes names of sessions there that nobody can guess, and that are the same on another connection.
+/// Makes names of remote sessions that cannot be guessed, and that are the same on another
+/// connection.
 #[derive(Clone)]
 pub(crate) struct SessionNamer {
     pub(crate) secret: [u8; 32],
@@ -46,7 +47,7 @@ impl SessionNamer {
 }
 
 impl RemoteLink {
-    /// The session there for one here.
+    /// The remote session for a local one.
     pub(crate) fn session(&self, session: &Arc<Session>) -> Arc<RemoteSession> {
         let make = || Arc::new(RemoteSession::new(self.namer.name(session.id.as_str()), session));
         self.sessions.lock().entry(session.id.clone()).or_insert_with(make).clone()
@@ -58,7 +59,7 @@ impl RemoteLink {
         CallId::parse(&format!("{}-{n}", self.call_prefix)).expect("hexadecimal digits and a number are printable")
     }
 
-    /// Closes the sessions there whose session here is gone.
+    /// Closes the remote sessions whose local session is gone.
     pub(crate) async fn close_abandoned_sessions(&self) {
         let abandoned: Vec<Arc<RemoteSession>> =
             self.sessions.lock().extract_if(|_, session| session.is_abandoned()).map(|(_, session)| session).collect();

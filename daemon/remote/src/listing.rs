@@ -1,4 +1,5 @@
-//! What is accepted of the tools that a daemon lists: they are bounded, and without those that would lead back here.
+//! Checks the tools that a daemon lists: they are bounded, and tools that would lead back here are
+//! left out.
 
 use std::collections::HashMap;
 
@@ -34,8 +35,9 @@ impl ListedTool for ListedRemoteTool {
     }
 }
 
-/// Accepts the tools that can be called; also returns what was left out, for people. `theirs` are the daemons that are
-/// mounted there: a tool of `own_instance` that comes through one of them would be a call in a circle.
+/// Accepts the callable tools; also returns the omissions, as sentences for the user. `theirs` are
+/// the daemons that are mounted there: a tool of `own_instance` that comes through one of them
+/// would be a call in a circle.
 pub(crate) fn accept(
     listed: Vec<Tool>,
     theirs: &[Remote],
@@ -46,7 +48,7 @@ pub(crate) fn accept(
     let leads_here = |tool: &Tool| {
         tool.source.kind == SourceKind::Remote
             && through.get(tool.source.name.as_str()).is_none_or(|remote| {
-                // A daemon that does not say where it leads may lead here.
+                // A daemon that does not report its mounted daemons may lead back here.
                 remote.instances.is_empty() || remote.instances.iter().any(|instance| instance == own_instance)
             })
     };

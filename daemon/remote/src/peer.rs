@@ -1,4 +1,4 @@
-//! A connected daemon, as far as its sessions need it.
+//! A connected daemon, as its sessions use it.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -11,7 +11,7 @@ pub(crate) struct RemotePeer {
     pub(crate) client: Client,
     /// Its name in the configuration here.
     pub(crate) name: String,
-    /// The folder there that calls run in.
+    /// The remote working folder of calls.
     pub(crate) cwd: String,
     /// Whether prompts there may be answered from here.
     pub(crate) can_decide: bool,
@@ -20,7 +20,7 @@ pub(crate) struct RemotePeer {
     pub(crate) tasks: TaskTracker,
 }
 
-/// Opens a session there in a folder there, or resumes it.
+/// Opens or resumes a remote session in a remote folder.
 ///
 /// # Errors
 /// As of any request.

@@ -1,4 +1,5 @@
-//! Sessions there: each session here has one of its own, so that grants, lanes and read stamps are not mixed.
+//! Remote sessions: each local session has one of its own, so that grants, lanes and read stamps
+//! are not mixed.
 
 mod relay;
 
@@ -17,11 +18,11 @@ use toold_proto::tool::{CallId, SessionId};
 use crate::peer::{RemotePeer, open_session};
 use crate::session::relay::PromptRelay;
 
-/// A session there, for one here.
+/// The remote session of a local one.
 pub(crate) struct RemoteSession {
     pub(crate) id: SessionId,
     local: Weak<Session>,
-    /// OpenedChannel once on each connection.
+    /// Opened once on each connection.
     opened: tokio::sync::OnceCell<()>,
     /// The calls that are running in it, the newest last.
     calls: Mutex<Vec<(CallId, Arc<Cx>)>>,
@@ -45,13 +46,13 @@ impl RemoteSession {
         }
     }
 
-    /// The session here is gone.
+    /// The local session is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.local.strong_count() == 0
     }
 
     /// # Errors
-    /// Why it cannot be opened, for a model.
+    /// Why it cannot be opened, as a sentence for a model.
     pub(crate) async fn ensure_open(&self, peer: &RemotePeer) -> Result<(), String> {
         let opened = self.opened.get_or_try_init(|| async {
             open_session(&peer.client, self.id.clone(), &peer.cwd).await.map(|_| ()).map_err(|error| error.to_string())
@@ -61,11 +62,11 @@ impl RemoteSession {
 
     pub(crate) async fn close(&self, peer: &RemotePeer) {
         drop(self.relaying.lock().await.take());
-        // When this fails, the daemon there closes it after a while.
+        // If this fails, the remote daemon closes it after a while.
         let _ = peer.client.call::<SessionClose>(CloseSession { session_id: self.id.clone() }).await;
     }
 
-    /// A call that runs there, until this is dropped.
+    /// A call that runs on the remote daemon, until this is dropped.
     pub(crate) fn begin_call(&self, call_id: CallId, cx: Arc<Cx>) -> RemoteCall<'_> {
         self.calls.lock().push((call_id.clone(), cx));
         RemoteCall { session: self, call_id }
@@ -94,8 +95,8 @@ impl RemoteSession {
         Ok(())
     }
 
-    /// The call here that a prompt there belongs to: the one that it names, else the newest, since a call that is made
-    /// within a call has an id that only the daemon there knows.
+    /// The local call that a remote prompt belongs to: the one that it names, otherwise the newest,
+    /// since a nested call has an id that only the remote daemon knows.
     fn call_for(&self, ids: &[CallId]) -> Option<Arc<Cx>> {
         let calls = self.calls.lock();
         let mut running = calls.iter().rev().filter(|(_, cx)| !cx.is_cancelled());
@@ -104,7 +105,7 @@ impl RemoteSession {
     }
 }
 
-/// Counts as running there, until it is dropped.
+/// Counts as running on the remote daemon, until it is dropped.
 pub(crate) struct RemoteCall<'a> {
     session: &'a RemoteSession,
     call_id: CallId,

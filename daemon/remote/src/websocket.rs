@@ -1,7 +1,8 @@
-//! A WebSocket (RFC 6455) as a stream of lines, so that whoever speaks one JSON text a line speaks WebSocket too.
+//! A WebSocket (RFC 6455) as a stream of lines, so that code for one JSON text per line works with
+//! WebSockets too.
 //!
-//! One text frame is one message, either way. What is written is told as written only when the socket has taken
-//! it, so that back-pressure is the socket's; nothing is buffered beyond one piece.
+//! One text frame is one message, in both directions. A write completes only when the socket has
+//! taken the data, so that back-pressure is the socket's; nothing is buffered beyond one piece.
 
 use std::io;
 use std::pin::Pin;
@@ -19,47 +20,50 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSoc
 use tokio_tungstenite::tungstenite::{Bytes, Error};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// After so long without a word the other end is asked whether it is there.
+/// The other end is pinged after this long without data.
 pub const ASK_AFTER: Duration = Duration::from_secs(30);
-/// An end that was silent for so long, though it was asked, is gone. A message has to be whole within this time.
+/// An end that stays silent for this long, despite a ping, is gone. A message must be complete
+/// within this time.
 pub const GONE_AFTER: Duration = Duration::from_secs(90);
-/// An end that takes nothing for so long is given up.
+/// An end that accepts no data for this long is given up.
 pub const STUCK_AFTER: Duration = Duration::from_secs(120);
-/// A stream that is closed with bytes unread is reset, and what was said last may be lost: so they are read for so long.
+/// Closing a stream with unread bytes resets it, which may lose the last message: so they are read
+/// for this long.
 const LINGER: Duration = Duration::from_secs(2);
-/// So much is handed to the socket at once.
+/// The maximum that is passed to the socket at once.
 const PIECE: usize = 64 * 1024;
 
 /// How messages are bounded: a longer one ends the connection.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     pub max_message: usize,
-    /// A message that is sent before such an end, to say why.
+    /// The message that is sent before such an end, to explain it.
     pub too_large: Option<String>,
 }
 
-/// A WebSocket that is read and written in lines. Each line is sent as a text frame, each text frame read as a line;
-/// line breaks within a frame are read as blanks, which is the same in JSON.
+/// A WebSocket that is read and written in lines. Each line is sent as a text frame, each text
+/// frame is read as a line; line breaks within a frame are read as blanks, which is the same in
+/// JSON.
 pub struct WebSocketLines<S> {
     socket: WebSocketStream<S>,
     too_large: Option<String>,
-    /// A message that was read, and how much of it was taken.
+    /// A received message, and how much of it has been read.
     ahead: Vec<u8>,
     taken: usize,
-    /// A line whose end was not written yet.
+    /// An incomplete line.
     partial: Vec<u8>,
-    /// So many bytes of what is being written are with the socket, which did not take them all yet.
+    /// This many bytes of the current write are with the socket, which has not sent them all yet.
     handed: Option<usize>,
     goodbye: Option<Goodbye>,
     heard: Instant,
     clock: Pin<Box<Sleep>>,
     stuck: Option<Pin<Box<Sleep>>>,
-    /// All is said; what still comes is thrown away.
+    /// All is sent; further input is discarded.
     lingers: bool,
     over: bool,
 }
 
-/// What is sent before the end.
+/// The message to send before the end.
 struct Goodbye {
     messages: Vec<Message>,
 }
@@ -78,10 +82,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
         Self::new(socket, bounds)
     }
 
-    /// The client's end: shakes hands first.
+    /// The client's end: performs the handshake first.
     ///
     /// # Errors
-    /// What the server says instead of an upgrade.
+    /// The server's answer in place of an upgrade.
     pub async fn client(request: Request<()>, stream: S, bounds: Bounds) -> Result<Self, Box<Error>> {
         let (socket, _) = client_async_with_config(request, stream, Some(config(&bounds))).await.map_err(Box::new)?;
         Ok(Self::new(socket, bounds))
@@ -104,7 +108,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
         }
     }
 
-    /// Whether the other end is known to be gone: nobody reads what is written.
+    /// Whether the other end is known to be gone, so that nobody reads the output.
     pub fn is_over(&self) -> bool {
         self.over
     }
@@ -123,12 +127,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
             Message::Binary(_) => {
                 self.goodbye = Some(Goodbye::new(None, CloseCode::Unsupported, "messages are text frames"));
             }
-            // Answered by the socket; what it still has to send goes with the next look at it.
+            // Answered by the socket; its pending output is sent at the next poll.
             Message::Close(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
         }
     }
 
-    /// Sends what is to be said last. Gives up with the other end.
+    /// Sends the last message. Gives up when the other end does.
     fn poll_goodbye(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while let Some(goodbye) = &mut self.goodbye {
             if let Some(message) = goodbye.messages.pop() {
@@ -146,7 +150,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
         Poll::Ready(())
     }
 
-    /// Throws away what comes, until the end or for a while.
+    /// Discards input, until the end or for a while.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut bytes = [0; 4096];
         loop {
@@ -159,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
         }
     }
 
-    /// Asks an end that is silent whether it is there; ready when it is not.
+    /// Pings a silent end; ready when it does not answer.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.clock.as_mut().poll(context).is_ready() {
             let silent = self.heard.elapsed();
@@ -167,7 +171,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
                 return Poll::Ready(());
             }
             let next = if silent >= ASK_AFTER {
-                // What cannot be sent now is no news: then the end is busy, or gone, and the time tells.
+                // If the ping cannot be sent now, the end is busy or gone, and the timeout decides.
                 if self.socket.poll_ready_unpin(context).is_ready() {
                     let _ = self.socket.start_send_unpin(Message::Ping(Bytes::new()));
                     let _ = self.socket.poll_flush_unpin(context);
@@ -181,7 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
         Poll::Pending
     }
 
-    /// What waits for the other end to read waits so long and no longer.
+    /// The timeout for waiting until the other end reads.
     fn poll_stuck<T>(&mut self, context: &mut Context<'_>, waits: Poll<Result<T, Error>>) -> Poll<io::Result<T>> {
         match waits {
             Poll::Ready(done) => {
@@ -197,7 +201,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
         }
     }
 
-    /// Hands whole lines to the socket, and gives how many bytes they are; keeps what is no whole line.
+    /// Passes whole lines to the socket, and returns their number of bytes; keeps an incomplete
+    /// line.
     fn hand(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = &bytes[..bytes.len().min(PIECE)];
         let end = match memrchr(b'\n', piece) {
@@ -274,8 +279,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WebSocketLines<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocketLines<S> {
-    /// Ready when the socket has taken what is told as written. Until then it is called with the same bytes, perhaps
-    /// with more behind them.
+    /// Ready when the socket has taken the data that is then reported as written. Until then it is
+    /// called with the same bytes, perhaps with more behind them.
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.over {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
@@ -301,7 +306,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocketLines<S> {
         self.poll_stuck(context, flushed)
     }
 
-    /// Says goodbye, and does not wait for an answer.
+    /// Sends a close frame, and does not wait for an answer.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.over {
             if self.goodbye.is_none() {

@@ -37,18 +37,18 @@ pub struct ServerAdapter {
     options: ServerOptions,
 }
 
-/// What all servers have in common.
+/// The shared settings of all servers.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The folder of the files with the last known tools of each.
     pub cache_dir: PathBuf,
-    /// What a server's program gets beside its own `env`.
+    /// The environment of a server's program, in addition to its own `env`.
     pub environment: Environment,
-    /// Where a program works whose configuration names no folder.
+    /// The working folder of a program whose configuration names none.
     pub home: PathBuf,
 }
 
-/// What calls of a server are sent on, and what it sends beside their answers.
+/// The channel for calls to a server, and for its notifications and requests.
 pub struct ServerLink {
     pub(super) peer: Peer<RoleClient>,
     pub(super) notifications: Arc<Notifications>,
@@ -115,7 +115,7 @@ impl MountAdapter for ServerAdapter {
             output: tool.output.clone().and_then(|output| Schema::compile(output).ok()),
             source: Source { kind: SourceKind::Mcp, name: config.name.clone(), path: None },
             origin: Origin::Mcp,
-            // Its server's claim, which is enough to decide which calls may run side by side.
+            // Its server's claim, which is enough to decide which calls may run in parallel.
             parallelizable: tool.annotations.read_only,
             permissions: vec![Category::Mcp],
             cache_ttl: None,

@@ -15,14 +15,14 @@ use super::connect::{self, error_chain};
 use super::notifications::{Notifications, OfCall};
 use super::{elicitation, result};
 
-/// How often one call may ask for more input before it gives its result.
+/// How often one call may ask for more input before its result.
 const MAX_INPUT_ROUNDS: usize = 10;
 /// How long the notification that a call is cancelled may take to be sent.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a server in doubt may take to show that it is there.
+/// How long a server may take to prove that it is alive.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Makes a call of `server`, and answers what it asks for on the way.
+/// Makes a call of `server`, and answers its requests on the way.
 pub(super) async fn call(
     server: &str,
     connection: &MountConnection<ServerAdapter>,
@@ -57,7 +57,7 @@ async fn send(
     let sending = link.peer.send_request_with_option(request, PeerRequestOptions::no_options());
     let sent = tokio::select! {
         biased;
-        // Waits when the server reads nothing and its pipe is full.
+        // Waits when the server does not read and its pipe is full.
         () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
         sent = sending => sent,
     };
@@ -74,7 +74,7 @@ async fn send(
         },
         () = cx.cancel.cancelled() => {
             let why = if cx.timed_out() { "the call timed out" } else { "the caller cancelled the call" };
-            // Nobody waits for the call any more, whether the server stops it or not.
+            // The call has no waiter any more, whether or not the server stops it.
             let _ = timeout(CANCEL_TIMEOUT, sent.cancel(Some(why.to_owned()))).await;
             Err(ToolError::Cancelled.into())
         }
@@ -106,7 +106,7 @@ async fn failure(
     ToolError::Failed(error).into()
 }
 
-/// Checks that the server is there at all, after something could not be sent to it.
+/// Checks that the server is alive, after something could not be sent to it.
 async fn probe(connection: &MountConnection<ServerAdapter>, why: &str) {
     let answered = timeout(PROBE_TIMEOUT, connect::list_tools(&connection.link.peer)).await;
     if !matches!(answered, Ok(Ok(_))) {
@@ -120,7 +120,7 @@ fn read(server: &str, answer: &ServerResult) -> Result<ToolOutput, CallFailure> 
     Ok(output.map_err(|why| ToolError::Failed(format!("MCP server {server} sent {why}")))?)
 }
 
-/// Takes a call out of those that notifications may be for, however it ends.
+/// Removes a call from those that receive notifications, however it ends.
 struct RegisteredCall<'a> {
     notifications: &'a Notifications,
     token: ProgressToken,

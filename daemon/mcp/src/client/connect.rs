@@ -41,7 +41,7 @@ pub(super) type ClientService = RunningService<RoleClient, ElicitationHandler>;
 /// Starts the program or opens the connection.
 ///
 /// # Errors
-/// Why that failed, for people.
+/// Why that failed, as a sentence for the user.
 pub(super) async fn open(
     endpoint: &ServerEndpoint,
     options: &ServerOptions,
@@ -77,7 +77,7 @@ pub(super) async fn open(
 /// the connection.
 ///
 /// # Errors
-/// Why the two do not come together, for people.
+/// Why no session could be established, as a sentence for the user.
 pub(super) async fn greet(
     channel: Channel,
     handler: ElicitationHandler,
@@ -130,7 +130,7 @@ async fn greet_on<T: Transport<RoleClient> + 'static>(
 /// All tools that the server lists, page by page.
 ///
 /// # Errors
-/// Why there is no list, for people.
+/// Why there is no list, as a sentence for the user.
 pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing, String> {
     let mut listing = ServerListing::default();
     if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
@@ -155,8 +155,8 @@ pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing,
     Ok(listing)
 }
 
-/// Subscribes to changes of the list. Since revision 2026-07-28 a server reports them to subscribers only; before, it
-/// reports them unasked.
+/// Subscribes to changes of the list. Since revision 2026-07-28 a server reports them to
+/// subscribers only; before, it reports them without a subscription.
 pub(super) async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     let is_new = peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
     if !is_new {

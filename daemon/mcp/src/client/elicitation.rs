@@ -58,10 +58,10 @@ impl ClientHandler for ElicitationHandler {
     }
 }
 
-/// Answers everything that a server asks for before it gives its result.
+/// Answers all requests that a server makes before its result.
 ///
 /// # Errors
-/// `Cancelled` when the call ends first; `Told` for what cannot be answered.
+/// `Cancelled` when the call ends first; `Told` for requests that cannot be answered.
 pub(super) async fn answer_all(
     server: &str,
     required: &InputRequiredResult,

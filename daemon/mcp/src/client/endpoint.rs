@@ -13,7 +13,7 @@ pub enum ServerEndpoint {
     Socket { path: PathBuf },
     /// Streamable HTTP.
     Http { url: String, headers: BTreeMap<String, String> },
-    /// Its configuration is wrong; why, for people.
+    /// Its configuration is invalid; the reason as a sentence for the user.
     Unusable { why: String },
 }
 

@@ -1,5 +1,5 @@
-//! What is accepted of the tools that a server lists. All of it was written by somebody else: it is bounded, and tools
-//! that could not be called or would deceive a reader are left out.
+//! Checks the tools that a server lists. They are untrusted: the list is bounded, and tools that
+//! could not be called or would deceive a reader are left out.
 
 use std::collections::HashSet;
 
@@ -48,7 +48,7 @@ impl ListedTool for ListedServerTool {
 #[derive(Debug, Default)]
 pub(super) struct ServerListing {
     pub(super) tools: Vec<ListedServerTool>,
-    /// What was left out or cut, for people.
+    /// The omissions and cuts, as sentences for the user.
     pub(super) problems: Vec<String>,
     names: HashSet<String>,
     bytes: usize,
@@ -58,7 +58,7 @@ impl ServerListing {
     /// Adds a page of the list, and returns the cursor of the next one.
     ///
     /// # Errors
-    /// When the answer is no list.
+    /// When the answer is not a list.
     pub(super) fn take(&mut self, page: &Value) -> Result<Option<String>, String> {
         let tools =
             page.get("tools").and_then(Value::as_array).ok_or("its answer to tools/list has no list of tools")?;
@@ -110,7 +110,7 @@ fn read(tool: &Value) -> Result<ListedServerTool, String> {
     let text = |member: &str| tool.get(member).and_then(Value::as_str);
     let input = schema(tool.get("inputSchema"));
     Schema::compile_input(input.clone()).map_err(|error| format!("{own} is left out: its input schema: {error}"))?;
-    // A schema of results only helps a model: a tool without one can be called all the same.
+    // A schema of results only helps a model: a tool without one can still be called.
     let output =
         tool.get("outputSchema").filter(|output| output.is_object() && Schema::compile((*output).clone()).is_ok());
     let claims = tool.get("annotations").unwrap_or(&Value::Null);
@@ -154,7 +154,7 @@ fn cut(text: &str, max: usize) -> String {
     short
 }
 
-/// Control characters, and those that hide text or turn it around: a model reads them, a person does not.
+/// Control characters, and those that hide or reorder text: a model reads them, a person does not.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(listing.tools[0].description, "Says it.");
         assert_eq!(listing.tools[0].input, json!({"properties": {}, "type": "object"}));
         assert_eq!(listing.tools[1].output, None);
-        // The tool without a name and the text that is no tool are the same problem.
+        // The tool without a name and the text that is not a tool are the same problem.
         assert_eq!(listing.problems.len(), 7, "{:#?}", listing.problems);
     }
 

@@ -1,7 +1,7 @@
-//! What a server sends beside its answers: progress, log lines, changes of its list, and requests.
+//! A server's messages besides its answers: progress, log lines, changes of its list, and requests.
 //!
-//! It is taken from the transport before the SDK sees it. The SDK gives every notification a task of its own, which
-//! loses their order and has no bound.
+//! They are taken from the transport before the SDK sees them. The SDK gives every notification a
+//! task of its own, which loses their order and has no bound.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,10 +19,10 @@ use toold_engine::cx::Cx;
 use toold_mounts::adapter::ConnectionContext;
 use toold_proto::call::Progress;
 
-/// Requests of a server that are not answered yet; those beyond are ignored.
+/// Unanswered requests of a server; further ones are ignored.
 const MAX_REQUESTS: usize = 32;
 
-/// Where the notifications of one connection go.
+/// The destination of one connection's notifications.
 pub(super) struct Notifications {
     pub(super) calls: ServerCalls,
     context: Arc<ConnectionContext>,
@@ -62,8 +62,8 @@ impl ServerCalls {
         self.0.lock().remove(token);
     }
 
-    /// The call that a request of the server belongs to: the one that it names, else the only one there is. Calls of
-    /// one session count as one: they are the same person's.
+    /// The call that a server's request belongs to: the one that it names, or else the only running
+    /// one. Calls of one session count as one: they belong to the same person.
     pub(super) fn find(&self, request: Option<&RequestId>, token: Option<&ProgressToken>) -> Option<Arc<Cx>> {
         let calls = self.0.lock();
         if let Some(call) = token.and_then(|token| calls.get(token)) {
@@ -78,7 +78,7 @@ impl ServerCalls {
     }
 }
 
-/// A transport that keeps back what the SDK need not see.
+/// A transport that keeps messages from the SDK that it need not see.
 pub(super) struct InterceptingTransport<T> {
     inner: T,
     notifications: Arc<Notifications>,
@@ -90,7 +90,7 @@ impl<T> InterceptingTransport<T> {
         Self { inner, notifications, requests: HashSet::new() }
     }
 
-    /// Returns what the SDK must see.
+    /// Returns the messages that the SDK must see.
     fn intercept(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Notification(told) => match told.notification {
@@ -146,7 +146,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InterceptingTransport<T
             JsonRpcMessage::Request(sent) => {
                 let token = sent.request.get_meta().get_progress_token();
                 let of_call = sent.request.extensions().get::<OfCall>().cloned();
-                // A call that is over already would not be removed again.
+                // A call that is already over would not be removed again.
                 if let Some((OfCall(cx), token)) = of_call.zip(token).filter(|(OfCall(cx), _)| !cx.is_cancelled()) {
                     self.notifications.calls.0.lock().insert(token, ServerCall { request: sent.id.clone(), cx });
                 }

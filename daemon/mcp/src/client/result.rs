@@ -10,7 +10,7 @@ const MAX_BLOCKS: usize = 1000;
 /// Reads an answer leniently: a piece of an unknown kind is shown as its JSON.
 ///
 /// # Errors
-/// An answer that is no result of a call.
+/// The answer is not a result of a call.
 pub(super) fn output(answer: Value) -> Result<ToolOutput, String> {
     let Value::Object(mut answer) = answer else { return Err("an answer that is no result of a tool".to_owned()) };
     let structured = answer.remove("structuredContent");

@@ -28,12 +28,12 @@ impl ListChanges {
     }
 }
 
-/// Waits for changes, and merges those that come together.
+/// Waits for changes, and merges those that occur together.
 struct ListWatch {
     host: Arc<dyn McpHost>,
     events: Receiver<Arc<Emitted>>,
-    /// The first event that counts; `None` until plugins have loaded. Changes by that are not reported, since lists are
-    /// answered only after it.
+    /// The first relevant event; `None` until plugins have loaded. Earlier changes are not
+    /// reported, since lists are answered only after loading.
     first: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl ListWatch {
         loop {
             let mut changed = match self.events.recv().await {
                 Ok(event) => of(&event),
-                // Any event may be among those that were lost.
+                // The lost events may have been of any kind.
                 Err(RecvError::Lagged(_)) => ListChanges::ALL,
                 Err(RecvError::Closed) => return None,
             };
@@ -115,7 +115,7 @@ pub(super) fn notify(
     }
 }
 
-/// What a subscription is notified of.
+/// The changes that a subscription reports.
 pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let all = SubscriptionFilterBuilder::default().tools_list_changed().prompts_list_changed().resources_list_changed();
     match &requested.resource_subscriptions {

@@ -1,4 +1,5 @@
-//! What one request asks its client: permission, questions, forms, sampling, roots.
+//! The requests that one MCP request makes to its client: permission, questions, forms, sampling,
+//! roots.
 //!
 //! Other frontends see the same permission prompts and questions at the same time; the first answer counts.
 #![expect(deprecated, reason = "sampling and roots are deprecated in the newest revision only")]
@@ -38,23 +39,23 @@ pub(crate) struct RequestChannels {
     next: AtomicU64,
 }
 
-/// A request to this client and nobody else.
+/// A request to this client only.
 pub(crate) struct DirectRequest {
     key: String,
     request: InputRequest,
     answer: oneshot::Sender<Result<Value, String>>,
 }
 
-/// The way from one request to its client.
+/// The channel from one request to its client.
 pub(super) struct RequestChannel {
     can: ClientAbilities,
-    /// To its [`ClientRequests`]; `None` while nothing can be asked.
+    /// To its [`ClientRequests`]; `None` while the client cannot be asked.
     requests: Mutex<Option<mpsc::Sender<DirectRequest>>>,
-    /// A capability that was needed and that the client does not have.
+    /// A required capability that the client lacks.
     missing: Mutex<Option<ClientCapabilities>>,
 }
 
-/// What a client can be asked, as it declares.
+/// The capabilities that a client declares.
 #[derive(Clone, Copy)]
 pub(super) struct ClientAbilities {
     pub(super) show_forms: bool,
@@ -80,7 +81,7 @@ impl ClientAbilities {
 }
 
 impl RequestChannel {
-    /// The capability that was needed and that the client does not have, if any.
+    /// A required capability that the client lacks, if any.
     pub(super) fn missing(&self) -> Option<ClientCapabilities> {
         self.missing.lock().clone()
     }
@@ -165,7 +166,7 @@ fn address(caller: &Arc<Caller>) -> usize {
 pub(super) struct RequestOrigin {
     pub(super) engine: Arc<Engine>,
     pub(super) session: Arc<Session>,
-    /// This request's own, which tells its prompts from those of others.
+    /// This request's own, which distinguishes its prompts from others.
     pub(super) caller: Arc<Caller>,
     /// Held so that its sampler lasts as long as this request, whose client may come back on another connection.
     pub(super) connection: Arc<McpConnection>,
@@ -194,14 +195,14 @@ enum ClientRequestSubject {
     Direct(Option<oneshot::Sender<Result<Value, String>>>),
 }
 
-/// A change of what the client is asked.
+/// A change of the open requests to the client.
 pub(super) enum ClientRequestEvent {
     Asked(String, Box<InputRequest>),
     Ended(String),
 }
 
 impl ClientRequests {
-    /// While this exists, its client counts as somebody who can answer.
+    /// While this exists, its client counts as able to answer.
     pub(super) fn new(origin: RequestOrigin, channel: &RequestChannel) -> Self {
         let (sender, direct) = mpsc::channel(MAX_DIRECT);
         *channel.requests.lock() = Some(sender);
@@ -268,7 +269,8 @@ impl ClientRequests {
         Some(ClientRequestEvent::Ended(key))
     }
 
-    /// Takes the client's answer to one request. True when it is invalid and the client should be asked again.
+    /// Takes the client's answer to one request. True when it is invalid and the client should be
+    /// asked again.
     pub(super) async fn answer(&mut self, key: &str, answer: Result<Value, String>) -> bool {
         let Some(pending) = self.pending.get_mut(key) else { return false };
         let by = Answerer { client: self.origin.client.clone(), connection: self.origin.connection.id };

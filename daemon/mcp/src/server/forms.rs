@@ -65,7 +65,7 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
 }
 
 /// # Errors
-/// Why the answer is invalid, for people.
+/// Why the answer is invalid, as a sentence for the user.
 pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<ReplyPermission, String> {
     let answer = match answer {
         Ok(answer) => answer,
@@ -104,7 +104,7 @@ pub(super) fn deny(ask: &Ask, reason: &str) -> ReplyPermission {
     }
 }
 
-/// The key of a question in a round: the one that its tool gives it, if that is free.
+/// The key of a question in a round: the one that its tool chose, if that is free.
 pub(super) fn key_of(question: &Question, taken: impl Fn(&str) -> bool) -> String {
     match &question.key {
         Some(key) if !taken(key) => key.clone(),
@@ -140,7 +140,7 @@ pub(super) fn question(question: &Question) -> InputRequest {
 }
 
 /// # Errors
-/// Why the answer is invalid, for people.
+/// Why the answer is invalid, as a sentence for the user.
 pub(super) fn read_question(question: &Question, answer: Result<Value, String>) -> Result<ReplyQuestion, String> {
     let mut reply = ReplyQuestion { request_id: question.request_id.clone(), ..ReplyQuestion::default() };
     let Ok(answer) = answer else {
@@ -203,7 +203,7 @@ pub(super) fn sampling(asked: &SamplingRequest) -> InputRequest {
 }
 
 /// # Errors
-/// When the client's answer is no message; for the tool.
+/// When the client's answer is not a message; for the tool.
 pub(super) fn read_sampled(answer: Value) -> Result<SamplingResponse, String> {
     let result: CreateMessageResult = serde_json::from_value(answer)
         .map_err(|error| format!("the client's answer to the sampling request is invalid: {error}"))?;
@@ -225,7 +225,7 @@ pub(super) fn read_sampled(answer: Value) -> Result<SamplingResponse, String> {
 }
 
 /// # Errors
-/// When the client's answer is no list of roots; for the tool.
+/// When the client's answer is not a list of roots; for the tool.
 pub(super) fn read_roots(answer: Value) -> Result<Vec<ClientRoot>, String> {
     let result: ListRootsResult =
         serde_json::from_value(answer).map_err(|error| format!("the client's list of roots is invalid: {error}"))?;

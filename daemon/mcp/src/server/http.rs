@@ -25,7 +25,7 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// Bytes of one request's body.
     pub max_body: usize,
-    /// A session of the older revisions ends when it is idle for so long.
+    /// A session of the older revisions ends after this idle time.
     pub session_idle: Duration,
     /// Such sessions at one time; more are refused.
     pub max_sessions: usize,

@@ -24,7 +24,8 @@ impl LogThreshold {
         *self.0.lock() = Some(level);
     }
 
-    /// The least level that a request wants; in the stateless revisions none, unless the request names one.
+    /// The minimum level of a request; in the stateless revisions none, unless the request names
+    /// one.
     fn of(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
         if is_modern(context) {
             return context.meta.log_level();
@@ -53,7 +54,8 @@ impl LogForwarder {
         Self { subscription, session: session.clone(), peer: context.peer.clone() }
     }
 
-    /// Sends lines as they come; never returns. Cancel-safe but for a notification that is being sent.
+    /// Sends lines as they come; never returns. Cancel-safe except for a notification that is being
+    /// sent.
     pub(super) async fn run(&mut self) {
         loop {
             let Some((receiver, level)) = &mut self.subscription else { return std::future::pending().await };
@@ -66,7 +68,7 @@ impl LogForwarder {
         }
     }
 
-    /// Sends the lines that are left, before the result.
+    /// Sends the remaining lines, before the result.
     pub(super) async fn finish(mut self) {
         while let Some((receiver, level)) = &mut self.subscription {
             let level = *level;

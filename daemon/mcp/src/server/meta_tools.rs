@@ -1,5 +1,5 @@
-//! `tools_search` and `tools_call`: with them, clients that never request the list again reach a tool that was loaded a
-//! second ago.
+//! `tools_search` and `tools_call`: with them, clients that never request the list again reach a
+//! tool that was loaded a second ago.
 
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
@@ -14,7 +14,7 @@ const CALL: &str = "tools_call";
 /// How many tools a search shows.
 const MAX_FOUND: usize = 20;
 
-/// What a call of one means.
+/// The meaning of a call of a meta-tool.
 pub(super) enum MetaToolUse {
     Answer(CallToolResult),
     /// A call of this tool with these arguments, with the permissions of that tool.
@@ -34,7 +34,7 @@ pub(super) fn are_offered(server: &McpClientServer, context: &RequestContext<Rol
     }
 }
 
-/// Whether a call is of one of them: a tool of the registry keeps its name.
+/// Whether a call names one of them: a tool of the registry keeps its name.
 pub(super) fn is_one(
     server: &McpClientServer,
     session: &Session,

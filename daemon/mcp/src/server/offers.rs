@@ -1,4 +1,4 @@
-//! Resources, prompts and completion, which plugins offer beside tools.
+//! Resources, prompts and completion, which plugins offer besides tools.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(super) async fn templates(
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
 }
 
-/// Sets the members that resources and templates have in common.
+/// Sets the common members of resources and templates.
 fn set_common(resource: &offers::Resource, [title, description, mime_type]: [&mut Option<String>; 3]) {
     title.clone_from(&resource.title);
     description.clone_from(&resource.description);
@@ -146,7 +146,7 @@ pub(super) async fn prompt(
     }
 }
 
-/// Starts a call, or continues the one that the client comes back for with its state and its answers.
+/// Starts a call, or continues the one that the client resumes with its state and its answers.
 async fn serve(
     server: &McpClientServer,
     (state, answers): (Option<String>, Option<InputResponses>),
@@ -206,7 +206,7 @@ fn failed(error: OfferError) -> ErrorData {
     }
 }
 
-/// The error for an end that is no result of this kind of request.
+/// The error for an outcome that is not a result of this kind of request.
 fn error_of(served: RequestEnd) -> ErrorData {
     match served {
         RequestEnd::Finished(Err(error)) => error,

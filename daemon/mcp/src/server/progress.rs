@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use toold_engine::progress::ProgressSink;
 use toold_proto::call::Progress;
 
-/// Progress that waits for a slow client; what comes beyond is dropped.
+/// Progress that waits for a slow client; further progress is dropped.
 const MAX_WAITING: usize = 64;
-/// Bytes; of longer messages the end is kept, which is the newest.
+/// Bytes; of longer messages the end is kept, which is the newest part.
 const MAX_MESSAGE: usize = 4_000;
 
 /// Sends a call's progress to the request that waits for its result.
@@ -33,7 +33,7 @@ impl ProgressRouter {
         ProgressForwarder { to: token.map(|token| (peer.clone(), token)), receiver, last: None, counts: true }
     }
 
-    /// From now on progress goes to this receiver only, beginning with the last that there was.
+    /// From now on progress goes to this receiver only, beginning with the last one so far.
     pub(super) fn listen(&self) -> mpsc::Receiver<Progress> {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let mut route = self.0.lock();
@@ -66,7 +66,8 @@ pub(super) struct ProgressForwarder {
 }
 
 impl ProgressForwarder {
-    /// Sends progress as it comes; never returns. Cancel-safe but for a notification that is being sent.
+    /// Sends progress as it comes; never returns. Cancel-safe except for a notification that is
+    /// being sent.
     pub(super) async fn run(&mut self) {
         loop {
             match self.receiver.recv().await {
@@ -76,7 +77,7 @@ impl ProgressForwarder {
         }
     }
 
-    /// Sends the progress that is left, before the result.
+    /// Sends the remaining progress, before the result.
     pub(super) async fn finish(mut self) {
         while let Ok(progress) = self.receiver.try_recv() {
             self.send(progress).await;

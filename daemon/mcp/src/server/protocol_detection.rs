@@ -1,4 +1,5 @@
-//! Tells the Model Context Protocol from the native dialect by the first message of a connection.
+//! Distinguishes the Model Context Protocol from the native dialect by the first message of a
+//! connection.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

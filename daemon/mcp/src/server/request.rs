@@ -1,4 +1,5 @@
-//! What all requests that run something have in common: a call of their own, progress, logs, and requests to the client.
+//! The common part of requests that run something: a call of their own, progress, logs, and
+//! requests to the client.
 
 use std::sync::Arc;
 
@@ -22,20 +23,21 @@ use crate::server::running_request::{RequestOutcome, RequestResult, RoundEnd, Ru
 use crate::server::tasks::TaskHandover;
 use crate::server::{McpClientServer, tasks};
 
-/// How a request ends.
+/// The outcome of a request.
 pub(super) enum RequestEnd {
     Finished(RequestResult),
-    /// In the stateless revisions: the client should answer, and come back.
+    /// In the stateless revisions: the client should answer, and send the request again.
     InputRequired(InputRequiredResult),
     /// With the tasks extension: the client should poll it.
     Task(CreateTaskResult),
-    /// The client cancelled it, and does not wait any more.
+    /// The client cancelled it, and no longer waits.
     Cancelled,
 }
 
 impl McpClientServer {
-    /// Runs the call that `start` makes, for a request of this client. `answers` are to questions that the tool gives
-    /// keys of its own. `handover`: how it may become a task, if the client accepts tasks.
+    /// Runs the call that `start` makes, for a request of this client. `answers` are to questions
+    /// that have keys of the tool's own. `handover`: how it may become a task, if the client
+    /// accepts tasks.
     pub(super) async fn run(
         &self,
         session: Arc<Session>,
@@ -48,7 +50,8 @@ impl McpClientServer {
         let engine = self.mcp.engine();
         let can = ClientAbilities::of(context.client_capabilities());
         let outlives = can.any() || handover.is_some();
-        // A call that may outlive the request, since its client may come back, is not cancelled with it.
+        // A call that may outlive the request, since its client may resume it, is not cancelled
+        // with it.
         let cancel = match outlives {
             true => self.connection.gone.child_token(),
             false => context.ct.child_token(),

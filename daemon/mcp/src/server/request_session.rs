@@ -1,4 +1,4 @@
-//! The session of a request: the folder that it works in, and the tools that it sees.
+//! The session of a request: its working folder, and the tools that it sees.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -20,8 +20,9 @@ use crate::server::{ConnectionKind, McpClientServer, McpHost, WantedSession};
 const CWD_KEY: &str = "toold/cwd";
 /// `_meta` of a stream's first request: the folder of all requests that name none. Bridges send it.
 const DEFAULT_CWD_KEY: &str = "toold/default-cwd";
-/// `_meta` of a stream's first request: variables for the commands of its sessions, as an object of strings. Bridges send
-/// those that they were started with; the daemon accepts those that the client may set.
+/// `_meta` of a stream's first request: variables for the commands of its sessions, as an object of
+/// strings. Bridges send the ones that they were started with; the daemon accepts those that the
+/// client may set.
 const ENV_KEY: &str = "toold/env";
 /// The same as [`CWD_KEY`], as a header of HTTP, which more clients can be configured to send.
 const CWD_HEADER: &str = "toold-cwd";
@@ -39,7 +40,7 @@ const ROOTS_TIMEOUT: Duration = Duration::from_secs(3);
 const STATELESS_IDLE: Duration = Duration::from_secs(600);
 const MAX_STATELESS: usize = 256;
 
-/// What a session is opened for.
+/// The parameters of a session to open.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SessionTarget {
     cwd: Option<PathBuf>,
@@ -65,7 +66,7 @@ impl SourceSelection {
 pub(crate) struct ConnectionSessions {
     host: Arc<dyn McpHost>,
     open: Mutex<HashMap<SessionTarget, Arc<Session>>>,
-    /// As the client listed them last; `None` when it has to be asked.
+    /// As last listed by the client; `None` when it has to be asked.
     roots: tokio::sync::Mutex<Option<Vec<PathBuf>>>,
 }
 
@@ -158,7 +159,8 @@ impl StatelessSessions {
 }
 
 impl McpClientServer {
-    /// The session of a request: in the client's roots, else in the folder that the request or the connection names.
+    /// The session of a request: in the client's roots, otherwise in the folder that the request or
+    /// the connection names.
     pub(crate) async fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
         self.note_default_cwd(&context.meta);
         let cwd = self.cwd_of(context)?;
@@ -196,7 +198,7 @@ impl McpClientServer {
         session.map_err(|error| ErrorData::invalid_params(error, None))
     }
 
-    /// Takes what a bridge sends for its whole connection.
+    /// Reads the settings that a bridge sends for its whole connection.
     pub(crate) fn note_default_cwd(&self, meta: &RequestMetaObject) {
         if self.connection.kind == ConnectionKind::Stream
             && let Some(cwd) = meta.get(DEFAULT_CWD_KEY).and_then(|cwd| cwd.as_str())
@@ -211,7 +213,8 @@ impl McpClientServer {
         }
     }
 
-    /// Takes the sources that the whole connection should see. Bridges send them in its first message.
+    /// Reads the sources that the whole connection should see. Bridges send them in its first
+    /// message.
     ///
     /// # Errors
     /// Invalid params: they cannot be read. A list of all tools instead would show those that were excluded.

@@ -1,7 +1,9 @@
-//! Requests that wait for their clients to come back, and the sealed `requestState` by which clients do.
+//! Requests that wait for their clients to resume them, and the sealed `requestState` with which
+//! clients do.
 //!
-//! The client keeps a number, with a MAC over it, the method, the name, the arguments and the caller. So a state is of
-//! use only once, for the same request of the same client. The request itself stays here.
+//! The client stores a number, with a MAC over it, the method, the name, the arguments and the
+//! caller. So a state can be used only once, for the same request of the same client. The request
+//! itself stays here.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -15,7 +17,7 @@ use serde_json::{Map, Value};
 use crate::server::running_request::RunningRequest;
 use crate::server::{ConnectionKind, McpConnection};
 
-/// Requests of all clients that wait.
+/// Waiting requests of all clients.
 const MAX_WAITING: usize = 512;
 
 pub(crate) struct RequestStates {
@@ -30,7 +32,8 @@ impl RequestStates {
         Self { codec, next: AtomicU64::new(1), waiting: Mutex::default() }
     }
 
-    /// Keeps a request, and returns the state by which its client finds it within `ttl`. `None` when too many wait.
+    /// Stores a request, and returns the state with which its client finds it within `ttl`. `None`
+    /// when too many wait.
     pub(super) fn keep(&self, request: RunningRequest, binding: &StateBinding, ttl: Duration) -> Option<String> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
@@ -46,7 +49,8 @@ impl RequestStates {
     /// The request that a client comes back to.
     ///
     /// # Errors
-    /// Invalid params: the state was not made here, belongs to another request or client, has expired, or was used.
+    /// Invalid params: the state was not issued here, belongs to another request or client, has
+    /// expired, or was used.
     pub(super) fn find(&self, state: &str, binding: &StateBinding) -> Result<RunningRequest, ErrorData> {
         let refused = |why: &str| ErrorData::invalid_params(format!("requestState: {why}"), None);
         let opened = self.codec.open_with(state, &binding.0).map_err(|error| match error {
@@ -61,7 +65,7 @@ impl RequestStates {
     }
 }
 
-/// What a state is bound to.
+/// The values that a state is bound to.
 pub(super) struct StateBinding(Vec<u8>);
 
 impl StateBinding {

@@ -1,8 +1,8 @@
-//! A request from its start to its result, with what it asks its client on the way.
+//! A request from its start to its result, including its requests to the client.
 //!
-//! In the older revisions the request stays open, and the server sends requests to the client. In the stateless ones
-//! asking something ends a round: the request goes on in its own task, and the client's next request finds it by
-//! its `requestState`.
+//! In the older revisions the request stays open, and the server sends requests to the client. In
+//! the stateless ones a question ends a round: the request continues in its own task, and the
+//! client's next request finds it by its `requestState`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::server::client_requests::{ClientRequestEvent, ClientRequests};
 use crate::server::progress::ProgressRouter;
 use crate::server::tasks::{McpTask, McpTasks, TaskHandover};
 
-/// What a request results in.
+/// The result of a request.
 pub(super) enum RequestOutcome {
     Tool(CallToolResult),
     Prompt(GetPromptResult),
@@ -39,9 +39,9 @@ pub(super) enum RequestOutcome {
 
 pub(super) type RequestResult = Result<RequestOutcome, ErrorData>;
 
-/// Requests to the client within this time go into one round.
+/// Requests to the client within this time are combined in one round.
 const GATHER: Duration = Duration::from_millis(20);
-/// Events that wait for the request that attends; when it is full, the task waits.
+/// Events that wait for the attending request; when it is full, the task waits.
 const MAX_EVENTS: usize = 64;
 
 /// A request in its own task. Dropping its last handle cancels it.
@@ -56,7 +56,8 @@ pub(super) struct RunningRequest {
 }
 
 enum RequestOrder {
-    /// This request of the client waits for the result from now on. Open requests to the client are sent to it again.
+    /// This request of the client waits for the result from now on. Open requests to the client are
+    /// sent to it again.
     Attend { answers: InputResponses, events: mpsc::Sender<RequestEvent> },
     /// The client's answer to one request.
     Answer { key: String, answer: Result<Value, String> },
@@ -66,7 +67,7 @@ enum RequestOrder {
 
 enum RequestEvent {
     Asked(String, Box<InputRequest>),
-    /// It was answered by somebody else, or is not needed any more.
+    /// It was answered elsewhere, or is no longer needed.
     Ended(String),
     Finished(Box<RequestResult>),
 }
@@ -77,23 +78,23 @@ pub(super) struct AttendedRequest {
     events: mpsc::Receiver<RequestEvent>,
 }
 
-/// How a round of a stateless revision ended.
+/// The outcome of a round of a stateless revision.
 pub(super) enum RoundEnd {
     Finished(RequestResult),
-    /// The client should answer these, and come back.
+    /// The client should answer these, and send the request again.
     Asks(InputRequests, RunningRequest),
-    /// It is not done at the time when it becomes an MCP task.
+    /// It is still running when it becomes an MCP task.
     Long(AttendedRequest),
     /// Its client cancelled it.
     Cancelled,
 }
 
-/// Passes on the client's answers to what an MCP task asked.
+/// Passes on the client's answers to the questions of an MCP task.
 pub(super) struct AnswerSender(mpsc::Sender<RequestOrder>);
 
 impl AnswerSender {
     pub(super) async fn send(&self, key: String, answer: Value) {
-        // Fails when the request has ended, which needs no answers then.
+        // Fails when the request has ended, which then needs no answers.
         let _ = self.0.send(RequestOrder::Answer { key, answer: Ok(answer) }).await;
     }
 }
@@ -123,7 +124,7 @@ impl RunningRequest {
     /// Waits for the result from now on. `answers` are to requests that were sent before, or will be.
     pub(super) async fn attend(self, answers: InputResponses) -> AttendedRequest {
         let (sender, events) = mpsc::channel(MAX_EVENTS);
-        // When this fails the events end at once, which is reported as the end of the request.
+        // If this fails the events end at once, which is reported as the end of the request.
         let _ = self.orders.send(RequestOrder::Attend { answers, events: sender }).await;
         AttendedRequest { request: self, events }
     }
@@ -235,7 +236,8 @@ fn over() -> ErrorData {
     ErrorData::internal_error("the call of this request has ended", None)
 }
 
-/// Sends one request to the client; `None` when it is not needed any more, of which the client is notified.
+/// Sends one request to the client; `None` when it is no longer needed, of which the client is
+/// notified.
 async fn ask(
     peer: Peer<RoleServer>,
     key: String,
@@ -286,7 +288,7 @@ impl RequestTask {
     async fn run(mut self, mut future: BoxFuture<'static, RequestResult>, mut orders: mpsc::Receiver<RequestOrder>) {
         let alone = tokio::time::sleep(self.patience);
         tokio::pin!(alone);
-        // The call starts when somebody attends, or its first progress would be lost.
+        // The call starts when a request attends, or its first progress would be lost.
         let mut has_started = false;
         loop {
             let attending = self.attending.clone();

@@ -25,15 +25,16 @@ pub struct StreamOptions {
     pub max_weight: u64,
     /// Requests in flight; at this number the stream is not read.
     pub max_requests: usize,
-    /// Whether nobody can read the answers any more. Called only after the end of the client's input.
+    /// Whether nobody can read the answers any more. Called only after the end of the client's
+    /// input.
     pub hung_up: Box<dyn Fn() -> bool + Send + Sync>,
     /// Fires when no more requests should be read.
     pub stop: CancellationToken,
-    /// Fires when calls that are still running should be cancelled.
+    /// Fires when running calls should be cancelled.
     pub cancel: CancellationToken,
 }
 
-/// How often it is checked whether a client that sends no more still reads.
+/// How often to check whether a client that sends no more still reads.
 const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 
 /// Serves one client until it disconnects, or `stop` fires and its requests are answered. `ahead` was read from the stream
@@ -70,7 +71,7 @@ where
     connection.gone.cancel();
 }
 
-/// Limits the requests in flight, and answers those that are left when the client sends no more.
+/// Limits the requests in flight, and answers the remaining ones when the client sends no more.
 struct BoundedTransport<T> {
     inner: T,
     open: Arc<OpenRequests>,

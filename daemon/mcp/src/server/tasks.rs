@@ -28,11 +28,11 @@ use crate::server::request_session::is_modern;
 use crate::server::running_request::{AnswerSender, RequestOutcome, RequestResult};
 use crate::server::{McpClientServer, McpFacade};
 
-/// A call of a tool that prefers tasks becomes one when it is not done by then.
+/// A call of a tool that prefers tasks becomes one if it runs longer.
 const SOON: Duration = Duration::from_millis(200);
 /// How often a client is advised to poll.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Tasks of all clients, including those that ended and are kept.
+/// Tasks of all clients, including stored ones that have ended.
 const MAX_TASKS: usize = 1_000;
 const MAX_MESSAGE: usize = 200;
 
@@ -49,7 +49,7 @@ pub(super) fn missing() -> ErrorData {
 /// How a call may become a task.
 #[derive(Clone)]
 pub(super) struct TaskHandover {
-    /// It becomes a task when it is not done by then; at once when `None`.
+    /// It becomes a task if it runs longer; at once when `None`.
     pub(super) after: Option<Duration>,
     /// Set when it became one.
     pub(super) done: Arc<AtomicBool>,
@@ -70,13 +70,13 @@ impl TaskHandover {
 
 #[derive(Default)]
 pub(crate) struct McpTasks {
-    /// Ids are derived from it, so that nobody can guess one.
+    /// Ids are derived from it, so that they cannot be guessed.
     key: [u8; 32],
     next: AtomicU64,
     all: Mutex<HashMap<String, Arc<McpTask>>>,
 }
 
-/// A task from its start until it is forgotten.
+/// A task from its start until it expires.
 pub(super) struct McpTask {
     id: String,
     owner: Principal,
@@ -109,7 +109,7 @@ impl McpTasks {
         all.len() < MAX_TASKS
     }
 
-    /// Adds a task, which is found by its id from now on.
+    /// Adds a task, which can be found by its id from now on.
     pub(super) fn add(&self, owner: Principal, answers: AnswerSender, cancel: CancellationToken) -> Arc<McpTask> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let id = blake3::keyed_hash(&self.key, &number.to_be_bytes()).to_hex()[..32].to_owned();
@@ -128,8 +128,8 @@ impl McpTasks {
     }
 
     /// # Errors
-    /// Invalid params: there is no task with this id, or it belongs to another principal, which looks the same to the
-    /// client.
+    /// Invalid params: there is no task with this id, or it belongs to another principal, which
+    /// looks the same to the client.
     fn find(&self, id: &str, owner: Principal) -> Result<Arc<McpTask>, ErrorData> {
         let mut all = self.all.lock();
         all.retain(|_, entry| !entry.is_over());
@@ -194,7 +194,7 @@ impl McpTask {
         state.updated_at = SystemTime::now();
     }
 
-    /// It was answered elsewhere, or is not needed any more.
+    /// It was answered elsewhere, or is no longer needed.
     pub(super) fn end_ask(&self, within: &str) {
         let mut state = self.state.lock();
         state.asked.retain(|_, (known, _)| known != within);

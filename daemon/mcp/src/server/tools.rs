@@ -90,7 +90,7 @@ pub(super) async fn call(
         false if preference == Some(TaskUse::Required) && is_modern(&context) => return Err(tasks::missing()),
         false => None,
     };
-    // As the convention for traces over MCP says.
+    // The name that the convention for traces over MCP prescribes.
     let traceparent = context.meta.get("traceparent").and_then(Value::as_str).map(str::to_owned);
     let host = server.mcp.host.clone();
     let became_task = handover.as_ref().map(|handover| handover.done.clone());

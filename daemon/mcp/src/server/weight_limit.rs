@@ -1,4 +1,4 @@
-//! Removes lines of a client that would take too much memory once they are parsed.
+//! Removes lines of a client that would take too much memory once parsed.
 
 use std::io;
 use std::pin::Pin;
@@ -14,15 +14,15 @@ const CHUNK: usize = 16 * 1024;
 /// request.
 const REPLACEMENT: &[u8] = b"\n{}";
 
-/// Passes on lines up to a weight. The rest of a heavier line is replaced, so that the client gets the error for an
-/// invalid request.
+/// Passes on lines up to a weight. The rest of a heavier line is replaced, so that the client gets
+/// the error for an invalid request.
 pub(super) struct WeightLimited<R> {
     inner: R,
     max: u64,
     weigher: Weigher,
     /// The rest of the line is skipped.
     skips: bool,
-    /// The bytes that are passed on next, and how many of them were.
+    /// The bytes to pass on next, and how many have been passed on.
     ready: Vec<u8>,
     passed: usize,
 }

@@ -1,4 +1,4 @@
-//! One run of a mount: it is opened, greeted, listed, watched while it is connected, and ended.
+//! One run of a mount: opening, greeting, listing, observing while it is connected, and ending.
 
 use std::os::unix::process::ExitStatusExt;
 use std::panic::AssertUnwindSafe;
@@ -20,9 +20,9 @@ use crate::grants::revoke_grants;
 use crate::program::{self, LAST_OUTPUT, SourceProgram};
 use crate::tool_cache::{self, CachedTools};
 
-/// Between two requests for a list that changes all the time.
+/// The pause between two lists of a source whose list changes all the time.
 const BETWEEN_LISTS: Duration = Duration::from_millis(100);
-/// How long a connection that should close may take to do so.
+/// How long closing a connection may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Stands for never.
 const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -33,7 +33,7 @@ impl<A: MountAdapter> MountedSource<A> {
     pub(super) async fn run(self: Arc<Self>, supervisor: Arc<MountSupervisor<A>>) {
         let began = Instant::now();
         self.stderr_log.forget();
-        // A panic must not leave behind a source that is starting for ever.
+        // A panic must not leave a source in the starting phase for ever.
         let ended = AssertUnwindSafe(self.serve(&supervisor)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| Err("an internal error ended it".to_owned()));
         let phase = match ended {
@@ -48,7 +48,7 @@ impl<A: MountAdapter> MountedSource<A> {
         self.phase.send_replace(phase);
     }
 
-    /// `Ok` when it ended because it should.
+    /// `Ok` when it ended on request.
     async fn serve(self: &Arc<Self>, supervisor: &Arc<MountSupervisor<A>>) -> Result<(), String> {
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
         let closing = self.retired.child_token();
@@ -124,7 +124,7 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
-    /// Until the connection ends or should end: `None` when it should, else why it ended.
+    /// Runs until the connection ends or should end: `None` when it should, otherwise why it ended.
     async fn watch(
         &self,
         supervisor: &Arc<MountSupervisor<A>>,
@@ -194,7 +194,8 @@ impl<A: MountAdapter> MountedSource<A> {
         refreshed.unwrap_or_else(|_| Err(format!("it did not answer within {} ms", limit.as_millis())))
     }
 
-    /// Asks for its tools and publishes them. A tool that changed loses its grants: they were given to another one.
+    /// Lists its tools and publishes them. A tool that changed loses its grants: they were given to
+    /// a different tool.
     async fn refresh(&self, supervisor: &Arc<MountSupervisor<A>>, link: &A::Link) -> Result<(), String> {
         let listing = self.adapter.list_tools(&self.config, link, &self.filter).await?;
         let ToolListing { mut tools, mut problems, memory } = listing;

@@ -1,4 +1,5 @@
-//! Prompts of a session there: each is shown here, to whoever could answer the call here, and answered there.
+//! Relays prompts of a remote session: each is shown to local frontends that could answer the call,
+//! and answered there.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -25,11 +26,12 @@ use crate::peer::RemotePeer;
 pub(super) struct PromptRelay {
     session: Arc<RemoteSession>,
     peer: Weak<RemotePeer>,
-    /// The prompts that are shown here, by their `request_id` there, and where their end there is reported.
+    /// The prompts that are shown here, by their remote `request_id`, and the channels that report
+    /// their remote end.
     shown: HashMap<String, watch::Sender<Option<PromptEnd>>>,
 }
 
-/// How a prompt ended there.
+/// The remote outcome of a prompt.
 #[derive(Clone)]
 enum PromptEnd {
     Ask(Resolved),
@@ -50,7 +52,7 @@ impl PromptRelay {
         Self { session, peer, shown: HashMap::new() }
     }
 
-    /// Until the connection is over, or nobody here can answer any more.
+    /// Runs until the connection is over, or nobody here can answer any more.
     pub(super) async fn run(
         mut self,
         mut asks: Items<PermissionEvent>,
@@ -85,7 +87,8 @@ impl PromptRelay {
                 },
                 Some(outcome) = relayed.next(), if !relayed.is_empty() => match outcome {
                     RelayOutcome::Done(id) => _ = self.shown.remove(&id),
-                    // Ends the subscriptions, so that this daemon counts as nobody who could answer there.
+                    // Ends the subscriptions, so that this daemon no longer counts as able to
+                    // answer there.
                     RelayOutcome::Nobody => return,
                 },
             }
@@ -105,7 +108,7 @@ impl PromptRelay {
     }
 }
 
-/// Waits until the prompt ended there.
+/// Waits until the prompt has ended there.
 async fn wait_for_end(mut ended: watch::Receiver<Option<PromptEnd>>) -> PromptEnd {
     match ended.wait_for(Option::is_some).await.map(|end| end.clone()) {
         Ok(Some(end)) => end,
@@ -149,7 +152,7 @@ async fn answer(peer: &RemotePeer, ask: &Ask, reply: ReplyPermission) {
     let is_remembered = reply.scope.is_some_and(|scope| scope != Scope::Once);
     match peer.client.call::<PermissionsReply>(reply).await {
         Ok(_) => {}
-        // It cannot be remembered there, but the person's answer counts for this call.
+        // It cannot be remembered there, but the person's answer applies to this call.
         Err(ClientError::Rpc(error)) if is_remembered && error.kind() == "invalid_params" => {
             tracing::warn!(remote = peer.name, target = ask.target, %error, "an answer counts for this call only");
             let _ = peer.client.call::<PermissionsReply>(once).await;
