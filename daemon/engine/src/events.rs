@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn replay_tells_what_is_missing() {
+    fn replay_reports_missing_events() {
         let events = Events::new("e");
         for n in 0..RING + 10 {
             events.emit(notice(n));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_no_calls_is_not_woken_for_them() {
+    fn subscriber_without_calls_is_not_woken_for_them() {
         let events = Events::new("e");
         let mut all = events.subscribe(EventSelection::All, None).receiver;
         let mut no_calls = events.subscribe(EventSelection::NoCalls, None).receiver;

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_what_ran() {
+    fn percentiles_count_only_runs() {
         let latencies = Latencies::default();
         for ms in 1..=100 {
             latencies.record(&name("read"), Outcome::Ok, Some(Duration::from_millis(ms)));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_ago_is_left_out() {
+    fn old_runs_are_left_out() {
         let latencies = Latencies::default();
         let took = Some(Duration::from_millis(3));
         latencies.record_at(minutes(0), &name("read"), Outcome::Ok, took);

@@ -175,7 +175,7 @@ impl Decision {
 ///
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
-    let decision = by_what_is_known(policy, grants, subject, need);
+    let decision = decide_from_policy(policy, grants, subject, need);
     match &policy.lost_refusals {
         Some(why) if decision.verdict == Verdict::Allow => Decision::new(Verdict::Ask, why.clone()),
         _ => decision,
@@ -183,7 +183,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
 }
 
 /// Steps in order; the first that applies decides.
-fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
+fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     // 1. Denials that nothing overrides.
     if let Some(rule) = hard_deny(policy, subject, need) {
         return Decision::new(Verdict::Deny, rule);

@@ -130,7 +130,7 @@ impl<P: PromptKind> Prompts<P> {
         let id = state.next;
         state.next += 1;
         state.subscribers.insert(id, PromptSubscriber { can_answer, sees, told: BTreeMap::new() });
-        state.see_who_is_there();
+        state.record_lone_prompts();
         drop(state);
         self.shared.changed.send_replace(());
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
@@ -233,7 +233,7 @@ impl<P: PromptKind> PromptsState<P> {
     }
 
     /// Records when prompts lost their last subscriber. Call it when subscribers come or go.
-    fn see_who_is_there(&mut self) {
+    fn record_lone_prompts(&mut self) {
         let now = Instant::now();
         let Self { pending, subscribers, .. } = self;
         for pending in pending.values_mut() {
@@ -285,7 +285,7 @@ impl<P: PromptKind> Drop for PromptSubscription<P> {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         state.subscribers.remove(&self.id);
-        state.see_who_is_there();
+        state.record_lone_prompts();
         drop(state);
         self.shared.changed.send_replace(());
     }
@@ -364,6 +364,6 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
         }
         // A subscriber that could answer for the ended call may not be able to answer for the
         // remaining ones.
-        state.see_who_is_there();
+        state.record_lone_prompts();
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn values_behind_telling_names_go() {
+    fn values_of_secret_names_are_removed() {
         check("PGPASSWORD=hunter2 psql", "PGPASSWORD=[redacted] psql");
         check("mysql --password='a b' db", "mysql --password=[redacted] db");
         check("login --token abc next", "login --token [redacted] next");

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_errors_are_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let schema = Schema::compile_input(json!({
             "type": "object",
             "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "minimum": 1}},

@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_follows_the_topmost_mode_until_a_session_above_is_closed() {
+    fn held_session_follows_the_topmost_mode_until_an_ancestor_is_closed() {
         let sessions = Sessions::default();
         let (top, _) = sessions.open(Session::new(new("top")));
         let middle = below(&top, "middle", &["a"]);
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_by_nobody_knows_what_only_reads() {
+    fn session_of_an_unknown_tool_may_only_read() {
         let lost = Session::held(new("lost"), Hold::Unknown);
         lost.set_mode(Mode::Yolo);
         assert_eq!(lost.mode(), Mode::Plan);

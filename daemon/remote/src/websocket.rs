@@ -411,13 +411,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_message_ends_the_connection_with_the_reason() {
+    async fn invalid_message_ends_the_connection_with_the_reason() {
         check_refused(Message::Binary(Bytes::from_static(b"{}")), None, CloseCode::Unsupported).await;
         check_refused(Message::text("x".repeat(2000)), Some("too large"), CloseCode::Size).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_end_is_asked_and_then_given_up() {
+    async fn silent_end_is_pinged_and_then_given_up() {
         let (mut server, mut client) = ends().await;
         let mut read = [0; 8];
         let asked = tokio::select! {

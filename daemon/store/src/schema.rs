@@ -143,7 +143,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_older_database_keeps_what_is_in_it() {
+    fn older_database_keeps_its_content() {
         let mut connection = Connection::open_in_memory().unwrap();
         first_version(&connection);
         connection.execute("INSERT INTO plugin_values VALUES ('p', 'k', '1')", []).unwrap();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_comes_before_one_who_comes_back() {
+    fn waiting_thread_comes_before_a_returning_one() {
         let (turns, order) = (Turns::default(), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             let first = turns.wait();

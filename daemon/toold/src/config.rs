@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line_and_the_nearest_name_and_close_the_policy() {
+    fn errors_are_reported_with_line_and_suggestion_and_close_the_policy() {
         check_problem(
             "\n[limits]\ncals = 7\n",
             &["config.toml:3: ", "unknown key cals in [limits]", "did you mean calls"],
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn all_unknown_keys_are_told_at_once() {
+    fn all_unknown_keys_are_reported_at_once() {
         let problems = loaded("[limits]\na = 1\n[spool]\nb = 2\n").problems;
         assert!(problems.len() == 2 && problems[1].contains(":4: "), "{problems:?}");
     }
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_rule_is_told_and_the_others_count() {
+    fn invalid_rule_is_reported_and_the_others_apply() {
         let text = "[[permission.rules]]\ncategory = \"shel\"\npattern = \"x\"\naction = \"deny\"\n\
                     [[permission.rules]]\ncategory = \"file.read\"\npattern = \"~/notes/**\"\naction = \"allow\"\n";
         let loaded = loaded(text);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_by_its_name_is_not_shown() {
+    fn values_with_secret_names_are_not_shown() {
         let entries = loaded("[plugins.w]\napi_key = \"abc\"\ncity = \"Bonn\"\n").entries;
         let shown = serde_json::to_string(&entries).unwrap();
         assert!(!shown.contains("abc") && shown.contains("Bonn"), "{shown}");

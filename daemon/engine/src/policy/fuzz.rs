@@ -57,7 +57,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_pattern_is_what_it_shows(
+        fn any_pattern_parses_as_its_text(
             kind in any::<u8>(),
             pattern in "[a-z*./:\\[\\]{}\\\\'\" ?!~-]{0,20}",
             target in "[a-z*./:\\[\\]{}\\\\'\" 0-9]{0,20}",

@@ -68,14 +68,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_hold_what_the_standard_library_says(path in path(), place in path()) {
+        fn path_set_agrees_with_the_standard_library(path in path(), place in path()) {
             let places = PathSet::from(vec![PathBuf::from(&place)]);
             let expected = Path::new(&path).starts_with(&place);
             prop_assert_eq!(places.holding(&in_one_form(Path::new(&path))).is_some(), expected);
         }
 
         #[test]
-        fn what_is_in_one_form_stays_as_it_is(path in path()) {
+        fn normalised_path_is_unchanged(path in path()) {
             let formed = in_one_form(Path::new(&path));
             prop_assert_eq!(is_in_one_form(&path), formed.to_str() == Some(&path) && path != "/");
         }

@@ -232,7 +232,7 @@ fn a_denial_can_be_remembered() {
 }
 
 #[test]
-fn modes_decide_what_they_are_for() {
+fn modes_decide_their_categories() {
     let all = [
         read("/home/u/proj/a"),
         read("/etc/hosts"),
@@ -360,7 +360,7 @@ fn a_rule_of_a_project_that_cannot_be_read_closes_that_project_alone() {
 }
 
 #[test]
-fn a_grant_answers_only_what_it_was_given_for() {
+fn grant_applies_only_to_its_own_need() {
     let granted = |change: &dyn Fn(&mut Grant)| case().grant_of(Category::Shell, "ls", Action::Allow, |g| change(g));
     granted(&|_| {}).gives(&shell("ls"), Allow, "grant g1 (ls)");
     granted(&|_| {}).gives(&shell("ls -a"), Ask, "default");
@@ -426,7 +426,7 @@ fn only_an_exact_approval_or_yolo_covers_a_place_that_runs_code_later() {
 }
 
 #[test]
-fn what_a_session_works_on_needs_no_approval_of_its_own() {
+fn files_of_the_session_need_no_approval() {
     for path in ["src/main.rs", ".gitignore", ".github/workflows/ci.yml", "Makefile", ".claude/plans/a.md"] {
         let need = write(&format!("{PROJECT}/{path}"));
         case().mode(Mode::AcceptEdits).gives(&need, Allow, "mode accept_edits");
@@ -475,7 +475,7 @@ impl GrantStore for Broke {
 }
 
 #[test]
-fn what_the_store_refuses_does_not_hold() {
+fn grant_refused_by_the_store_does_not_apply() {
     let grants = Grants::default();
     let grant = case().grant(Category::Shell, "ls", Action::Allow).grants.remove(0);
     grants.load(vec![grant.clone()], std::sync::Arc::new(Broke));

@@ -198,7 +198,7 @@ async fn the_needs_of_a_call_are_asked_in_order_and_the_first_denial_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_reply_counts_and_all_are_told() {
+async fn first_reply_counts_and_all_are_notified() {
     let fixture = fixture();
     let mut frontends = [fixture.frontend(), fixture.frontend(), fixture.frontend()];
     let call = fixture.begin("bash", bash("ls"));
@@ -249,7 +249,7 @@ async fn a_denial_can_be_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_takes_what_the_ask_suggests_and_nothing_wider() {
+async fn reply_takes_a_suggested_pattern_and_nothing_wider() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();
     let call = fixture.begin("bash", bash("git push origin main"));
@@ -273,7 +273,7 @@ async fn a_reply_takes_what_the_ask_suggests_and_nothing_wider() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_understood_is_allowed_once_or_not_at_all() {
+async fn uncertain_command_is_allowed_once_or_not_at_all() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();
     for line in ["echo $((x))", "cat $x"] {
@@ -449,7 +449,7 @@ fn permission(pattern: &str) -> GrantPermission {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_from_elsewhere_answers_what_waits() {
+async fn grant_from_elsewhere_answers_pending_asks() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();
     let call = fixture.begin("bash", bash("git push"));
@@ -516,7 +516,7 @@ async fn a_slow_reader_loses_no_ask_and_sees_none_that_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_answers_for_others_is_held_to_its_session_and_scope() {
+async fn limited_author_is_held_to_its_session_and_scope() {
     let fixture = fixture();
     let mut agent = fixture.engine.asks.subscribe(true, Some(fixture.session.id.clone()));
     let call = fixture.begin("bash", bash("ls"));
@@ -558,7 +558,7 @@ impl GrantStore for Full {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_cannot_be_kept_is_told_and_the_ask_waits_on() {
+async fn answer_that_cannot_be_stored_is_reported_and_the_ask_stays_pending() {
     let fixture = fixture();
     fixture.engine.grants.load(Vec::new(), Arc::new(Full));
     let mut frontend = fixture.frontend();

@@ -156,7 +156,7 @@ async fn sessions_of_one_folder_share_results() {
 }
 
 #[tokio::test]
-async fn what_depends_on_the_session_is_for_that_session() {
+async fn session_dependent_result_is_for_that_session() {
     let (look, _) = counting("look", |_, cx| {
         async {
             cx.depends_on_session();
@@ -172,7 +172,7 @@ async fn what_depends_on_the_session_is_for_that_session() {
 }
 
 #[tokio::test]
-async fn a_tool_that_was_replaced_begins_anew() {
+async fn replaced_tool_starts_with_an_empty_cache() {
     let fixture = TestEngine::new(vec![plain("look").0]);
     assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
     let key = SourceKey { kind: SourceKind::Builtin, name: "test/look".into(), scope: SourceScope::Global };
@@ -228,7 +228,7 @@ async fn a_result_lives_as_long_as_its_tool_says() {
 }
 
 #[tokio::test]
-async fn what_was_not_used_for_long_makes_room() {
+async fn least_recently_used_entry_is_evicted() {
     let big = Fake::new("big").spec(|spec| spec.cache_ttl = Some(LONG));
     let big = big.run(|_, _| async { Ok(ToolOutput::text("x".repeat(10_000))) }.boxed());
     let fixture = TestEngine::with(vec![big], |engine| engine.cache = ResultCache::new(50_000, None));
@@ -243,7 +243,7 @@ async fn what_was_not_used_for_long_makes_room() {
 }
 
 #[tokio::test]
-async fn clearing_forgets_all_and_what_runs_meanwhile() {
+async fn clearing_drops_all_results_including_running_calls() {
     let (look, _, gate) = gated("look");
     let fixture = TestEngine::new(vec![look]);
     gate.add_permits(1);
@@ -277,7 +277,7 @@ async fn a_denial_wins_over_a_result_that_is_there() {
 }
 
 #[tokio::test]
-async fn what_the_tool_asked_for_while_it_ran_is_asked_again() {
+async fn need_decided_during_the_run_is_checked_again() {
     let (look, count) = counting("look", |_, cx| cx.require(Need::new(Category::FileRead, "/p/file")).boxed());
     let (fixture, paper) = on_paper(vec![look]);
     assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
@@ -293,7 +293,7 @@ async fn what_the_tool_asked_for_while_it_ran_is_asked_again() {
 }
 
 #[tokio::test]
-async fn what_changed_something_is_not_kept() {
+async fn result_with_a_change_is_not_cached() {
     let (look, _) = counting("look", |_, cx| cx.require(Need::new(Category::FileWrite, "/p/file")).boxed());
     let (fixture, _) = on_paper(vec![look]);
     fixture.session.set_mode(toold_proto::session::Mode::Yolo);
@@ -328,7 +328,7 @@ async fn a_result_is_good_until_a_file_of_it_changes() {
 }
 
 #[tokio::test]
-async fn what_a_call_inside_depends_on_the_outer_one_does() {
+async fn outer_call_inherits_dependencies_of_nested_calls() {
     let (inner, inner_runs) = counting("inner", |_, cx| {
         async {
             cx.depends_on(stamp("/p/a"));
@@ -462,7 +462,7 @@ async fn when_the_first_gives_up_another_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_told_to_all_and_the_next_call_runs() {
+async fn panic_is_reported_to_all_and_the_next_call_runs() {
     let (look, count) = counting("look", |input, _| {
         let wait = input["wait"].as_u64().unwrap();
         async move {
@@ -509,7 +509,7 @@ async fn each_call_has_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_hear_what_the_one_that_runs_tells() {
+async fn followers_receive_progress_of_the_leader() {
     let gate = Arc::new(Semaphore::new(0));
     let shut = gate.clone();
     let (look, _) = counting("look", move |_, cx| {
@@ -543,7 +543,7 @@ async fn all_hear_what_the_one_that_runs_tells() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_one_that_runs_may_read_is_heard_by_those_who_may_too() {
+async fn progress_reaches_only_followers_with_the_same_permissions() {
     let gate = Arc::new(Semaphore::new(0));
     let shut = gate.clone();
     let (look, _) = counting("look", move |_, cx| {
@@ -606,7 +606,7 @@ async fn a_call_that_came_after_a_change_does_not_follow_one_from_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leave_that_was_taken_back_meanwhile_counts_for_followers() {
+async fn permission_revoked_meanwhile_applies_to_followers() {
     let (look, _, gate) = gated("look");
     let look = look.needs(|_| vec![Need::new(Category::FileRead, "/p/file")]);
     let (fixture, _) = on_paper(vec![look]);
@@ -648,7 +648,7 @@ async fn a_call_inside_another_never_waits_for_one_that_waits_for_the_outer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_skips_those_who_follow_a_call_that_waits() {
+async fn interrupt_skips_followers_of_a_waiting_call() {
     let (look, count) = plain("look");
     let (slow, _, gate) = gated("slow");
     let fixture = TestEngine::new(vec![look.serial(), slow.serial()]);

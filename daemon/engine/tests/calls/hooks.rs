@@ -110,7 +110,7 @@ async fn a_hook_can_change_the_arguments_which_are_checked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_run_by_priority_and_each_sees_what_the_one_before_made() {
+async fn hooks_run_by_priority_on_the_previous_output() {
     let adds = |priority: i64| {
         let mut hook = hook(PreTool, move |input| {
             let n = input.tool_input.unwrap()["n"].as_i64().unwrap();
@@ -145,7 +145,7 @@ fn failing(event: HookEvent) -> Vec<FakeHook> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_fails_lets_the_call_go_on() {
+async fn failing_hook_lets_the_call_continue() {
     for event in [PreTool, PostTool] {
         for hook in failing(event) {
             assert_eq!(text_with(vec![hook]).await, "{\"n\":1}");

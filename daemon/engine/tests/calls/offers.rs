@@ -73,7 +73,7 @@ fn object(json: Value) -> Map<String, Value> {
 }
 
 #[tokio::test]
-async fn what_is_offered_is_read_rendered_and_completed_as_a_call() {
+async fn offers_are_read_rendered_and_completed_as_calls() {
     let fixture = TestEngine::new(Vec::new());
     let echo =
         |name: &str| giving(name, |input| json!([{"uri": input["uri"], "text": input["variables"].to_string()}]));
@@ -176,7 +176,7 @@ async fn check_form(said: Value, expected: Result<&str, &str>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_takes_what_fits_its_schema() {
+async fn form_accepts_values_that_fit_its_schema() {
     check_form(json!({"content": {"age": 3}}), Ok(r#"{"age":3}"#)).await;
     check_form(json!({"content": {"age": -3}}), Err("/age: -3 is less than the minimum of 0")).await;
     check_form(json!({"content": {}}), Err("required")).await;

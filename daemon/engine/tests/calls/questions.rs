@@ -98,7 +98,7 @@ async fn a_question_that_nobody_can_answer_is_bad_news_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_reply_counts_and_all_are_told() {
+async fn first_reply_counts_and_all_are_notified() {
     let fixture = fixture();
     let mut frontends = [fixture.engine.questions.subscribe(None), fixture.engine.questions.subscribe(None)];
     let call = fixture.start(Call { timeout: Some(Duration::from_secs(1)), ..fixture.prepare("question", json!({})) });

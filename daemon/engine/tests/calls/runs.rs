@@ -134,7 +134,7 @@ async fn a_panic_is_the_failure_of_its_own_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_that_is_wrong_with_the_arguments_is_told() {
+async fn all_argument_errors_are_reported() {
     let schema = json!({
         "type": "object",
         "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "minimum": 1}},
@@ -157,7 +157,7 @@ async fn all_that_is_wrong_with_the_arguments_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_tool_is_told_with_what_was_meant() {
+async fn unknown_tool_is_reported_with_a_suggestion() {
     let fixture = TestEngine::new(vec![Fake::new("read_file"), Fake::new("bash")]);
     let answer = fixture.call("readfile", json!({})).await;
     let Err(CallError::UnknownTool { suggestions, .. }) = answer else { panic!("{answer:?}") };
@@ -238,7 +238,7 @@ async fn a_call_whose_future_is_dropped_stops_its_work_and_closes_its_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_time_is_over_what_was_written_is_kept() {
+async fn timeout_keeps_the_output_so_far() {
     let fake = Fake::new("t").run(|_, cx| {
         async move {
             cx.output(Stream::Stdout, "first line\n");
@@ -255,7 +255,7 @@ async fn when_the_time_is_over_what_was_written_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_may_hand_in_what_it_has_when_its_time_is_over() {
+async fn tool_may_return_partial_output_on_timeout() {
     let fake = Fake::new("t").run(|_, cx| {
         async move {
             cx.cancel.cancelled().await;
@@ -314,7 +314,7 @@ async fn serial_calls_of_a_session_run_in_their_order_and_others_beside_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
+async fn lane_wait_is_reported_bounded_and_not_part_of_the_time_limit() {
     let fixture = TestEngine::with(vec![slow("t").serial()], |engine| {
         let settings = toold_engine::Settings { max_timeout: Duration::from_secs(10_000), ..Default::default() };
         engine.settings.store(Arc::new(settings));
@@ -345,7 +345,7 @@ async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_skips_what_waits_and_lets_what_runs_end() {
+async fn interrupt_skips_waiting_calls_and_lets_running_ones_end() {
     let fixture = TestEngine::new(vec![slow("t").serial()]);
     let calls: Vec<_> = (0..3).map(|_| fixture.start(fixture.prepare("t", json!({"s": 5})))).collect();
     settle().await;
@@ -419,7 +419,7 @@ fn nesting(name: &str, inner: &'static str, arguments: Value) -> Fake {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_plugin_calls_is_judged_with_the_plugin_in_the_chain() {
+async fn nested_call_is_decided_with_the_plugin_in_the_chain() {
     let inner = Fake::new("inner").needs(|_| vec![shell("ls")]);
     let outer = nesting("outer", "inner", json!({})).spec(|spec| {
         spec.source.kind = SourceKind::Plugin;
@@ -434,7 +434,7 @@ async fn what_a_plugin_calls_is_judged_with_the_plugin_in_the_chain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_revoked_while_the_call_waits_for_its_lane_does_not_run() {
+async fn permission_revoked_during_the_lane_wait_stops_the_call() {
     let ran = Arc::new(AtomicUsize::new(0));
     let count = ran.clone();
     let fake = Fake::new("bash").serial().needs(|_| vec![shell("ls")]).run(move |_, _| {
@@ -459,7 +459,7 @@ async fn what_is_revoked_while_the_call_waits_for_its_lane_does_not_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_revoked_while_another_need_is_asked_does_not_run() {
+async fn permission_revoked_during_another_ask_stops_the_call() {
     let fake = Fake::new("bash").needs(|_| vec![shell("ls"), shell("rm x")]);
     let fixture = TestEngine::new(vec![fake]);
     let allow = serde_json::from_value(json!({"category": "shell", "pattern": "ls", "scope": "always"})).unwrap();
@@ -560,7 +560,7 @@ async fn one_session_s_calls_do_not_wait_for_another_s() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn random_ends_leave_nothing_open() {
+async fn random_endings_keep_nothing_open() {
     let gone = Arc::new(AtomicBool::new(false));
     let wake = Arc::new(Notify::new());
     let fixture = TestEngine::new(vec![slow("slow"), slow("serial").serial(), deaf("deaf", &gone).serial()]);

@@ -61,7 +61,7 @@ impl ClientHandler for ElicitationHandler {
 /// Answers all requests that a server makes before its result.
 ///
 /// # Errors
-/// `Cancelled` when the call ends first; `Told` for requests that cannot be answered.
+/// `Cancelled` when the call ends first; `Failed` for requests that cannot be answered.
 pub(super) async fn answer_all(
     server: &str,
     required: &InputRequiredResult,

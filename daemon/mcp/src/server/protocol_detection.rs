@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_eras_are_told_from_the_native_dialect() {
+    fn both_eras_differ_from_the_native_dialect() {
         for opening in [
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#,

@@ -61,7 +61,7 @@ fn gives_nothing(store: &Store) {
 }
 
 #[test]
-fn what_is_no_database_is_left_as_it_is() {
+fn foreign_file_is_left_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("toold.db");
     let bytes: Vec<u8> = (0..50_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -110,7 +110,7 @@ fn of_a_damaged_database_only_refusals_count() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_the_file_is_told() {
+fn folder_in_place_of_the_file_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("toold.db");
     std::fs::create_dir(&path).unwrap();
@@ -120,7 +120,7 @@ fn a_folder_in_the_place_of_the_file_is_told() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_folder_is_told() {
+fn file_in_place_of_the_folder_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("state"), "").unwrap();
     let store = Store::open(&dir.path().join("state/toold.db"));
@@ -156,7 +156,7 @@ fn another_programs_database_is_let_alone() {
 }
 
 #[test]
-fn a_locked_database_is_told() {
+fn locked_database_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = filled(dir.path());
     let other = Connection::open(&path).unwrap();
@@ -168,7 +168,7 @@ fn a_locked_database_is_told() {
 }
 
 #[test]
-fn a_database_that_is_removed_under_it_is_told() {
+fn removed_database_is_reported() {
     for replaced in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let path = filled(dir.path());
@@ -184,7 +184,7 @@ fn a_database_that_is_removed_under_it_is_told() {
 }
 
 #[test]
-fn another_writer_is_waited_for_and_told_as_busy() {
+fn another_writer_is_waited_for_and_reported_as_busy() {
     let dir = tempfile::tempdir().unwrap();
     let path = filled(dir.path());
     let store = Store::open(&path);

@@ -54,7 +54,7 @@ fn a_database_that_others_could_read_is_closed_to_them() {
 }
 
 #[test]
-fn what_is_trusted_and_switched_comes_back() {
+fn trust_and_switches_are_restored() {
     let (_dir, path) = database();
     let store = open(&path);
     let place = Path::new("/p/.toold/plugins/a b.lua");
@@ -183,7 +183,7 @@ fn a_session_takes_its_grants_with_it() {
 }
 
 #[test]
-fn a_grant_that_cannot_be_understood_is_kept_told_and_allows_nothing() {
+fn unparsable_grant_is_kept_reported_and_allows_nothing() {
     let (_dir, path) = database();
     open(&path).save_grant(&grant("g", GrantScope::Always)).unwrap();
     let edit = |sql: &str| Connection::open(&path).unwrap().execute(sql, []).unwrap();
@@ -212,7 +212,7 @@ fn a_refusal_that_cannot_be_understood_refuses_more_not_less() {
 }
 
 #[test]
-fn what_plugins_keep_comes_back() {
+fn plugin_values_are_restored() {
     let (_dir, path) = database();
     let store = open(&path);
     store.set_plugin_value("p", "b%", &json!({"x": [1, null]})).unwrap();

@@ -32,7 +32,7 @@ fn child_that_writes() {
 }
 
 #[test]
-fn what_was_stored_survives_a_kill() {
+fn stored_rows_survive_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("toold.db");
     for round in 0..3 {

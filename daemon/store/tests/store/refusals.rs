@@ -133,7 +133,7 @@ fn a_refusal_that_ends_leaves_both() {
 }
 
 #[test]
-fn what_is_refused_for_a_session_goes_with_it() {
+fn session_refusal_is_removed_with_its_session() {
     let (_dir, path, file) = refused();
     let store = Store::open(&path);
     let id = session_id("s");

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_altered_is_laid_out_anew_and_nothing_else_is_left() {
+    fn altered_bundle_is_restored_without_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let places = DaemonPaths { config: dir.path().join("config"), state: dir.path().join("state"), home: None };
         let folder = folder(&places);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_and_hurts_no_other() {
+    fn invalid_server_is_reported_and_does_not_affect_others() {
         check_unusable("", "none of");
         check_unusable("command = \"a\"\nurl = \"http://x\"", "more than one");
         check_unusable("command = \"bin/a\"", "absolute");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spelt_wrong_is_told_with_what_was_perhaps_meant() {
+    fn misspelt_override_is_reported_with_a_suggestion() {
         let (found, problems) = of(&[("TOOLD_LIMITS_CALS", "7")], &["limit.calls=8", "x"]);
         assert_eq!(found, []);
         assert!(problems[0].contains("did you mean TOOLD_LIMITS_CALLS"), "{problems:?}");

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn invalid_remote_is_reported() {
         check_unusable("a", "", "neither");
         check_unusable("a", "command = [\"b\"]\nurl = \"wss://c\"", "both");
         check_unusable("a", "command = [\"bin/b\"]", "absolute");

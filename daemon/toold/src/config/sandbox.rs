@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_told() {
+    fn conflicting_settings_are_reported() {
         check("", None);
         check("mode = \"read-only\"\nease = true", None);
         check("mode = \"workspace-write\"\nwritable = [\"/a\"]", None);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_can_be_no_workspace_is_an_error_that_says_what_was_meant() {
+    fn invalid_workspace_folder_is_an_error_with_a_suggestion() {
         let home = Some(Path::new("/home/u"));
         for wrong in ["src", "/", "/home/u", "/home", "~", "~/", "/home/u/../u", ""] {
             assert!(folder(wrong, home).is_err(), "{wrong}");

@@ -115,7 +115,7 @@ pub async fn serve(
     tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
     daemon.services.engine.tasks.spawn(service_manager::watchdog(daemon.services.lifecycle.stopping()));
     service_manager::ready(&serving(socket.path()));
-    let (why, next) = serve_until_told(&mut socket, &daemon, &mut signals).await;
+    let (why, next) = serve_until_stopped(&mut socket, &daemon, &mut signals).await;
     tracing::info!("stopping: {why}");
     if next.is_none() {
         service_manager::stopping(why);
@@ -175,7 +175,7 @@ fn serving(socket: &Path) -> String {
 }
 
 /// Serves clients; returns why it ends, and which daemon serves from then on.
-async fn serve_until_told(
+async fn serve_until_stopped(
     socket: &mut Socket,
     daemon: &Daemon,
     signals: &mut Signals,

@@ -124,12 +124,12 @@ pub fn init(config: LogConfig, given: Option<String>, traces: Option<Traces>) ->
     };
     let traced = traces.as_ref().map(Traces::layer);
     tracing_subscriber::registry().with(layer.with_filter(filter)).with(traced).init();
-    tell_panics();
+    log_panics();
     Ok(Logging { filter: handle, given, config, outputs, traces })
 }
 
 /// A panic becomes a log line: a daemon in the background has no other place for it.
-fn tell_panics() {
+fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let words = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_below_an_agent_is_known_unless_a_person_uses_it() {
+    fn descendant_of_an_agent_is_recognised_unless_a_person_uses_it() {
         let dir = tempfile::tempdir().unwrap();
         let agents = AgentProcesses::load(dir.path().join("agents"));
         let lineage = |pids: &[u32]| Lineage::new(pids.iter().copied().map(id));

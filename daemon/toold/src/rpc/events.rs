@@ -81,7 +81,7 @@ impl Listening {
 async fn stream(subscriber: ItemSubscriber<EventsSubscribe>, listening: Listening) {
     let Listening { events, filter, subscribed: Subscribed { replay, missed, mut receiver }, _progress } = listening;
     let mut next = replay.first().map_or(0, |first| first.seq);
-    if missed > 0 && tell_lag(&subscriber, events.epoch(), next, missed).await.is_err() {
+    if missed > 0 && report_lag(&subscriber, events.epoch(), next, missed).await.is_err() {
         return;
     }
     for emitted in replay {
@@ -102,7 +102,7 @@ async fn stream(subscriber: ItemSubscriber<EventsSubscribe>, listening: Listenin
             }
             Err(RecvError::Lagged(missed)) => {
                 events.count_lost(missed);
-                tell_lag(&subscriber, events.epoch(), next, missed).await
+                report_lag(&subscriber, events.epoch(), next, missed).await
             }
             Err(RecvError::Closed) => return,
         };
@@ -131,7 +131,7 @@ async fn send(
     subscriber.send(&event).await
 }
 
-async fn tell_lag(
+async fn report_lag(
     subscriber: &ItemSubscriber<EventsSubscribe>,
     epoch: &str,
     seq: u64,

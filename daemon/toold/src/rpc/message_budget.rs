@@ -80,7 +80,7 @@ mod tests {
     const LIMIT: usize = 10 * SMALL;
 
     #[test]
-    fn shares_grow_within_what_there_is() {
+    fn reservations_grow_within_the_budget() {
         let budget = Arc::new(MessageBudget::new(LIMIT));
         let (mut one, mut other) = (Reservation::new(budget.clone()), Reservation::new(budget.clone()));
         assert!(one.grow(LIMIT - SMALL));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_counts_beyond_the_limit_too() {
+    fn set_reservation_counts_beyond_the_limit() {
         let budget = Arc::new(MessageBudget::new(LIMIT));
         let mut share = Reservation::new(budget.clone());
         share.set(SMALL);

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_notifications_wait_for_what_was_not_read() {
+    async fn long_notifications_wait_for_unread_ones() {
         let outboxes = Arc::<Outboxes>::default();
         let outbox = Outbox::new(1, &outboxes);
         let half = LONG_CAPACITY as usize / 2;

@@ -56,7 +56,7 @@ fn a_final_star_is_any_further_words() {
 }
 
 #[test]
-fn what_the_shell_expands_matches_only_a_star() {
+fn expanded_word_matches_only_a_star() {
     check_shell("cat *", &["cat", "§$x"], true);
     check_shell("cat * b", &["cat", "§$x", "b"], true);
     check_shell("cat $x".replace('$', "\\$").as_str(), &["cat", "§$x"], false);

@@ -284,7 +284,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_meant_for_a_need_is_never_refused((category, _, targets) in case()) {
+    fn pattern_meant_for_a_need_is_never_rejected((category, _, targets) in case()) {
         for need in targets.iter().map(|target| need_of(category, target)).filter(is_valid) {
             for suggestion in crate::policy::suggest::suggestions(&need, None) {
                 if let Err(error) = Pattern::parse_to_use(category, &suggestion.pattern) {
