@@ -315,7 +315,7 @@ fn sessions_have_an_upper_bound() {
 }
 
 #[test]
-fn a_client_that_leaves_cancels_its_call() {
+fn calls_of_a_disconnected_client_are_cancelled() {
     let served = serve("");
     let mut watcher = served.daemon.connect();
     watcher.result("events.subscribe", json!({"kinds": ["call.started", "call.finished"]}));
@@ -340,7 +340,7 @@ fn other_paths_and_methods_are_refused() {
 }
 
 #[test]
-fn a_place_that_cannot_be_bound_leaves_the_socket_served() {
+fn socket_is_served_when_the_http_address_cannot_be_bound() {
     let daemon = Setup::new().config("[mcp]\nlisten = \"0.0.0.0:0\"\n").start();
     let status = until("it is reported", || {
         let status = daemon.connect().result("daemon.status", json!({}));

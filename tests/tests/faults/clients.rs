@@ -151,7 +151,7 @@ fn subscribers_that_never_read_lose_events_and_take_no_memory() {
 }
 
 #[test]
-fn a_crowd_that_comes_and_goes_leaves_nothing() {
+fn short_lived_clients_leave_nothing_behind() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     let crowd = || {

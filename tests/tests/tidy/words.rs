@@ -55,9 +55,12 @@ const COMMENTS: &[&str] = &[
     "proto/*.rs",
     "daemon/builtins/src/*.rs",
     "daemon/engine/src/*.rs",
+    "daemon/host/src/*.rs",
     "daemon/lua/src/*.rs",
     "daemon/mcp/src/*.rs",
     "daemon/mounts/src/*.rs",
+    "daemon/remote/src/*.rs",
+    "daemon/store/src/*.rs",
 ];
 
 #[test]
