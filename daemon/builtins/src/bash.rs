@@ -255,7 +255,7 @@ fn with_cut(kept: &OutputBuffer) -> String {
         tail = &tail[end + 1..];
     }
     let rest = match (kept.file(), kept.file_error()) {
-        (Some(file), _) => format!("the whole is in {}: read it there", file.display()),
+        (Some(file), _) => format!("the full output is in {}: read it there", file.display()),
         (None, Some(error)) => format!("and lost: {error}"),
         (None, None) => "and lost".to_owned(),
     };

@@ -154,7 +154,7 @@ fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
     }
     if !found.problems.is_empty() {
         let first: Vec<&str> = found.problems.iter().take(5).map(String::as_str).collect();
-        text.push_str(&format!("[{} places could not be looked into: {}]\n", found.problems.len(), first.join("; ")));
+        text.push_str(&format!("[{} places could not be read: {}]\n", found.problems.len(), first.join("; ")));
     }
     text.pop();
     ToolOutput::text(text)

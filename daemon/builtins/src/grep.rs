@@ -172,7 +172,7 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
         text.push_str(&format!("[there are {total} {what}, none after the first {}]\n", window.skip));
     }
     if found.unsaved_files > 0 {
-        text.push_str(&format!("[{} of the files as their editors have them, not saved]\n", found.unsaved_files));
+        text.push_str(&format!("[{} of the files were searched with unsaved changes]\n", found.unsaved_files));
     }
     if found.problem_count > 0 {
         text.push_str(&format!(

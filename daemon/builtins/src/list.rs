@@ -244,7 +244,7 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
         let _ = write!(text, "; {left_out} entries not shown: {how}");
     }
     if tree.problems > 0 {
-        let _ = write!(text, "; {} places could not be looked into", tree.problems);
+        let _ = write!(text, "; {} places could not be read", tree.problems);
     }
     text.push(']');
     ToolOutput::text(text)

@@ -279,15 +279,15 @@ mod tests {
         let skills = folders.skills();
         assert_eq!(skills.skills.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["good"]);
         assert_eq!(skills.skills[0].description, "Says: good things");
-        let told = |name: &str| {
+        let problem = |name: &str| {
             let broken = skills.broken.iter().find(|broken| broken.file.ends_with(name));
             broken.unwrap_or_else(|| panic!("{name}: {:?}", skills.broken)).message.clone()
         };
-        assert!(told("other/SKILL.md").contains("its folder"));
-        assert!(told("Upper.md").contains("lower-case letters"));
-        assert!(told("open/SKILL.md").contains("no end"));
-        assert!(told("empty.md").contains("no description"));
-        assert!(told("link.md").contains("leads out"));
-        assert!(told("hidden.md").contains(".aiexclude"));
+        assert!(problem("other/SKILL.md").contains("its folder"));
+        assert!(problem("Upper.md").contains("lower-case letters"));
+        assert!(problem("open/SKILL.md").contains("no end"));
+        assert!(problem("empty.md").contains("no description"));
+        assert!(problem("link.md").contains("leads out"));
+        assert!(problem("hidden.md").contains(".aiexclude"));
     }
 }

@@ -1,4 +1,4 @@
-//! Writers that are killed, and disks that are full: every file is the old one or the new one.
+//! Killed writers and full disks: every file is either the old one or the new one.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -12,12 +12,12 @@ use toold_host::replace::{Expected, replace};
 const FILES: usize = 8;
 const SIZE: usize = 40_000;
 
-/// Where this program is started again as a writer.
+/// The folder for this program when it is started again as a writer.
 const FOLDER: &str = "TOOLD_TEST_WRITER";
-/// How often the writer writes; for ever when it is not set.
+/// How many times the writer writes; forever if it is not set.
 const ROUNDS: &str = "TOOLD_TEST_ROUNDS";
 
-/// What `kill -9` hits: replaces files for ever, and says so after each.
+/// The process that `kill -9` hits: replaces files forever, and reports each.
 #[test]
 fn the_writer_itself() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -28,11 +28,11 @@ fn the_writer_itself() {
         let letter = b'a' + ((round / FILES + 1) % 26) as u8;
         let old = files::open(&path).unwrap();
         let written = replace(&path, &vec![letter; SIZE + round % 7], Expected::Same(&old));
-        let told = match written {
+        let reported = match written {
             Ok(()) => writeln!(stdout, "written"),
             Err(error) => writeln!(stdout, "failed: {error}"),
         };
-        if told.is_err() {
+        if reported.is_err() {
             return;
         }
     }
@@ -78,7 +78,7 @@ fn killed_writer_leaves_complete_files() {
         kills += 1;
         check_whole(folder.path());
     }
-    // A new file has a name of its own for a moment only.
+    // A new file has a name of its own only briefly.
     let left = std::fs::read_dir(folder.path()).unwrap().count() - FILES;
     assert!(left <= kills, "{left} files are left of {kills} writers");
 }
@@ -88,7 +88,7 @@ fn write_that_fails_half_way_keeps_the_old_file() {
     let folder = filled();
     let hard_link = folder.path().join("second-name");
     std::fs::hard_link(folder.path().join("f0"), &hard_link).unwrap();
-    // No file may grow beyond 8 KiB: to a writer that is as a full disk.
+    // No file may grow beyond 8 KiB: for a writer, that is like a full disk.
     let program = std::env::current_exe().unwrap();
     let line = format!("ulimit -f 8; trap '' XFSZ; exec {} --exact the_writer_itself --nocapture", program.display());
     let mut command = Command::new("bash");
@@ -100,11 +100,11 @@ fn write_that_fails_half_way_keeps_the_old_file() {
         .stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let told: Vec<String> = lines.filter(|line| line.contains("failed: ") || line.contains("written")).collect();
-    // It ends by itself: killed, it could be in the middle of giving a file with two names its old content back.
+    let reported: Vec<String> = lines.filter(|line| line.contains("failed: ") || line.contains("written")).collect();
+    // It ends by itself: if killed, it could be in the middle of restoring a file with two names.
     child.wait().unwrap();
-    assert_eq!(told.len(), 2 * FILES);
-    assert!(told.iter().all(|line| line.contains("failed: can't write")), "{told:?}");
+    assert_eq!(reported.len(), 2 * FILES);
+    assert!(reported.iter().all(|line| line.contains("failed: can't write")), "{reported:?}");
     for n in 0..FILES {
         let bytes = std::fs::read(folder.path().join(format!("f{n}"))).unwrap();
         assert!(bytes == vec![b'a'; SIZE], "f{n}");

@@ -1,4 +1,4 @@
-//! Running programs, seen from outside: what they write, how they end, and what is left of them.
+//! Runs programs and checks from outside what they write, how they end, and which processes remain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn wait_until_gone(pid: i32) {
     tokio::time::timeout(Duration::from_secs(60), gone).await.expect("the process lives on");
 }
 
-/// Runs a line, cancels it when it has written so many words, and gives the process ids among them.
+/// Runs a line, cancels it after it has written this many words, and returns the process ids among them.
 async fn cancelled_after(words: usize, line: &str) -> (ProcessOutput, Vec<i32>) {
     let folder = tempfile::tempdir().unwrap();
     let cancel = CancellationToken::new();
@@ -77,7 +77,7 @@ async fn output_comes_while_the_program_runs() {
     let line = "mkfifo fifo; echo first; read word < fifo; echo $word";
     let mut heard = String::new();
     let (sender, mut receiver) = mpsc::channel(1);
-    // The program goes on only when its first line was heard.
+    // The program continues only after its first line was received.
     let writer = tokio::spawn(async move {
         receiver.recv().await.unwrap();
         tokio::task::spawn_blocking(move || std::fs::write(go, "second\n")).await.unwrap().unwrap();
@@ -254,13 +254,13 @@ async fn input_may_come_while_it_runs() {
     sender.as_ref().unwrap().try_send(b"one\n".to_vec()).unwrap();
     let finished = run_with_input(command, Some(receiver), &cancel, |_, text| match text {
         "got one\n" => sender.as_ref().unwrap().try_send(b"two\n".to_vec()).unwrap(),
-        // Closes it.
+        // Closes its input.
         _ => drop(sender.take()),
     });
     assert_eq!(finished.await.unwrap().stdout.to_text(), "got one\ngot two\nend\n");
 }
 
-/// Runs what `owner` left in a session of its own, looks for leftovers, and gives its process id with what ends it.
+/// Runs what `owner` left in a session of its own, looks for leftovers, and returns the process id and how it ended.
 async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<ProcessOutput>) {
     let environment = environment().with([(OWNER, owner)]);
     let line = "setsid bash -c 'echo $$; exec sleep 1000' & wait";
@@ -272,7 +272,7 @@ async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<ProcessOu
         run(command, &stop, |_, text| sender.try_send(text.trim().parse::<i32>().unwrap()).unwrap()).await.unwrap()
     });
     let pid = receiver.recv().await.unwrap();
-    // Not counted: a daemon that starts meanwhile ends them too.
+    // Not counted: a daemon that starts meanwhile ends leftovers too.
     tokio::task::spawn_blocking(end_leftovers).await.unwrap();
     (pid, cancel, task)
 }
@@ -281,7 +281,7 @@ async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<ProcessOu
 async fn leftovers_of_a_killed_daemon_are_ended() {
     let own = owner();
     let [_, _, namespace] = own.split('.').collect::<Vec<_>>()[..] else { panic!("{own}") };
-    // Of a process that is gone: nobody has this start time.
+    // Of a process that has ended: no process has this start time.
     let (pid, _, task) = left_by(format!("{}.1.{namespace}", std::process::id())).await;
     wait_until_gone(pid).await;
     assert_eq!(task.await.unwrap().signal, Some(9));
@@ -289,7 +289,7 @@ async fn leftovers_of_a_killed_daemon_are_ended() {
 
 #[tokio::test]
 async fn processes_of_a_daemon_in_a_container_are_not_ended() {
-    // Seen from outside, its ids are those of others.
+    // Seen from outside, its ids belong to other processes.
     let (pid, cancel, task) = left_by(format!("{}.1.1", std::process::id())).await;
     assert!(is_alive(pid));
     cancel.cancel();

@@ -1,4 +1,4 @@
-//! The grammar against the shell itself: whatever `bash` runs or writes was a need.
+//! Compares the grammar with the shell: everything that `bash` runs or writes must have been a need.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,8 +10,8 @@ use toold_host::environment::Environment;
 use toold_host::shell_grammar::{Surroundings, fuzz_one};
 use toold_proto::tool::Category;
 
-/// Pieces that lines are made of. The names are of no program, so that nothing runs but the handler below;
-/// nothing here loops or stays behind.
+/// Pieces of lines. No program has these names, so nothing runs but the handler below; nothing here loops or stays
+/// behind.
 const PIECES: &[&str] = &[
     "aa",
     "bb",
@@ -131,7 +131,7 @@ fn needs(line: &str, cwd: &Path) -> Vec<Need> {
     )
 }
 
-/// What `bash` ran, as words, and the files that it made.
+/// The commands that `bash` ran, as words, and the files that it created.
 fn run_in_bash(line: &str) -> (Vec<Vec<String>>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("work");
@@ -185,13 +185,13 @@ fn check(line: &str) -> Result<(), TestCaseError> {
     }
     for file in made {
         let target = format!("/nowhere/{file}");
-        let told = needs.iter().any(|need| need.category == Category::FileWrite && need.target == target);
-        prop_assert!(told, "{line:?} made {file:?}, needs were {needs:#?}");
+        let is_reported = needs.iter().any(|need| need.category == Category::FileWrite && need.target == target);
+        prop_assert!(is_reported, "{line:?} made {file:?}, needs were {needs:#?}");
     }
     Ok(())
 }
 
-/// The same cases each time, but for a search of any length: `PROPTEST_CASES=100000`.
+/// The same cases each time. For a search of any length: `PROPTEST_CASES=100000`.
 fn config() -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {
@@ -254,8 +254,8 @@ fn no_rule_allows_any_addition_anywhere() {
     }
 }
 
-/// Whether bash can be let loose on a line: it names no program that is there, no place outside of its
-/// folder, and nothing that loops, waits or stays behind.
+/// Whether bash may safely run a line: it names no existing program, no place outside its folder, and nothing that
+/// loops, waits or stays behind.
 fn is_harmless(line: &str) -> bool {
     let odd = [
         "$(cat", "exec", "trap", "while", "until", "source", "set -", "/", "~", "read", "wait", "for ", "..", "ulimit",

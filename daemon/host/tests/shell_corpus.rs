@@ -1,4 +1,4 @@
-//! What command lines need, one line of `shell_corpus.txt` after another.
+//! Checks the needs of command lines, one line of `shell_corpus.txt` after another.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn needs(line: &str, cwd: &Path) -> Vec<Need> {
 }
 
 /// `LINE => NEED ∥ NEED`; `⏎` and `⇥` stand for a newline and a tab. A need is the words of a command
-/// with those that are not literal in `‹›`, behind `?!` when it is unsure what they do, `? text` for what cannot be told, `> path` and `< path` for
+/// with those that are not literal in `‹›`, behind `?!` when it is unsure what they do, `? text` for unknown effects, `> path` and `< path` for
 /// files, `@ host:port` for the network.
 fn shown(need: &Need) -> String {
     let target = need.target.replace('\n', "⏎").replace('\t', "⇥");
@@ -79,7 +79,8 @@ fn redirects_are_judged_where_links_lead() {
     assert_eq!(target("echo a > secret.txt"), ("/work/secret.txt".into(), true));
 }
 
-/// Patterns that begin so are refused as matching nothing, which holds only while no command is judged by such words.
+/// Patterns that begin like this are rejected because they match nothing. That is true only while no command is judged
+/// by such words.
 #[test]
 fn no_command_begins_with_a_variable_or_with_grammar() {
     for line in

@@ -1,4 +1,4 @@
-//! Whatever becomes of files, a call that comes afterwards is answered from them as they are.
+//! Whatever happens to files, a later call is answered from their current state.
 
 use std::fs::{self, File, FileTimes};
 use std::io::Read;
@@ -73,7 +73,7 @@ impl Callable for ReadAll {
     }
 }
 
-/// A file system whose clock ticks so seldom that all changes of a test come at the same time.
+/// A file system whose clock ticks so seldom that all changes of a test have the same time.
 struct Coarse;
 
 impl FileChecks for Coarse {
@@ -81,7 +81,7 @@ impl FileChecks for Coarse {
         let now = stamps::of_facts(&stamp.path).unwrap().facts;
         let same = |now: FileFacts, then: FileFacts| (now.inode, now.size) == (then.inode, then.size);
         let facts = match (now, stamp.facts) {
-            // A change that would come two seconds later would show.
+            // A change two seconds later would be detected.
             (Some(now), Some(then)) if !stamp.settled && same(now, then) => Some(now),
             _ => stamp.facts,
         };
@@ -150,7 +150,7 @@ impl StaleTest {
         &self.tool.paths[file]
     }
 
-    /// The answer, and whether it was kept.
+    /// The answer, and whether it was cached.
     async fn ask(&self) -> (String, bool) {
         let call = Call {
             name: "read_all".into(),
@@ -184,9 +184,9 @@ fn set_time(path: &Path, at: SystemTime) {
 
 #[derive(Clone, Copy, Debug)]
 enum StaleStep {
-    /// In place, one digit for another: the size stays.
+    /// Overwrites a digit in place: the size stays the same.
     Rewrite(usize, u8),
-    /// The same, and the time of the last change is set back to what it was.
+    /// The same, and sets the modification time back.
     RewriteInSecret(usize, u8),
     /// Another file takes the name.
     Replace(usize, u8),
@@ -225,7 +225,7 @@ fn take(test: &StaleTest, step: StaleStep) {
             fs::rename(new, test.path(file)).unwrap();
         }
         StaleStep::Remove(file) => {
-            // Removing what is gone is no step.
+            // Removing a missing file is no step.
             let _ = fs::remove_file(test.path(file));
         }
         StaleStep::Touch(file) => {
@@ -261,7 +261,7 @@ proptest! {
                     assert_eq!(answer, test.truth());
                 }
             }
-            // With nothing in between, the second answer is the first one.
+            // Without a change in between, the second answer is the first one.
             let first = test.ask().await;
             let before = test.tool.runs.load(Ordering::Relaxed);
             assert_eq!(test.ask().await, (first.0, true));

@@ -34,8 +34,8 @@ async fn a_kind_of_a_file_is_run_by_the_default_program() {
     let types = test.toolkit.agent_types(&test.root);
     assert_eq!(types.len(), 1);
     assert_eq!(types[0].tools.as_deref(), Some(["read".to_owned(), "grep".to_owned()].as_slice()));
-    let told = test.bad("subagent", work("reviewer")).await;
-    assert!(told.contains("no program is configured"), "{told}");
+    let error = test.bad("subagent", work("reviewer")).await;
+    assert!(error.contains("no program is configured"), "{error}");
     test.toolkit.agents.configure(vec![kind("default", &["cat"])]);
     assert_eq!(test.ok("subagent", work("reviewer")).await, "You review.\n\ndo {type} it");
     let unknown = test.bad("subagent", work("painter")).await;
@@ -56,8 +56,8 @@ async fn failures_are_reported() {
     assert_eq!(test.bad("subagent", work("failing")).await, "half\n[sub-agent failing ended with exit code 3: why]");
     assert!(test.bad("subagent", work("missing")).await.contains("no-such-program"));
     assert_eq!(test.ok("subagent", work("silent")).await, "[sub-agent silent printed nothing]");
-    let told = test.bad("subagent", work("slow")).await;
-    assert_eq!(told, "begun\n[sub-agent slow timed out]");
+    let error = test.bad("subagent", work("slow")).await;
+    assert_eq!(error, "begun\n[sub-agent slow timed out]");
     assert!(
         test.bad("subagent", json!({"type": "silent", "description": "", "prompt": " "})).await.contains("nothing")
     );

@@ -84,7 +84,7 @@ async fn long_output_keeps_both_ends_and_is_whole_in_a_file() {
     let whole_lines = text.lines().all(|line| line.parse::<u32>().is_ok() || line.starts_with("[... "));
     assert!(whole_lines, "cut inside a line");
     let spool = result.metadata["spool"].as_str().unwrap();
-    assert!(text.contains(&format!("the whole is in {spool}: read it there")));
+    assert!(text.contains(&format!("the full output is in {spool}: read it there")));
     // The spool is outside the session's folders but belongs to the session.
     let page = test.ok("read", json!({"path": spool, "offset": 50_000, "limit": 1})).await;
     assert!(page.starts_with("50000: 50000\n"), "{page}");

@@ -25,7 +25,7 @@ async fn unsaved_text_is_read_and_searched_and_marked() {
     assert_eq!(result.text(), "1: in editor\n[unsaved text in nvim, version 3; the file on the disk differs]");
     assert_eq!(result.metadata["buffer"], json!({"owner": "nvim", "version": 3}));
     let text = test.ok("grep", json!({"pattern": "in editor|on disk"})).await;
-    assert_eq!(text, "file:1:in editor\n[1 of the files as their editors have them, not saved]");
+    assert_eq!(text, "file:1:in editor\n[1 of the files were searched with unsaved changes]");
 }
 
 #[tokio::test]

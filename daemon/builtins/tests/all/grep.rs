@@ -152,8 +152,8 @@ async fn unreadable_folders_are_reported_and_not_fatal() {
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).unwrap();
     assert!(result.text().contains("ok:1:match"));
     // The superuser reads everything.
-    let told = result.metadata["problems"] == json!(1) && result.text().contains("locked");
-    assert!(told || rustix::process::geteuid().is_root());
+    let is_reported = result.metadata["problems"] == json!(1) && result.text().contains("locked");
+    assert!(is_reported || rustix::process::geteuid().is_root());
 }
 
 #[tokio::test]

@@ -26,8 +26,8 @@ async fn session_memory_needs_no_permission() {
 #[tokio::test]
 async fn shared_memory_is_a_file_that_needs_permission() {
     let test = BuiltinTest::strict();
-    let told = test.bad("remember", json!({"content": "Use tabs", "scope": "project"})).await;
-    assert!(told.contains("file.write"), "{told}");
+    let error = test.bad("remember", json!({"content": "Use tabs", "scope": "project"})).await;
+    assert!(error.contains("file.write"), "{error}");
     assert!(!test.root.join(".toold").exists());
     test.rule(Category::FileWrite, "**", toold_proto::permission::Verdict::Allow);
     let text = test.ok("remember", json!({"content": "Use tabs", "scope": "project"})).await;

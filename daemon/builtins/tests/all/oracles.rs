@@ -362,21 +362,21 @@ fn set_times(folder: &Path) {
     }
 }
 
-/// The calls whose answers tell the two worlds from each other.
-async fn telling(case: &OracleCase, mode: Mode, asked: AskSetup) -> (usize, Vec<String>) {
+/// The calls whose answers differ between the two worlds.
+async fn differing_calls(case: &OracleCase, mode: Mode, asked: AskSetup) -> (usize, Vec<String>) {
     let (a, b) = (answers(case, A, mode, asked).await, answers(case, B, mode, asked).await);
     let calls = calls(case);
     let differing = calls.iter().zip(a.iter().zip(&b)).filter(|(_, (a, b))| a != b);
-    let told = differing.map(|((tool, arguments), (a, b))| {
+    let reported = differing.map(|((tool, arguments), (a, b))| {
         format!("{} [{mode:?}, {asked:?}]: {tool} {arguments}\n  A: {a}\n  B: {b}", case.name)
     });
-    (calls.len(), told.collect())
+    (calls.len(), reported.collect())
 }
 
 #[tokio::test]
 async fn unreadable_files_make_no_difference() {
     let mut pairs = 0;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for case in CASES {
         for (mode, asked) in [
             (Mode::Default, AskSetup::Nobody),
@@ -386,13 +386,13 @@ async fn unreadable_files_make_no_difference() {
             if case.only_default && mode != Mode::Default {
                 continue;
             }
-            let (count, differing) = telling(case, mode, asked).await;
+            let (count, differing) = differing_calls(case, mode, asked).await;
             pairs += count;
-            told.extend(differing);
+            reported.extend(differing);
         }
     }
     assert!(pairs > 1000, "{pairs}");
-    assert!(told.is_empty(), "{} of {pairs} pairs differ:\n{}", told.len(), told.join("\n"));
+    assert!(reported.is_empty(), "{} of {pairs} pairs differ:\n{}", reported.len(), reported.join("\n"));
 }
 
 /// The comparison sees differences where there are any.
@@ -404,10 +404,10 @@ async fn readable_files_make_a_difference() {
         make: |test, world| drop(test.write("notes", secret(world))),
         only_default: true,
     };
-    let (_, told) = telling(&case, Mode::Default, AskSetup::Nobody).await;
+    let (_, reported) = differing_calls(&case, Mode::Default, AskSetup::Nobody).await;
     for tool in ["read", "list", "grep"] {
         let call = format!("Nobody]: {tool} ");
-        assert!(told.iter().any(|line| line.contains(&call)), "{tool}: {told:?}");
+        assert!(reported.iter().any(|line| line.contains(&call)), "{tool}: {reported:?}");
     }
 }
 

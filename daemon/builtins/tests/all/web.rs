@@ -239,9 +239,9 @@ async fn a_page_that_may_be_kept_is_fetched_once() {
     let second = test.call("web_fetch", arguments.clone()).await;
     assert_eq!((first.text(), second.text()), ("kept".into(), "kept".into()));
     assert_eq!((&first.metadata["from_cache"], &second.metadata["from_cache"]), (&json!(false), &json!(true)));
-    let mut anew = test.prepare("web_fetch", arguments);
-    anew.no_cache = true;
-    assert_eq!(test.run(anew).await.unwrap().metadata["from_cache"], false);
+    let mut uncached = test.prepare("web_fetch", arguments);
+    uncached.no_cache = true;
+    assert_eq!(test.run(uncached).await.unwrap().metadata["from_cache"], false);
     assert_eq!(server.requests().len(), 2);
 }
 

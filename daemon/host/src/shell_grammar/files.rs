@@ -326,7 +326,7 @@ fn brings_back_hidden(folder: &Path) -> bool {
     above.chain(inside).any(|file| brings_back(&file))
 }
 
-/// Whether the system lets all users read this file or folder. Only for system folders that are meant for that.
+/// Whether this is a file or folder of the system that all users may read.
 pub(super) fn is_public(path: &Path) -> bool {
     let of_system = ["/proc/cpuinfo", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/version"];
     let below = ["/etc", "/usr"].iter().any(|folder| path.starts_with(folder))

@@ -12,9 +12,9 @@ pub(crate) struct CorpusEntry {
     pub(crate) line: String,
 }
 
-/// What stands before the first section is for readers. A section begins with `== TITLE`, directly behind it stand its
-/// rules (`allow shell cargo test *`), behind an empty line its command lines, one on each line, or one between `<<<`
-/// and `>>>` that has several.
+/// Text before the first section is for readers. A section begins with `== TITLE`, directly followed by its rules
+/// (`allow shell cargo test *`), then after an empty line by its command lines: one per line, or one with several lines
+/// between `<<<` and `>>>`.
 pub(crate) fn read(file: &'static str, text: &str) -> Vec<CorpusEntry> {
     let mut found = Vec::new();
     let mut section = String::new();

@@ -1,5 +1,5 @@
 //! Command lines as coding agents write them every day, each with the rules that a person would expect to cover it:
-//! hardly any of them may need a further approval.
+//! hardly any may need a further approval.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::corpus::{CorpusEntry, read};
 use crate::folders::TestProject;
 use crate::judge::{Judged, RuleLine, judge};
 
-/// Of a hundred lines, this many need no approval beyond their rules.
+/// Out of a hundred lines, this many must need no approval beyond their rules.
 const ENOUGH: f64 = 98.0;
 
 const FILES: &[(&str, &str)] = &[
@@ -24,7 +24,7 @@ fn everyday() -> Vec<CorpusEntry> {
     FILES.iter().flat_map(|(file, text)| read(file, text)).collect()
 }
 
-/// What a corpus of everyday lines must have, so that it stays one: a name, at least how many, and which lines count.
+/// The required content of a corpus of everyday lines: a name, a minimum count, and which lines count.
 type Quota = (&'static str, usize, fn(&CorpusEntry) -> bool);
 
 const QUOTAS: &[Quota] = &[
@@ -55,7 +55,7 @@ const QUOTAS: &[Quota] = &[
     ("commit messages from a heredoc", 5, |it| it.line.contains("git commit") && it.line.contains("\"$(cat <<")),
 ];
 
-/// The words by which a build or test belongs to an ecosystem.
+/// The words that assign a build or test to an ecosystem.
 const ECOSYSTEMS: &[&[&str]] = &[
     &["cargo "],
     &["npm ", "yarn", "pnpm "],

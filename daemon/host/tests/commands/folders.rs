@@ -69,7 +69,7 @@ const FILES: &[(&str, &str)] = &[
     ("packages/ui/package.json", "{\"name\": \"@shop/ui\", \"version\": \"1.0.0\"}\n"),
 ];
 
-/// What the repository ignores.
+/// The files that the repository ignores.
 const IGNORED: &[(&str, &str)] = &[
     (".env", "API_TOKEN=nobody-may-see-this\n"),
     ("target/debug/shop", "\x7fELF\n"),
@@ -81,7 +81,7 @@ const IGNORED: &[(&str, &str)] = &[
 ];
 
 impl TestProject {
-    /// A repository with two commits, a branch and a remote, as an agent finds it.
+    /// A repository with two commits, a branch and a remote, as an agent would find it.
     pub(crate) fn make() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -115,7 +115,7 @@ pub(crate) fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Git that knows nothing of the machine's own configuration.
+/// Git without the machine's own configuration.
 #[track_caller]
 pub(crate) fn git(home: &Path, folder: &Path, arguments: &[&str]) {
     let path = std::env::var_os("PATH").unwrap();

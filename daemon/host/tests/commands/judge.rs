@@ -1,4 +1,4 @@
-//! The one place that knows how a line is judged: everything else in this test sees [`judge`].
+//! The only place that knows how a line is judged: the rest of this test uses [`judge`].
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl RuleLine {
     }
 }
 
-/// What the policy says of one line, and of each need of it.
+/// The policy's verdict on one line, and on each of its needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
@@ -60,7 +60,7 @@ pub(crate) struct JudgedPart {
     pub(crate) rule: String,
 }
 
-/// What the default configuration and these rules say of a line that an agent wants to run in the workspace.
+/// The verdict of the default configuration with these rules on a line that an agent wants to run in the workspace.
 pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> Judged {
     let policy = policy(place, rules);
     let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
@@ -130,7 +130,7 @@ fn policy(place: &CommandSetting, rules: &[RuleLine]) -> Policy {
     let base =
         Policy { home: Some(place.home.clone()), control: vec![place.config.clone()].into(), ..Policy::default() };
     let policy = base.with_rules(rules);
-    let unread = [&policy.broken, &policy.unmatchable].map(|told| told.join("; ")).concat();
+    let unread = [&policy.broken, &policy.unmatchable].map(|problems| problems.join("; ")).concat();
     assert!(unread.is_empty() && policy.closed.is_empty(), "rules that cannot be read: {unread}");
     policy
 }

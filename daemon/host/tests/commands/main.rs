@@ -1,13 +1,14 @@
-//! Two corpora that a rule is measured by.
+//! Two corpora that measure rules.
 //!
-//! [`everyday`]: what agents write all day, which their rules must cover without further approvals. [`hostile`]: what
-//! nobody allowed, spelled in every way; real `bash` runs what was allowed, and whatever it ran, wrote or showed beyond
-//! the rules fails. The figures are printed: `cargo test -p toold-host --test commands -- --nocapture`.
+//! [`everyday`]: lines that agents write all day, which their rules must cover without further approvals. [`hostile`]:
+//! lines that no one allowed, spelled in every way. Real `bash` runs the lines that are allowed nevertheless, and the
+//! test fails for everything run, written or shown beyond the rules. The figures are printed: `cargo test -p toold-host
+//! --test commands -- --nocapture`.
 
 mod corpus;
 mod everyday;
 mod folders;
-// Its lines and its walls are those of GNU and Linux.
+// Its lines and its sandbox are for GNU and Linux.
 #[cfg(target_os = "linux")]
 mod hostile;
 mod judge;

@@ -1,4 +1,4 @@
-//! Requests to servers of the test's own, well-behaved and not.
+//! Requests to local servers, well-behaved and not.
 
 mod server;
 
@@ -19,12 +19,12 @@ use toold_host::http::{BodyEnding, Http, HttpError, HttpLimits, HttpResponse, Re
 
 use crate::server::{ScriptedServer, ServerStep, answer, ok, redirect};
 
-/// Says yes to all but one target, and remembers what it was asked.
+/// Allows all targets but one, and records the asks.
 #[derive(Default)]
 struct RecordingRequester {
     asked: Mutex<Vec<String>>,
     refuses: Option<&'static str>,
-    /// Fires when this many bytes have come.
+    /// Fires when this many bytes have arrived.
     stop_at: Option<(usize, CancellationToken)>,
 }
 
@@ -46,7 +46,7 @@ impl Requester for RecordingRequester {
     }
 }
 
-/// Names of the test's own. The second lookup of a name may give another address than the first.
+/// Fixed addresses for names. The second lookup of a name may return another address than the first.
 struct TestNames {
     known: Vec<(&'static str, Vec<&'static str>)>,
     lookups: AtomicUsize,
@@ -179,7 +179,7 @@ async fn a_refused_name_is_not_even_looked_up() {
 async fn a_name_that_changes_its_address_gains_nothing() {
     let server = ScriptedServer::of(redirect("302 Found", "/again")).await;
     let port = server.address.port();
-    // Allowed at first by its name's own address, then rebound to one that is not.
+    // Allowed at first by the name's own address, then rebound to one that is not allowed.
     let lookup = names(&[("evil.test", &["127.0.0.1", "10.0.0.1"])]);
     let http = Http::with_lookup(guard(&["127.0.0.1"]), lookup.clone());
     let error = get(&http, &format!("http://evil.test:{port}/")).await.unwrap_err();
@@ -274,7 +274,7 @@ async fn bad_redirects_are_reported() {
         let error = error_of(&redirect("302 Found", location)).await.to_string();
         assert!(error.contains(part) && !error.contains("pw"), "{location}: {error}");
     }
-    // Without a place to go it is an answer like others.
+    // Without a `Location` it is an ordinary response.
     assert_eq!(answer_of(&answer("302 Found", &[], "where?")).await.status, 302);
 }
 
@@ -382,7 +382,7 @@ async fn lengths_that_contradict_each_other_are_an_error() {
     assert!(matches!(error_of(two.as_bytes()).await, HttpError::Failed { .. }));
     let none = "HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\nsome";
     assert!(matches!(error_of(none.as_bytes()).await, HttpError::Failed { .. }));
-    // More than was announced belongs to no answer.
+    // Bytes after the announced length belong to no response.
     assert_eq!(answer_of(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nsomething").await.body, b"some");
 }
 
@@ -406,7 +406,7 @@ async fn refused_connection_is_reported() {
     assert!(error.to_string().contains("connect"), "{error}");
 }
 
-/// One megabyte of zeros, as gzip has it.
+/// One megabyte of zeros, compressed with gzip.
 fn zeros() -> Vec<u8> {
     include_bytes!("zeros.gz").to_vec()
 }
@@ -440,7 +440,7 @@ async fn broken_compression_is_reported() {
     }
 }
 
-/// Answers of a server to the same request, one after another; whether the last came from the cache.
+/// A server's responses to the same request, one after another; the flag says whether the last came from the cache.
 async fn twice(first: &[(&str, &str)], second: Vec<u8>) -> (HttpResponse, Vec<String>) {
     let first = answer("200 OK", first, "first");
     let count = AtomicUsize::new(0);
@@ -457,7 +457,7 @@ async fn twice(first: &[(&str, &str)], second: Vec<u8>) -> (HttpResponse, Vec<St
     );
     let person = RecordingRequester { refuses: Some("127.0.0.1"), ..RecordingRequester::default() };
     let refused = http.send(request.clone(), HttpLimits::default(), &person, &stop).await;
-    assert!(matches!(refused, Err(HttpError::Leave(_))), "leave is asked for before the cache");
+    assert!(matches!(refused, Err(HttpError::Leave(_))), "permission is checked before the cache");
     let last = http.send(request.clone(), HttpLimits::default(), &RecordingRequester::default(), &stop).await.unwrap();
     (last, server.requests())
 }
@@ -498,7 +498,7 @@ async fn cache_is_not_used_for_requests_that_do_not_allow_it() {
     let request = HttpRequest::get(&server.url("/")).unwrap().from_cache();
     http.send(request.clone(), HttpLimits::default(), &RecordingRequester::default(), &stop).await.unwrap();
     assert!(!get(&http, &server.url("/")).await.unwrap().from_cache);
-    // What may be reached has changed, and with it what may be known.
+    // The guard has changed, and with it what callers may learn.
     http.set_guard(guard(&["127.0.0.1"]));
     assert!(
         !http.send(request, HttpLimits::default(), &RecordingRequester::default(), &stop).await.unwrap().from_cache

@@ -1,4 +1,4 @@
-//! A server that sends what a test says, byte by byte, and holds to no standard.
+//! A server that sends what a test specifies, byte by byte, and follows no standard.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,12 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// What a server does on a connection, once it has read a request. After the last step it closes.
+/// An action of a server on a connection after it has read a request. It closes after the last step.
 pub(crate) enum ServerStep {
     Send(Vec<u8>),
-    /// Over and over, until the client has gone.
+    /// Repeats until the client has disconnected.
     Flood(Vec<u8>),
-    /// Waits until the client has gone.
+    /// Waits until the client has disconnected.
     Hang,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct ScriptedServer {
 }
 
 impl ScriptedServer {
-    /// Answers each request by what `script` makes of it: its first line, headers and body.
+    /// Answers each request with the result of `script` for it: first line, headers and body.
     pub(crate) async fn start(script: impl Fn(&str) -> Vec<ServerStep> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -37,7 +37,7 @@ impl ScriptedServer {
             while let Ok((stream, _)) = listener.accept().await {
                 let (script, seen) = (script.clone(), seen.clone());
                 serving.spawn(async move {
-                    // A client that goes is no news.
+                    // A client that disconnects is normal.
                     let _ = serve(stream, &*script, &seen).await;
                 });
             }
@@ -61,7 +61,7 @@ impl ScriptedServer {
     }
 }
 
-/// An answer with a `Content-Length` that is true.
+/// A response with a correct `Content-Length`.
 pub(crate) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut bytes = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n", body.len());
@@ -96,7 +96,7 @@ async fn serve(
         }
     }
     stream.shutdown().await?;
-    // Closing with unread bytes would reset the connection, and take what was sent along.
+    // Closing with unread bytes would reset the connection and lose the data that was sent.
     while stream.read(&mut [0; 1024]).await? > 0 {}
     Ok(())
 }

@@ -39,7 +39,7 @@ fn check_program(program: &str) -> Result<(), String> {
     let mut chars = program.chars().peekable();
     // Whether a `/` here divides, because it follows a value.
     let mut behind_value = false;
-    // The depth of parentheses since `print`, until the end of its statement.
+    // Set between `print` and the end of its statement: how many parentheses were open at `print`.
     let mut printing: Option<i32> = None;
     let mut depth = 0;
     // For each open parenthesis, whether it contains a condition, after which no value follows.

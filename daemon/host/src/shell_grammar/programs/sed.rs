@@ -18,7 +18,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let mut reading = parsed.into_reading();
     if in_place {
         reading.reads_only = false;
-        // After other options, a script that seems to read may write.
+        // After other options, `-i` makes a command write that seems to read.
         let begins_so = words
             .first()
             .is_some_and(|first| first.start().starts_with("-i") || first.start().starts_with("--in-place"));

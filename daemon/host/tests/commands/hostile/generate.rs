@@ -4,11 +4,11 @@ use super::kits::{AROUND, EVERYDAY_AROUND, FOLDERS, KITS, Kit, SHELL, VARIABLES}
 use super::random::SplitMix;
 use crate::judge::RuleLine;
 
-/// A line with the rules it is tried under.
+/// A line with the rules under which it is tried.
 #[derive(Clone)]
 pub(super) struct HostileCase {
     pub(super) rules: Vec<RuleLine>,
-    /// The line is these one after another; what still fails without one of them is a smaller case.
+    /// The line is these pieces in sequence; if it still fails without one of them, that is a smaller case.
     pub(super) pieces: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn generate(seed: u64, at: u64) -> HostileCase {
     HostileCase { rules, pieces }
 }
 
-/// Each command of a set as people write it: alone, and with one of the things that usually stand around it.
+/// Each command of a set as people write it: alone, and with one of the usual surroundings.
 pub(super) fn everyday(kit: &Kit) -> Vec<HostileCase> {
     let rules: Vec<RuleLine> = kit.rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
     let case = |form: &str, command: &str| {
@@ -127,7 +127,7 @@ fn quoted(word: &str) -> String {
 /// A command that is spelled in a way that hides what it is.
 #[derive(Default)]
 struct Spelled {
-    /// Assignments and the like, which the words need.
+    /// Assignments and similar statements that the words need.
     before: Vec<String>,
     words: Vec<String>,
     after: Vec<String>,
@@ -138,7 +138,7 @@ impl Spelled {
         let mut words = Vec::new();
         let mut is_raw = false;
         for word in command.split(' ') {
-            // A raw word may go on behind blanks: it ends where the command ends, or at the next value of one word.
+            // A raw word may continue after blanks: it ends where the command ends, or at the next value of one word.
             is_raw |= word.starts_with('^') && command.starts_with('^');
             match word.chars().next() {
                 _ if is_raw => words.push(format!("^{}", word.trim_start_matches('^'))),
@@ -168,7 +168,7 @@ impl Spelled {
         }
     }
 
-    /// One value, spelled in one of the ways there are.
+    /// One value, spelled in one of the possible ways.
     fn spell(&mut self, word: &str, random: &mut SplitMix) -> String {
         let chars: Vec<char> = word.chars().collect();
         if word.contains("{root}") || word.contains("{bin}") || chars.is_empty() {
@@ -258,7 +258,7 @@ impl Spelled {
                 self.after.push("; done".to_owned());
                 joined("$x")
             }
-            // Matches a file that is named as an option.
+            // Matches a file whose name is an option.
             28 => joined(&format!("[{}]{}", chars[cut], quoted_part(&text(&chars[cut + 1..cut + len])))),
             29 => joined(&format!("$\"{}\"", part.replace(['"', '$', '`', '\\'], ""))),
             30 => {
@@ -303,7 +303,7 @@ fn escapes(part: &str, random: &mut SplitMix) -> String {
     part.chars().enumerate().map(shown).collect()
 }
 
-/// `name=value`, spelled as programs read it: abbreviated, with the value attached or apart.
+/// `name=value`, spelled as programs accept it: abbreviated, with the value attached or separate.
 fn long_option(option: &str, random: &mut SplitMix, words: &mut Vec<String>) {
     let (name, value) = option.split_once('=').unwrap_or((option, ""));
     let name = match random.below(3) {
@@ -317,7 +317,7 @@ fn long_option(option: &str, random: &mut SplitMix, words: &mut Vec<String>) {
     }
 }
 
-/// `o:value`, alone or behind others that take none.
+/// `o:value`, alone or after others that take none.
 fn short_option(option: &str, random: &mut SplitMix, words: &mut Vec<String>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
     match random.below(5) {

@@ -1,8 +1,8 @@
-//! What lines are made of: sets of rules, the commands that they mean, and what nobody meant by them.
+//! The pieces of lines: sets of rules, the commands that they intend, and effects that no one intended.
 //!
-//! Commands are words between blanks. A word that begins with `^` stands as it is, any other is a value that is spelled
+//! Commands are words between blanks. A word that begins with `^` is used verbatim, any other is a value that is spelled
 //! in one of many ways; `␣` is a blank in it. `@long=value` is a long option, spelled out or abbreviated, with its value
-//! attached or apart, `%o:value` a short one, alone or behind others. `{root}` is the throw-away folder.
+//! attached or apart, `%o:value` a short one, alone or behind others. `{root}` is the temporary folder.
 
 #[derive(Clone, Copy)]
 pub(super) struct Kit {
@@ -857,7 +857,7 @@ pub(super) const KITS: &[Kit] = &[
     },
 ];
 
-/// Lines of the shell's own that run, read or write: tried under every set of rules.
+/// Lines with shell syntax that runs, reads or writes: tried under every set of rules.
 pub(super) const SHELL: &[&str] = &[
     "hash -p {bin}/evil ls; ls",
     "shopt -s expand_aliases⏎alias ls=evil⏎ls",
@@ -1178,7 +1178,7 @@ pub(super) const SHELL: &[&str] = &[
     "ssh -oProxyCommand=evil 127.0.0.1",
 ];
 
-/// Variables that make others run, load, write or read something.
+/// Variables that make programs run, load, write or read something.
 pub(super) const VARIABLES: &[&str] = &[
     "GIT_EXTERNAL_DIFF=evil",
     "GIT_PAGER=evil",
@@ -1234,7 +1234,7 @@ pub(super) const VARIABLES: &[&str] = &[
     "LC_ALL=C",
 ];
 
-/// What stands around a command, which is `@`.
+/// Surroundings of a command; `@` is its place.
 pub(super) const AROUND: &[&str] = &[
     "@ | cat",
     "@ 2>&1 | tail -5",
@@ -1295,7 +1295,7 @@ pub(super) const AROUND: &[&str] = &[
     "find . -maxdepth 0 -exec @ \\;",
 ];
 
-/// Of those, what everybody writes.
+/// The common ones of those.
 pub(super) const EVERYDAY_AROUND: &[&str] = &[
     "@ | head -3",
     "@ 2>&1 | tail -5",

@@ -1,7 +1,7 @@
-//! Lines that nobody allowed, spelled in every way: what is allowed nevertheless runs in real `bash`, in a throw-away
-//! root, and whatever ran, was written or was shown beyond the rules is a failure.
+//! Lines that no one allowed, spelled in every way. Lines that are allowed nevertheless run in real `bash`, in a
+//! temporary root, and everything that was run, written or shown beyond the rules is a failure.
 //!
-//! The same lines each time, but for a search of any length: `COMMAND_LINES=1000000 COMMAND_SEED=7`.
+//! The same lines each time. For a search of any length: `COMMAND_LINES=1000000 COMMAND_SEED=7`.
 
 mod generate;
 mod kits;
@@ -24,10 +24,10 @@ use crate::corpus::read;
 use crate::judge::{RuleLine, judge};
 
 const THREADS: u64 = 2;
-/// So many failures are shown; all are counted.
+/// This many failures are shown; all are counted.
 const SHOWN: usize = 25;
 
-/// A thread tells each time that it has done so many lines: a million take a while.
+/// A thread reports its progress after this many lines: a million take a while.
 const TOLD: u64 = 25_000;
 
 type JudgeFn = fn(&HostileBench, &str, &[RuleLine]) -> bool;
@@ -76,11 +76,11 @@ impl HostileBench {
         LineOutcome { ran, shown, changes: self.root.changes() }
     }
 
-    /// `None` when the line is not allowed, and so did not run.
+    /// `None` if the line is not allowed, and so did not run.
     fn attempt(&mut self, case: &HostileCase, judge: JudgeFn) -> Option<Vec<EscapeFailure>> {
         let line = self.root.put_into(&case.line());
         let rules = self.rules(case);
-        // Without a network of its own, a root has no business with other machines.
+        // Without its own network namespace, a root must not contact other machines.
         let is_kept_back = !self.shell.is_confined && line.contains("ssh");
         if is_kept_back || line.contains('\0') || !judge(self, &line, &rules) {
             return None;
@@ -93,7 +93,7 @@ impl HostileBench {
         case.rules.iter().map(put).collect()
     }
 
-    /// Drops pieces for as long as it still goes wrong in the same way.
+    /// Drops pieces as long as the line still fails in the same way.
     fn smaller(&mut self, failed: &Failed, judge: JudgeFn) -> HostileCase {
         let kind = failed.found[0].kind;
         let mut case = failed.case.clone();
@@ -111,7 +111,7 @@ impl HostileBench {
     }
 }
 
-/// Every second line, or however many threads there are.
+/// Tries every `THREADS`-th line, beginning at `first`.
 fn work(seed: u64, lines: u64, first: u64, judge: JudgeFn) -> Summary {
     let mut bench = HostileBench::make();
     let mut summary = Summary { confined: bench.shell.is_confined, ..Summary::default() };
@@ -195,7 +195,7 @@ fn nothing_goes_beyond_its_rules() {
     assert!(allowed * 3 >= lines, "only {allowed} of {lines} lines were allowed, and so ran");
 }
 
-/// What the test above proves depends on what it can see.
+/// The test above proves only as much as it can observe.
 #[test]
 fn a_judge_that_allows_everything_is_caught() {
     let (summary, _) = search(2, 300, |_, _, _| true);
@@ -239,7 +239,7 @@ fn effects_of_lines_are_observed() {
     assert_eq!(kinds("cat .env", &["allow shell cat *"]), [EscapeKind::ShowedSecret]);
     assert_eq!(kinds("cp .env W", &["allow shell cp *"]), [EscapeKind::ShowedSecret]);
     assert_eq!(kinds("cat ../outside/data.txt", &["allow shell cat *"]), [EscapeKind::ShowedOutside]);
-    // And each time all is put back.
+    // And everything is reverted each time.
     assert_eq!(kinds("cat V; ls; git status", &[]), []);
     let (ran, shown) = {
         bench.run("(setsid bash -c 'sleep 9; evil' &) ; while :; do :; done");
@@ -248,7 +248,7 @@ fn effects_of_lines_are_observed() {
     assert!(!ran.iter().any(|ran| ran[0] == "evil"), "{ran:?} {shown}");
 }
 
-/// On a system without namespaces for everybody.
+/// On a system without user namespaces for everyone.
 #[test]
 fn lines_run_without_a_namespace_too() {
     let root = ThrowAwayRoot::make();
@@ -288,15 +288,15 @@ fn the_findings_are_refused() {
     assert!(wrong.is_empty(), "{} of {} findings:\n{}", wrong.len(), entries.len(), wrong.join("\n"));
 }
 
-/// What people write does nothing beyond its rules: a failure would be the oracle's.
+/// Ordinary lines do nothing beyond their rules: a failure would be the oracle's.
 #[test]
 fn ordinary_lines_stay_within_their_rules() {
     let mut bench = HostileBench::make();
     for kit in KITS {
         for plain in generate::everyday(kit) {
             let found = bench.attempt(&plain, |_, _, _| true).unwrap_or_default();
-            let told: Vec<&str> = found.iter().map(|failure| failure.detail.as_str()).collect();
-            assert!(told.is_empty(), "{:?} under {}: {told:?}", plain.line(), named(&plain.rules));
+            let reported: Vec<&str> = found.iter().map(|failure| failure.detail.as_str()).collect();
+            assert!(reported.is_empty(), "{:?} under {}: {reported:?}", plain.line(), named(&plain.rules));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a line may do, read off its rules as a person reads them: knows nothing of how lines are parsed.
+//! The effects that a line's rules allow, as a person would read them: knows nothing about parsing lines.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,14 +21,14 @@ pub(super) struct EscapeFailure {
     pub(super) detail: String,
 }
 
-/// What a line did.
+/// The effects of a line.
 pub(super) struct LineOutcome {
     pub(super) ran: Vec<Vec<String>>,
     pub(super) changes: Vec<FileChangeSeen>,
     pub(super) shown: String,
 }
 
-/// These programs are for writing the files that they are given.
+/// The purpose of these programs is to write their operands.
 const WRITERS: &[&str] = &["tee", "cp", "mv", "split", "tar", "make", "mkdir"];
 /// These subcommands of git write nothing but its index.
 const READING_GIT: &[&str] = &[
@@ -51,7 +51,7 @@ const READING_GIT: &[&str] = &[
     "bundle",
     "help",
 ];
-/// Nothing that a tool runs writes these, whatever the rules.
+/// Nothing that a tool runs may write these, whatever the rules.
 const CONTROL: &[&str] = &[".env", "id_rsa", ".aiexclude", ".vscode", ".npmrc", ".envrc", ".mcp.json", "private.txt"];
 
 pub(super) fn failures(rules: &[RuleLine], outcome: &LineOutcome) -> Vec<EscapeFailure> {
@@ -64,7 +64,7 @@ pub(super) fn failures(rules: &[RuleLine], outcome: &LineOutcome) -> Vec<EscapeF
         }
     }
     let denies_removal = rules.iter().any(|rule| rule.action == "deny" && rule.pattern.starts_with("rm "));
-    // Whoever allows every command has allowed what it writes and shows.
+    // A rule that allows every command also allows what it writes and shows.
     let allows_all =
         rules.iter().any(|rule| rule.action == "allow" && rule.category == "shell" && rule.pattern == "**");
     for change in &outcome.changes {
@@ -87,7 +87,8 @@ pub(super) fn failures(rules: &[RuleLine], outcome: &LineOutcome) -> Vec<EscapeF
     found
 }
 
-/// Whether one of the rules with this action names the command: word by word, a last `*` standing for any further ones.
+/// Whether one of the rules with this action names the command: word by word, where a final `*` stands for any further
+/// words.
 fn says(rules: &[RuleLine], action: &str, ran: &[String]) -> bool {
     rules.iter().filter(|rule| rule.category == "shell" && rule.action == action).any(|rule| {
         let words: Vec<&str> = rule.pattern.split(' ').collect();
@@ -116,7 +117,7 @@ fn may_change(rules: &[RuleLine], outcome: &LineOutcome, change: &FileChangeSeen
     by_file_rule || outcome.ran.iter().any(|ran| may_write(rules, ran, path))
 }
 
-/// Whether this is a program that writes, was allowed, and was given the file.
+/// Whether this is a writing program that was allowed and was given the file.
 fn may_write(rules: &[RuleLine], ran: &[String], path: &Path) -> bool {
     if !says(rules, "allow", ran) {
         return false;
@@ -141,12 +142,12 @@ fn subcommand(ran: &[String]) -> &str {
     "help"
 }
 
-/// What git refreshes whenever it looks at the files; the lock stays when it is killed meanwhile.
+/// Files that git refreshes whenever it looks at the work tree; the lock stays if git is killed meanwhile.
 fn is_index(path: &Path) -> bool {
     path.ends_with(".git/index") || path.ends_with(".git/index.lock")
 }
 
-/// What git keeps for itself, but nothing that it would run later.
+/// Git's internal files, but nothing that it would run later.
 fn git_may_change(rules: &[RuleLine], outcome: &LineOutcome, path: &Path, change: &FileChangeSeen) -> bool {
     // Also by `command -p git`, which is found elsewhere and not recorded.
     if is_index(path) {

@@ -4,7 +4,7 @@
 pub(super) struct SplitMix(u64);
 
 impl SplitMix {
-    /// The numbers of one line: lines do not depend on each other, nor on how many threads there are.
+    /// The numbers of one line: lines depend neither on each other nor on the number of threads.
     pub(super) fn of_line(seed: u64, at: u64) -> Self {
         let mut mixed = Self(seed);
         Self(mixed.next() ^ at.wrapping_mul(0xd1b5_4a32_d192_ed03))
@@ -22,7 +22,7 @@ impl SplitMix {
         (self.next() % end as u64) as usize
     }
 
-    /// True in so many of a hundred cases.
+    /// True in this many of a hundred cases.
     pub(super) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

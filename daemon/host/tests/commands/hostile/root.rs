@@ -1,4 +1,4 @@
-//! The throw-away folders in which lines run, the programs that record what they were asked to do, and what changed.
+//! The temporary folders in which lines run, the programs that record how they were called, and the changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use crate::folders::{git, write};
 use crate::judge::CommandSetting;
 
-/// Stands in every file that no tool may read.
+/// The text in every file that no tool may read.
 pub(super) const SECRET: &str = "canary-of-a-secret";
-/// Stands in files outside of the workspace.
+/// The text in files outside the workspace.
 pub(super) const OUTSIDE: &str = "canary-from-outside";
 
-/// These only record. Whoever runs one without a rule for it has gone too far.
+/// Programs that only record. A line that runs one without a rule for it violates the rules.
 const RECORDED: &[&str] = &[
     "evil",
     "cmd",
@@ -62,10 +62,10 @@ const RECORDED: &[&str] = &[
     "pkill",
 ];
 
-/// These record and then do what they do.
+/// Programs that record and then do their usual work.
 pub(super) const REAL: &[&str] = &["git", "tee", "cp", "mv", "split", "tar", "make", "mkdir", "sed", "bash", "sh"];
 
-/// These are what they are everywhere.
+/// Programs of the system.
 const PLAIN: &[&str] = &[
     "find",
     "sort",
@@ -180,7 +180,7 @@ const WORK: &[(&str, &str)] = &[
     ("data/b.txt", "c\nd\n"),
 ];
 
-/// What the repository ignores, and so no commit has.
+/// Files that the repository ignores, and so no commit contains.
 const IGNORED: &[(&str, &str)] = &[
     (".env", "TOKEN={SECRET}\n"),
     (".aiexclude", "private*\n"),
@@ -219,7 +219,7 @@ const RUNS_THINGS: &str = "\tfsmonitor = evil\n\tpager = evil\n\teditor = evil\n
      \texternal = evil\n[diff \"x\"]\n\ttextconv = evil\n[filter \"x\"]\n\tclean = evil\n\tsmudge = evil\n[alias]\n\
      \tx = !evil\n[log]\n\tshowSignature = true\n[gpg]\n\tprogram = evil\n";
 
-/// What a change of the tree is.
+/// A kind of change in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Did {
     Created,
@@ -234,7 +234,7 @@ pub(super) struct FileChangeSeen {
     /// Below the root: `work/src/lib.rs`.
     pub(super) path: PathBuf,
     pub(super) did: Did,
-    /// What is there now, of a file.
+    /// The current content, for a file.
     pub(super) content: Vec<u8>,
 }
 
@@ -253,7 +253,7 @@ struct KeptEntry {
     stamp: EntryStamp,
 }
 
-/// Differs whenever a file was written or marked.
+/// Differs whenever a file was written or its metadata changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct EntryStamp {
     inode: u64,
@@ -262,7 +262,7 @@ struct EntryStamp {
     changed: (i64, i64),
 }
 
-/// One throw-away root: `root/{home,work,outside}` are watched, all else beside them is the test's own.
+/// One temporary root: `root/{home,work,outside}` are watched, everything else beside them belongs to the test.
 pub(super) struct ThrowAwayRoot {
     folder: TempDir,
     pub(super) base: PathBuf,
@@ -320,13 +320,13 @@ impl ThrowAwayRoot {
         made
     }
 
-    /// Puts the folders of this root into a line, or a rule.
+    /// Inserts the folders of this root into a line or a rule.
     pub(super) fn put_into(&self, text: &str) -> String {
         let root = self.base.join("root").display().to_string();
         text.replace("{root}", &root).replace("{bin}", &self.base.join("bin").display().to_string())
     }
 
-    /// The other way, for texts that are printed.
+    /// The reverse, for printed texts.
     pub(super) fn take_out_of(&self, text: &str) -> String {
         text.replace(&self.base.join("root").display().to_string(), "{root}")
             .replace(&self.base.join("bin").display().to_string(), "{bin}")
@@ -336,12 +336,12 @@ impl ThrowAwayRoot {
         self.base.join("root")
     }
 
-    /// All that is there. Contents are taken from `known` where the stamp says that they are the same.
+    /// All existing entries. Contents are taken from `known` if the stamp says that they are unchanged.
     fn look(&self, known: &BTreeMap<PathBuf, KeptEntry>) -> BTreeMap<PathBuf, KeptEntry> {
         let mut found = BTreeMap::new();
         let mut folders = vec![PathBuf::new()];
         while let Some(folder) = folders.pop() {
-            // A folder that cannot be entered any more has lost what was in it, for whoever compares.
+            // For the comparison, a folder that can no longer be entered has lost its contents.
             let Ok(entries) = fs::read_dir(self.top().join(&folder)) else { continue };
             for entry in entries.flatten() {
                 let path = folder.join(entry.file_name());
@@ -378,7 +378,7 @@ impl ThrowAwayRoot {
         found
     }
 
-    /// What is different from how the root was made, and puts it back.
+    /// Returns the differences from the initial root, and reverts them.
     pub(super) fn changes(&mut self) -> Vec<FileChangeSeen> {
         let now = self.look(&self.kept);
         let mut changes = Vec::new();
@@ -406,7 +406,7 @@ impl ThrowAwayRoot {
 
     fn restore(&mut self, changes: &[FileChangeSeen]) {
         let top = self.top();
-        // Permissions first, so that the rest can be reached; then what is too much; then what is missing.
+        // Permissions first, so that the rest can be reached; then extra entries; then missing ones.
         for change in changes.iter().filter(|change| change.did == Did::Marked) {
             self.put_back(&change.path);
         }
@@ -447,7 +447,7 @@ impl ThrowAwayRoot {
         fs::set_permissions(&whole, fs::Permissions::from_mode(kept.mode & 0o7777)).unwrap();
     }
 
-    /// What the recording programs were asked to do, as words, and what was written to the terminal.
+    /// The calls of the recording programs, as words, and the output on the terminal.
     pub(super) fn recorded(&self) -> (Vec<Vec<String>>, String) {
         let text = fs::read(self.base.join("log")).unwrap_or_default();
         let mut fields = text.split(|byte| *byte == 0).map(|field| String::from_utf8_lossy(field).into_owned());
@@ -507,7 +507,7 @@ fn make_programs(bin: &Path, log: &Path) {
             symlink(real, bin.join(name)).unwrap();
         }
     }
-    // Stands in for a search program that not every machine has: what matters here are the programs that it runs.
+    // Replaces a search program that not every machine has: only the programs that it runs matter here.
     let rg = "#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in --pre=*|--hostname-bin=*) \"${1#*=}\" x;; \
               --pre|--hostname-bin) \"$2\" x; shift;; esac; shift; done\n";
     script("rg", rg);

@@ -1,7 +1,7 @@
-//! Real `bash`, which runs one line after another in a root and can change nothing outside of it.
+//! Real `bash`, which runs one line after another in a root folder and can change nothing outside of it.
 //!
-//! Where the system has user namespaces (`unshare`), all else is mounted read-only, there is no network, and whatever a
-//! line leaves behind is killed. Elsewhere the lines themselves name only places in the root.
+//! If the system has user namespaces (`unshare`), everything else is mounted read-only, there is no network, and
+//! processes that a line leaves behind are killed. Otherwise the lines themselves name only places in the root.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -50,7 +50,7 @@ done 2> /dev/null
 
 pub(super) struct TestShell {
     child: Child,
-    /// `None` once it is to end.
+    /// `None` once it must end.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// Nothing outside of the root can be changed or reached.
@@ -62,7 +62,7 @@ impl TestShell {
         Self::start_as(root, true).or_else(|| Self::start_as(root, false)).expect("bash can be started")
     }
 
-    /// `None` when it cannot be confined here.
+    /// `None` if it cannot be confined here.
     pub(super) fn start_as(root: &ThrowAwayRoot, confined: bool) -> Option<Self> {
         let base = root.base.to_str().unwrap();
         let server = root.base.join("server");
