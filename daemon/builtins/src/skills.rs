@@ -287,7 +287,7 @@ mod tests {
         assert!(problem("Upper.md").contains("lower-case letters"));
         assert!(problem("open/SKILL.md").contains("no end"));
         assert!(problem("empty.md").contains("no description"));
-        assert!(problem("link.md").contains("leads out"));
+        assert!(problem("link.md").contains("points outside"));
         assert!(problem("hidden.md").contains(".aiexclude"));
     }
 }
