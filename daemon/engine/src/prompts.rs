@@ -71,7 +71,7 @@ struct PromptSubscriber<P: PromptKind> {
     can_answer: bool,
     sees: PromptScope,
     /// The prompts that it has received, if it has not received their outcome yet.
-    told: BTreeMap<u64, Option<P::Outcome>>,
+    reported: BTreeMap<u64, Option<P::Outcome>>,
 }
 
 /// The prompts that a subscriber sees.
@@ -129,7 +129,7 @@ impl<P: PromptKind> Prompts<P> {
         let mut state = self.shared.state.lock();
         let id = state.next;
         state.next += 1;
-        state.subscribers.insert(id, PromptSubscriber { can_answer, sees, told: BTreeMap::new() });
+        state.subscribers.insert(id, PromptSubscriber { can_answer, sees, reported: BTreeMap::new() });
         state.record_lone_prompts();
         drop(state);
         self.shared.changed.send_replace(());
@@ -214,8 +214,8 @@ impl<P: PromptKind> SharedPrompts<P> {
         let mut state = self.state.lock();
         let Some(pending) = state.pending.remove(&id) else { return false };
         for subscriber in state.subscribers.values_mut() {
-            if let Some(told) = subscriber.told.get_mut(&id) {
-                *told = Some(outcome.clone());
+            if let Some(reported) = subscriber.reported.get_mut(&id) {
+                *reported = Some(outcome.clone());
             }
         }
         self.events.emit(pending.prompt.resolved(&outcome));
@@ -270,13 +270,13 @@ impl<P: PromptKind> PromptSubscription<P> {
         let mut state = self.shared.state.lock();
         let PromptsState { pending, subscribers, .. } = &mut *state;
         let own = subscribers.get_mut(&self.id)?;
-        let ended = own.told.iter().find(|(_, outcome)| outcome.is_some()).map(|(id, _)| *id);
+        let ended = own.reported.iter().find(|(_, outcome)| outcome.is_some()).map(|(id, _)| *id);
         if let Some(id) = ended {
-            return own.told.remove(&id).flatten().map(PromptEvent::Resolved);
+            return own.reported.remove(&id).flatten().map(PromptEvent::Resolved);
         }
-        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.told.contains_key(id) && new.is_seen(&own.sees);
+        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && new.is_seen(&own.sees);
         let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
-        own.told.insert(id, None);
+        own.reported.insert(id, None);
         Some(PromptEvent::Asked(prompt))
     }
 }

@@ -22,10 +22,10 @@ use crate::lanes::Lane;
 use crate::tool::ToolSpec;
 use crate::workspace::Workspace;
 
-/// No more files than these are remembered as made by a session.
+/// The number of created files that a session records.
 const MAX_MADE: usize = 1_000;
 
-/// The parts of a new session. Paths are real: the opener resolved them.
+/// The parameters of a new session. Paths are resolved.
 pub struct NewSession {
     pub id: SessionId,
     pub cwd: PathBuf,
@@ -87,7 +87,7 @@ pub struct Session {
     project: PathBuf,
     pub client: Option<ClientInfo>,
     pub model: Option<String>,
-    /// Added to what the session's processes get.
+    /// Added to the environment of the session's processes.
     pub env: BTreeMap<String, String>,
     pub filter: SessionFilter,
     pub opened_at: SystemTime,
@@ -102,7 +102,7 @@ pub struct Session {
     workspace: Option<Workspace>,
     calls: Mutex<HashMap<CallId, Arc<dyn CallInFlight>>>,
     connections: AtomicU64,
-    /// When it was opened, or a connection left it, or a call ended.
+    /// When it was opened, a connection detached, or a call ended.
     last_use: Mutex<Instant>,
     /// Data that tools keep for a session: read stamps, shells, lists. Keyed by type.
     slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -137,7 +137,7 @@ impl SessionFilter {
         Ok(Self { given: filter.clone(), enable: set(&filter.enable)?, disable: set(&filter.disable)?, outer: None })
     }
 
-    /// The globs that it was made from.
+    /// The globs of the filter.
     pub fn given(&self) -> &ToolFilter {
         &self.given
     }
@@ -191,7 +191,7 @@ impl Session {
         }
     }
 
-    /// The mode that counts: that of the session at the top of those that it is held by, as long as it is open.
+    /// The effective mode: that of the topmost session that holds this one, as long as it is open.
     pub fn mode(&self) -> Mode {
         let mut session = self;
         loop {
@@ -205,7 +205,7 @@ impl Session {
         *session.mode.lock()
     }
 
-    /// Counts only for a session that nothing holds.
+    /// Applies only to a session that nothing holds.
     pub fn set_mode(&self, mode: Mode) {
         *self.mode.lock() = mode;
     }
@@ -230,7 +230,7 @@ impl Session {
         self.topmost().made.lock().clone()
     }
 
-    /// This file below the folder for temporary files will be made.
+    /// Records a file below the folder for temporary files that will be created.
     pub(crate) fn note_made(&self, path: &Path) {
         let mut made = self.topmost().made.lock();
         if made.len() < MAX_MADE && !made.iter().any(|before| path.starts_with(before)) {
@@ -259,7 +259,8 @@ impl Session {
         &self.project
     }
 
-    /// Where what a project offers, such as skills, is looked for: from a folder of this session up to the project's.
+    /// The range of folders to search for a project's skills and the like: from a folder of this session up to the
+    /// project's.
     /// `None` until a person has opened its folders.
     pub fn looks_in<'s>(&'s self, cwd: &'s Path) -> Option<(&'s Path, &'s Path)> {
         self.has_folder().then(|| (cwd, self.project()))
@@ -321,7 +322,7 @@ impl Session {
         Some(slot.downcast().expect("a slot holds the type that it is keyed by"))
     }
 
-    /// Enters a call. `None` when one of that id is in flight.
+    /// Adds a call. `None` when one with this id is in flight.
     pub(crate) fn enter(self: &Arc<Self>, id: &CallId, call: Arc<dyn CallInFlight>) -> Option<InFlightGuard> {
         let mut calls = self.calls.lock();
         if calls.contains_key(id) {
@@ -348,14 +349,14 @@ impl Session {
         self.calls.lock().get(id).cloned()
     }
 
-    /// Cancels every call in flight; gives how many.
+    /// Cancels every call in flight; returns how many.
     pub fn cancel_all(&self) -> u64 {
         let calls = self.calls.lock();
         calls.values().for_each(|call| call.cancel());
         calls.len() as u64
     }
 
-    /// Skips what waits for a turn; gives how many calls.
+    /// Skips the calls that wait for a turn; returns how many.
     pub fn interrupt(&self) -> u64 {
         let waiting = self.waiting.load(Ordering::Relaxed);
         self.interrupts.send_modify(|n| *n += 1);
@@ -375,7 +376,7 @@ impl Session {
         *self.last_use.lock() = Instant::now();
     }
 
-    /// How long nobody has used it: the machine's sleep does not count.
+    /// How long it has been unused, without the machine's sleep.
     fn unused_for(&self) -> Duration {
         self.last_use().elapsed()
     }
@@ -400,7 +401,7 @@ impl Session {
     }
 }
 
-/// A call in flight; leaves its session when dropped.
+/// A call in flight; removed from its session when dropped.
 pub struct InFlightGuard {
     session: Arc<Session>,
     id: CallId,
@@ -424,7 +425,7 @@ impl Sessions {
         self.all.get(id).map(|session| session.clone())
     }
 
-    /// Enters a session, or gives the one of that id that is there; true when it was there.
+    /// Adds a session, or returns the existing one of that id; true when it existed.
     pub fn open(&self, session: Session) -> (Arc<Session>, bool) {
         let mut there = true;
         let entry = self.all.entry(session.id.clone()).or_insert_with(|| {
@@ -434,21 +435,21 @@ impl Sessions {
         (entry.clone(), there)
     }
 
-    /// Closes a session and cancels its calls; gives how many. `None` for an unknown one.
+    /// Closes a session and cancels its calls; returns how many. `None` for an unknown one.
     pub fn close(&self, id: &SessionId) -> Option<u64> {
         let (_, session) = self.all.remove(id)?;
         session.closed.cancel();
         Some(session.cancel_all())
     }
 
-    /// Closes and gives those that nobody has used for so long: that no connection, no call and nothing else holds, and
-    /// that `in_use` does not say to be of use.
+    /// Closes and returns the sessions that have been unused for this long: that no connection, no
+    /// call and nothing else holds, and that `in_use` does not claim.
     pub fn close_unused(&self, unused: Duration, in_use: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
         let ids: Vec<SessionId> = self.all.iter().map(|entry| entry.key().clone()).collect();
         ids.iter().filter_map(|id| self.close_if_unused(id, unused, &in_use)).collect()
     }
 
-    /// The same for those beyond `most` that nobody uses, those first that nobody has used for the longest time.
+    /// The same for unused sessions beyond `most`, those unused the longest first.
     pub fn close_surplus(&self, most: usize, in_use: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
         if self.all.len() <= most {
             return Vec::new();
@@ -466,7 +467,7 @@ impl Sessions {
         unused: Duration,
         in_use: impl Fn(&Session) -> bool,
     ) -> Option<Arc<Session>> {
-        // A caller who is about to use it got it from this map, under the lock that is held here.
+        // A caller that is about to use it got it from this map, under the lock that is held here.
         let alone = |session: &Arc<Session>| {
             Arc::strong_count(session) == 1 && session.unused_for() >= unused && !in_use(session)
         };
@@ -492,82 +493,4 @@ impl Sessions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn new(id: &str) -> NewSession {
-        NewSession {
-            id: SessionId::parse(id).unwrap(),
-            cwd: "/p".into(),
-            roots: vec!["/root".into()],
-            project: "/p".into(),
-            client: None,
-            model: None,
-            env: BTreeMap::new(),
-            filter: SessionFilter::default(),
-            workspace: None,
-        }
-    }
-
-    fn below(session: &Arc<Session>, id: &str, chain: &[&str]) -> Arc<Session> {
-        let chain = chain.iter().map(|name| (*name).to_owned()).collect();
-        let new = NewSession { cwd: "/p/deep".into(), roots: Vec::new(), ..new(id) };
-        Arc::new(Session::held(new, Hold::Tool(Starter { session: session.clone(), chain })))
-    }
-
-    #[test]
-    fn held_session_follows_the_topmost_mode_until_an_ancestor_is_closed() {
-        let sessions = Sessions::default();
-        let (top, _) = sessions.open(Session::new(new("top")));
-        let middle = below(&top, "middle", &["a"]);
-        let last = below(&middle, "last", &["a", "b"]);
-        for mode in [Mode::Yolo, Mode::Plan, Mode::AcceptEdits] {
-            top.set_mode(mode);
-            last.set_mode(Mode::Yolo);
-            assert_eq!(last.mode(), mode);
-        }
-        assert_eq!(last.above(), [&middle.id, &top.id]);
-        assert_eq!(last.places(), [Path::new("/p"), Path::new("/root")]);
-        assert_eq!(*last.chain(), ["a", "b"]);
-        sessions.close(&top.id);
-        assert_eq!(last.mode(), Mode::Plan);
-    }
-
-    #[test]
-    fn sessions_that_nobody_uses_are_closed_and_no_others() {
-        let sessions = Sessions::default();
-        for id in ["left", "held", "of-use"] {
-            drop(sessions.open(Session::new(new(id))));
-        }
-        let held = sessions.find(&SessionId::parse("held").unwrap()).unwrap();
-        let of_use = |session: &Session| session.id.as_str() == "of-use";
-        assert!(sessions.close_unused(Duration::from_secs(3600), of_use).is_empty());
-        let closed = sessions.close_unused(Duration::ZERO, of_use);
-        assert_eq!(closed.iter().map(|session| session.id.as_str()).collect::<Vec<_>>(), ["left"]);
-        assert!(closed[0].closed.is_cancelled() && !held.closed.is_cancelled());
-        assert_eq!(sessions.len(), 2);
-    }
-
-    #[test]
-    fn of_too_many_sessions_that_nobody_uses_the_oldest_are_closed() {
-        let sessions = Sessions::default();
-        for number in 0..10 {
-            drop(sessions.open(Session::new(new(&number.to_string()))));
-        }
-        let held = sessions.find(&SessionId::parse("0").unwrap()).unwrap();
-        sessions.find(&SessionId::parse("1").unwrap()).unwrap().note_use();
-        assert!(sessions.close_surplus(10, |_| false).is_empty());
-        let closed = sessions.close_surplus(3, |session| session.id.as_str() == "2");
-        let closed: Vec<&str> = closed.iter().map(|session| session.id.as_str()).collect();
-        assert_eq!(closed, ["3", "4", "5", "6", "7"]);
-        assert!(!held.closed.is_cancelled());
-        assert_eq!(sessions.len(), 5);
-    }
-
-    #[test]
-    fn session_of_an_unknown_tool_may_only_read() {
-        let lost = Session::held(new("lost"), Hold::Unknown);
-        lost.set_mode(Mode::Yolo);
-        assert_eq!(lost.mode(), Mode::Plan);
-    }
-}
+mod tests;

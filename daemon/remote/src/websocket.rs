@@ -389,17 +389,17 @@ mod tests {
         let (mut server, client) = ends().await;
         let (mut sender, mut client) = client.split();
         let talk = async {
-            let told = async {
-                let mut told = Vec::new();
+            let received = async {
+                let mut received = Vec::new();
                 while let Some(Ok(message)) = client.next().await {
-                    told.push(message);
+                    received.push(message);
                 }
-                told
+                received
             };
-            let (_, mut told) = tokio::join!(sender.send(sent), told);
-            let close = told.pop().unwrap();
+            let (_, mut received) = tokio::join!(sender.send(sent), received);
+            let close = received.pop().unwrap();
             assert!(matches!(&close, Message::Close(Some(frame)) if frame.code == code), "{close:?}");
-            assert_eq!(told.first().map(|message| message.to_text().unwrap()), words);
+            assert_eq!(received.first().map(|message| message.to_text().unwrap()), words);
         };
         let serve = async {
             let mut read = Vec::new();

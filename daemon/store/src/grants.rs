@@ -33,7 +33,7 @@ impl Store {
         if let Err(error) = &read
             && self.takes_writes()
         {
-            self.health.tell(format!("grants cannot be read from {}: {error}", self.path().display()));
+            self.health.report_problem(format!("grants cannot be read from {}: {error}", self.path().display()));
         }
         let whole = read.is_ok() && !self.health.is_damaged();
         if !whole {
@@ -49,7 +49,7 @@ impl Store {
             match row.understand() {
                 Ok(grant) => grants.push(grant),
                 Err(why) => {
-                    self.health.tell(row.problem(&why));
+                    self.health.report_problem(row.problem(&why));
                     grants.extend(row.strictest());
                 }
             }

@@ -64,11 +64,11 @@ impl StoreHealth {
     /// From now on nothing is written. The first reason stays.
     pub(crate) fn refuse(&self, problem: String) {
         self.refusal.lock().get_or_insert_with(|| problem.clone());
-        self.tell(problem);
+        self.report_problem(problem);
     }
 
     /// Adds a problem, once.
-    pub(crate) fn tell(&self, problem: String) {
+    pub(crate) fn report_problem(&self, problem: String) {
         let mut problems = self.problems.lock();
         if problems.len() < MAX_PROBLEMS && !problems.contains(&problem) {
             problems.push(problem);

@@ -125,7 +125,7 @@ impl Daemon {
     pub fn listen(&self) {
         let services = &self.services;
         let bound = HttpSocket::bind(&services.config.loaded().config.mcp, &services.config.options.paths);
-        let told = match bound {
+        let address_or_error = match bound {
             Ok(None) => return,
             Ok(Some(socket)) => {
                 let urls = HttpUrls { mcp: socket.mcp_url(), rpc: socket.rpc_url() };
@@ -139,7 +139,7 @@ impl Daemon {
             }
         };
         // It is set once: this is called once.
-        let _ = services.lifecycle.http.set(told);
+        let _ = services.lifecycle.http.set(address_or_error);
     }
 
     /// The same, while the previous daemon has not released the port yet. Gives up after some

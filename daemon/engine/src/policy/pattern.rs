@@ -9,7 +9,7 @@ mod check;
 mod emptiness;
 mod host;
 pub(in crate::policy) mod wild;
-mod words;
+pub(in crate::policy) mod words;
 
 use globset::{GlobBuilder, GlobMatcher};
 use toold_proto::tool::Category;
@@ -204,7 +204,6 @@ pub fn escape_glob(text: &str) -> String {
 }
 
 pub(crate) use check::check_tool_glob;
-pub use words::escape_word;
 
 #[cfg(test)]
 mod tests;

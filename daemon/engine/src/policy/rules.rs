@@ -77,24 +77,24 @@ impl Policy {
     /// The effect of an invalid rule: it denies its whole category; if the category is unknown, everything that
     /// needs no permission. A project's rule affects the project alone.
     fn close(&mut self, config: &RuleConfig, place: RulePlace, reason: &str) {
-        let told = format!("{}: {reason}", place.origin);
+        let problem = format!("{}: {reason}", place.origin);
         let categories = match (Category::parse(&config.category), &place.project) {
             (Some(category), _) => vec![category],
             (None, Some(_)) => UNKNOWN.to_vec(),
             (None, None) => Vec::new(),
         };
-        categories.iter().for_each(|category| self.close_category(*category, place.project.as_deref(), &told));
+        categories.iter().for_each(|category| self.close_category(*category, place.project.as_deref(), &problem));
         if place.project.is_none() && categories.is_empty() {
-            self.broken.push(told);
+            self.broken.push(problem);
         }
     }
 
     /// Denies all of a category, since the unreadable rule may have denied any of it.
-    pub(super) fn close_category(&mut self, category: Category, project: Option<&Path>, told: &str) {
-        let rule = format!("an invalid rule: {told}");
+    pub(super) fn close_category(&mut self, category: Category, project: Option<&Path>, problem: &str) {
+        let rule = format!("an invalid rule: {problem}");
         self.closed.push(BrokenRule { category, project: project.map(Path::to_owned), rule });
         if project.is_none() {
-            self.broken.push(told.to_owned());
+            self.broken.push(problem.to_owned());
         }
     }
 

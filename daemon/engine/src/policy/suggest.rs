@@ -9,7 +9,8 @@ use toold_proto::permission::{Scope, Suggestion};
 use toold_proto::tool::Category;
 
 use crate::need::{Need, Word};
-use crate::policy::pattern::{Pattern, escape_glob, escape_word};
+use crate::policy::pattern::words::escape_word;
+use crate::policy::pattern::{Pattern, escape_glob};
 
 /// Programs that do whatever their arguments say, or that destroy: `name *` would allow commands
 /// that nobody has seen.

@@ -126,9 +126,9 @@ impl PolicyCase {
     #[track_caller]
     fn gives(&self, need: &Need, verdict: Verdict, rule: &str) {
         let decision = self.decide(need);
-        let told = format!("{} {}", need.category, need.target);
-        assert_eq!(decision.verdict, verdict, "{told}: {}", decision.rule);
-        assert!(decision.rule.contains(rule), "{told}: {:?} does not name {rule:?}", decision.rule);
+        let label = format!("{} {}", need.category, need.target);
+        assert_eq!(decision.verdict, verdict, "{label}: {}", decision.rule);
+        assert!(decision.rule.contains(rule), "{label}: {:?} does not name {rule:?}", decision.rule);
     }
 }
 

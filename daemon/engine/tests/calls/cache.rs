@@ -106,7 +106,7 @@ fn on_paper(tools: Vec<Fake>) -> (TestEngine, Arc<Paper>) {
 
 /// Text and whether it had been there.
 #[track_caller]
-fn told(answer: CallAnswer) -> (String, bool) {
+fn text_and_cached(answer: CallAnswer) -> (String, bool) {
     let result = answer.unwrap();
     (result.text(), result.cached)
 }
@@ -126,8 +126,8 @@ async fn run(fixture: &TestEngine, call: Call) -> CallAnswer {
 #[tokio::test]
 async fn the_same_call_is_given_the_same_result_and_says_so() {
     let fixture = TestEngine::new(vec![plain("look").0]);
-    assert_eq!(told(fixture.call("look", json!({"a": 1, "b": {"c": 2, "d": 3}})).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({"b": {"d": 3, "c": 2}, "a": 1})).await), kept(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({"a": 1, "b": {"c": 2, "d": 3}})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({"b": {"d": 3, "c": 2}, "a": 1})).await), kept(1));
     fixture.records_are_closed();
     let stats = fixture.engine.cache.stats().await;
     assert_eq!((stats.hits, stats.misses, stats.entries, stats.evictions), (1, 1, 1, 0));
@@ -139,20 +139,20 @@ async fn the_same_call_is_given_the_same_result_and_says_so() {
 async fn other_arguments_another_folder_and_another_environment_are_other_calls() {
     let fixture = TestEngine::new(vec![plain("look").0]);
     let base = || fixture.prepare("look", json!({"a": [1, 2]}));
-    assert_eq!(told(run(&fixture, base()).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({"a": [2, 1]})).await), ran(2));
-    assert_eq!(told(run(&fixture, Call { cwd: Some("/p/deep".into()), ..base() }).await), ran(3));
+    assert_eq!(text_and_cached(run(&fixture, base()).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({"a": [2, 1]})).await), ran(2));
+    assert_eq!(text_and_cached(run(&fixture, Call { cwd: Some("/p/deep".into()), ..base() }).await), ran(3));
     let other = session("s2", "/q");
-    assert_eq!(told(run(&fixture, Call { session: other, ..base() }).await), ran(4));
-    assert_eq!(told(run(&fixture, base()).await), kept(1));
+    assert_eq!(text_and_cached(run(&fixture, Call { session: other, ..base() }).await), ran(4));
+    assert_eq!(text_and_cached(run(&fixture, base()).await), kept(1));
 }
 
 #[tokio::test]
 async fn sessions_of_one_folder_share_results() {
     let fixture = TestEngine::new(vec![plain("look").0]);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
     let other = Call { session: session("s2", "/p"), ..fixture.prepare("look", json!({})) };
-    assert_eq!(told(run(&fixture, other).await), kept(1));
+    assert_eq!(text_and_cached(run(&fixture, other).await), kept(1));
 }
 
 #[tokio::test]
@@ -165,20 +165,20 @@ async fn session_dependent_result_is_for_that_session() {
         .boxed()
     });
     let fixture = TestEngine::new(vec![look]);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({})).await), kept(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), kept(1));
     let other = Call { session: session("s2", "/p"), ..fixture.prepare("look", json!({})) };
-    assert_eq!(told(run(&fixture, other).await), ran(2));
+    assert_eq!(text_and_cached(run(&fixture, other).await), ran(2));
 }
 
 #[tokio::test]
 async fn replaced_tool_starts_with_an_empty_cache() {
     let fixture = TestEngine::new(vec![plain("look").0]);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
     let key = SourceKey { kind: SourceKind::Builtin, name: "test/look".into(), scope: SourceScope::Global };
     let (again, count) = plain("look");
     fixture.engine.registry.put(key, again.spec.origin, vec![Arc::new(again)]).unwrap();
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
     assert_eq!(runs(&count), 1);
 }
 
@@ -186,18 +186,18 @@ async fn replaced_tool_starts_with_an_empty_cache() {
 async fn no_cache_neither_looks_nor_keeps() {
     let fixture = TestEngine::new(vec![plain("look").0]);
     let fresh = || Call { no_cache: true, ..fixture.prepare("look", json!({})) };
-    assert_eq!(told(run(&fixture, fresh()).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
-    assert_eq!(told(run(&fixture, fresh()).await), ran(3));
-    assert_eq!(told(fixture.call("look", json!({})).await), kept(2));
+    assert_eq!(text_and_cached(run(&fixture, fresh()).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(2));
+    assert_eq!(text_and_cached(run(&fixture, fresh()).await), ran(3));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), kept(2));
 }
 
 #[tokio::test]
 async fn only_tools_that_say_so_are_kept() {
     let (look, _) = plain("look");
     let fixture = TestEngine::new(vec![look.spec(|spec| spec.cache_ttl = None)]);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(2));
     assert_eq!(fixture.engine.cache.stats().await.misses, 0);
 }
 
@@ -205,10 +205,10 @@ async fn only_tools_that_say_so_are_kept() {
 async fn bad_news_is_not_kept() {
     let bad = Fake::new("bad").spec(|spec| spec.cache_ttl = Some(LONG));
     let bad = bad.run(|_, _| async { Ok(ToolOutput::error("out of luck")) }.boxed());
-    let (told_bad, count) = counting("told", |_, _| async { Err(ToolError::Failed("no".into())) }.boxed());
-    let fixture = TestEngine::new(vec![bad, told_bad]);
+    let (reported_bad, count) = counting("reported", |_, _| async { Err(ToolError::Failed("no".into())) }.boxed());
+    let fixture = TestEngine::new(vec![bad, reported_bad]);
     for _ in 0..2 {
-        for name in ["bad", "told"] {
+        for name in ["bad", "reported"] {
             let result = fixture.call(name, json!({})).await.unwrap();
             assert!(result.is_error && !result.cached);
         }
@@ -247,14 +247,14 @@ async fn clearing_drops_all_results_including_running_calls() {
     let (look, _, gate) = gated("look");
     let fixture = TestEngine::new(vec![look]);
     gate.add_permits(1);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
     let running = fixture.start(fixture.prepare("look", json!({"n": 2})));
     settle().await;
     assert_eq!(fixture.engine.cache.clear().await, 1);
     gate.add_permits(3);
-    assert_eq!(told(running.await.unwrap()), ran(2));
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(3));
-    assert_eq!(told(fixture.call("look", json!({"n": 2})).await), ran(4));
+    assert_eq!(text_and_cached(running.await.unwrap()), ran(2));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(3));
+    assert_eq!(text_and_cached(fixture.call("look", json!({"n": 2})).await), ran(4));
 }
 
 fn forbid(fixture: &TestEngine, path: &str) {
@@ -267,8 +267,8 @@ async fn a_denial_wins_over_a_result_that_is_there() {
     let (look, count) = plain("look");
     let look = look.needs(|_| vec![Need::new(Category::FileRead, "/p/file")]);
     let (fixture, _) = on_paper(vec![look]);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({})).await), kept(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), kept(1));
     forbid(&fixture, "/p/file");
     let refused = fixture.call("look", json!({})).await.unwrap();
     assert!(refused.is_error && !refused.cached && refused.metadata.contains_key("permission"), "{refused:?}");
@@ -280,11 +280,11 @@ async fn a_denial_wins_over_a_result_that_is_there() {
 async fn need_decided_during_the_run_is_checked_again() {
     let (look, count) = counting("look", |_, cx| cx.require(Need::new(Category::FileRead, "/p/file")).boxed());
     let (fixture, paper) = on_paper(vec![look]);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({})).await), kept(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), kept(1));
     // As when an ignore file names it by now, or a link leads elsewhere.
     paper.write("/p/file");
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(2));
     forbid(&fixture, "/p/file");
     assert!(fixture.call("look", json!({})).await.unwrap().is_error);
     assert_eq!(runs(&count), 3);
@@ -297,8 +297,8 @@ async fn result_with_a_change_is_not_cached() {
     let (look, _) = counting("look", |_, cx| cx.require(Need::new(Category::FileWrite, "/p/file")).boxed());
     let (fixture, _) = on_paper(vec![look]);
     fixture.session.set_mode(toold_proto::session::Mode::Yolo);
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(2));
 }
 
 #[tokio::test]
@@ -309,11 +309,11 @@ async fn a_result_is_good_until_a_file_of_it_changes() {
     });
     let (fixture, paper) = on_paper(vec![look]);
     let (a, b) = (json!({"path": "/p/a"}), json!({"path": "/p/b"}));
-    assert_eq!(told(fixture.call("look", a.clone()).await), ran(1));
-    assert_eq!(told(fixture.call("look", b.clone()).await), ran(2));
+    assert_eq!(text_and_cached(fixture.call("look", a.clone()).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("look", b.clone()).await), ran(2));
     paper.write("/p/a");
-    assert_eq!(told(fixture.call("look", a.clone()).await), ran(3));
-    assert_eq!(told(fixture.call("look", b).await), kept(2));
+    assert_eq!(text_and_cached(fixture.call("look", a.clone()).await), ran(3));
+    assert_eq!(text_and_cached(fixture.call("look", b).await), kept(2));
     // Without anybody to look, nothing of files is served again.
     let (look, _) = counting("look", |_, cx| {
         async {
@@ -323,8 +323,8 @@ async fn a_result_is_good_until_a_file_of_it_changes() {
         .boxed()
     });
     let blind = TestEngine::new(vec![look]);
-    assert_eq!(told(blind.call("look", a.clone()).await), ran(1));
-    assert_eq!(told(blind.call("look", a).await), ran(2));
+    assert_eq!(text_and_cached(blind.call("look", a.clone()).await), ran(1));
+    assert_eq!(text_and_cached(blind.call("look", a).await), ran(2));
 }
 
 #[tokio::test]
@@ -344,12 +344,12 @@ async fn outer_call_inherits_dependencies_of_nested_calls() {
         .boxed()
     });
     let (fixture, paper) = on_paper(vec![inner, outer]);
-    assert_eq!(told(fixture.call("inner", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("outer", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("outer", json!({})).await), kept(1));
+    assert_eq!(text_and_cached(fixture.call("inner", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("outer", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("outer", json!({})).await), kept(1));
     assert_eq!(runs(&inner_runs), 1);
     paper.write("/p/a");
-    assert_eq!(told(fixture.call("outer", json!({})).await), ran(2));
+    assert_eq!(text_and_cached(fixture.call("outer", json!({})).await), ran(2));
     assert_eq!((runs(&inner_runs), runs(&outer_runs)), (2, 2));
 }
 
@@ -363,8 +363,8 @@ async fn a_result_made_with_a_tool_that_is_never_kept_is_not_kept() {
         .boxed()
     });
     let fixture = TestEngine::new(vec![Fake::new("grep"), outer]);
-    assert_eq!(told(fixture.call("outer", json!({})).await), ran(1));
-    assert_eq!(told(fixture.call("outer", json!({})).await), ran(2));
+    assert_eq!(text_and_cached(fixture.call("outer", json!({})).await), ran(1));
+    assert_eq!(text_and_cached(fixture.call("outer", json!({})).await), ran(2));
 }
 
 struct Stamper(HookSpec, AtomicUsize);
@@ -397,8 +397,8 @@ async fn hooks_see_each_result_as_the_tool_gave_it() {
         tools: None,
     };
     fixture.engine.hooks.replace(&source, vec![Arc::new(Stamper(spec, AtomicUsize::new(0)))]);
-    assert_eq!(told(fixture.call("look", json!({})).await), ("run 1, seen 1 times".to_owned(), false));
-    assert_eq!(told(fixture.call("look", json!({})).await), ("run 1, seen 2 times".to_owned(), true));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ("run 1, seen 1 times".to_owned(), false));
+    assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ("run 1, seen 2 times".to_owned(), true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -434,8 +434,8 @@ async fn a_follower_that_gives_up_leaves_the_others() {
     cancel.cancel();
     assert_eq!(quitter.await.unwrap(), Err(CallError::Cancelled));
     gate.add_permits(1);
-    assert_eq!(told(leader.await.unwrap()), ran(1));
-    assert_eq!(told(other.await.unwrap()), ran(1));
+    assert_eq!(text_and_cached(leader.await.unwrap()), ran(1));
+    assert_eq!(text_and_cached(other.await.unwrap()), ran(1));
     assert_eq!(runs(&count), 1);
     fixture.records_are_closed();
 }
@@ -455,7 +455,7 @@ async fn when_the_first_gives_up_another_runs() {
     settle().await;
     gate.add_permits(1);
     for other in others {
-        assert_eq!(told(other.await.unwrap()), ran(2));
+        assert_eq!(text_and_cached(other.await.unwrap()), ran(2));
     }
     assert_eq!(runs(&count), 2);
     fixture.records_are_closed();
@@ -494,7 +494,7 @@ async fn each_call_has_its_own_time() {
     assert!(hasty.is_error && hasty.metadata["timed_out"] == true, "{hasty:?}");
     assert_eq!(runs(&count), 1);
     gate.add_permits(1);
-    assert_eq!(told(leader.await.unwrap()), ran(1));
+    assert_eq!(text_and_cached(leader.await.unwrap()), ran(1));
     // The leader's time is not that of the others.
     fixture.engine.cache.clear().await;
     let leader = fixture.start(limited(100));
@@ -504,7 +504,7 @@ async fn each_call_has_its_own_time() {
     assert!(hasty.metadata["timed_out"] == true);
     settle().await;
     gate.add_permits(1);
-    assert_eq!(told(patient.await.unwrap()), ran(3));
+    assert_eq!(text_and_cached(patient.await.unwrap()), ran(3));
     fixture.records_are_closed();
 }
 
@@ -529,7 +529,7 @@ async fn followers_receive_progress_of_the_leader() {
     let follower = fixture.start(Call { progress: vec![ears.clone()], ..fixture.prepare("look", json!({})) });
     settle().await;
     gate.add_permits(1);
-    assert_eq!(told(follower.await.unwrap()), ran(1));
+    assert_eq!(text_and_cached(follower.await.unwrap()), ran(1));
     leader.await.unwrap().unwrap();
     let heard: Vec<(u64, Progress)> = ears.0.lock().unwrap().clone();
     let texts: Vec<(u64, &str)> = heard
@@ -600,8 +600,8 @@ async fn a_call_that_came_after_a_change_does_not_follow_one_from_before() {
     let after = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
     gate.add_permits(2);
-    assert_eq!(told(before.await.unwrap()), ran(1));
-    assert_eq!(told(after.await.unwrap()), ran(2));
+    assert_eq!(text_and_cached(before.await.unwrap()), ran(1));
+    assert_eq!(text_and_cached(after.await.unwrap()), ran(2));
     assert_eq!(runs(&count), 2);
 }
 
@@ -616,7 +616,7 @@ async fn permission_revoked_meanwhile_applies_to_followers() {
     settle().await;
     forbid(&fixture, "/p/file");
     gate.add_permits(2);
-    assert_eq!(told(leader.await.unwrap()), ran(1));
+    assert_eq!(text_and_cached(leader.await.unwrap()), ran(1));
     let refused = follower.await.unwrap().unwrap();
     assert!(refused.is_error && refused.metadata.contains_key("permission"), "{refused:?}");
 }
@@ -641,9 +641,9 @@ async fn a_call_inside_another_never_waits_for_one_that_waits_for_the_outer() {
     let beside = fixture.start(fixture.prepare("inner", json!({})));
     settle().await;
     gate.add_permits(1);
-    assert_eq!(told(outer.await.unwrap()).0, "run 1");
+    assert_eq!(text_and_cached(outer.await.unwrap()).0, "run 1");
     // By its turn the other one's result is there, but it had looked before.
-    assert_eq!(told(beside.await.unwrap()), ran(2));
+    assert_eq!(text_and_cached(beside.await.unwrap()), ran(2));
     fixture.records_are_closed();
 }
 

@@ -226,9 +226,9 @@ async fn a_model_is_asked_by_the_client_that_called() {
         fixture.start(call).await.unwrap().unwrap()
     };
     assert!(ask().await.text().contains("offers no sampling"));
-    let lent = fixture.engine.samplers.register(1, Arc::new(Parrot));
+    let registration = fixture.engine.samplers.register(1, Arc::new(Parrot));
     let _other = fixture.engine.samplers.register(2, Arc::new(Parrot));
     assert_eq!(ask().await.text(), "pretty");
-    drop(lent);
+    drop(registration);
     assert!(ask().await.is_error);
 }

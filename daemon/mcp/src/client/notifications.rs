@@ -49,12 +49,12 @@ struct ServerCall {
 pub(super) struct OfCall(pub(super) Arc<Cx>);
 
 impl ServerCalls {
-    fn report_progress(&self, told: ProgressNotificationParam) {
+    fn report_progress(&self, update: ProgressNotificationParam) {
         // Cloned, since the engine's sink must not run under this lock.
-        let call = self.0.lock().get(&told.progress_token).cloned();
+        let call = self.0.lock().get(&update.progress_token).cloned();
         if let Some(call) = call {
-            let (progress, total) = (Some(told.progress), told.total);
-            call.cx.report(Progress::Update { progress, total, message: told.message, content: None, details: None });
+            let (progress, total) = (Some(update.progress), update.total);
+            call.cx.report(Progress::Update { progress, total, message: update.message, content: None, details: None });
         }
     }
 
@@ -93,7 +93,7 @@ impl<T> InterceptingTransport<T> {
     /// Returns the messages that the SDK must see.
     fn intercept(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
-            JsonRpcMessage::Notification(told) => match told.notification {
+            JsonRpcMessage::Notification(notification) => match notification.notification {
                 ServerNotification::ProgressNotification(progress) => {
                     self.notifications.calls.report_progress(progress.params);
                     None
@@ -113,7 +113,7 @@ impl<T> InterceptingTransport<T> {
                 }
                 ServerNotification::CancelledNotification(_)
                 | ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
-                    Some(JsonRpcMessage::Notification(told))
+                    Some(JsonRpcMessage::Notification(notification))
                 }
                 // Of resources, prompts and tasks, which the daemon does not use.
                 _ => None,

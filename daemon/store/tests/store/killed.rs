@@ -44,11 +44,11 @@ fn stored_rows_survive_a_kill() {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut told = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("stored ")?.parse::<u64>().ok());
-        let stored = told.find(|n| *n >= 5 + round).unwrap();
+        let mut rows = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("stored ")?.parse::<u64>().ok());
+        let stored = rows.find(|n| *n >= 5 + round).unwrap();
         child.kill().unwrap();
-        // What it told before the signal came.
-        let stored = told.last().unwrap_or(stored);
+        // The last row that it reported before the signal.
+        let stored = rows.last().unwrap_or(stored);
         child.wait().unwrap();
 
         let store = Store::open(&path);

@@ -227,7 +227,7 @@ impl ActiveConfig {
         }
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file).then(|| file.clone());
-        tell(&file);
+        log_problems(&file);
         let sandbox = trusted.as_ref().and_then(|trusted| self.sandbox_of(trusted));
         projects.insert(project.to_owned(), OpenProject { sessions: 1, left: Instant::now(), file, trusted, sandbox });
         self.watch.follow(&config::project::file_of(project));
@@ -235,7 +235,7 @@ impl ActiveConfig {
     }
 
     /// Ends one session's use of the project.
-    pub(crate) fn leave(&self, project: &Path) {
+    pub(crate) fn release(&self, project: &Path) {
         let mut projects = self.projects.lock();
         if let Some(open) = projects.get_mut(project) {
             open.sessions = open.sessions.saturating_sub(1);
@@ -299,7 +299,7 @@ impl ActiveConfig {
         if open.file.digest == file.digest && open.file.problems == file.problems && open.is_trusted() == trusted {
             return;
         }
-        tell(&file);
+        log_problems(&file);
         let problems = file.problems.clone();
         if trusted {
             open.trusted = Some(file.clone());
@@ -425,7 +425,7 @@ impl ActiveConfig {
     }
 }
 
-fn tell(file: &ProjectFile) {
+fn log_problems(file: &ProjectFile) {
     for problem in &file.problems {
         tracing::warn!(project = %file.project.display(), problem, "everything that needs permission is denied in this project");
     }

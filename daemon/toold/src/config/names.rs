@@ -8,7 +8,7 @@ use crate::config::read::ConfigText;
 
 /// Adds the errors of names, each with its location.
 pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<String>) {
-    let mut tell = |span: std::ops::Range<usize>, words: String| {
+    let mut report = |span: std::ops::Range<usize>, words: String| {
         problems.push(format!("{}: {words}", source.place(Some(span))));
     };
     for path in [&["mcp", "clients"][..], &["subagents"]] {
@@ -16,7 +16,7 @@ pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<Stri
             let name = key.get_ref();
             if name.trim().is_empty() || name.chars().any(char::is_control) {
                 let path = path.join(".");
-                tell(key.span(), format!("{path}: {name:?} is not a valid name: expected printable characters"));
+                report(key.span(), format!("{path}: {name:?} is not a valid name: expected printable characters"));
             }
         }
     }
@@ -24,12 +24,12 @@ pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<Stri
     for (key, value) in plugins {
         match value.get_ref() {
             DeValue::Table(_) if !is_plugin_name(key.get_ref()) => {
-                tell(key.span(), format!("plugins: {}", no_plugin(key.get_ref())));
+                report(key.span(), format!("plugins: {}", no_plugin(key.get_ref())));
             }
             DeValue::Array(names) if ["disabled", "bundled"].contains(&key.get_ref().as_ref()) => {
                 let names = names.iter().filter_map(|name| Some((name.span(), name.get_ref().as_str()?)));
                 for (span, name) in names.filter(|(_, name)| !is_plugin_name(name)) {
-                    tell(span, format!("plugins.{}: {}", key.get_ref(), no_plugin(name)));
+                    report(span, format!("plugins.{}: {}", key.get_ref(), no_plugin(name)));
                 }
             }
             _ => {}

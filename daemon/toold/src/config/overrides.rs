@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::config::nearest::perhaps;
-use crate::config::schema::{Leaf, leaves};
+use crate::config::schema::{Leaf, leaf_keys};
 
 /// One key with a value from outside the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec
         // Listing the keys takes longer than reading most files.
         return Default::default();
     }
-    let leaves: Vec<Leaf> = leaves().into_iter().filter(|leaf| leaf.scalar).collect();
+    let leaves: Vec<Leaf> = leaf_keys().into_iter().filter(|leaf| leaf.scalar).collect();
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     let variables: Vec<String> = leaves.iter().map(|leaf| variable(&leaf.key)).collect();
     let mut sections: Vec<&str> =
@@ -98,7 +98,7 @@ mod tests {
     /// Otherwise its variable would be ignored: only names with a second `_` are examined.
     #[test]
     fn each_key_has_a_section() {
-        for leaf in leaves().into_iter().filter(|leaf| leaf.scalar) {
+        for leaf in leaf_keys().into_iter().filter(|leaf| leaf.scalar) {
             assert!(leaf.key.contains('.'), "{}", leaf.key);
         }
     }

@@ -38,8 +38,8 @@ pub struct ConfigText<'t> {
 pub fn read(source: ConfigText) -> ReadConfig {
     let (mut root, mistakes) = DeTable::parse_recoverable(source.text);
     if !mistakes.is_empty() {
-        let told = |error: &toml::de::Error| format!("{}: {}", source.place(error.span()), error.message());
-        let mut problems: Vec<String> = mistakes.iter().take(MAX_PROBLEMS).map(told).collect();
+        let describe = |error: &toml::de::Error| format!("{}: {}", source.place(error.span()), error.message());
+        let mut problems: Vec<String> = mistakes.iter().take(MAX_PROBLEMS).map(describe).collect();
         if mistakes.len() > MAX_PROBLEMS {
             problems.push(format!("{}: {} more errors", source.name, mistakes.len() - MAX_PROBLEMS));
         }

@@ -31,7 +31,7 @@ pub(super) struct Leaf {
 }
 
 /// All of them, in the order of the schema. Tables with names that people choose are one key.
-pub(super) fn leaves() -> Vec<Leaf> {
+pub(super) fn leaf_keys() -> Vec<Leaf> {
     let mut all = Vec::new();
     collect(schema(), String::new(), &mut all);
     all
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn every_key_has_words_and_a_default() {
-        let leaves = leaves();
+        let leaves = leaf_keys();
         let calls = leaves.iter().find(|leaf| leaf.key == "limits.calls").unwrap();
         assert_eq!(calls.default, 4_096);
         assert!(leaves.iter().any(|leaf| leaf.key == "permission.rules"));

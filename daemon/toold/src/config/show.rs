@@ -3,13 +3,13 @@
 use serde_json::Value;
 use toold_proto::config::ConfigEntry;
 
-use crate::config::schema::leaves;
+use crate::config::schema::leaf_keys;
 
 /// The set values, and the defaults of all other keys, in the order of the schema.
 pub fn with_defaults(set: &[ConfigEntry]) -> Vec<ConfigEntry> {
     let mut left: Vec<&ConfigEntry> = set.iter().collect();
     let mut all = Vec::new();
-    for leaf in leaves() {
+    for leaf in leaf_keys() {
         let of_leaf = |entry: &&&ConfigEntry| {
             entry.key == leaf.key || entry.key.strip_prefix(&leaf.key).is_some_and(|rest| rest.starts_with('['))
         };

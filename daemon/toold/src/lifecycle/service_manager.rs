@@ -29,13 +29,13 @@ pub fn given_socket() -> anyhow::Result<Option<UnixListener>> {
 
 /// The daemon serves.
 pub fn ready(status: &str) {
-    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+    notify(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
 /// The configuration is being reloaded; [`ready`] follows.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now, NotifyState::Status("reads its configuration")]),
+        Ok(now) => notify(&[NotifyState::Reloading, now, NotifyState::Status("reads its configuration")]),
         Err(error) => tracing::warn!(%error, "can't tell the time to the service manager"),
     }
 }
@@ -43,11 +43,11 @@ pub fn reloading() {
 /// Reports the main process: the one that serves, or, when a handover failed, the one that
 /// continues.
 pub fn main_process(pid: u32) {
-    tell(&[NotifyState::MainPid(pid)]);
+    notify(&[NotifyState::MainPid(pid)]);
 }
 
 pub fn stopping(status: &str) {
-    tell(&[NotifyState::Stopping, NotifyState::Status(status)]);
+    notify(&[NotifyState::Stopping, NotifyState::Status(status)]);
 }
 
 /// Sends watchdog notifications, if the service manager wants them: twice within the timeout after
@@ -59,12 +59,12 @@ pub async fn watchdog(stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = tick.tick() => tell(&[NotifyState::Watchdog]),
+            _ = tick.tick() => notify(&[NotifyState::Watchdog]),
         }
     }
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "can't notify the service manager");
     }

@@ -149,7 +149,7 @@ impl Frontends {
 
     /// Reports an invocation's progress; lost when the caller is slow. False as for
     /// [`answer`](Self::answer).
-    pub fn tell(&self, connection: u64, invocation: &str, progress: Progress) -> bool {
+    pub fn report_progress(&self, connection: u64, invocation: &str, progress: Progress) -> bool {
         let state = self.state.lock();
         match state.invocations.get(invocation).filter(|open| open.connection == connection) {
             Some(open) => {
@@ -218,7 +218,7 @@ impl Frontends {
         let gone = || ToolError::Failed(format!("the frontend that runs {name} is gone"));
         let id = format!("inv_{}", self.next.fetch_add(1, Ordering::Relaxed));
         let (result, mut answered) = oneshot::channel();
-        let (progress, mut told) = mpsc::channel(WAITING);
+        let (progress, mut updates) = mpsc::channel(WAITING);
         let open = OpenInvocation { connection: provider.connection, result, progress };
         self.state.lock().invocations.insert(id.clone(), open);
         let _close = Close { frontends: self, id: &id };
@@ -241,7 +241,7 @@ impl Frontends {
         loop {
             tokio::select! {
                 biased;
-                Some(progress) = told.recv() => cx.report(progress),
+                Some(progress) = updates.recv() => cx.report(progress),
                 result = &mut answered => {
                     let now = self.next.fetch_add(1, Ordering::Relaxed);
                     provider.active.store(now, Ordering::Relaxed);

@@ -127,7 +127,7 @@ impl SessionService {
         self.config.enter(&project);
         let (session, there) = self.engine.sessions.open(session);
         if there {
-            self.config.leave(&project);
+            self.config.release(&project);
         }
         let open = self.engine.sessions.len();
         if open.is_multiple_of(LOOK_AT_SESSIONS_EVERY) && open > self.config.loaded().config.daemon.max_unused_sessions
@@ -141,7 +141,7 @@ impl SessionService {
     pub fn close(&self, id: &SessionId) -> Option<u64> {
         let session = self.engine.sessions.find(id)?;
         let cancelled = self.engine.sessions.close(id)?;
-        self.config.leave(session.own_project());
+        self.config.release(session.own_project());
         Some(cancelled)
     }
 
@@ -155,7 +155,7 @@ impl SessionService {
         let sessions = &self.engine.sessions;
         let mut closed = unused.map_or_else(Vec::new, |unused| sessions.close_unused(unused, runs));
         closed.extend(sessions.close_surplus(most, runs));
-        closed.iter().for_each(|session| self.config.leave(session.own_project()));
+        closed.iter().for_each(|session| self.config.release(session.own_project()));
         closed.iter().map(|session| session.id.clone()).collect()
     }
 

@@ -36,10 +36,14 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
             false => Err(unknown("request", &answer.invocation_id)),
         }
     })?;
-    add::<ToolsProvideProgress>(module, Right::Anyone, |request, told: ProvideProgress| {
-        match request.services.frontends.tell(request.connection().id, &told.invocation_id, told.progress) {
+    add::<ToolsProvideProgress>(module, Right::Anyone, |request, progress: ProvideProgress| {
+        match request.services.frontends.report_progress(
+            request.connection().id,
+            &progress.invocation_id,
+            progress.progress,
+        ) {
             true => Ok(Done {}),
-            false => Err(unknown("request", &told.invocation_id)),
+            false => Err(unknown("request", &progress.invocation_id)),
         }
     })
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::need::Word;
+use crate::policy::pattern::words::escape_word;
 
 fn shell(words: &[&str]) -> Need {
     let word = |text: &&str| match text.strip_prefix('§') {

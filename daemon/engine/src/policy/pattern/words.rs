@@ -141,7 +141,7 @@ fn split(text: &str) -> Result<Vec<Wild>, String> {
 }
 
 /// A word of a pattern that matches exactly `text`.
-pub fn escape_word(text: &str) -> String {
+pub(crate) fn escape_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-^{}[]!#?~".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
