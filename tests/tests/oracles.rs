@@ -6,14 +6,14 @@ use std::os::unix::fs::symlink;
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire};
 
-/// A daemon with these outside of the agent's folder: `letter`, `link` (to `folder`), and nothing at `none`.
+/// A daemon with these outside of the agent's folder: `letter`, `link` (to `subdir`), and nothing at `none`.
 fn daemon() -> TestDaemon {
     let daemon =
         Setup::new().file("notes.txt", "mine\n").file("private/x", "").file(".aiexclude", "private/\n").start();
     let outside = daemon.setup.path("outside");
-    std::fs::create_dir_all(outside.join("folder")).unwrap();
+    std::fs::create_dir_all(outside.join("subdir")).unwrap();
     std::fs::write(outside.join("letter"), "first\nTOKEN=abc\nlast\n").unwrap();
-    symlink("folder", outside.join("link")).unwrap();
+    symlink("subdir", outside.join("link")).unwrap();
     daemon
 }
 
@@ -43,7 +43,7 @@ fn call_folder_does_not_reveal_outside_files() {
         let answers = answers(
             &mut wire,
             "tools.execute",
-            &["letter", "folder", "link", "none"],
+            &["letter", "subdir", "link", "none"],
             |name| json!({"name": "list", "cwd": format!("{base}/{name}")}),
         );
         assert!(answers[0].contains("outside the session"), "{answers:?}");
@@ -63,14 +63,14 @@ fn check_does_not_reveal_outside_files() {
         let targets = answers(
             &mut wire,
             "permissions.check",
-            &["letter", "folder", "link", "none"],
+            &["letter", "subdir", "link", "none"],
             |name| json!({"category": category, "target": format!("{outside}/{name}/../../work/notes.txt")}),
         );
         assert!(targets.iter().all(|answer| *answer == targets[0]), "{targets:?}");
         let folders = answers(
             &mut wire,
             "permissions.check",
-            &["letter", "folder", "link", "none"],
+            &["letter", "subdir", "link", "none"],
             |name| json!({"category": category, "target": "x", "cwd": format!("{outside}/{name}")}),
         );
         assert!(folders.iter().all(|answer| *answer == folders[0]), "{folders:?}");
@@ -78,7 +78,7 @@ fn check_does_not_reveal_outside_files() {
     let redirects = answers(
         &mut wire,
         "permissions.check",
-        &["letter", "folder", "link", "none"],
+        &["letter", "subdir", "link", "none"],
         |name| json!({"category": "shell", "target": format!("echo < {outside}/{name}/x")}),
     );
     let parts = redirects.iter().all(|answer| answer.contains("outside/NAME/x"));

@@ -130,7 +130,7 @@ fn a_version_that_was_asked_for_stays() {
     git(&empty, &["commit", "--quiet", "--message", "x"]);
     let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &format!("local:{}", empty.display())]);
     assert_ne!(code, 0);
-    assert!(err.contains("is no plugin"), "{err}");
+    assert!(err.contains("is not a plugin"), "{err}");
     assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 1, "nothing is left of what was not installed");
 }
 

@@ -15,7 +15,7 @@ fn without_descriptors_new_clients_wait_and_the_others_go_on() {
     let daemon = Setup::new().config(ALLOW).file("a.txt", "here").through(&limited).start();
     let mut wire = daemon.connect();
     let idle: Vec<UnixStream> = (0..150).map(|_| UnixStream::connect(daemon.socket()).unwrap()).collect();
-    until("no more are taken", || daemon.log().contains("few descriptors are left").then_some(()));
+    until("no more are taken", || daemon.log().contains("few file descriptors are left").then_some(()));
     // The descriptors of a call are still available.
     for _ in 0..5 {
         let read = wire.tool("read", json!({"path": "a.txt"}));
