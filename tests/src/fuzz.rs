@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toold::rpc::framing::{self, FoundMessage, Framing, Splitter};
+use toold::transport::framing::{self, FoundMessage, Framing, Splitter};
 use toold_proto::method::describe_all;
 
 /// It starts the program that it is given, or this one.

@@ -20,7 +20,8 @@ use toold_mounts::program::SourceProgram;
 
 use crate::address::WebSocketAddress;
 use crate::endpoint::{Reach, RemoteOptions};
-use crate::websocket::{Bounds, WebSocketLines};
+use crate::websocket::lines::WebSocketLines;
+use crate::websocket::{Bounds, WebSocketMessages};
 
 /// Longer messages end the connection, as [`Client`] does.
 const MAX_RECEIVED: usize = 64 << 20;
@@ -77,7 +78,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let bounds = Bounds { max_message: MAX_RECEIVED, too_large: None };
-    let lines = WebSocketLines::client(request, stream, bounds).await.map_err(|error| match *error {
+    let messages = WebSocketMessages::client(request, stream, bounds).await.map_err(|error| match *error {
         Error::Http(answer) => match answer.status() {
             http::StatusCode::UNAUTHORIZED => "it does not accept the token".to_owned(),
             status => {
@@ -87,7 +88,7 @@ where
         },
         error => error.to_string(),
     })?;
-    let (read, write) = tokio::io::split(lines);
+    let (read, write) = tokio::io::split(WebSocketLines::new(messages));
     Client::over(read, write).map_err(|error| error.to_string())
 }
 

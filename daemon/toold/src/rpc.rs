@@ -1,6 +1,7 @@
 //! The methods: one file for each group, all of them in [`methods`].
 
 mod audit;
+pub mod byte_stream;
 mod cache;
 mod calls;
 mod commands;
@@ -9,7 +10,6 @@ pub(crate) mod daemon;
 mod error;
 mod events;
 mod files;
-pub mod framing;
 mod hooks;
 mod located;
 mod mcp;

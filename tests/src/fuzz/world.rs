@@ -14,7 +14,7 @@ use toold::config::options::Options;
 use toold::config::paths::DaemonPaths;
 use toold::daemon::Daemon;
 use toold::peer::Peer;
-use toold::rpc::connection::ClientStream;
+use toold::rpc::byte_stream::ByteStream;
 use toold_proto::tool::Category;
 
 static WORLD: Mutex<Option<World>> = Mutex::new(None);
@@ -125,7 +125,7 @@ struct Pipe {
     gone: Arc<AtomicBool>,
 }
 
-impl ClientStream for Pipe {
+impl ByteStream for Pipe {
     fn hung_up(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! One client's stream: messages in, answers and notifications out.
+//! One client: messages in, answers and notifications out.
 //!
 //! One task for each connection. A request's future is polled once in place, and most are done then;
 //! those that wait are kept here, so that the end of the connection is the end of them. Nothing is
@@ -6,9 +6,9 @@
 
 mod batch;
 mod message;
+pub mod message_stream;
 mod pending;
 mod requests;
-mod transfer;
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,6 @@ use jsonrpsee::core::server::{BoundedSubscriptions, Methods};
 use jsonrpsee::types::Id;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toold_engine::call::{Caller, Principal};
@@ -31,13 +30,11 @@ use toold_proto::tool::SessionId;
 
 use batch::RequestBatch;
 pub(crate) use message::{failure, success};
+use message_stream::{MessageStream, NextMessage, Transferred};
 use pending::PendingRequests;
-pub(crate) use transfer::fd_hung_up;
-use transfer::{Moved, exchange, write};
 
 use crate::peer::Peer;
-use crate::rpc::framing::{self, FoundMessage, Framing, Splitter};
-use crate::rpc::message_budget::{MessageBudget, Reservation};
+use crate::rpc::message_budget::MessageBudget;
 use crate::rpc::outboxes::{Outbox, Outboxes};
 use crate::rpc::parsed_memory::ParsedMemory;
 
@@ -82,7 +79,7 @@ impl Default for ConnectionLimits {
 /// Messages that are taken in one turn; then other connections have theirs.
 const TURN: usize = 32;
 /// Answers beyond this many bytes wait until the client has read some.
-const HIGH_WATER: usize = 128 * 1024;
+pub(crate) const HIGH_WATER: usize = 128 * 1024;
 /// Requests in flight are answered up to so many bytes for a client that does not read.
 const MAX_BACKLOG: usize = 64 * 1024 * 1024;
 /// As long as all such clients together have not more than so many bytes to read.
@@ -218,27 +215,11 @@ impl Drop for ClientConnection {
     }
 }
 
-/// A stream, and a way to see that the other end is gone for good.
-pub trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send {
-    /// Called only after the end of what can be read: true when nobody can read our answers any more.
-    fn hung_up(&self) -> bool;
-
-    /// Of a stream whose messages are framed in one way whatever its first byte is.
-    fn framing(&self) -> Option<Framing> {
-        None
-    }
-
-    /// False when it ends with the answer to its first message: then there is nothing to subscribe to.
-    fn is_kept(&self) -> bool {
-        true
-    }
-}
-
 /// Serves one client until it is gone or `stop` fires and its requests have ended.
 ///
 /// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
 /// answered first. When `stop` fires, nothing more is read; the limits' `cancel` then cuts short what still runs.
-pub fn serve<S: ClientStream>(
+pub fn serve<S: MessageStream>(
     mut stream: S,
     id: u64,
     peer: Peer,
@@ -247,25 +228,16 @@ pub fn serve<S: ClientStream>(
     stop: CancellationToken,
 ) -> impl Future<Output = ServedConnection<S>> {
     let connection = Arc::new(ClientConnection::new(id, peer, &limits.outboxes));
-    let mut splitter = Splitter::new(limits.max_message);
-    splitter.framing = stream.framing();
     let mut server = ConnectionTask {
         connection,
         methods,
         subscriptions: None,
         is_kept: stream.is_kept(),
-        splitter,
-        unfinished: Reservation::new(limits.unfinished.clone()),
-        unread: Reservation::new(limits.unread.clone()),
         limits,
         cancel: None,
         pending: PendingRequests::default(),
         batch: None,
         outbox: None,
-        inbox: Vec::new(),
-        searched: 0,
-        out: Vec::new(),
-        written: 0,
         barrier: false,
         more: false,
         reading: true,
@@ -278,16 +250,15 @@ pub fn serve<S: ClientStream>(
             tracing::debug!(connection = id, %error, "connection ended");
         }
         let connection = server.connection.clone();
-        let is_other = server.dialect == ClientDialect::Mcp;
-        let inbox = std::mem::take(&mut server.inbox);
+        let is_mcp = server.dialect == ClientDialect::Mcp;
         // Boxed, as all that comes after the idle time: the task has the size of the largest.
         Box::pin(server.end()).await;
-        if !is_other && stream.framing().is_some() {
-            // Such a stream has a goodbye of its own, which nobody waits for long.
-            let goodbye = std::future::poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context));
+        if !is_mcp {
+            // Nobody waits long for it.
+            let goodbye = std::future::poll_fn(|context| stream.poll_goodbye(context));
             let _ = Box::pin(tokio::time::timeout(GOODBYE, goodbye)).await;
         }
-        ServedConnection { connection, other: is_other.then_some((stream, inbox)) }
+        ServedConnection { connection, mcp: is_mcp.then_some(stream) }
     }
 }
 
@@ -295,8 +266,8 @@ pub fn serve<S: ClientStream>(
 pub struct ServedConnection<S> {
     /// For whoever cleans up after it.
     pub connection: Arc<ClientConnection>,
-    /// The stream, and what was read of it, when its client speaks the Model Context Protocol.
-    pub other: Option<(S, Vec<u8>)>,
+    /// The stream, with the first message, when its client speaks the Model Context Protocol.
+    pub mcp: Option<S>,
 }
 
 struct ConnectionTask {
@@ -307,9 +278,6 @@ struct ConnectionTask {
     /// False when there can be no subscriptions.
     is_kept: bool,
     limits: Arc<ConnectionLimits>,
-    splitter: Splitter,
-    unfinished: Reservation,
-    unread: Reservation,
     /// Fires for all requests of the connection; from the first one on that can be cancelled.
     cancel: Option<CancellationToken>,
     pending: PendingRequests,
@@ -317,13 +285,9 @@ struct ConnectionTask {
     batch: Option<Box<RequestBatch>>,
     /// Of the connection's outbox, once something was written to it.
     outbox: Option<mpsc::Receiver<Box<RawValue>>>,
-    inbox: Vec<u8>,
-    searched: usize,
-    out: Vec<u8>,
-    written: usize,
     /// A request is in flight that must take effect before the next message is read.
     barrier: bool,
-    /// The inbox may hold further messages, whose turn is the next one.
+    /// Further messages may have been received, whose turn is the next one.
     more: bool,
     reading: bool,
     dialect: ClientDialect,
@@ -352,16 +316,16 @@ type PendingReply = Pin<Box<dyn Future<Output = MessageReply> + Send>>;
 type Responding = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
 impl ConnectionTask {
-    async fn run(&mut self, stream: &mut impl ClientStream, stop: &CancellationToken) -> io::Result<()> {
+    async fn run(&mut self, stream: &mut impl MessageStream, stop: &CancellationToken) -> io::Result<()> {
         let stopped = stop.cancelled();
         tokio::pin!(stopped);
         loop {
-            self.dispatch_inbox()?;
+            self.dispatch_received(stream);
             if self.is_done() || self.dialect == ClientDialect::Mcp {
                 if self.dialect != ClientDialect::Mcp
                     && let Some(farewell) = self.limits.farewell.clone().get()
                 {
-                    self.put(farewell.get().as_bytes());
+                    self.put(stream, farewell.get().as_bytes());
                 }
                 return Box::pin(self.flush(stream)).await;
             }
@@ -370,27 +334,32 @@ impl ConnectionTask {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let busy = self.barrier || self.pending.len() >= self.limits.max_requests || self.backlog() >= HIGH_WATER;
+            let busy = self.barrier || self.pending.len() >= self.limits.max_requests || stream.unsent() >= HIGH_WATER;
+            let receiving = self.reading && !busy;
             tokio::select! {
                 biased;
-                moved = exchange(stream, &mut self.inbox, self.reading && !busy, &self.out[self.written..]) => {
-                    match moved? {
-                        Moved::In(0) => {
+                transferred = std::future::poll_fn(|context| stream.poll_transfer(context, receiving)) => {
+                    match transferred? {
+                        Transferred::End => {
                             self.reading = false;
                             if stream.hung_up() {
                                 return Ok(());
                             }
                         }
-                        Moved::In(_) => {}
-                        Moved::Out(bytes) => self.sent(bytes),
+                        Transferred::Received | Transferred::Sent => {}
                     }
                 }
                 () = &mut stopped, if self.reading => self.reading = false,
-                Some(reply) = self.pending.next(), if !self.pending.is_empty() && self.may_answer() => {
-                    self.take_reply(reply);
+                Some(reply) = self.pending.next(), if !self.pending.is_empty() && self.may_answer(stream.unsent()) => {
+                    if reply.barrier {
+                        self.barrier = false;
+                    }
+                    if let Some(json) = reply.json {
+                        self.put(stream, &json);
+                    }
                 }
-                message = self.connection.outbox.next(&mut self.outbox), if self.backlog() < HIGH_WATER => {
-                    self.notify(message.get().as_bytes());
+                message = self.connection.outbox.next(&mut self.outbox), if stream.unsent() < HIGH_WATER => {
+                    stream.send(message.get().as_bytes());
                 }
                 // The end of what can be read was told already, so whether anybody still listens is asked.
                 () = async { Box::pin(tokio::time::sleep(HANG_UP_CHECK)).await }, if !self.reading => {
@@ -402,28 +371,9 @@ impl ConnectionTask {
         }
     }
 
-    fn sent(&mut self, bytes: usize) {
-        self.written += bytes;
-        if self.written == self.out.len() {
-            self.written = 0;
-            self.out = Vec::new();
-        } else if self.written >= HIGH_WATER && self.written >= self.out.len() / 2 {
-            // What was written goes, for a client that reads all the time and never all of it, too.
-            self.out.drain(..self.written);
-            self.out.shrink_to(2 * self.out.len());
-            self.written = 0;
-        }
-        self.unread.set(self.out.len());
-    }
-
-    fn backlog(&self) -> usize {
-        self.out.len() - self.written
-    }
-
     /// Whether requests in flight may put their answers behind what the client has not read.
-    fn may_answer(&self) -> bool {
-        let backlog = self.backlog();
-        backlog < HIGH_WATER || backlog < MAX_BACKLOG && self.limits.unread.has_room()
+    fn may_answer(&self, unsent: usize) -> bool {
+        unsent < HIGH_WATER || unsent < MAX_BACKLOG && self.limits.unread.has_room()
     }
 
     /// Nothing more comes in, and all that came has been answered.
@@ -431,14 +381,11 @@ impl ConnectionTask {
         !self.reading && self.pending.is_empty() && !self.more
     }
 
-    async fn flush(&mut self, stream: &mut impl ClientStream) -> io::Result<()> {
-        self.notify_waiting();
-        let out = std::mem::take(&mut self.out);
-        let rest = &out[self.written..];
+    async fn flush(&mut self, stream: &mut impl MessageStream) -> io::Result<()> {
+        self.send_waiting(stream);
         let flushed = tokio::time::timeout(Duration::from_secs(2), async {
-            let mut written = 0;
-            while written < rest.len() {
-                written += write(stream, &rest[written..]).await?;
+            while stream.unsent() > 0 {
+                std::future::poll_fn(|context| stream.poll_transfer(context, false)).await?;
             }
             io::Result::Ok(())
         });
@@ -454,98 +401,75 @@ impl ConnectionTask {
         while self.pending.next().await.is_some() {}
     }
 
-    /// Takes whole messages off the inbox, as long as more may run.
-    fn dispatch_inbox(&mut self) -> io::Result<()> {
+    /// Takes messages that were received, as long as more may run.
+    fn dispatch_received(&mut self, stream: &mut impl MessageStream) {
         if let Some(batch) = self.batch.take() {
-            self.go_on_with(batch);
+            if let Some(answer) = self.go_on_with(batch) {
+                self.put(stream, &answer);
+            }
             self.more = true;
-            return Ok(());
+            return;
         }
-        let inbox = std::mem::take(&mut self.inbox);
-        let (mut used, mut taken) = (0, 0);
+        let mut taken = 0;
         self.more = false;
-        while !self.barrier && self.pending.len() < self.limits.max_requests && self.backlog() < HIGH_WATER {
-            match self.splitter.next(&inbox[used..], self.searched) {
-                FoundMessage::Message(message, length) => {
-                    self.searched = 0;
-                    self.unfinished.set(0);
-                    if self.dialect == ClientDialect::Unknown && self.is_of_mcp(message) {
-                        // The message stays in the inbox: it is the other dialect's first.
+        while !self.barrier && self.pending.len() < self.limits.max_requests && stream.unsent() < HIGH_WATER {
+            match stream.next_message() {
+                NextMessage::Message { json, may_be_mcp } => {
+                    if may_be_mcp && self.dialect == ClientDialect::Unknown && is_mcp(json) {
                         self.dialect = ClientDialect::Mcp;
-                        break;
+                        stream.put_back();
+                        return;
                     }
-                    used += length;
-                    self.dispatch(message);
+                    if let Some(answer) = self.dispatch(json) {
+                        self.put(stream, &answer);
+                    }
                     taken += 1;
-                    if self.batch.is_some() || taken == TURN && used < inbox.len() {
+                    if self.batch.is_some() || taken == TURN && stream.has_received() {
                         self.more = true;
-                        break;
+                        return;
                     }
                 }
-                FoundMessage::Skip(length) => {
-                    used += length;
-                    self.searched = 0;
-                }
-                FoundMessage::TooLarge => {
-                    self.searched = 0;
+                NextMessage::TooLarge => {
                     let max = self.limits.max_message;
                     let words = format!("the message is longer than {max} bytes");
-                    self.put(failure(Id::Null, error::INVALID_REQUEST, words, "too_large").get().as_bytes());
+                    self.refuse(stream, error::INVALID_REQUEST, words, "too_large");
                 }
-                FoundMessage::More if self.unfinished.grow(inbox.len() - used) => {
-                    self.searched = inbox.len() - used;
-                    break;
-                }
-                FoundMessage::More => {
-                    self.splitter.give_up(&inbox[used..]);
-                    self.unfinished.set(0);
-                    self.searched = 0;
+                NextMessage::OverBudget => {
                     let words = "all clients together have sent too many bytes of unfinished messages".to_owned();
-                    self.put(failure(Id::Null, error::OVERLOADED, words, "overloaded").get().as_bytes());
+                    self.refuse(stream, error::OVERLOADED, words, "overloaded");
                 }
-                FoundMessage::Broken(words) => {
-                    self.put(failure(Id::Null, error::PARSE_ERROR, words.to_owned(), "broken_frame").get().as_bytes());
+                NextMessage::Broken(words) => {
+                    self.refuse(stream, error::PARSE_ERROR, words.to_owned(), "broken_frame");
                     self.reading = false;
-                    self.searched = 0;
-                    return Ok(());
+                    return;
                 }
+                NextMessage::Incomplete => return,
             }
         }
-        if used == 0 {
-            self.inbox = inbox;
-        } else if used < inbox.len() {
-            self.inbox = inbox[used..].to_vec();
-        }
-        Ok(())
     }
 
-    /// Whether a message begins a conversation in the Model Context Protocol, which is always in lines.
-    fn is_of_mcp(&self, message: &[u8]) -> bool {
-        self.splitter.framing == Some(Framing::Lines) && is_mcp(message)
+    /// Answers what is no request.
+    fn refuse(&mut self, stream: &mut impl MessageStream, code: i32, words: String, kind: &str) {
+        self.put(stream, failure(Id::Null, code, words, kind).get().as_bytes());
     }
 
     /// Puts an answer behind the notifications that came before it.
-    fn put(&mut self, json: &[u8]) {
-        self.notify_waiting();
-        self.notify(json);
+    fn put(&mut self, stream: &mut impl MessageStream, json: &[u8]) {
+        self.send_waiting(stream);
+        stream.send(json);
     }
 
-    fn notify_waiting(&mut self) {
+    fn send_waiting(&mut self, stream: &mut impl MessageStream) {
         while let Some(message) = self.connection.outbox.try_next(&mut self.outbox) {
-            self.notify(message.get().as_bytes());
+            stream.send(message.get().as_bytes());
         }
-    }
-
-    fn notify(&mut self, json: &[u8]) {
-        let framing = self.splitter.framing.unwrap_or(Framing::Lines);
-        framing::write(framing, json, &mut self.out);
-        self.unread.set(self.out.len());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::framed::FramedStream;
     use crate::transport::unix::SocketStream;
 
     /// Each client has such a task for as long as it is there, and most of the time does nothing.
@@ -553,8 +477,9 @@ mod tests {
     async fn the_task_of_a_connection_is_small() {
         let (stream, _other) = tokio::net::UnixStream::pair().unwrap();
         let stop = CancellationToken::new();
-        let limits = Arc::default();
-        let serving = serve(SocketStream(stream), 1, Peer::parent(), Methods::new(), limits, stop);
+        let limits = Arc::<ConnectionLimits>::default();
+        let stream = FramedStream::new(SocketStream(stream), &limits);
+        let serving = serve(stream, 1, Peer::parent(), Methods::new(), limits, stop);
         assert!(size_of_val(&serving) <= 656, "{} bytes", size_of_val(&serving));
     }
 }

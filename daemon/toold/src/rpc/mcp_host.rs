@@ -24,7 +24,8 @@ use crate::config::random::{random_bytes, random_hex};
 use crate::peer::Peer;
 use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, set_opener};
 use crate::rpc::Services;
-use crate::rpc::connection::{ClientConnection, ClientStream};
+use crate::rpc::byte_stream::ByteStream;
+use crate::rpc::connection::ClientConnection;
 use crate::rpc::parsed_memory;
 
 /// Most clients wait for an answer longer than this.
@@ -49,7 +50,7 @@ impl McpService {
     }
 
     /// Serves a client that turned out to speak MCP; `ahead` has been read from its stream already.
-    pub(crate) async fn serve<S: ClientStream + 'static>(
+    pub(crate) async fn serve<S: ByteStream + 'static>(
         &self,
         connection: &ClientConnection,
         stream: S,

@@ -364,7 +364,7 @@ impl HttpGate {
         }
         let (parts, body) = request.into_parts();
         match self.body(&parts.headers, body).await {
-            Ok(body) => post::answer(&self.clients, &body, principal).await,
+            Ok(body) => post::answer(&self.clients, body, principal).await,
             Err(refused) => refused,
         }
     }

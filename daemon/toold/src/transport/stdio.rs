@@ -10,7 +10,7 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
-use crate::rpc::connection::{ClientStream, fd_hung_up};
+use crate::rpc::byte_stream::{ByteStream, fd_hung_up};
 
 /// Pipes are read without blocking, which is faster; all else goes through tokio's threads.
 pub enum Stdio {
@@ -52,7 +52,7 @@ impl Drop for RestoreFlags {
     }
 }
 
-impl ClientStream for Stdio {
+impl ByteStream for Stdio {
     fn hung_up(&self) -> bool {
         match self {
             Self::Pipes { output, restore: _, .. } => fd_hung_up(output),

@@ -19,7 +19,7 @@ use crate::config::paths::private_dir_checked;
 use crate::lifecycle::restart::above;
 use crate::lifecycle::restart::channel::SocketOffer;
 use crate::peer::Peer;
-use crate::rpc::connection::{ClientStream, fd_hung_up};
+use crate::rpc::byte_stream::{ByteStream, fd_hung_up};
 use crate::transport::ClientServer;
 use crate::transport::descriptor_reserve::room;
 use crate::transport::unix::locks::Locks;
@@ -322,7 +322,7 @@ fn is_listened_at(path: &Path) -> bool {
 /// A client on the socket.
 pub struct SocketStream(pub UnixStream);
 
-impl ClientStream for SocketStream {
+impl ByteStream for SocketStream {
     fn hung_up(&self) -> bool {
         fd_hung_up(&self.0)
     }

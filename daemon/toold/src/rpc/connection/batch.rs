@@ -43,10 +43,10 @@ pub(super) struct RequestBatch {
 type WaitingRequest = Pin<Box<dyn Future<Output = (Option<Vec<u8>>, Option<RequestId>)> + Send>>;
 
 impl ConnectionTask {
-    pub(super) fn dispatch_batch(&mut self, message: &str) {
+    pub(super) fn dispatch_batch(&mut self, message: &str) -> Option<Vec<u8>> {
         match beside_others(message, || self.read_batch(message)) {
             Ok(batch) => self.go_on_with(batch),
-            Err(refusal) => self.put(refusal.get().as_bytes()),
+            Err(refusal) => Some(bytes(refusal)),
         }
     }
 
@@ -72,8 +72,8 @@ impl ConnectionTask {
         }))
     }
 
-    /// Begins some more requests of a batch. Its answers are put out when all have ended.
-    pub(super) fn go_on_with(&mut self, mut batch: Box<RequestBatch>) {
+    /// Begins some more requests of a batch. Its answers are given when all have ended, here or as those of a request.
+    pub(super) fn go_on_with(&mut self, mut batch: Box<RequestBatch>) -> Option<Vec<u8>> {
         for _ in 0..TURN {
             let Some(request) = batch.left.next() else { return self.finish(*batch) };
             let text = &batch.text[request];
@@ -94,15 +94,13 @@ impl ConnectionTask {
             }
         }
         self.batch = Some(batch);
+        None
     }
 
-    fn finish(&mut self, batch: RequestBatch) {
+    fn finish(&mut self, batch: RequestBatch) -> Option<Vec<u8>> {
         let RequestBatch { mut answers, mut waiting, ids, barrier, held, .. } = batch;
         if waiting.is_empty() {
-            if let Some(json) = answers.into_json() {
-                self.put(&json);
-            }
-            return;
+            return answers.into_json();
         }
         let all = async move {
             let _held = held;
@@ -114,6 +112,7 @@ impl ConnectionTask {
             answers.into_json()
         };
         self.push(Box::pin(all), ids, barrier);
+        None
     }
 }
 

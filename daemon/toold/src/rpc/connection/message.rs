@@ -9,21 +9,53 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toold_proto::error::{self, ErrorData};
 
+/// A request or a notification, with a method that may exist.
+pub(super) struct ParsedRequest<'a> {
+    /// None for a notification.
+    pub(super) id: Option<Id<'static>>,
+    /// The id's JSON.
+    pub(super) key: Option<&'a str>,
+    pub(super) method: Cow<'a, str>,
+    pub(super) params: Option<&'a RawValue>,
+}
+
+impl<'a> ParsedRequest<'a> {
+    /// Gives what is answered when the message is none.
+    pub(super) fn read(message: &'a str) -> Result<Self, Box<RawValue>> {
+        let wrong = |id, words| failure(id, error::INVALID_REQUEST, words, "invalid_request");
+        let request: RawRequest = serde_json::from_str(message).map_err(|error| match error.is_data() {
+            true => wrong(
+                Id::Null,
+                "a request is an object with jsonrpc, method, and an id unless it is a notification".to_owned(),
+            ),
+            false => not_json(&error),
+        })?;
+        let id = request.id.map(read_id).transpose().map_err(|words| wrong(Id::Null, words))?;
+        let method: Option<MessageString> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let version = request.jsonrpc.map(RawValue::get);
+        let (Some(MessageString(method)), Some("\"2.0\"")) = (method, version) else {
+            let words = "expected jsonrpc: \"2.0\" and method: a string".to_owned();
+            return Err(wrong(id.unwrap_or(Id::Null), words));
+        };
+        Ok(Self { id, key: request.id.map(|raw| raw.get().trim()), method, params: request.params })
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct RawRequest<'a> {
     #[serde(borrow, default)]
-    pub(super) jsonrpc: Option<&'a RawValue>,
+    jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) method: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) params: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
 }
 
 /// A string that is borrowed where it holds no escapes.
 #[derive(Deserialize)]
-pub(super) struct MessageString<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+struct MessageString<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// An id of `null` is there, and wrong; for serde it would be none at all.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {

@@ -13,9 +13,9 @@ use toold_engine::blocking::Blocking;
 use toold_host::file_systems::answering;
 use toold_proto::error;
 
-use super::message::{MessageString, RawRequest, by_position, bytes, failure, not_json, read_id, success};
+use super::message::{ParsedRequest, by_position, bytes, failure, not_json, success};
 use super::{ClientDialect, ConnectionTask, MessageReply, RequestId, RequestScope, Responding};
-use crate::rpc::parsed_memory::{HeldMemory, Refusal, beside_others};
+use crate::rpc::parsed_memory::{Refusal, beside_others};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchPosition {
@@ -33,101 +33,68 @@ impl StartedRequest {
     fn of(response: Option<Vec<u8>>) -> Self {
         response.map_or(Self::Nothing, Self::Done)
     }
+
+    fn refused(refusal: Box<RawValue>) -> Self {
+        Self::Done(bytes(refusal))
+    }
 }
 
 impl ConnectionTask {
-    pub(super) fn dispatch(&mut self, message: &[u8]) {
+    /// Begins what a message asks for, and gives the answer that is there at once.
+    pub(super) fn dispatch(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         // All of it: what is passed over is not looked at later (RFC 8259, section 8.1).
         let message = match std::str::from_utf8(message) {
             Ok(message) => message,
-            Err(error) => return self.put(not_json(&error).get().as_bytes()),
+            Err(error) => return Some(bytes(not_json(&error))),
         };
         if message.trim_start().starts_with('[') {
             return self.dispatch_batch(message);
         }
         match beside_others(message, || self.start(message, BatchPosition::Alone)) {
-            StartedRequest::Nothing => {}
-            StartedRequest::Done(json) => self.put(&json),
+            StartedRequest::Nothing => None,
+            StartedRequest::Done(json) => Some(json),
             StartedRequest::Waiting { responding, id, barrier } => {
-                self.push(responding, id.into_iter().collect(), barrier)
+                self.push(responding, id.into_iter().collect(), barrier);
+                None
             }
         }
     }
 
-    /// Looks a request up and polls it once.
+    /// Looks a request's method up and polls it once.
     pub(super) fn start(&mut self, message: &str, place: BatchPosition) -> StartedRequest {
-        let request: RawRequest = match serde_json::from_str(message) {
+        let ParsedRequest { id, key, method, params } = match ParsedRequest::read(message) {
             Ok(request) => request,
-            Err(error) if error.is_data() => {
-                let words = "a request is an object with jsonrpc, method, and an id unless it is a notification";
-                return StartedRequest::Done(bytes(failure(
-                    Id::Null,
-                    error::INVALID_REQUEST,
-                    words.to_owned(),
-                    "invalid_request",
-                )));
-            }
-            Err(error) => return StartedRequest::Done(bytes(not_json(&error))),
-        };
-        let id = match request.id.map(read_id).transpose() {
-            Ok(id) => id,
-            Err(words) => {
-                return StartedRequest::Done(bytes(failure(
-                    Id::Null,
-                    error::INVALID_REQUEST,
-                    words,
-                    "invalid_request",
-                )));
-            }
-        };
-        let answer_id = id.clone().unwrap_or(Id::Null);
-        let method: Option<MessageString> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let version = request.jsonrpc.map(RawValue::get);
-        let (Some(MessageString(method)), Some("\"2.0\"")) = (method, version) else {
-            let words = "expected jsonrpc: \"2.0\" and method: a string".to_owned();
-            return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
+            Err(refusal) => return StartedRequest::refused(refusal),
         };
         if method == "$/cancelRequest" {
-            self.cancel_request(request.params);
+            self.cancel_request(params);
             return match id {
                 None => StartedRequest::Nothing,
                 Some(id) => StartedRequest::Done(success(&id, &()).expect("null has a form in JSON")),
             };
         }
-        let key = request.id.map(|raw| raw.get().trim());
+        let notification = id.is_none();
+        let answer_id = id.unwrap_or(Id::Null);
         if key.is_some_and(|key| self.pending.has(key)) {
             let words = "a request with this id is in flight on this connection".to_owned();
-            return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
+            return StartedRequest::refused(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
         }
         let held = match place {
             BatchPosition::Alone => self.limits.parsed.hold(message),
             // The batch holds it.
             BatchPosition::InBatch => Ok(None),
         };
-        match held {
-            Ok(held) => self.call(&method, request.params, id, key, place, held),
-            Err(_) if id.is_none() => StartedRequest::Nothing,
-            Err(refusal) => StartedRequest::Done(bytes(refused(answer_id, refusal))),
-        }
-    }
-
-    fn call(
-        &mut self,
-        method: &str,
-        params: Option<&RawValue>,
-        id: Option<Id<'static>>,
-        key: Option<&str>,
-        place: BatchPosition,
-        held: Option<HeldMemory>,
-    ) -> StartedRequest {
-        let answer_id = id.clone().unwrap_or(Id::Null);
-        let notification = id.is_none();
-        let Some((name, callback)) = self.methods.method_with_name(method) else {
+        let held = match held {
+            Ok(held) => held,
+            Err(_) if notification => return StartedRequest::Nothing,
+            Err(refusal) => return StartedRequest::refused(refused(answer_id, refusal)),
+        };
+        let Some((name, callback)) = self.methods.method_with_name(&method) else {
             let words = format!("there is no method {}", method.chars().take(80).collect::<String>());
             let error = ErrorObject::owned(error::METHOD_NOT_FOUND, words, None::<()>);
             return match notification {
                 true => StartedRequest::Nothing,
-                false => StartedRequest::Done(bytes(MethodResponse::error(answer_id, error).into_json())),
+                false => StartedRequest::refused(MethodResponse::error(answer_id, error).into_json()),
             };
         };
         self.dialect = ClientDialect::Native;
@@ -160,24 +127,21 @@ impl ConnectionTask {
                 let words = format!("{name} is a subscription: send it alone, with an id");
                 return match notification {
                     true => StartedRequest::Nothing,
-                    false => StartedRequest::Done(bytes(failure(
-                        answer_id,
-                        error::INVALID_REQUEST,
-                        words,
-                        "invalid_request",
-                    ))),
+                    false => {
+                        StartedRequest::refused(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"))
+                    }
                 };
             }
             MethodCallback::Subscription(_) if !self.is_kept => {
                 let words = format!("{name} is a subscription: it needs a lasting connection, such as a WebSocket");
-                return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "no_stream")));
+                return StartedRequest::refused(failure(answer_id, error::INVALID_REQUEST, words, "no_stream"));
             }
             MethodCallback::Subscription(run) => {
                 let most = self.limits.max_subscriptions;
                 let subscriptions = self.subscriptions.get_or_insert_with(|| BoundedSubscriptions::new(most));
                 let Some(permit) = subscriptions.acquire() else {
                     let words = format!("{most} subscriptions of this connection are open");
-                    return StartedRequest::Done(bytes(failure(answer_id, error::OVERLOADED, words, "overloaded")));
+                    return StartedRequest::refused(failure(answer_id, error::OVERLOADED, words, "overloaded"));
                 };
                 let state = SubscriptionState {
                     conn_id: connection_id,
@@ -220,15 +184,6 @@ impl ConnectionTask {
     pub(super) fn push(&mut self, responding: Responding, ids: Vec<RequestId>, barrier: bool) {
         self.barrier |= barrier;
         self.pending.push(Box::pin(async move { MessageReply { json: responding.await, ids, barrier } }));
-    }
-
-    pub(super) fn take_reply(&mut self, reply: MessageReply) {
-        if reply.barrier {
-            self.barrier = false;
-        }
-        if let Some(json) = reply.json {
-            self.put(&json);
-        }
     }
 
     fn cancel_request(&mut self, params: Option<&RawValue>) {

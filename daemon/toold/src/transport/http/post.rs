@@ -4,7 +4,6 @@
 //! and a session lives on only if it was opened by an id.
 
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -13,32 +12,38 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use jsonrpsee::types::Id;
 use serde::Deserialize;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, ReadBuf, duplex};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 
 use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
-use crate::rpc::connection::{ClientStream, failure};
-use crate::rpc::framing::Framing;
+use crate::rpc::connection::failure;
+use crate::rpc::connection::message_stream::{MessageStream, NextMessage, Transferred};
 use crate::transport::ClientServer;
-
-/// What is on its way between the request and its connection.
-const ON_THE_WAY: usize = 64 * 1024;
+use crate::transport::unix::SocketStream;
+use crate::transport::whole_message::WholeMessage;
 
 /// Serves one request or one batch. Dropped, it cancels what it runs: its client is gone.
-pub(super) async fn answer(clients: &ClientServer, body: &[u8], principal: Principal) -> HttpAnswer {
-    if let Some(refused) = wants_progress(body) {
-        return json(&refused);
+pub(super) async fn answer(clients: &ClientServer, body: Bytes, principal: Principal) -> HttpAnswer {
+    if let Some(refused) = wants_progress(&body) {
+        return json(refused.into());
     }
-    let (near, far) = duplex(ON_THE_WAY);
+    let (sender, answer) = oneshot::channel();
     let gone = CancellationToken::new();
     let _gone = gone.clone().drop_guard();
-    clients.serve(OneMessage { stream: far, gone }, Peer::of_token(principal));
-    match exchange(near, body).await {
-        Ok(line) if line.is_empty() => empty(),
-        Ok(line) => json(&line),
+    let mut message = WholeMessage::new(&clients.services.limits);
+    message.receive(body);
+    let stream = OneMessage { message, answer: Some(sender), gone };
+    clients.services.lifecycle.tracker().spawn(clients.serve_messages(
+        stream,
+        Peer::of_token(principal),
+        OneMessage::into_parts,
+    ));
+    match answer.await {
+        Ok(Some(answer)) => json(answer),
+        Ok(None) => empty(),
         Err(error) => {
             tracing::debug!(%error, "a request on HTTP has no answer");
             refusal(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops")
@@ -46,39 +51,13 @@ pub(super) async fn answer(clients: &ClientServer, body: &[u8], principal: Princ
     }
 }
 
-async fn exchange(stream: DuplexStream, body: &[u8]) -> io::Result<String> {
-    let (read, mut write) = tokio::io::split(stream);
-    // A line break within the body is a blank, which is the same in JSON.
-    let mut line: Vec<u8> = body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    line.push(b'\n');
-    let sent = async {
-        write.write_all(&line).await?;
-        write.shutdown().await
-    };
-    let mut answer = String::new();
-    let mut read = BufReader::new(read);
-    let got = async {
-        // Progress that a member of a batch asked for comes before the answer, and has no way to go.
-        loop {
-            answer.clear();
-            if read.read_line(&mut answer).await? == 0 || !is_notification(&answer) {
-                return io::Result::Ok(());
-            }
-        }
-    };
-    let (sent, got) = tokio::join!(sent, got);
-    got?;
-    sent?;
-    Ok(answer)
-}
-
-fn is_notification(line: &str) -> bool {
+fn is_notification(message: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct MethodProbe<'a> {
         #[serde(borrow)]
         method: std::borrow::Cow<'a, str>,
     }
-    serde_json::from_str::<MethodProbe>(line).is_ok_and(|probe| !probe.method.is_empty())
+    serde_json::from_slice::<MethodProbe>(message).is_ok_and(|probe| !probe.method.is_empty())
 }
 
 /// The refusal of a call that asks for what HTTP cannot carry.
@@ -104,8 +83,8 @@ fn wants_progress(body: &[u8]) -> Option<String> {
     })
 }
 
-fn json(text: &str) -> HttpAnswer {
-    let mut answer = Response::new(Full::new(Bytes::from(text.trim_end().to_owned())).boxed());
+fn json(text: Vec<u8>) -> HttpAnswer {
+    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
@@ -118,47 +97,70 @@ fn empty() -> HttpAnswer {
     answer
 }
 
-/// The connection's end of one request.
+/// The connection of one request.
 struct OneMessage {
-    stream: DuplexStream,
+    message: WholeMessage,
+    /// Takes the answer, or that there is none.
+    answer: Option<oneshot::Sender<Option<Vec<u8>>>>,
     /// Fires when nobody waits for the answer.
     gone: CancellationToken,
 }
 
-impl ClientStream for OneMessage {
-    fn hung_up(&self) -> bool {
-        self.gone.is_cancelled()
+impl OneMessage {
+    /// It has one answer, so it cannot carry another protocol.
+    fn into_parts(self) -> Option<(SocketStream, Vec<u8>)> {
+        None
+    }
+}
+
+impl MessageStream for OneMessage {
+    fn next_message(&mut self) -> NextMessage<'_> {
+        self.message.next(false)
     }
 
-    fn framing(&self) -> Option<Framing> {
-        Some(Framing::Lines)
+    fn has_received(&self) -> bool {
+        self.message.is_received()
+    }
+
+    fn put_back(&mut self) {
+        self.message.put_back();
+    }
+
+    /// Sends the answer. Progress that a member of a batch asked for comes before it, and has no way to go.
+    fn send(&mut self, message: &[u8]) {
+        if !is_notification(message)
+            && let Some(answer) = self.answer.take()
+        {
+            // Nobody waits for it when the client is gone.
+            let _ = answer.send(Some(message.to_vec()));
+        }
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+
+    fn poll_transfer(&mut self, _context: &mut Context<'_>, receiving: bool) -> Poll<io::Result<Transferred>> {
+        self.message.release();
+        match receiving {
+            true => Poll::Ready(Ok(Transferred::End)),
+            false => Poll::Pending,
+        }
+    }
+
+    fn hung_up(&self) -> bool {
+        self.gone.is_cancelled()
     }
 
     fn is_kept(&self) -> bool {
         false
     }
-}
 
-impl AsyncRead for OneMessage {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for OneMessage {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    /// All that there was is answered.
+    fn poll_goodbye(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        if let Some(answer) = self.answer.take() {
+            let _ = answer.send(None);
+        }
+        Poll::Ready(())
     }
 }

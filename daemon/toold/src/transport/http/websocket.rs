@@ -1,9 +1,10 @@
 //! Our own JSON-RPC on a WebSocket: one text frame is one message, and the connection is as any other.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -15,14 +16,18 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
-use toold_remote::websocket::{Bounds, WebSocketLines, accept_key};
+use toold_remote::websocket::lines::WebSocketLines;
+use toold_remote::websocket::{Bounds, PIECE, WebSocketMessages, accept_key};
 
 use super::connections::ConnectionPlace;
 use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
-use crate::rpc::connection::{ClientStream, failure};
-use crate::rpc::framing::Framing;
+use crate::rpc::byte_stream::ByteStream;
+use crate::rpc::connection::failure;
+use crate::rpc::connection::message_stream::{MessageStream, NextMessage, Transferred};
+use crate::rpc::message_budget::Reservation;
 use crate::transport::ClientServer;
+use crate::transport::whole_message::WholeMessage;
 
 /// What a client offers beside its token, and is answered with (RFC 6455, section 1.9).
 const PROTOCOL: &str = "toold";
@@ -80,12 +85,20 @@ pub(super) fn upgrade(
 }
 
 async fn serve(clients: &ClientServer, stream: Upgraded, principal: Principal) {
-    let max = clients.services.limits.max_message;
+    let limits = &clients.services.limits;
+    let max = limits.max_message;
     let words = format!("the message is longer than {max} bytes");
     let too_large = failure(jsonrpsee::types::Id::Null, INVALID_REQUEST, words, "too_large");
     let bounds = Bounds { max_message: max, too_large: Some(too_large.get().to_owned()) };
-    let lines = WebSocketLines::server(TokioIo::new(stream), bounds).await;
-    clients.serve_here(WebSocket(lines), Peer::of_token(principal)).await;
+    let stream = FrameStream {
+        socket: WebSocketMessages::server(TokioIo::new(stream), bounds).await,
+        received: WholeMessage::new(limits),
+        out: VecDeque::new(),
+        queued: 0,
+        handed: 0,
+        unread: Reservation::new(limits.unread.clone()),
+    };
+    clients.serve_messages(stream, Peer::of_token(principal), FrameStream::into_parts).await;
 }
 
 fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &str> {
@@ -93,20 +106,109 @@ fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &s
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-struct WebSocket(WebSocketLines<TokioIo<Upgraded>>);
+/// A WebSocket, whose text frames are messages.
+struct FrameStream {
+    socket: WebSocketMessages<TokioIo<Upgraded>>,
+    received: WholeMessage,
+    out: VecDeque<String>,
+    /// Bytes in `out`.
+    queued: usize,
+    /// Bytes that are with the socket, which did not send them all yet.
+    handed: usize,
+    unread: Reservation,
+}
 
-impl ClientStream for WebSocket {
-    /// The protocol has no half of a connection: once it is closed, nobody reads.
-    fn hung_up(&self) -> bool {
-        self.0.is_over()
+impl FrameStream {
+    /// The socket in lines, and the line that was not given as a message.
+    fn into_parts(self) -> Option<(LineStream, Vec<u8>)> {
+        let mut ahead = self.received.into_message().map_or_else(Vec::new, Vec::from);
+        if !ahead.is_empty() {
+            ahead.push(b'\n');
+        }
+        Some((LineStream(WebSocketLines::new(self.socket)), ahead))
     }
 
-    fn framing(&self) -> Option<Framing> {
-        Some(Framing::Lines)
+    /// Sends one piece of what is queued, or a message that is longer.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.handed == 0 {
+            ready!(self.socket.poll_ready(context))?;
+            while let Some(message) =
+                self.out.pop_front_if(|message| self.handed == 0 || self.handed + message.len() <= PIECE)
+            {
+                self.queued -= message.len();
+                self.handed += message.len();
+                self.socket.start_send(message)?;
+            }
+            if self.out.is_empty() {
+                self.out = VecDeque::new();
+            }
+        }
+        ready!(self.socket.poll_flush(context))?;
+        self.handed = 0;
+        self.unread.set(self.unsent());
+        Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncRead for WebSocket {
+impl MessageStream for FrameStream {
+    fn next_message(&mut self) -> NextMessage<'_> {
+        self.received.next(true)
+    }
+
+    fn has_received(&self) -> bool {
+        self.received.is_received()
+    }
+
+    fn put_back(&mut self) {
+        self.received.put_back();
+    }
+
+    fn send(&mut self, message: &[u8]) {
+        let message = String::from_utf8(message.to_vec()).expect("JSON is UTF-8");
+        self.queued += message.len();
+        self.out.push_back(message);
+        self.unread.set(self.unsent());
+    }
+
+    fn unsent(&self) -> usize {
+        self.queued + self.handed
+    }
+
+    fn poll_transfer(&mut self, context: &mut Context<'_>, receiving: bool) -> Poll<io::Result<Transferred>> {
+        self.received.release();
+        if self.unsent() > 0
+            && let Poll::Ready(sent) = self.poll_send(context)
+        {
+            return Poll::Ready(sent.map(|()| Transferred::Sent));
+        }
+        if !receiving {
+            return Poll::Pending;
+        }
+        let Some(message) = ready!(self.socket.poll_receive(context)) else { return Poll::Ready(Ok(Transferred::End)) };
+        self.received.receive(message.into());
+        Poll::Ready(Ok(Transferred::Received))
+    }
+
+    /// The protocol has no half of a connection: once it is closed, nobody reads.
+    fn hung_up(&self) -> bool {
+        self.socket.is_over()
+    }
+
+    fn poll_goodbye(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.socket.poll_close(context)
+    }
+}
+
+/// A WebSocket in lines, for the Model Context Protocol.
+struct LineStream(WebSocketLines<TokioIo<Upgraded>>);
+
+impl ByteStream for LineStream {
+    fn hung_up(&self) -> bool {
+        self.0.is_over()
+    }
+}
+
+impl AsyncRead for LineStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -116,7 +218,7 @@ impl AsyncRead for WebSocket {
     }
 }
 
-impl AsyncWrite for WebSocket {
+impl AsyncWrite for LineStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(context, bytes)
     }
