@@ -114,8 +114,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocketLines<S> {
 mod tests {
     use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 
-    use std::time::Duration;
-
     use futures_util::{SinkExt, StreamExt};
     use tokio_tungstenite::WebSocketStream;
     use tokio_tungstenite::tungstenite::Bytes;
