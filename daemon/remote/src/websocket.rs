@@ -20,22 +20,24 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSoc
 use tokio_tungstenite::tungstenite::{Bytes, Error, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// After so long without a word the other end is asked whether it is there.
+/// The other end is pinged after this long without data.
 pub const ASK_AFTER: Duration = Duration::from_secs(30);
-/// An end that was silent for so long, though it was asked, is gone. A message has to be whole within this time.
+/// An end that stays silent for this long, despite a ping, is gone. A message must be complete
+/// within this time.
 pub const GONE_AFTER: Duration = Duration::from_secs(90);
-/// An end that takes nothing for so long is given up.
+/// An end that accepts no data for this long is given up.
 pub const STUCK_AFTER: Duration = Duration::from_secs(120);
-/// A stream that is closed with bytes unread is reset, and what was said last may be lost: so they are read for so long.
+/// Closing a stream with unread bytes resets it, which may lose the last message: so they are read
+/// for this long.
 const LINGER: Duration = Duration::from_secs(2);
-/// So much is handed to the socket at once.
+/// The maximum that is passed to the socket at once.
 pub const PIECE: usize = 64 * 1024;
 
 /// How messages are bounded: a longer one ends the connection.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     pub max_message: usize,
-    /// A message that is sent before such an end, to say why.
+    /// The message that is sent before such an end, to explain it.
     pub too_large: Option<String>,
 }
 
@@ -47,12 +49,12 @@ pub struct WebSocketMessages<S> {
     heard: Instant,
     clock: Pin<Box<Sleep>>,
     stuck: Option<Pin<Box<Sleep>>>,
-    /// All is said; what still comes is thrown away.
+    /// All is sent; further input is discarded.
     lingers: bool,
     over: bool,
 }
 
-/// What is sent before the end.
+/// The message to send before the end.
 struct Goodbye {
     messages: Vec<Message>,
 }
@@ -71,10 +73,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
         Self::new(socket, bounds)
     }
 
-    /// The client's end: shakes hands first.
+    /// The client's end: performs the handshake first.
     ///
     /// # Errors
-    /// What the server says instead of an upgrade.
+    /// The server's answer in place of an upgrade.
     pub async fn client(request: Request<()>, stream: S, bounds: Bounds) -> Result<Self, Box<Error>> {
         let (socket, _) = client_async_with_config(request, stream, Some(config(&bounds))).await.map_err(Box::new)?;
         Ok(Self::new(socket, bounds))
@@ -93,7 +95,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
         }
     }
 
-    /// Whether the other end is known to be gone: nobody reads what is written.
+    /// Whether the other end is known to be gone, so that nobody reads the output.
     pub fn is_over(&self) -> bool {
         self.over
     }
@@ -123,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
                             let words = "messages are text frames";
                             self.goodbye = Some(Goodbye::new(None, CloseCode::Unsupported, words));
                         }
-                        // Answered by the socket; what it still has to send goes with the next look at it.
+                        // Answered by the socket; its pending output is sent at the next poll.
                         Message::Close(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
                     }
                 }
@@ -166,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
         self.poll_stuck(context, flushed)
     }
 
-    /// Says goodbye, and does not wait for an answer.
+    /// Sends a close frame, and does not wait for an answer.
     pub fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.over {
             if self.goodbye.is_none() {
@@ -178,7 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
         Poll::Ready(())
     }
 
-    /// Sends what is to be said last. Gives up with the other end.
+    /// Sends the last message. Gives up when the other end does.
     fn poll_goodbye(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while let Some(goodbye) = &mut self.goodbye {
             if let Some(message) = goodbye.messages.pop() {
@@ -196,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
         Poll::Ready(())
     }
 
-    /// Throws away what comes, until the end or for a while.
+    /// Discards input, until the end or for a while.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut bytes = [0; 4096];
         loop {
@@ -209,7 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
         }
     }
 
-    /// Asks an end that is silent whether it is there; ready when it is not.
+    /// Pings a silent end; ready when it does not answer.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.clock.as_mut().poll(context).is_ready() {
             let silent = self.heard.elapsed();
@@ -217,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
                 return Poll::Ready(());
             }
             let next = if silent >= ASK_AFTER {
-                // What cannot be sent now is no news: then the end is busy, or gone, and the time tells.
+                // If the ping cannot be sent now, the end is busy or gone, and the timeout decides.
                 if self.socket.poll_ready_unpin(context).is_ready() {
                     let _ = self.socket.start_send_unpin(Message::Ping(Bytes::new()));
                     let _ = self.socket.poll_flush_unpin(context);
@@ -231,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketMessages<S> {
         Poll::Pending
     }
 
-    /// What waits for the other end to read waits so long and no longer.
+    /// The timeout for waiting until the other end reads.
     fn poll_stuck<T>(&mut self, context: &mut Context<'_>, waits: Poll<Result<T, Error>>) -> Poll<io::Result<T>> {
         match waits {
             Poll::Ready(done) => {

@@ -61,6 +61,7 @@ const COMMENTS: &[&str] = &[
     "daemon/mounts/src/*.rs",
     "daemon/remote/src/*.rs",
     "daemon/store/src/*.rs",
+    "daemon/toold/src/*.rs",
 ];
 
 #[test]

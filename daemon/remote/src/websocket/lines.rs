@@ -9,16 +9,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{PIECE, WebSocketMessages};
 
-/// A WebSocket that is read and written in lines. Each line is sent as a text frame, each text frame read as a line;
-/// line breaks within a frame are read as blanks, which is the same in JSON.
+/// A WebSocket that is read and written in lines. Each line is sent as a text frame, each text
+/// frame is read as a line; line breaks within a frame are read as blanks, which is the same in
+/// JSON.
 pub struct WebSocketLines<S> {
     messages: WebSocketMessages<S>,
-    /// A message that was read, and how much of it was taken.
+    /// A received message, and how much of it has been read.
     ahead: Vec<u8>,
     taken: usize,
-    /// A line whose end was not written yet.
+    /// An incomplete line.
     partial: Vec<u8>,
-    /// So many bytes of what is being written are with the socket, which did not take them all yet.
+    /// This many bytes of the current write are with the socket, which has not sent them all yet.
     handed: Option<usize>,
 }
 
@@ -32,7 +33,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketLines<S> {
         self.messages.is_over()
     }
 
-    /// Hands whole lines to the socket, and gives how many bytes they are; keeps what is no whole line.
+    /// Passes whole lines to the socket, and returns their number of bytes; keeps an incomplete
+    /// line.
     fn hand(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = &bytes[..bytes.len().min(PIECE)];
         let end = match memrchr(b'\n', piece) {
@@ -84,8 +86,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WebSocketLines<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocketLines<S> {
-    /// Ready when the socket has taken what is told as written. Until then it is called with the same bytes, perhaps
-    /// with more behind them.
+    /// Ready when the socket has taken the data that is then reported as written. Until then it is
+    /// called with the same bytes, perhaps with more behind them.
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let handed = match self.handed {
             Some(handed) => handed,
@@ -175,17 +177,17 @@ mod tests {
         let (mut server, client) = ends().await;
         let (mut sender, mut client) = client.split();
         let talk = async {
-            let told = async {
-                let mut told = Vec::new();
+            let received = async {
+                let mut received = Vec::new();
                 while let Some(Ok(message)) = client.next().await {
-                    told.push(message);
+                    received.push(message);
                 }
-                told
+                received
             };
-            let (_, mut told) = tokio::join!(sender.send(sent), told);
-            let close = told.pop().unwrap();
+            let (_, mut received) = tokio::join!(sender.send(sent), received);
+            let close = received.pop().unwrap();
             assert!(matches!(&close, Message::Close(Some(frame)) if frame.code == code), "{close:?}");
-            assert_eq!(told.first().map(|message| message.to_text().unwrap()), words);
+            assert_eq!(received.first().map(|message| message.to_text().unwrap()), words);
         };
         let serve = async {
             let mut read = Vec::new();
@@ -197,13 +199,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_message_ends_the_connection_with_the_reason() {
+    async fn invalid_message_ends_the_connection_with_the_reason() {
         check_refused(Message::Binary(Bytes::from_static(b"{}")), None, CloseCode::Unsupported).await;
         check_refused(Message::text("x".repeat(2000)), Some("too large"), CloseCode::Size).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_end_is_asked_and_then_given_up() {
+    async fn silent_end_is_pinged_and_then_given_up() {
         let (mut server, mut client) = ends().await;
         let mut read = [0; 8];
         let asked = tokio::select! {

@@ -8,7 +8,7 @@ use toold_proto::permission::Verdict;
 use crate::config::project::ProjectFile;
 use crate::config::read::{ConfigText, read};
 
-/// Takes any bytes as a user's file; panics when a mistake is told without its place.
+/// Takes any bytes as a user's file; panics when an error is reported without its position.
 #[doc(hidden)]
 pub fn fuzz_user(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

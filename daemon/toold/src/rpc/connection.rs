@@ -46,7 +46,7 @@ pub struct ConnectionLimits {
     pub max_subscriptions: u32,
     /// Requests in flight; at this many the connection is not read from.
     pub max_requests: usize,
-    /// Where it is told how full the outbox of each connection is.
+    /// Knows how full the outbox of each connection is.
     pub outboxes: Arc<Outboxes>,
     /// Messages that have begun and not ended, of all connections together.
     pub unfinished: Arc<MessageBudget>,
@@ -54,7 +54,7 @@ pub struct ConnectionLimits {
     pub unread: Arc<MessageBudget>,
     /// Messages that were parsed, of all connections together.
     pub parsed: Arc<ParsedMemory>,
-    /// What clients are told last, once `stop` fires, behind all answers: what was not answered was not read.
+    /// The last message to each client once `stop` fires. It follows all answers: a request without an answer was not read.
     pub farewell: Arc<OnceLock<Box<RawValue>>>,
     /// Fires when what still runs is cut short.
     pub cancel: CancellationToken,

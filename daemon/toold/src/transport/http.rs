@@ -233,7 +233,7 @@ impl Tokens {
         Ok(Self { call: hash(token(&places.mcp_token())?), admin: admin.map(hash) })
     }
 
-    /// Whose token it is: what differs is told by no clock.
+    /// The owner of the token. Takes the same time wherever the token differs.
     fn principal(&self, given: &str) -> Option<Principal> {
         let given = blake3::hash(given.as_bytes());
         let (call, admin) = (given == self.call, self.admin.is_some_and(|admin| given == admin));

@@ -1,4 +1,4 @@
-//! The Unix socket: its place, its modes, its clients. Who may bind it is told by [`locks`].
+//! The Unix socket: its place, its modes, its clients. [`locks`] decides which daemon may bind it.
 
 pub mod locks;
 
@@ -35,7 +35,7 @@ pub struct Socket {
     identity: (u64, u64),
     owner: Owner,
     locks: Locks,
-    /// Another daemon's socket lies at the path: that is told once.
+    /// Another daemon's socket lies at the path, which is reported once.
     given_up: bool,
 }
 
@@ -98,7 +98,7 @@ impl Socket {
         let listener = std::os::unix::net::UnixListener::from(listener);
         listener.set_nonblocking(true)?;
         let listener = UnixListener::from_std(listener).context("can't use the socket that was handed over")?;
-        // One that was deleted meanwhile is bound anew when it is looked after.
+        // A socket that was deleted meanwhile is bound again at the next check.
         let identity = identity(&path).unwrap_or_default();
         Ok(Self { listener, path, identity, owner: Owner::Another, locks, given_up: false })
     }
@@ -189,7 +189,7 @@ impl Socket {
         identity(&self.path).is_ok_and(|now| now == self.identity)
     }
 
-    /// Binds the socket anew, where clients find it; gives those that had come to the old one. The locks that are
+    /// Binds the socket again, where clients find it; gives those that had come to the old one. The locks that are
     /// held keep others from doing the same.
     ///
     /// # Errors

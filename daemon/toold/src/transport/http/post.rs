@@ -75,7 +75,7 @@ fn wants_progress(body: &[u8]) -> Option<String> {
         progress: bool,
     }
     memchr::memmem::find(body, b"progress")?;
-    // What cannot be read is told where it is read.
+    // The connection reports a body that it cannot parse.
     let asked: ProgressProbe = serde_json::from_slice(body).ok()?;
     asked.params.progress.then(|| {
         let words = "a POST has one answer and no progress: use a WebSocket, or leave progress out".to_owned();

@@ -15,8 +15,8 @@ use crate::config::paths::private_dir;
 pub struct Locks {
     /// Beside the socket, where all daemons of this socket look, whatever state folder they have.
     pub(super) beside: File,
-    /// In the state folder: it is still there when the socket's folder was deleted, and whoever makes that folder
-    /// anew must not become a second daemon. `None` when there is no such folder to be had.
+    /// In the state folder: it is still there when the socket's folder was deleted, so that a process that makes that
+    /// folder again does not become a second daemon. `None` when there is no state folder.
     pub(super) kept: Option<File>,
 }
 
