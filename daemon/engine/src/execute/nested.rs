@@ -17,7 +17,7 @@ impl Cx {
     /// time. Its needs carry this call's chain of plugins.
     ///
     /// # Errors
-    /// As [`execute`](super::execute); `Failed` when calls nest deeper than [`MAX_DEPTH`].
+    /// As [`execute`]; `Failed` when calls nest deeper than [`MAX_DEPTH`].
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolResult, CallError> {
         self.call_tool_as(self.chain.clone(), name, arguments).await
     }

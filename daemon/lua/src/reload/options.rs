@@ -60,8 +60,9 @@ pub struct PluginHostOptions {
     pub memory: usize,
     /// How long a script may take to load.
     pub load_limit: Duration,
-    /// How long [`PluginHost::settled`] waits if no further plugin finishes. Longer than a load may take, so that no
-    /// call bypasses the hooks of a slow plugin, and only delays of the system are not waited for.
+    /// How long [`PluginHost::settled`](super::PluginHost::settled) waits if no further plugin finishes. Longer than a
+    /// load may take, so that no call bypasses the hooks of a slow plugin, and only delays of the system are not waited
+    /// for.
     pub settle_patience: Duration,
     /// How many Lua states a plugin with parallelizable tools may have.
     pub lua_states: usize,
