@@ -39,7 +39,7 @@ pub struct NewSession {
     pub workspace: Option<Workspace>,
 }
 
-/// What limits a session besides its own mode and filter.
+/// The limits of a session besides its own mode and filter.
 #[derive(Clone, Default)]
 pub enum Hold {
     /// Nothing: it belongs to a frontend.

@@ -21,7 +21,7 @@ use record::TemporaryName;
 /// Size limit of a file that is overwritten in place; its old content is kept in memory meanwhile.
 const MAX_KEPT: u64 = 64 << 20;
 
-/// What must exist at the path when it is written.
+/// The state that the path must have when it is written.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected<'a> {
     /// Nothing.

@@ -10,7 +10,7 @@ use ignore::{DirEntry, Match, WalkBuilder};
 use crate::file_systems::answering;
 use crate::ignore_files::IgnoreFiles;
 
-/// What a walk skips, in order of precedence: the first filter with an opinion decides.
+/// The filters of a walk, in order of precedence: the first filter with an opinion decides.
 pub struct Tree {
     /// Globs: a match is visited even if an ignore file names it; anything else is skipped.
     pub globs: Override,

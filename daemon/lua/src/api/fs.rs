@@ -322,7 +322,7 @@ fn done(what: &str, path: &Path, result: Result<(), OpenError>) -> Result<HostRe
     result.map(|()| HostReply::Nil).map_err(|error| refused(what, path, error))
 }
 
-/// What the system reports about a path; `None` if nothing is there or it may not be seen.
+/// The system's report about a path; `None` if nothing is there or it may not be seen.
 fn known_facts(path: &Path) -> Result<Option<PathFacts>, String> {
     match files::facts(path) {
         Ok(facts) => Ok(facts),

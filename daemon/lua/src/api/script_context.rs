@@ -1,4 +1,4 @@
-//! What host functions know about the Lua state that calls them.
+//! The context of host functions: the Lua state that calls them.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the bridge knows of the conversation between its client and the daemons: the messages that the next daemon must
+//! The bridge's record of the conversation between its client and the daemons: the messages that the next daemon must
 //! get, and the ids that differ between the two sides. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
