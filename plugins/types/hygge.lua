@@ -427,6 +427,21 @@ function hygge.store.get(key) end
 ---@param value any At most 1 MiB of JSON; nil deletes.
 function hygge.store.set(key, value) end
 
+---Computes a new value from the old one, in one step for all calls, Lua states and daemons that share the store. If
+---another call changes the value meanwhile, `change` is called again with the newer one, so it should do nothing but
+---compute. Raises when that happens 100 times in a row.
+---@param key string
+---@param change fun(old: any): any Gets nil when there is no value; returning nil deletes.
+---@return any new
+function hygge.store.update(key, change) end
+
+---Sets the value if it still is what was expected: the same JSON. `hygge.store.update` is made of it.
+---@param key string
+---@param expected any nil when there must be no value.
+---@param new any nil deletes.
+---@return boolean is_set False when the value is something else; then nothing changes.
+function hygge.store.compare_and_set(key, expected, new) end
+
 ---@param key string
 ---@return boolean was_there
 function hygge.store.delete(key) end

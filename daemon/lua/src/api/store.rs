@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use mlua::Function;
+use serde_json::Value as Json;
+
 use crate::api::{ApiTable, HostCall, HostReply, HostWork};
 use crate::plugin::store::KeyValueStore;
 
@@ -17,16 +20,24 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     })?;
     store.waiting("set", "hygge.store.set", |host_call| {
         let key = key(host_call)?;
-        let value = host_call.args.json(host_call.lua, 2, "value")?;
-        let length = value.to_string().len();
-        if length > MAX_VALUE {
-            return Err(format!("hygge.store.set: the value has {length} bytes; the limit is {MAX_VALUE}"));
-        }
+        let value = value(host_call, 2, "value")?;
         work(host_call, move |store, plugin| match value {
-            serde_json::Value::Null => store.delete(plugin, &key).map(|_| HostReply::Nil),
-            value => store.set(plugin, &key, &value).map(|()| HostReply::Nil),
+            None => store.delete(plugin, &key).map(|_| HostReply::Nil),
+            Some(value) => store.set(plugin, &key, &value).map(|()| HostReply::Nil),
         })
     })?;
+    store.waiting("compare_and_set", "hygge.store.compare_and_set", |host_call| {
+        let key = key(host_call)?;
+        let (expected, new) = (value(host_call, 2, "expected")?, value(host_call, 3, "new")?);
+        work(host_call, move |store, plugin| {
+            let expected = expected.map(|value| value.to_string());
+            Ok(HostReply::Json(store.compare_and_set(plugin, &key, expected.as_deref(), new.as_ref())?.into()))
+        })
+    })?;
+    let update: Function = hygge.prelude.table.raw_get("update")?;
+    let (read, swap) = update_parts(hygge)?;
+    let sleep: Function = hygge.table.raw_get("sleep")?;
+    store.table.raw_set("update", update.call::<Function>((read, swap, sleep))?)?;
     store.waiting("delete", "hygge.store.delete", |host_call| {
         let key = key(host_call)?;
         work(host_call, move |store, plugin| Ok(HostReply::Json(store.delete(plugin, &key)?.into())))
@@ -36,6 +47,46 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         work(host_call, move |store, plugin| Ok(HostReply::Json(store.keys(plugin, &prefix)?.into())))
     })?;
     Ok(())
+}
+
+/// The functions that `update` is made of. The text of the old value is kept, since the script may change the table that
+/// it was given.
+fn update_parts(hygge: &ApiTable) -> mlua::Result<(Function, Function)> {
+    let parts = hygge.apart()?;
+    let read = parts.waiting("read", "hygge.store.update", |host_call| {
+        let key = key(host_call)?;
+        host_call.args.function(2, "change")?;
+        work(host_call, move |store, plugin| {
+            Ok(match store.get(plugin, &key)? {
+                None => HostReply::Fields(Vec::new()),
+                Some(value) => {
+                    let text = HostReply::Bytes(value.to_string().into_bytes());
+                    HostReply::Fields(vec![("text", text), ("value", HostReply::Exact(value))])
+                }
+            })
+        })
+    })?;
+    let swap = parts.waiting("swap", "hygge.store.update", |host_call| {
+        let (key, text) = (key(host_call)?, host_call.args.optional_text(2, "text")?);
+        let new = value(host_call, 3, "new")?;
+        work(host_call, move |store, plugin| {
+            Ok(HostReply::Json(store.compare_and_set(plugin, &key, text.as_deref(), new.as_ref())?.into()))
+        })
+    })?;
+    Ok((read, swap))
+}
+
+/// The argument as JSON; `None` for nil and null, which stand for a missing key.
+fn value(host_call: &HostCall, place: usize, name: &str) -> Result<Option<Json>, String> {
+    let value = host_call.args.json(host_call.lua, place, name)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let length = value.to_string().len();
+    if length > MAX_VALUE {
+        return Err(format!("{}: the value has {length} bytes; the limit is {MAX_VALUE}", host_call.args.function));
+    }
+    Ok(Some(value))
 }
 
 fn key(host_call: &HostCall) -> Result<String, String> {

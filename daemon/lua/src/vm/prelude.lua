@@ -317,6 +317,24 @@ local function exec(plain, begin, next)
   end
 end
 
+-- `hygge.store.update`: computes and swaps until no other call has changed the value meanwhile.
+local random = math.random
+local function make_update(read, swap, sleep)
+  return function(key, change)
+    for try = 1, 100 do
+      local old = read(key, change)
+      local new = change(old.value)
+      if swap(key, old.text, new) then
+        return new
+      elseif try > 1 then
+        -- A random wait that grows, so that calls do not meet again.
+        sleep(random() * math.min(2 ^ try, 64))
+      end
+    end
+    error("hygge.store.update: other calls changed '" .. tostring(key) .. "' each time, 100 times in a row", level())
+  end
+end
+
 -- `require` on top of `find`, which returns the compiled text of a module.
 local function make_require(find)
   local loaded, loading = {}, {}
@@ -367,4 +385,4 @@ local function note_changing(note)
   end
 end
 
-return { note_changing = note_changing, level = level, exec = exec, require = make_require, all = all, lift = lift, lift_waiting = lift_waiting, resume = resume, create = raw_create, status = raw_status }
+return { note_changing = note_changing, level = level, exec = exec, update = make_update, require = make_require, all = all, lift = lift, lift_waiting = lift_waiting, resume = resume, create = raw_create, status = raw_status }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toold_engine::offers::{read, render};
 
-use crate::world::{TestPlugins, write};
+use crate::world::{MemoryStore, TestPlugins, write};
 
 fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins")
@@ -178,7 +179,9 @@ async fn examples_of_the_guide_work() {
     assert!(examples.len() >= 7);
     for example in examples {
         let at = format!("plugins/README.md:{}", example.line);
-        let world = TestPlugins::new(&[("example.lua", &example.text)]).await;
+        let store = Arc::<MemoryStore>::default();
+        let files = [("example.lua", example.text.as_str())];
+        let world = TestPlugins::with(&files, |options| options.store = Some(store)).await;
         assert_eq!(world.plugin("example").error, None, "{at}");
         if let Some(tests) = &example.tests {
             let folder = tempfile::TempDir::new().unwrap();

@@ -1,15 +1,13 @@
 //! Files, programs and modules of plugins, and the permissions that they need.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use serde_json::{Value, json};
-use toold_lua::plugin::store::KeyValueStore;
+use serde_json::json;
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::{TestPlugins, write};
+use crate::world::{MemoryStore, TestPlugins, write};
 
 fn tool(body: &str) -> String {
     format!("hygge.register_tool{{name = 't', execute = function(ctx, input) {body} end}}")
@@ -216,26 +214,6 @@ async fn module_error_is_reported_with_its_file() {
     assert_eq!(world.plugin("f").status, PluginStatus::Failed);
 }
 
-#[derive(Default)]
-struct MemoryStore(Mutex<BTreeMap<(String, String), Value>>);
-
-impl KeyValueStore for MemoryStore {
-    fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String> {
-        Ok(self.0.lock().unwrap().get(&(plugin.to_owned(), key.to_owned())).cloned())
-    }
-    fn set(&self, plugin: &str, key: &str, value: &Value) -> Result<(), String> {
-        self.0.lock().unwrap().insert((plugin.to_owned(), key.to_owned()), value.clone());
-        Ok(())
-    }
-    fn delete(&self, plugin: &str, key: &str) -> Result<bool, String> {
-        Ok(self.0.lock().unwrap().remove(&(plugin.to_owned(), key.to_owned())).is_some())
-    }
-    fn keys(&self, plugin: &str, prefix: &str) -> Result<Vec<String>, String> {
-        let all = self.0.lock().unwrap();
-        Ok(all.keys().filter(|(of, key)| of == plugin && key.starts_with(prefix)).map(|(_, key)| key.clone()).collect())
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_keeps_values_for_each_plugin() {
     let script = |name: &str| {
@@ -256,6 +234,67 @@ async fn the_store_keeps_values_for_each_plugin() {
     assert!(world.text("b", json!({})).await.starts_with('1'));
     let none = TestPlugins::of(&tool("hygge.store.get('x')")).await;
     assert!(none.call("t", json!({})).await.text().contains("has no store for plugins"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_of_parallel_calls_are_all_counted() {
+    let script = "hygge.register_tool{name = 'count', parallelizable = true, execute = function(ctx, input)
+         for _ = 1, 200 do
+           hygge.store.update('n', function(old)
+             old = old or {list = {}, n = 0}
+             old.n = old.n + 1
+             return old
+           end)
+         end
+         return '' end}
+       hygge.register_tool{name = 'total', execute = function() return hygge.store.get('n').n end}";
+    let store = Arc::<MemoryStore>::default();
+    // Two hosts, as two daemons have; each with several Lua states.
+    let (one, other) = (store.clone(), store.clone());
+    let one = TestPlugins::with(&[("p.lua", script)], |options| options.store = Some(one)).await;
+    let other = TestPlugins::with(&[("p.lua", script)], |options| options.store = Some(other)).await;
+    let calls = (0..8).map(|n| if n % 2 == 0 { one.text("count", json!({})) } else { other.text("count", json!({})) });
+    futures_util::future::join_all(calls).await;
+    assert_eq!(one.text("total", json!({})).await, "1600");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compare_and_set_changes_only_what_is_as_expected() {
+    let script = tool(
+        "local s, array = hygge.store, hygge.json.array
+         local out = {}
+         local function note(...) out[#out + 1] = tostring((...)) end
+         note(s.compare_and_set('k', 1, 2))
+         note(s.compare_and_set('k', nil, {a = array{}, b = {x = 0.1}}))
+         note(s.compare_and_set('k', nil, 3))
+         note(s.compare_and_set('k', {a = {}, b = {x = 0.1}}, 3))
+         note(s.compare_and_set('k', {b = {x = 0.1}, a = array{}}, 3))
+         note(s.get('k'))
+         note(s.compare_and_set('k', 3, nil))
+         note(s.get('k'))
+         note(s.update('k', function(old) return old == nil and 'new' end))
+         note(s.update('k', function() return nil end))
+         note(#s.keys())
+         note(select(2, pcall(s.update, 'k', 1)))
+         note(select(2, pcall(s.update, 'k', function() return print end)))
+         note(select(2, pcall(s.update, 'k', function() error('mine', 0) end)))
+         note(select(2, pcall(s.update, 'k', function() s.set('k', math.random()) return 1 end)))
+         return table.concat(out, '\\n')",
+    );
+    let store = Arc::<MemoryStore>::default();
+    let world = TestPlugins::with(&[("p.lua", &script)], |options| options.store = Some(store)).await;
+    assert_eq!(world.plugin("p").error, None);
+    let text = world.text("t", json!({})).await;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        &lines[..11],
+        ["false", "true", "false", "false", "true", "3", "true", "nil", "new", "nil", "0"],
+        "{text}"
+    );
+    assert!(lines[11].contains("hygge.store.update: argument 2 'change': expected a function"), "{text}");
+    assert!(lines[12].contains("a function cannot be converted to JSON"), "{text}");
+    assert_eq!(lines[13], "mine");
+    assert!(lines[14].contains("other calls changed 'k' each time"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! A plugin host with a folder of its own, and an engine to call its tools.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,7 @@ use toold_engine::execute::execute;
 use toold_engine::progress::ProgressSink;
 use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_host::environment::Environment;
+use toold_lua::plugin::store::KeyValueStore;
 use toold_lua::reload::PluginHost;
 use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions};
 use toold_proto::call::Progress;
@@ -196,5 +198,43 @@ pub(crate) struct ProgressRecord(pub(crate) Mutex<Vec<Progress>>);
 impl ProgressSink for ProgressRecord {
     fn send(&self, _: u64, progress: &Progress) {
         self.0.lock().unwrap().push(progress.clone());
+    }
+}
+
+/// A store that lasts as long as its test.
+#[derive(Default)]
+pub(crate) struct MemoryStore(Mutex<BTreeMap<(String, String), Value>>);
+
+impl KeyValueStore for MemoryStore {
+    fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String> {
+        Ok(self.0.lock().unwrap().get(&(plugin.to_owned(), key.to_owned())).cloned())
+    }
+    fn set(&self, plugin: &str, key: &str, value: &Value) -> Result<(), String> {
+        self.0.lock().unwrap().insert((plugin.to_owned(), key.to_owned()), value.clone());
+        Ok(())
+    }
+    fn compare_and_set(
+        &self,
+        plugin: &str,
+        key: &str,
+        expected: Option<&str>,
+        new: Option<&Value>,
+    ) -> Result<bool, String> {
+        let (mut all, at) = (self.0.lock().unwrap(), (plugin.to_owned(), key.to_owned()));
+        if all.get(&at).map(Value::to_string).as_deref() != expected {
+            return Ok(false);
+        }
+        match new {
+            Some(new) => all.insert(at, new.clone()),
+            None => all.remove(&at),
+        };
+        Ok(true)
+    }
+    fn delete(&self, plugin: &str, key: &str) -> Result<bool, String> {
+        Ok(self.0.lock().unwrap().remove(&(plugin.to_owned(), key.to_owned())).is_some())
+    }
+    fn keys(&self, plugin: &str, prefix: &str) -> Result<Vec<String>, String> {
+        let all = self.0.lock().unwrap();
+        Ok(all.keys().filter(|(of, key)| of == plugin && key.starts_with(prefix)).map(|(_, key)| key.clone()).collect())
     }
 }

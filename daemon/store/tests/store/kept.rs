@@ -212,6 +212,33 @@ fn a_refusal_that_cannot_be_understood_refuses_more_not_less() {
 }
 
 #[test]
+fn compare_and_set_is_one_step_for_all_daemons() {
+    let (_keep, path) = database();
+    let count = |store: &Store| {
+        for _ in 0..200 {
+            loop {
+                let old = store.plugin_value("p", "n").unwrap();
+                let next = json!(old.as_ref().map_or(0, |n| n.as_u64().unwrap()) + 1);
+                let old = old.map(|old| old.to_string());
+                if store.compare_and_set_plugin_value("p", "n", old.as_deref(), Some(&next)).unwrap() {
+                    break;
+                }
+            }
+        }
+    };
+    let stores = [open(&path), open(&path)];
+    std::thread::scope(|scope| {
+        for store in stores.iter().chain(&stores) {
+            scope.spawn(|| count(store));
+        }
+    });
+    assert_eq!(stores[0].plugin_value("p", "n").unwrap(), Some(json!(800)));
+    assert!(!stores[1].compare_and_set_plugin_value("p", "n", None, None).unwrap());
+    assert!(stores[1].compare_and_set_plugin_value("p", "n", Some("800"), None).unwrap());
+    assert_eq!(stores[0].plugin_value("p", "n").unwrap(), None);
+}
+
+#[test]
 fn plugin_values_are_restored() {
     let (_dir, path) = database();
     let store = open(&path);

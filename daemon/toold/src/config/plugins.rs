@@ -175,6 +175,16 @@ impl toold_lua::plugin::store::KeyValueStore for PluginStore {
         self.0.set_plugin_value(plugin, key, value).map_err(words)
     }
 
+    fn compare_and_set(
+        &self,
+        plugin: &str,
+        key: &str,
+        expected: Option<&str>,
+        new: Option<&Value>,
+    ) -> Result<bool, String> {
+        self.0.compare_and_set_plugin_value(plugin, key, expected, new).map_err(words)
+    }
+
     fn delete(&self, plugin: &str, key: &str) -> Result<bool, String> {
         self.0.delete_plugin_value(plugin, key).map_err(words)
     }
