@@ -60,6 +60,19 @@ function ctx.cancelled() end
 ---@return number milliseconds
 function ctx.remaining_ms() end
 
+---How a call ended.
+---@class hygge.Outcome
+---@field status "ok" | "error" | "cancelled" | "timed_out" `error`: the handler raised an error, or its result has `is_error`.
+---@field error? string Absent with `ok`.
+---@field duration_ms integer How long the handler ran.
+
+---Runs a function once the call has ended, however it ended: to remove files, to stop what was started. The last one
+---that was given runs first. They have the permissions of the call, but you are not asked: what a rule, a grant or your
+---answer during the call does not allow is refused. All of them together may take 1.5 seconds. An error is in the
+---plugin's log and does not change the result. Raises outside of handlers.
+---@param f fun(outcome: hygge.Outcome)
+function ctx.on_end(f) end
+
 ---Asks for permission for something that the host cannot see, such as what a program will do.
 ---@param need hygge.Need
 ---@return boolean allowed

@@ -204,7 +204,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
     let make = |number| asked(cx, chain, need, number, settings.ask_timeout);
     let key = key(cx, chain, need);
     let Some(mut waiter) = engine.asks.prompts.enter(key, cx, settings.ask_timeout, make) else {
-        return Ok(nobody(chain, need, decision));
+        return Ok(nobody(cx, chain, need, decision));
     };
     let _pause = cx.deadline.pause();
     let _counted = engine.counts.enter(CallStage::Person);
@@ -224,7 +224,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
                         let answer = refused("nobody answered", need, &words);
                         waiter.resolve(end(Resolution::Expired, answer))
                     }
-                    WaitOutcome::Alone => waiter.resolve(end(Resolution::Deny, nobody(chain, need, decision))),
+                    WaitOutcome::Alone => waiter.resolve(end(Resolution::Deny, nobody(cx, chain, need, decision))),
                 };
                 return Ok(ended.answer);
             }
@@ -407,7 +407,7 @@ fn refused(rule: &str, need: &Need, words: &str) -> AskAnswer {
     denied(rule, &format!("not allowed: {} {}: {words}", need.category, need.target))
 }
 
-fn nobody(chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
+fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
     let rule = &decision.rule;
     let default = default_rule(need.category);
     let by = if *rule == default { String::new() } else { format!(" ({rule})") };
@@ -419,7 +419,8 @@ fn nobody(chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
                 .to_owned()
         }
     };
-    let words = format!("{}{by}, and no connected client can ask you. {way}", needs_approval(need));
+    let why = if cx.unattended { "you are not asked now" } else { "no connected client can ask you" };
+    let words = format!("{}{by}, and {why}. {way}", needs_approval(need));
     refused(&format!("nobody to ask ({rule})"), need, &words)
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::provide::{CallInfo, CallState};
@@ -47,7 +47,11 @@ pub struct Cx {
     pub cancel: CancellationToken,
     pub started_at: SystemTime,
     pub progress: ProgressLog,
+    /// Nobody is asked anything: a need that a person would have to approve is refused.
+    pub unattended: bool,
     notes: Mutex<CallNotes>,
+    /// The call after whose end this context is used; its notes are used.
+    ended: Option<Arc<Cx>>,
     this: Weak<Cx>,
 }
 
@@ -62,7 +66,14 @@ struct CallNotes {
 }
 
 impl Cx {
-    pub(crate) fn new(engine: &Arc<Engine>, call: &Call, spec: &ToolSpec, call_id: CallId) -> Arc<Self> {
+    /// `outer` encloses the call, if it is a nested one.
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        call: &Call,
+        outer: Option<&Self>,
+        spec: &ToolSpec,
+        call_id: CallId,
+    ) -> Arc<Self> {
         let chain = match spec.source.kind {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
             SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp | SourceKind::Remote => call.chain.clone(),
@@ -93,7 +104,39 @@ impl Cx {
             cancel: call.cancel.clone(),
             started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
+            unattended: outer.is_some_and(|outer| outer.unattended),
             notes: Mutex::new(CallNotes { depends, ..CallNotes::default() }),
+            ended: None,
+            this: this.clone(),
+        })
+    }
+
+    /// A context for work of the tool after its call has ended, such as cleaning up, which may take `limit`. It has the
+    /// permissions of the call, including those that a person gave it once, and a token of its own, so that it can be
+    /// used after the call was cancelled. Nobody is asked, and nobody receives its progress.
+    pub fn after_end(&self, limit: Duration) -> Arc<Self> {
+        let ended = self.shared();
+        Arc::new_cyclic(|this| Self {
+            engine: self.engine.clone(),
+            call_id: self.call_id.clone(),
+            tool: self.tool.clone(),
+            source: self.source.clone(),
+            origin: self.origin,
+            session: self.session.clone(),
+            cwd: self.cwd.clone(),
+            caller: self.caller.clone(),
+            outer_chain: self.outer_chain.clone(),
+            chain: self.chain.clone(),
+            depth: self.depth,
+            holds_lane: self.holds_lane,
+            no_cache: self.no_cache,
+            deadline: Deadline::after(limit),
+            cancel: CancellationToken::new(),
+            started_at: SystemTime::now(),
+            progress: ProgressLog::new(Vec::new()),
+            unattended: true,
+            notes: Mutex::default(),
+            ended: Some(ended),
             this: this.clone(),
         })
     }
@@ -103,26 +146,30 @@ impl Cx {
         self.this.upgrade().expect("a context is made within an Arc, which is alive while it is borrowed")
     }
 
+    fn notes(&self) -> MutexGuard<'_, CallNotes> {
+        self.ended.as_ref().map_or(&self.notes, |ended| &ended.notes).lock()
+    }
+
     /// The result depends on this file: once the file has changed, the cached result is no longer
     /// served. Stamp it before the file is read.
     pub fn depends_on(&self, stamp: FileStamp) {
-        self.notes.lock().depends.stamp(stamp);
+        self.notes().depends.stamp(stamp);
     }
 
     /// Whether stamps have any effect.
     pub fn wants_stamps(&self) -> bool {
-        !self.notes.lock().depends.is_private()
+        !self.notes().depends.is_private()
     }
 
     /// The result depends on something that cannot be checked, such as the contents of a folder: it
     /// is not cached.
     pub fn do_not_keep(&self) {
-        self.notes.lock().depends.keep_private();
+        self.notes().depends.keep_private();
     }
 
     /// The result is for calls of this session only.
     pub fn depends_on_session(&self) {
-        self.notes.lock().depends.session(&self.session.id);
+        self.notes().depends.session(&self.session.id);
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -132,7 +179,7 @@ impl Cx {
     /// True when the call's time is over: then a tool should return its partial output, with
     /// `timed_out` in its metadata.
     pub fn timed_out(&self) -> bool {
-        self.notes.lock().timed_out
+        self.notes().timed_out
     }
 
     pub fn output(&self, stream: Stream, text: impl Into<String>) {
@@ -151,32 +198,32 @@ impl Cx {
     pub(crate) fn start_noting(&self, needs: &[Need]) {
         let mut depends = Dependencies::default();
         needs.iter().for_each(|need| depends.need(&self.tool, self.origin, need, &self.outer_chain, true));
-        self.notes.lock().depends = depends;
+        self.notes().depends = depends;
     }
 
     pub(crate) fn note_need(&self, need: &Need, chain: &[String], allowed: bool) {
-        self.notes.lock().depends.need(&self.tool, self.origin, need, chain, allowed);
+        self.notes().depends.need(&self.tool, self.origin, need, chain, allowed);
     }
 
     pub(crate) fn with_dependencies<T>(&self, read: impl FnOnce(&Dependencies) -> T) -> T {
-        read(&self.notes.lock().depends)
+        read(&self.notes().depends)
     }
 
     pub(crate) fn dependencies(&self) -> Dependencies {
-        self.notes.lock().depends.clone()
+        self.notes().depends.clone()
     }
 
     pub(crate) fn join_dependencies(&self, other: Dependencies) {
-        self.notes.lock().depends.join(other);
+        self.notes().depends.join(other);
     }
 
     pub(crate) fn set_timed_out(&self) {
-        self.notes.lock().timed_out = true;
+        self.notes().timed_out = true;
         self.cancel.cancel();
     }
 
     pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String) {
-        self.notes.lock().decisions.push(DecisionRecord {
+        self.notes().decisions.push(DecisionRecord {
             category: need.category.as_str().into(),
             target: need.target.clone(),
             verdict: verdict.into(),
@@ -185,24 +232,24 @@ impl Cx {
     }
 
     pub(crate) fn take_decisions(&self) -> Vec<DecisionRecord> {
-        std::mem::take(&mut self.notes.lock().decisions)
+        std::mem::take(&mut self.notes().decisions)
     }
 
     pub(crate) fn remember_once(&self, need: &Need, chain: &[String]) {
-        self.notes.lock().granted_once.push((need.clone(), chain.to_vec()));
+        self.notes().granted_once.push((need.clone(), chain.to_vec()));
     }
 
     pub(crate) fn was_granted_once(&self, need: &Need, chain: &[String]) -> bool {
-        self.notes.lock().granted_once.iter().any(|(granted, by)| granted == need && by == chain)
+        self.notes().granted_once.iter().any(|(granted, by)| granted == need && by == chain)
     }
 
     /// The files that the command names as operands are approved with it.
     pub(crate) fn approve_command(&self, target: &str) {
-        self.notes.lock().approved_commands.push(target.to_owned());
+        self.notes().approved_commands.push(target.to_owned());
     }
 
     pub(crate) fn is_approved_command(&self, target: &str) -> bool {
-        self.notes.lock().approved_commands.iter().any(|approved| approved == target)
+        self.notes().approved_commands.iter().any(|approved| approved == target)
     }
 }
 

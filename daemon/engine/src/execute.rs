@@ -72,7 +72,7 @@ pub fn execute<'a>(
             Some(tool) => tool,
             None => look_up(engine, &call)?,
         };
-        let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
+        let (cx, in_flight) = enter(engine, &mut call, outer, tool.spec())?;
         let record = CallRecord::begin(&cx, in_flight, &call.arguments);
         // Below the level at which every call is logged, lines name their call themselves.
         let span = tracing::debug_span!("call", id = %cx.call_id);
@@ -246,20 +246,25 @@ pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Callable>, call: C
 /// Answers a call that an interrupt skipped before its turn. It is recorded like any other.
 pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
     let tool = look_up(engine, &call)?;
-    let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
+    let (cx, in_flight) = enter(engine, &mut call, None, tool.spec())?;
     let record = CallRecord::begin(&cx, in_flight, &call.arguments);
     let skipped = answer(&cx, &record, skipped()).await;
     record.finish(skipped).0
 }
 
-fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<Cx>, InFlightGuard), CallError> {
+fn enter(
+    engine: &Arc<Engine>,
+    call: &mut Call,
+    outer: Option<&Cx>,
+    spec: &ToolSpec,
+) -> Result<(Arc<Cx>, InFlightGuard), CallError> {
     let given = call.call_id.take();
     loop {
         let id = given.clone().unwrap_or_else(|| {
             let next = engine.next_call.fetch_add(1, Ordering::Relaxed);
             CallId::parse(&format!("call_{next}")).expect("digits are printable")
         });
-        let cx = Cx::new(engine, call, spec, id.clone());
+        let cx = Cx::new(engine, call, outer, spec, id.clone());
         match call.session.enter(&id, cx.clone()) {
             Some(in_flight) => return Ok((cx, in_flight)),
             None if given.is_some() => return Err(CallError::DuplicateCallId(id)),

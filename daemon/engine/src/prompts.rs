@@ -138,7 +138,7 @@ impl<P: PromptKind> Prompts<P> {
 
     /// Whether somebody could answer a prompt of this call.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
-        self.shared.state.lock().can_be_answered(&cx.session.id, &cx.caller)
+        !cx.unattended && self.shared.state.lock().can_be_answered(&cx.session.id, &cx.caller)
     }
 
     /// The pending prompts, the oldest first.
@@ -156,7 +156,7 @@ impl<P: PromptKind> Prompts<P> {
     ) -> Option<PromptWaiter<P>> {
         let (call, caller) = (&cx.call_id, &cx.caller);
         let mut state = self.shared.state.lock();
-        if !state.can_be_answered(&cx.session.id, caller) {
+        if cx.unattended || !state.can_be_answered(&cx.session.id, caller) {
             return None;
         }
         let joined = state.pending.iter_mut().find(|(_, pending)| pending.key == key && !pending.claimed);

@@ -119,6 +119,9 @@ impl Cx {
 }
 
 fn sampler(cx: &Cx, otherwise: &str) -> Result<Arc<dyn Sampler>, ToolError> {
+    if cx.unattended {
+        return Err(ToolError::Failed("the client is not asked after the end of a call".to_owned()));
+    }
     let sampler = cx.engine.samplers.0.lock().get(&cx.caller.connection).cloned();
     sampler.ok_or_else(|| ToolError::Failed(otherwise.to_owned()))
 }

@@ -4,6 +4,8 @@
 
 pub mod command;
 pub mod content;
+pub(crate) mod endings;
+pub(crate) mod failure_log;
 pub(crate) mod handler;
 pub(crate) mod hook;
 pub(crate) mod host_resources;

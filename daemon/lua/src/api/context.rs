@@ -73,6 +73,11 @@ fn methods(ctx: &ApiTable) -> mlua::Result<()> {
     ctx.function("remaining_ms", "ctx.remaining_ms", |_, _, _| {
         Ok(script_run::current_cx()?.deadline.remaining().as_millis() as f64)
     })?;
+    ctx.function("on_end", "ctx.on_end", |_, args, _| {
+        let function = args.function(1, "function")?;
+        let call = script_run::current().ok_or("ctx.on_end: no call is running")?;
+        call.at_end(function).map_err(|why| format!("ctx.on_end: {why}"))
+    })?;
     ctx.waiting("ask", "ctx.ask", |host_call| {
         let need = need(&host_call.args.fields(1, "need")?, host_call.call, &host_call.context.plugin)?;
         let call = host_call.call.clone();

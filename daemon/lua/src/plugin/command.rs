@@ -12,7 +12,6 @@ use toold_engine::need::Need;
 use toold_engine::registry::SourceScope;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 
-use crate::plugin::handler::HandlerOutcome;
 use crate::plugin::registrations::CommandRegistration;
 use crate::plugin::state_pool::StatePool;
 use crate::plugin::{handler, tool_result};
@@ -72,20 +71,17 @@ impl LuaCommand {
         let execute = loaded.commands.get(&self.name).ok_or_else(missing)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());
-        match handler::run(states, &loaded, execute, &cx, &text, &[&text]).await? {
-            HandlerOutcome::Returned(values) => {
-                let lua = loaded.state.lua();
-                let value = values.front().unwrap_or(&LuaValue::Nil);
-                let message = value.as_table().and_then(|table| table.raw_get::<Option<String>>("message").ok()?);
-                Ok(match message {
-                    Some(message) => {
-                        let json = convert::to_json(lua, value).unwrap_or_default();
-                        ToolOutput { structured: Some(json), ..ToolOutput::text(message) }
-                    }
-                    None => tool_result::output(lua, value, &self.spec).unwrap_or_else(ToolOutput::error),
-                })
+        let read = |value: &LuaValue| {
+            let lua = loaded.state.lua();
+            let message = value.as_table().and_then(|table| table.raw_get::<Option<String>>("message").ok()?);
+            match message {
+                Some(message) => {
+                    let json = convert::to_json(lua, value).unwrap_or_default();
+                    ToolOutput { structured: Some(json), ..ToolOutput::text(message) }
+                }
+                None => tool_result::output(lua, value, &self.spec).unwrap_or_else(ToolOutput::error),
             }
-            HandlerOutcome::Failed(output) => Ok(output),
-        }
+        };
+        handler::run(states, &loaded, execute, &cx, &text, &[&text], read).await
     }
 }

@@ -1,8 +1,10 @@
 //! Running functions of plugins as calls, with deadline and permissions: tools, commands, resources and prompts.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use mlua::{Function, Lua, MultiValue, Table, Thread};
+use futures_util::FutureExt;
+use mlua::{Function, Lua, Table, Thread, Value as LuaValue};
 use serde_json::{Map, Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::schema::Schema;
@@ -11,20 +13,14 @@ use toold_proto::plugin::PluginError;
 use toold_proto::tool::{Annotations, ToolName};
 
 use crate::plugin::PluginVersion;
+use crate::plugin::endings::{self, CallEnding};
 use crate::plugin::state_pool::{LoadedState, StatePool};
 use crate::vm::convert;
-use crate::vm::interrupt::ScriptInterrupt;
 use crate::vm::raw::CtxFields;
 use crate::vm::script_run::ScriptRun;
 
-/// How a run ended that was not cancelled.
-pub(crate) enum HandlerOutcome {
-    Returned(MultiValue),
-    /// It raised an error, or reached its time limit.
-    Failed(ToolOutput),
-}
-
-/// Runs a function as a call, with its deadline, with the call's `ctx` and `given`. `input` is the call's own.
+/// Runs a function as a call, with its deadline, with the call's `ctx` and `given`; then the functions that it gave to
+/// `ctx.on_end`. `input` is the call's own; `read` makes the result of the value that the function returned.
 pub(crate) async fn run(
     states: &StatePool,
     loaded: &LoadedState,
@@ -32,19 +28,27 @@ pub(crate) async fn run(
     cx: &Arc<Cx>,
     input: &Value,
     given: &[&Value],
-) -> Result<HandlerOutcome, ToolError> {
-    let call = ScriptRun::new(ScriptInterrupt::of_call(cx.clone()), cx.clone());
-    let _watched = states.plugin.shared.watchdog.watch(&call.interrupt);
+    read: impl FnOnce(&LuaValue) -> ToolOutput,
+) -> Result<ToolOutput, ToolError> {
+    let start = Instant::now();
+    let call = ScriptRun::of_call(cx.clone());
+    let watched = states.plugin.shared.watchdog.watch(&call.interrupt);
     let ended = match begin(loaded.state.lua(), function, cx, input, given) {
         Ok(script) => loaded.state.run(&call, script, ()).await,
         Err(error) => Err(error),
     };
+    drop(watched);
     states.note_call(loaded.state.stalls());
-    match ended {
-        Ok(values) => Ok(HandlerOutcome::Returned(values)),
+    let output = match ended {
+        Ok(values) => Ok(read(values.front().unwrap_or(&LuaValue::Nil))),
         Err(_) if call.interrupt.check() && cx.is_cancelled() => Err(ToolError::Cancelled),
-        Err(error) => Ok(HandlerOutcome::Failed(failed(&states.plugin, &error, call.interrupt.is_set(), cx))),
+        Err(error) => Ok(failed(&states.plugin, &error, call.interrupt.is_set(), cx)),
+    };
+    let functions = call.take_endings();
+    if !functions.is_empty() {
+        endings::run(states, loaded, functions, cx, &CallEnding::new(cx, &output, start.elapsed())).boxed().await;
     }
+    output
 }
 
 /// How calls and the audit log describe a function that is not a tool. It runs in parallel with others, and each thing

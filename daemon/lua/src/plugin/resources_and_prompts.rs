@@ -18,7 +18,6 @@ use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_proto::offer::{Completion, PromptArgument};
 
 use crate::plugin::handler;
-use crate::plugin::handler::HandlerOutcome;
 use crate::plugin::messages::{completion, contents, rendered, texts};
 use crate::plugin::state_pool::{LoadedState, StatePool};
 
@@ -145,12 +144,12 @@ impl LuaOffer {
             (_, None) => return Err(missing()),
         };
         let cx = cx.shared();
-        match handler::run(states, &loaded, function, &cx, &input, &self.given(&input)).await? {
-            HandlerOutcome::Returned(values) => self
-                .output(loaded.state.lua(), values.front().unwrap_or(&LuaValue::Nil), &input)
-                .or_else(|why| Ok(ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.label)))),
-            HandlerOutcome::Failed(output) => Ok(output),
-        }
+        let read = |value: &LuaValue| {
+            self.output(loaded.state.lua(), value, &input).unwrap_or_else(|why| {
+                ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.label))
+            })
+        };
+        handler::run(states, &loaded, function, &cx, &input, &self.given(&input), read).await
     }
 
     fn handlers<'a>(&self, loaded: &'a LoadedState) -> Option<&'a OfferHandlers> {

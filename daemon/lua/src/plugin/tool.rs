@@ -14,7 +14,7 @@ use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::tool::Category;
 
-use crate::plugin::handler::{HandlerOutcome, run};
+use crate::plugin::handler::run;
 use crate::plugin::needs::read_needs;
 use crate::plugin::registrations::{NeedsSource, ToolHandlers, ToolPermission};
 use crate::plugin::state_pool::{LoadedState, StateLease, StatePool};
@@ -70,15 +70,12 @@ impl LuaTool {
         };
         let loaded = self.lease_state().await?;
         let execute = &self.handlers(&loaded)?.execute;
-        match run(states, &loaded, execute, &cx.shared(), &input, &[&input]).await? {
-            HandlerOutcome::Returned(values) => {
-                let value = values.front().unwrap_or(&LuaValue::Nil);
-                Ok(tool_result::output(loaded.state.lua(), value, &self.spec).unwrap_or_else(|why| {
-                    ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.name))
-                }))
-            }
-            HandlerOutcome::Failed(output) => Ok(output),
-        }
+        let read = |value: &LuaValue| {
+            tool_result::output(loaded.state.lua(), value, &self.spec).unwrap_or_else(|why| {
+                ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.name))
+            })
+        };
+        run(states, &loaded, execute, &cx.shared(), &input, &[&input], read).await
     }
 
     /// The Lua state to run in.
@@ -103,7 +100,7 @@ impl LuaTool {
         let loaded = self.lease_state().await?;
         let ToolPermission::Function(permission) = &self.handlers(&loaded)?.permission else { return Ok(Vec::new()) };
         let cx = cx.shared();
-        let call = ScriptRun::new(ScriptInterrupt::of_needs(cx.clone()), cx.clone());
+        let call = ScriptRun::around_call(ScriptInterrupt::of_needs(cx.clone()), cx.clone());
         let _watched = self.states.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
         let begun = convert::to_lua(lua, input).and_then(|input| Ok((lua.create_thread(permission.clone())?, input)));

@@ -20,6 +20,7 @@ enum InterruptLimit {
     Needs(Arc<Cx>, Deadline),
     Load(Deadline, CancellationToken),
     Hook(Deadline),
+    Ending(Deadline),
 }
 
 const NEEDS_LIMIT: Duration = Duration::from_secs(2);
@@ -29,6 +30,7 @@ const TIMED_OUT: u8 = 1;
 const CANCELLED: u8 = 2;
 const LOAD_TIMED_OUT: u8 = 3;
 const HOOK_TIMED_OUT: u8 = 4;
+const ENDING_TIMED_OUT: u8 = 5;
 
 impl ScriptInterrupt {
     pub(crate) fn of_call(cx: Arc<Cx>) -> Self {
@@ -46,6 +48,11 @@ impl ScriptInterrupt {
 
     pub(crate) fn of_hook(limit: Duration) -> Self {
         Self::new(InterruptLimit::Hook(Deadline::after(limit)))
+    }
+
+    /// For functions that run after the end of a call.
+    pub(crate) fn of_ending(limit: Duration) -> Self {
+        Self::new(InterruptLimit::Ending(Deadline::after(limit)))
     }
 
     fn new(limit: InterruptLimit) -> Self {
@@ -75,10 +82,12 @@ impl ScriptInterrupt {
             InterruptLimit::Load(_, stop) if stop.is_cancelled() => CANCELLED,
             InterruptLimit::Load(limit, _) if limit.remaining().is_zero() => LOAD_TIMED_OUT,
             InterruptLimit::Hook(limit) if limit.remaining().is_zero() => HOOK_TIMED_OUT,
+            InterruptLimit::Ending(limit) if limit.remaining().is_zero() => ENDING_TIMED_OUT,
             InterruptLimit::Call(_)
             | InterruptLimit::Needs(..)
             | InterruptLimit::Load(..)
-            | InterruptLimit::Hook(_) => return false,
+            | InterruptLimit::Hook(_)
+            | InterruptLimit::Ending(_) => return false,
         };
         self.reason.store(reason, Ordering::Relaxed);
         true
@@ -91,6 +100,7 @@ impl ScriptInterrupt {
             CANCELLED => "it was cancelled",
             LOAD_TIMED_OUT => "the time limit for loading a plugin is exceeded",
             HOOK_TIMED_OUT => "the hook's time limit is exceeded",
+            ENDING_TIMED_OUT => "the time limit for functions of ctx.on_end is exceeded",
             _ => "stopped",
         }
     }
@@ -99,9 +109,10 @@ impl ScriptInterrupt {
     pub(crate) fn remaining(&self) -> Duration {
         match &self.limit {
             InterruptLimit::Call(cx) => cx.deadline.remaining(),
-            InterruptLimit::Needs(_, limit) | InterruptLimit::Load(limit, _) | InterruptLimit::Hook(limit) => {
-                limit.remaining()
-            }
+            InterruptLimit::Needs(_, limit)
+            | InterruptLimit::Load(limit, _)
+            | InterruptLimit::Hook(limit)
+            | InterruptLimit::Ending(limit) => limit.remaining(),
         }
     }
 
@@ -126,7 +137,7 @@ impl ScriptInterrupt {
                     () = limit.over() => {}
                 }
             }
-            InterruptLimit::Hook(limit) => limit.over().await,
+            InterruptLimit::Hook(limit) | InterruptLimit::Ending(limit) => limit.over().await,
         }
         self.check();
     }

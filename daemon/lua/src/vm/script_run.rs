@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU32;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use mlua::Function;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
@@ -30,7 +31,13 @@ pub(crate) struct ScriptRun {
     pub(crate) logged: AtomicU32,
     /// Whether it may block its thread for as long as it needs.
     owns_thread: bool,
+    /// Functions that run after the end of the call, the last one first; `None` where no call is running whose end they
+    /// could wait for.
+    endings: Option<Mutex<Vec<Function>>>,
 }
+
+/// How many functions one call may have that run after its end.
+const MAX_ENDINGS: usize = 100;
 
 /// Work that the host does while the script waits.
 pub(crate) type Effects = FuturesUnordered<BoxFuture<'static, ()>>;
@@ -57,33 +64,60 @@ pub(crate) fn current() -> Option<Arc<ScriptRun>> {
 }
 
 impl ScriptRun {
-    /// A tool's call.
-    pub(crate) fn new(interrupt: ScriptInterrupt, cx: Arc<Cx>) -> Arc<Self> {
+    /// The handler of a call.
+    pub(crate) fn of_call(cx: Arc<Cx>) -> Arc<Self> {
+        let run = Self::unshared(ScriptInterrupt::of_call(cx.clone()), Some(cx.clone()), cx.chain.clone(), false);
+        Arc::new(Self { endings: Some(Mutex::default()), ..run })
+    }
+
+    /// Something else that runs for a call, before or after its handler.
+    pub(crate) fn around_call(interrupt: ScriptInterrupt, cx: Arc<Cx>) -> Arc<Self> {
         let chain = cx.chain.clone();
-        Self::with(interrupt, Some(cx), chain, false)
+        Arc::new(Self::unshared(interrupt, Some(cx), chain, false))
     }
 
     /// A hook of `plugin`, which sees the call of `cx`, or a message.
     pub(crate) fn of_hook(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, plugin: &str) -> Arc<Self> {
         let outer = cx.as_ref().map(|cx| cx.outer_chain.clone()).unwrap_or_default();
         let chain = outer.iter().cloned().chain([plugin.to_owned()]).collect();
-        Self::with(interrupt, cx, chain, false)
+        Arc::new(Self::unshared(interrupt, cx, chain, false))
     }
 
     /// A script that runs on a thread that may block.
     pub(crate) fn of_load(interrupt: ScriptInterrupt) -> Arc<Self> {
-        Self::with(interrupt, None, Arc::new([]), true)
+        Arc::new(Self::unshared(interrupt, None, Arc::new([]), true))
     }
 
-    fn with(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Arc<Self> {
-        Arc::new(Self {
+    fn unshared(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Self {
+        Self {
             interrupt: Arc::new(interrupt),
             cx,
             chain,
             new_effects: Mutex::default(),
             logged: AtomicU32::new(0),
             owns_thread,
-        })
+            endings: None,
+        }
+    }
+
+    /// Makes a function run after the end of the call.
+    ///
+    /// # Errors
+    /// A script that is not the handler of a call; too many functions.
+    pub(crate) fn at_end(&self, function: Function) -> Result<(), String> {
+        let endings = self.endings.as_ref().ok_or("no handler is running that could end")?;
+        let mut endings = endings.lock();
+        if endings.len() >= MAX_ENDINGS {
+            return Err(format!("a call may have at most {MAX_ENDINGS} functions"));
+        }
+        endings.push(function);
+        Ok(())
+    }
+
+    /// The functions that run after the end of the call, in the order in which they run. Later ones are refused.
+    pub(crate) fn take_endings(&self) -> Vec<Function> {
+        let taken = self.endings.as_ref().map(|endings| std::mem::take(&mut *endings.lock()));
+        taken.into_iter().flatten().rev().collect()
     }
 
     /// Checks the permission for something that the script is about to touch.

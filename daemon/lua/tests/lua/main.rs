@@ -3,6 +3,7 @@
 mod authors;
 mod calls;
 mod compatible;
+mod endings;
 mod environment;
 mod hostile;
 mod http;
