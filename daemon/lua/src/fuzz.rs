@@ -1,6 +1,6 @@
 //! What must hold of any plugin: driven by proptest, by fuzzers and by kept corpora.
 
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,13 +27,12 @@ const LIMIT: Duration = Duration::from_millis(200);
 #[doc(hidden)]
 pub fn fuzz_manifest(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // Nothing of it is read but whether it is there.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     match Manifest::of_text(folder, Some(text)) {
         Ok(manifest) => {
             assert!((1..=64).contains(&manifest.name.len()), "{:?}", manifest.name);
-            let entry = manifest.entry.canonicalize().expect("it was there");
-            assert!(entry.starts_with(folder.canonicalize().expect("it is there")), "{}", entry.display());
+            let mut within = manifest.entry.strip_prefix(folder).expect("it is in the folder").components();
+            assert!(within.all(|part| matches!(part, Component::Normal(_))), "{}", manifest.entry.display());
             assert!(manifest.memory.is_none_or(|memory| (1 << 20..=4 << 30).contains(&memory)));
             assert!(manifest.capabilities.is_none() || text.contains("toold"), "{text:?}");
         }
@@ -86,8 +85,8 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
         path: path.to_owned(),
         origin: Origin::UserPlugin,
         script: script.into(),
+        files: Default::default(),
         sources: Default::default(),
-        sealed: false,
         shared,
         manifest,
     })

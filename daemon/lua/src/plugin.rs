@@ -20,6 +20,7 @@ pub(crate) mod state_pool;
 pub mod store;
 pub(crate) mod tool;
 pub(crate) mod tool_result;
+pub(crate) mod version_files;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use toold_proto::tool::{Source, SourceKind};
 
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::manifest::{Capabilities, Manifest};
+use crate::plugin::version_files::VersionFiles;
 use crate::vm::diagnostics::SourceTexts;
 
 /// One version of a plugin.
@@ -41,9 +43,10 @@ pub(crate) struct PluginVersion {
     pub(crate) origin: Origin,
     pub(crate) key: SourceKey,
     pub(crate) script: Arc<[u8]>,
+    /// Only these may run: files that were added since are not part of this version.
+    pub(crate) files: VersionFiles,
+    /// The texts that have run, for messages.
     pub(crate) sources: SourceTexts,
-    /// Only texts in `sources` may run: files that were added since are not what was trusted.
-    pub(crate) sealed: bool,
     pub(crate) shared: Arc<HostResources>,
 }
 

@@ -12,8 +12,6 @@ use toold_host::files::{self, FileType, OpenError};
 /// A digest over all files of a plugin and their names.
 pub type ContentDigest = blake3::Hash;
 
-/// Larger files are identified by size and time instead of content, where nobody has to trust them.
-const MAX_HASHED: u64 = 8 << 20;
 /// A folder with more files than this is not a plugin.
 const MAX_FILES: usize = 10_000;
 /// Trusted content is held in memory while it is read.
@@ -42,7 +40,7 @@ impl Content {
     }
 
     /// The same with another limit, in bytes.
-    pub(crate) fn read_at_most(path: &Path, limit: u64) -> io::Result<Self> {
+    fn read_at_most(path: &Path, limit: u64) -> io::Result<Self> {
         let mut files: BTreeMap<PathBuf, Arc<[u8]>> = BTreeMap::new();
         let mut left = limit;
         for file in files_of(path)? {
@@ -66,10 +64,6 @@ impl Content {
         }
         Ok(Self { digest: hasher.finalize(), files })
     }
-
-    pub(crate) fn file(&self, path: &Path) -> Option<&Arc<[u8]>> {
-        self.files.get(path)
-    }
 }
 
 /// Opens a file of a plugin. Links are followed; pipes and devices are not opened.
@@ -78,7 +72,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Follows links. An author may give a path relative to the current folder.
-fn real_path(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     files::resolve(&std::path::absolute(path)?, Path::new("/"))
 }
 
@@ -113,20 +107,6 @@ fn as_io(error: OpenError) -> io::Error {
     error.into()
 }
 
-/// Identifies a state of a plugin's files without holding them in memory.
-pub(crate) fn digest(path: &Path) -> io::Result<ContentDigest> {
-    let mut hasher = blake3::Hasher::new();
-    for file in files_of(path)? {
-        add_name(&mut hasher, path, &file);
-        match add_file(&mut hasher, &file) {
-            // It was removed after it was listed; that is another change, with an event of its own.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && path != file => {}
-            other => other?,
-        }
-    }
-    Ok(hasher.finalize())
-}
-
 /// Sorted; for a file, the file itself.
 pub(crate) fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
@@ -139,29 +119,13 @@ pub(crate) fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn add_name(hasher: &mut blake3::Hasher, plugin: &Path, file: &Path) {
+pub(crate) fn add_name(hasher: &mut blake3::Hasher, plugin: &Path, file: &Path) {
     let within = file.strip_prefix(plugin).unwrap_or(file).as_os_str().as_encoded_bytes();
     hasher.update(&(within.len() as u64).to_le_bytes()).update(within);
 }
 
-fn add_bytes(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+pub(crate) fn add_bytes(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-}
-
-fn add_file(hasher: &mut blake3::Hasher, path: &Path) -> io::Result<()> {
-    let file = open(path)?;
-    let facts = file.metadata()?;
-    let mut bytes = Vec::new();
-    if facts.len() <= MAX_HASHED {
-        file.take(MAX_HASHED + 1).read_to_end(&mut bytes)?;
-    }
-    if facts.len() <= MAX_HASHED && bytes.len() as u64 <= MAX_HASHED {
-        add_bytes(hasher, &bytes);
-    } else {
-        let since = facts.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        hasher.update(&facts.len().to_le_bytes()).update(&since.as_nanos().to_le_bytes());
-    }
-    Ok(())
 }
 
 /// The files below `folder`, whose resolved path is `real`.
@@ -228,7 +192,6 @@ mod tests {
         write("plugin.lua", "a");
         write("lib.lua", "bc");
         let first = now();
-        assert_eq!(digest(dir.path()).unwrap(), first);
         write("lib.lua", "bd");
         let second = now();
         std::fs::rename(dir.path().join("lib.lua"), dir.path().join("lix.lua")).unwrap();
@@ -246,7 +209,7 @@ mod tests {
         let pipe = dir.path().join("plugin.toml");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         assert!(read_file(&pipe, 9).unwrap_err().to_string().contains("is a named pipe"));
-        assert!(digest(&pipe).is_err() && Content::read(&pipe).is_err());
+        assert!(Content::read(&pipe).is_err());
         assert_eq!(files_of(dir.path()).unwrap(), [] as [PathBuf; 0]);
         std::fs::write(dir.path().join("a.lua"), "0123456789").unwrap();
         assert!(read_file(&dir.path().join("a.lua"), 9).unwrap_err().to_string().contains("longer than 9 bytes"));

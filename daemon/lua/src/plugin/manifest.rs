@@ -1,12 +1,14 @@
 //! The manifest of a plugin: its name, and `plugin.toml`.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use toold_proto::plugin::PluginError;
 
 use crate::plugin::content::read_file;
+use crate::plugin::version_files::VersionFiles;
 use crate::vm::diagnostics::SourceTexts;
 
 /// A longer `plugin.toml` is not read.
@@ -110,7 +112,23 @@ impl Manifest {
         })
     }
 
-    /// The manifest of a plugin folder.
+    /// The manifest of a version, and the text of its entry. Blocks.
+    pub(crate) fn of_version(plugin: &Path, files: &VersionFiles) -> Result<(Self, Arc<[u8]>), ManifestError> {
+        let read = |path: PathBuf| files.text(&path).map_err(|source| ManifestError::Unreadable { path, source });
+        let manifest = if files.has(plugin) {
+            Self::of_file(plugin)?
+        } else {
+            let text = read(plugin.join("plugin.toml"))?;
+            Self::of_text(plugin, text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).as_deref())?
+        };
+        match read(manifest.entry.clone())? {
+            Some(script) => Ok((manifest, script)),
+            None if manifest.entry.exists() => Err(ManifestError::Outside(manifest.entry)),
+            None => Err(ManifestError::NoEntry(manifest.entry)),
+        }
+    }
+
+    /// The manifest of a plugin folder, whether or not its entry exists.
     pub(crate) fn of_folder(folder: &Path) -> Result<Self, ManifestError> {
         let path = folder.join("plugin.toml");
         match read_file(&path, MAX_MANIFEST) {
@@ -120,7 +138,7 @@ impl Manifest {
         }
     }
 
-    /// The same for a `plugin.toml` that was read already; `None` if there is none.
+    /// The same for a `plugin.toml` that was read already; `None` if there is none. Reads nothing.
     pub(crate) fn of_text(folder: &Path, text: Option<&str>) -> Result<Self, ManifestError> {
         let path = folder.join("plugin.toml");
         let manifest: PluginToml = match text {
@@ -144,11 +162,7 @@ impl Manifest {
             None => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         };
         let entrypoint = manifest.entrypoint.unwrap_or_else(|| "plugin.lua".into());
-        let entry = folder.join(&entrypoint);
-        let (Ok(real), Ok(real_folder)) = (entry.canonicalize(), folder.canonicalize()) else {
-            return Err(ManifestError::NoEntry(entry));
-        };
-        if !real.starts_with(&real_folder) {
+        if !entrypoint.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
             return Err(ManifestError::Outside(entrypoint));
         }
         let capabilities = match (manifest.api.as_deref(), manifest.capabilities) {
@@ -167,7 +181,7 @@ impl Manifest {
             name: checked_name(name)?,
             version: manifest.version,
             description: manifest.description,
-            entry,
+            entry: folder.join(&entrypoint),
             folder: Some(folder.to_owned()),
             capabilities,
             memory: limits.memory_mib.map(|mib| mib.clamp(1, 4_096) << 20),

@@ -10,17 +10,14 @@ use toold_proto::plugin::PluginError;
 use toold_proto::tool::SourceKind;
 
 use crate::plugin::PluginVersion;
-use crate::plugin::content::{Content, ContentDigest, ContentTrust, digest, is_plugin, link_outward, read_file, stem};
+use crate::plugin::content::{Content, ContentDigest, ContentTrust, is_plugin, link_outward, stem};
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::manifest::{Manifest, explain};
 use crate::plugin::registrations::Registrations;
 use crate::plugin::state_pool::LoadedState;
+use crate::plugin::version_files::VersionFiles;
 use crate::reload::load::{LoadedScript, load};
-use crate::vm::create::MAX_SOURCE;
 use crate::vm::diagnostics::SourceTexts;
-
-/// Bytes of a folder that are read in advance if nobody has to trust them.
-const READ_AHEAD: u64 = 4 << 20;
 
 /// The result of loading an entry.
 pub(crate) enum LoadOutcome {
@@ -90,39 +87,21 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
             Err(error) => return unreadable(path, path, &error),
         }
     }
-    let is_folder = path.is_dir();
-    // Content that has to be trusted is read once, so that what was digested is what runs.
-    let (digest, content) = match &request.trust {
-        // Other folders are read too if that is cheap: their modules then belong to this version, no matter how long it
-        // takes until the first call.
-        None if is_folder => match Content::read_at_most(path, READ_AHEAD) {
-            Ok(content) => (Ok(content.digest), Some(content)),
-            Err(_) => (digest(path), None),
-        },
-        None => (digest(path), None),
-        Some(_) => match Content::read(path) {
-            Ok(content) => (Ok(content.digest), Some(content)),
-            Err(error) => (Err(error), None),
-        },
+    // Content that has to be trusted is read whole, so that all of it was reviewed.
+    let read = match &request.trust {
+        None => VersionFiles::read(path),
+        Some(_) => Content::read(path).map(|content| (content.digest, VersionFiles::of_content(content))),
     };
-    let digest = match digest {
-        Ok(digest) => digest,
+    let (digest, files) = match read {
+        Ok(version) => version,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return LoadOutcome::Gone,
         Err(error) => return unreadable(path, path, &error),
     };
     if request.known == Some(digest) {
         return LoadOutcome::Unchanged;
     }
-    let manifest = match (is_folder, &content) {
-        (false, _) => Manifest::of_file(path),
-        (true, None) => Manifest::of_folder(path),
-        (true, Some(content)) => {
-            let text = content.file(&path.join("plugin.toml"));
-            Manifest::of_text(path, text.map(|bytes| String::from_utf8_lossy(bytes)).as_deref())
-        }
-    };
-    let manifest = match manifest {
-        Ok(manifest) => manifest,
+    let (manifest, script) = match Manifest::of_version(path, &files) {
+        Ok(version) => version,
         Err(error) => {
             return LoadOutcome::Failed {
                 digest: Some(digest),
@@ -139,28 +118,14 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
     if request.trust.as_ref().is_some_and(|trust| !trust.is_trusted(path, &digest)) {
         return LoadOutcome::Withheld { digest, manifest, why: WithheldReason::Untrusted };
     }
-    let script = match &content {
-        None => read_file(&manifest.entry, MAX_SOURCE).map(Arc::from),
-        Some(content) => content.file(&manifest.entry).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into()),
-    };
-    let script: Arc<[u8]> = match script {
-        Ok(script) => script,
-        Err(error) => return unreadable(path, &manifest.entry, &error),
-    };
-    let sources = SourceTexts::default();
-    for (file, text) in content.iter().flat_map(|content| &content.files) {
-        if file.extension().is_some_and(|ending| ending == "lua") {
-            sources.add(&manifest.shown(file), file, text.clone());
-        }
-    }
     let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: request.scope };
     let plugin = Arc::new(PluginVersion {
         path: request.path,
         origin: request.origin,
         key,
         script,
-        sources,
-        sealed: request.trust.is_some(),
+        files,
+        sources: SourceTexts::default(),
         shared: request.shared,
         manifest,
     });

@@ -22,6 +22,7 @@ use toold_proto::tool::{SessionId, SourceKind};
 use crate::plugin::PluginVersion;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::manifest::{Manifest, explain};
+use crate::plugin::version_files::VersionFiles;
 use crate::reload::load;
 use crate::vm::create::HostChunks;
 use crate::vm::watchdog::Watchdog;
@@ -94,18 +95,17 @@ pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Resu
 
 pub(crate) fn plugin_at(path: &Path, shared: Arc<HostResources>) -> Result<Arc<PluginVersion>, Box<PluginError>> {
     let real = path.canonicalize().map_err(|error| Box::new(plain(format!("{}: {error}", path.display()))))?;
-    let manifest = if real.is_dir() { Manifest::of_folder(&real) } else { Manifest::of_file(&real) };
-    let manifest = manifest.map_err(|error| Box::new(explain(&error)))?;
-    let entry = manifest.entry.display();
-    let script =
-        std::fs::read(&manifest.entry).map_err(|error| Box::new(plain(format!("can't read {entry}: {error}"))))?;
+    let files = VersionFiles::read(&real)
+        .map_err(|error| Box::new(plain(format!("can't read {}: {error}", path.display()))))?
+        .1;
+    let (manifest, script) = Manifest::of_version(&real, &files).map_err(|error| Box::new(explain(&error)))?;
     Ok(Arc::new(PluginVersion {
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: real,
         origin: Origin::UserPlugin,
-        script: script.into(),
+        script,
+        files,
         sources: Default::default(),
-        sealed: false,
         shared,
         manifest,
     }))

@@ -25,11 +25,6 @@ impl SourceTexts {
         self.0.lock().insert(shown.to_owned(), (path.to_owned(), text));
     }
 
-    /// The text of that path, as it was when it first ran.
-    pub(crate) fn text(&self, path: &Path) -> Option<Arc<[u8]>> {
-        self.0.lock().values().find(|(known, _)| known == path).map(|(_, text)| text.clone())
-    }
-
     /// Describes an error that a script raised.
     pub(crate) fn explain(&self, error: &Error) -> PluginError {
         let (text, traceback) = split(error);

@@ -17,4 +17,5 @@ mod shipped;
 mod starts;
 mod state;
 mod system;
+mod versions;
 mod world;

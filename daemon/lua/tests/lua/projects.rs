@@ -187,7 +187,7 @@ async fn a_module_that_changed_is_not_run_by_the_version_that_was_trusted() {
     assert_eq!(project.world.text("t", json!({"module": "n"})).await, "also");
     let refused = project.world.call("t", json!({"module": "new"})).await;
     assert!(
-        refused.is_error && refused.text().contains("not part of this plugin when it was trusted"),
+        refused.is_error && refused.text().contains("not part of this version of the plugin"),
         "{}",
         refused.text()
     );
