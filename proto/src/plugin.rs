@@ -9,7 +9,7 @@ use crate::command::CommandInfo;
 use crate::config::ConfigEntry;
 use crate::hook::HookInfo;
 use crate::permission::RuleInfo;
-use crate::tool::Tool;
+use crate::tool::{Category, Tool};
 
 /// Params of `plugins.list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +132,36 @@ pub struct PluginDetails {
     /// Who trusted which content of a project's plugin; absent when nobody did, and for plugins outside of projects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<TrustedBy>,
+    /// Permissions that it asked for and was refused since the daemon started, the newest first, 100 at most. People
+    /// see all of them, others those of their own session and those of its load, without the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedNeed>,
+}
+
+/// A permission that a plugin asked for and was refused. A grant that allows it removes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedNeed {
+    pub category: Category,
+    /// As in an ask; shortened if it is longer than 2,000 bytes.
+    pub target: String,
+    /// Why the plugin asked for it, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The rule that decided.
+    pub rule: String,
+    /// `permissions.grant` with this pattern and `chain` allows exactly this, or the nearest that a pattern can say; absent
+    /// when no grant allows it: a rule denies it, its manifest does not declare it, or it is a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The plugins that the call passed through, the outermost first; the last is this one.
+    pub chain: Vec<String>,
+    /// While it was loading; else in a call.
+    pub at_load: bool,
+    pub times: u64,
+    /// RFC 3339, UTC.
+    pub first_at: String,
+    /// RFC 3339, UTC.
+    pub last_at: String,
 }
 
 /// A file of a plugin.

@@ -14,9 +14,22 @@ pub fn decide_need(cx: &Cx, chain: &[String], need: &Need) -> Decision {
 
 /// As [`decide_need`], for a tool that was called within the call.
 pub(crate) fn decide_need_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[String], need: &Need) -> Decision {
+    with_subject(cx, tool, origin, chain, |subject| {
+        decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), subject, need)
+    })
+}
+
+/// The call as the policy sees it, on behalf of a chain of plugins.
+pub(crate) fn with_subject<T>(
+    cx: &Cx,
+    tool: &ToolName,
+    origin: Origin,
+    chain: &[String],
+    work: impl FnOnce(&Subject) -> T,
+) -> T {
     let session = &cx.session;
     let (places, above) = (session.places(), session.above());
-    let subject = Subject {
+    work(&Subject {
         tool,
         origin,
         session: &session.id,
@@ -27,6 +40,5 @@ pub(crate) fn decide_need_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &
         project: session.project(),
         chain,
         made: &session.made(),
-    };
-    decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), &subject, need)
+    })
 }

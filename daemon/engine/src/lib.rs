@@ -26,6 +26,7 @@ pub mod latency;
 pub mod need;
 pub mod offers;
 pub mod permission;
+pub mod plugin_refusals;
 pub mod policy;
 pub mod progress;
 pub mod prompts;
@@ -59,6 +60,7 @@ use crate::hooks::Hooks;
 use crate::lanes::CallLimits;
 use crate::latency::Latencies;
 use crate::offers::Offers;
+use crate::plugin_refusals::PluginRefusals;
 use crate::policy::Policy;
 use crate::policy::grants::Grants;
 use crate::questions::Questions;
@@ -75,6 +77,7 @@ pub struct Engine {
     pub sessions: Sessions,
     pub policy: ArcSwap<Policy>,
     pub grants: Grants,
+    pub plugin_refusals: PluginRefusals,
     pub asks: Asks,
     pub questions: Questions,
     /// Frontends that can ask a model for tools.
@@ -144,6 +147,7 @@ impl Engine {
             sessions: Sessions::default(),
             policy: ArcSwap::default(),
             grants: Grants::default(),
+            plugin_refusals: PluginRefusals::default(),
             asks: Asks::new(events.clone()),
             questions: Questions::new(events.clone()),
             samplers: Samplers::default(),

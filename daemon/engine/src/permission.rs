@@ -5,14 +5,15 @@ mod workspace;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use toold_proto::permission::{GrantInfo, GrantPermission, Verdict};
+use toold_proto::permission::{Action, GrantInfo, GrantPermission, Verdict};
 use toold_proto::tool::{Category, ToolName};
 
 use crate::Engine;
-use crate::asks::AskAnswer;
+use crate::asks::{ANSWER, AskAnswer};
 use crate::cx::Cx;
-use crate::decision::decide_need;
+use crate::decision::{decide_need, with_subject};
 use crate::need::Need;
+use crate::plugin_refusals::{RefusedDuring, note_refusal, scope_of};
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
@@ -31,7 +32,20 @@ pub async fn check_permission(cx: &Cx, chain: &[String], need: &Need) -> Result<
         cx.session.note_made(Path::new(&need.target));
     }
     cx.note_need(need, chain, answer.is_ok());
+    if let Err(ToolError::Denied(denial)) = &answer {
+        note_refused(cx, chain, need, denial);
+    }
     answer
+}
+
+/// For the person who may grant it to the plugin. The answer of a person who was asked needs no second look.
+fn note_refused(cx: &Cx, chain: &[String], need: &Need, denial: &Denial) {
+    let Some(plugin) = chain.last().filter(|_| !denial.rule.starts_with(ANSWER) && !need.workspace) else { return };
+    let scope = scope_of(&cx.engine, plugin, cx.session.project());
+    let during = RefusedDuring::Call(cx.session.id.clone());
+    with_subject(cx, &cx.tool, cx.origin, chain, |subject| {
+        note_refusal(&cx.engine, subject, scope, need, &denial.rule, during);
+    });
 }
 
 impl Cx {
@@ -159,9 +173,12 @@ pub fn grant(
         granted_at: now,
         expires_at: params.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
     };
-    let info = grant.info();
+    let (info, pattern) = (grant.info(), grant.pattern.clone());
     engine.grants.add(grant).map_err(GrantError::Store)?;
     engine.policy_changed();
+    if info.action == Action::Allow && info.tools.is_none() {
+        engine.plugin_refusals.forget_granted(&pattern, &info);
+    }
     Ok(info)
 }
 

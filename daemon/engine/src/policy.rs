@@ -2,6 +2,7 @@
 //!
 //! [`decide`] is the whole of it. Asking a person is [`crate::asks`]; both fail closed.
 
+pub mod allowing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod grants;

@@ -125,6 +125,10 @@ impl Registry {
         self.commit(vec![RegistryChange::Remove { key }]);
     }
 
+    pub fn has_source(&self, key: &SourceKey) -> bool {
+        self.sources.lock().contains_key(key)
+    }
+
     /// The source that owns this name and keeps it from others: for an early warning to a plugin's
     /// author.
     pub fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {

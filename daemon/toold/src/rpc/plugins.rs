@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::events::EventSelection;
+use toold_engine::registry::SourceScope;
 use toold_lua::plugin::content::Content;
 use toold_lua::reload::UnknownPlugin;
 use toold_lua::reload::check;
@@ -11,10 +12,10 @@ use toold_proto::method::{
     PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsReload, PluginsShow, PluginsTrust,
 };
 use toold_proto::plugin::{
-    ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport,
+    ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, RefusedNeed, ReloadPlugins, TrustPlugins, TrustReport,
 };
 use toold_proto::plugin_log::{LogsOfPlugin, PluginLogs};
-use toold_proto::tool::{Source, SourceKind};
+use toold_proto::tool::{Category, SessionId, Source, SourceKind};
 use toold_store::trust::Switch;
 
 use crate::config::trust::{TrustError, files_of};
@@ -94,7 +95,60 @@ async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails
     let resources = resources.map(|resource| resource.address.as_str().to_owned()).collect();
     let prompts = offers.prompts(session.project());
     let prompts = prompts.iter().filter(|prompt| source(&prompt.source)).map(|prompt| prompt.name.clone()).collect();
-    Ok(PluginDetails { plugin, tools, hooks, commands, subagents, resources, prompts, capabilities, files, trusted })
+    let refused = refused_needs(&request, &session.id, &plugin, capabilities.as_deref());
+    Ok(PluginDetails {
+        plugin,
+        tools,
+        hooks,
+        commands,
+        subagents,
+        resources,
+        prompts,
+        capabilities,
+        files,
+        trusted,
+        refused,
+    })
+}
+
+/// What the plugin was refused. No grant gives it more than its manifest declares.
+fn refused_needs(
+    request: &MethodRequest,
+    session: &SessionId,
+    plugin: &Plugin,
+    capabilities: Option<&[String]>,
+) -> Vec<RefusedNeed> {
+    let scope = match &plugin.project {
+        Some(project) => SourceScope::Project(project.into()),
+        None => SourceScope::Global,
+    };
+    let sees_all = may_decide(request);
+    let refusals = &request.services.engine.plugin_refusals;
+    let mut refused = refusals.of(&scope, &plugin.name, (!sees_all).then_some(session));
+    for need in &mut refused {
+        let missing = capability_for(need.category).filter(|name| {
+            capabilities.is_some_and(|declared| !declared.iter().any(|declared| declared == name))
+        });
+        if let Some(name) = missing {
+            need.pattern = None;
+            need.rule = format!("its plugin.toml does not declare the capability {name}");
+        }
+        if !sees_all {
+            need.reason = None;
+        }
+    }
+    refused
+}
+
+/// The capability of a manifest that permits needs of a category.
+fn capability_for(category: Category) -> Option<&'static str> {
+    match category {
+        Category::FileRead => Some("fs_read"),
+        Category::FileWrite => Some("fs_write"),
+        Category::Shell => Some("exec"),
+        Category::Network => Some("network"),
+        Category::Mcp | Category::Agent | Category::Plugin => None,
+    }
 }
 
 /// People see the messages of all sessions, others those of their own.

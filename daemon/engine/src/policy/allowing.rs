@@ -1,0 +1,36 @@
+//! The narrowest pattern that a grant needs to allow something, if any grant does.
+
+use std::time::SystemTime;
+
+use toold_proto::permission::{Action, Verdict};
+use toold_proto::session::Mode;
+
+use crate::need::Need;
+use crate::policy::grants::{Grant, GrantScope};
+use crate::policy::pattern::Pattern;
+use crate::policy::suggest::{exact_pattern, suggestions};
+use crate::policy::{Policy, Subject, decide};
+
+/// The pattern of a grant, for the chain of `subject`, that allows this need in the mode `default`. `None` when no
+/// pattern does: a rule or a grant denies it, it is a secret or a control file, or only `**` covers it.
+pub fn allowing_pattern(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
+    let wider = suggestions(need, policy.home.as_deref()).into_iter().map(|suggestion| suggestion.pattern);
+    let subject = Subject { mode: Mode::Default, ..subject.clone() };
+    exact_pattern(need).into_iter().chain(wider).find(|text| {
+        let Ok(pattern) = Pattern::parse_to_use(need.category, text) else { return false };
+        let grant = Grant {
+            id: String::new(),
+            category: need.category,
+            pattern,
+            action: Action::Allow,
+            scope: GrantScope::Always,
+            tools: None,
+            chain: subject.chain.to_vec(),
+            by: None,
+            granted_at: SystemTime::UNIX_EPOCH,
+            expires_at: None,
+        };
+        let with_it: Vec<Grant> = grants.iter().cloned().chain([grant]).collect();
+        decide(policy, &with_it, &subject, need).verdict == Verdict::Allow
+    })
+}
