@@ -22,7 +22,8 @@ fn refused(wire: &mut Wire) -> Vec<Value> {
 
 #[test]
 fn a_refused_need_of_a_plugin_is_listed_once_with_the_pattern_that_allows_it() {
-    let setup = Setup::new().plugin("asking.lua", ASKING).file("outside/note.txt", "a note").file("outside/.env", "KEY=1");
+    let setup =
+        Setup::new().plugin("asking.lua", ASKING).file("outside/note.txt", "a note").file("outside/.env", "KEY=1");
     let note = setup.path("outside/note.txt");
     let daemon = setup.start();
     let mut wire = daemon.connect();
@@ -53,7 +54,7 @@ fn a_refused_need_of_a_plugin_is_listed_once_with_the_pattern_that_allows_it() {
     let shown = other.result("plugins.show", json!({"name": "asking"}));
     assert_eq!(shown.get("refused"), None, "another session's refusals are not shown to an agent: {shown}");
 
-    let grant = json!({"category": "network", "pattern": "*.org:443", "scope": "always", "chain": ["asking"]});
+    let grant = json!({"category": "network", "pattern": "*.net:443", "scope": "always", "chain": ["asking"]});
     wire.result("permissions.grant", grant);
     assert_eq!(self::refused(&mut wire).len(), 3, "the grant does not match it");
     let grant = json!({"category": "network", "pattern": "example.org:443", "scope": "always", "chain": ["asking"]});

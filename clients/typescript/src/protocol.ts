@@ -1395,6 +1395,34 @@ export interface PluginsShowResult {
     /** The digest of the content at that time. */
     digest: string;
   };
+  /**
+   * Permissions that it asked for and was refused since the daemon started, the newest first, 100 at most. People
+   * see all of them, others those of their own session and those of its load, without the reasons.
+   */
+  refused?: {
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    /** As in an ask; shortened if it is longer than 2,000 bytes. */
+    target: string;
+    /** Why the plugin asked for it, in its own words. */
+    reason?: string;
+    /** The rule that decided. */
+    rule: string;
+    /**
+     * `permissions.grant` with this pattern and `chain` allows exactly this, or the nearest that a pattern can say; absent
+     * when no grant allows it: a rule denies it, its manifest does not declare it, or it is a secret.
+     */
+    pattern?: string;
+    /** The plugins that the call passed through, the outermost first; the last is this one. */
+    chain: string[];
+    /** While it was loading; else in a call. */
+    at_load: boolean;
+    times: number;
+    /** RFC 3339, UTC. */
+    first_at: string;
+    /** RFC 3339, UTC. */
+    last_at: string;
+  }[];
 }
 
 /** Params of `plugins.trust`. */

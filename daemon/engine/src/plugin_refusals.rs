@@ -125,9 +125,8 @@ impl PluginRefusals {
     pub fn of(&self, scope: &SourceScope, plugin: &str, session: Option<&SessionId>) -> Vec<RefusedNeed> {
         let plugins = self.plugins.lock();
         let refusals = plugins.get(&(scope.clone(), plugin.to_owned())).into_iter().flatten().rev();
-        let is_seen = |refusal: &&Refusal| {
-            session.is_none() || refusal.session.is_none() || refusal.session.as_ref() == session
-        };
+        let is_seen =
+            |refusal: &&Refusal| session.is_none() || refusal.session.is_none() || refusal.session.as_ref() == session;
         refusals.filter(is_seen).map(Refusal::to_wire).collect()
     }
 
@@ -139,24 +138,11 @@ impl PluginRefusals {
         }
         plugins.retain(|_, refusals| !refusals.is_empty());
     }
-
-    /// The chains of plugins that were refused something that the pattern matches.
-    pub(crate) fn chains(&self, category: Category, pattern: &Pattern) -> Vec<Vec<String>> {
-        let plugins = self.plugins.lock();
-        let refusals = plugins.values().flatten();
-        let about = refusals.filter(|refusal| refusal.pattern.is_some() && refusal.is_about(category, pattern));
-        let mut chains: Vec<Vec<String>> = about.map(|refusal| refusal.chain.clone()).collect();
-        chains.sort();
-        chains.dedup();
-        chains
-    }
 }
 
 impl Refusal {
     fn is_same(&self, other: &Self) -> bool {
-        self.need.category == other.need.category
-            && self.need.target == other.need.target
-            && self.chain == other.chain
+        self.need.category == other.need.category && self.need.target == other.need.target && self.chain == other.chain
     }
 
     fn is_about(&self, category: Category, pattern: &Pattern) -> bool {

@@ -126,9 +126,8 @@ fn refused_needs(
     let refusals = &request.services.engine.plugin_refusals;
     let mut refused = refusals.of(&scope, &plugin.name, (!sees_all).then_some(session));
     for need in &mut refused {
-        let missing = capability_for(need.category).filter(|name| {
-            capabilities.is_some_and(|declared| !declared.iter().any(|declared| declared == name))
-        });
+        let missing = capability_for(need.category)
+            .filter(|name| capabilities.is_some_and(|declared| !declared.iter().any(|declared| declared == name)));
         if let Some(name) = missing {
             need.pattern = None;
             need.rule = format!("its plugin.toml does not declare the capability {name}");
