@@ -27,13 +27,13 @@ const MAX_TEXT: usize = 2_000;
 /// The refused needs of plugins, by plugin. Kept in memory, bounded.
 #[derive(Default)]
 pub struct PluginRefusals {
-    plugins: Mutex<HashMap<PluginIdentity, VecDeque<Refusal>>>,
+    plugins: Mutex<HashMap<PluginIdentity, VecDeque<PluginRefusal>>>,
 }
 
 type PluginIdentity = (SourceScope, String);
 
 /// The newest is the last of its plugin.
-struct Refusal {
+struct PluginRefusal {
     /// Without what is only for the moment of asking, such as a diff.
     need: Need,
     chain: Vec<String>,
@@ -68,7 +68,7 @@ pub fn note_refusal(
     let fits = need.target.len() <= MAX_TEXT;
     let pattern = || allowing_pattern(&engine.policy.load(), &engine.grants.snapshot(), subject, need);
     let now = SystemTime::now();
-    let refusal = Refusal {
+    let refusal = PluginRefusal {
         need: Need {
             target: shortened(&need.target),
             reason: need.reason.as_deref().map(shortened),
@@ -101,10 +101,10 @@ pub fn scope_of(engine: &Engine, plugin: &str, project: &Path) -> SourceScope {
 }
 
 impl PluginRefusals {
-    fn add(&self, plugin: PluginIdentity, mut refusal: Refusal) {
+    fn add(&self, plugin: PluginIdentity, mut refusal: PluginRefusal) {
         let mut plugins = self.plugins.lock();
         if plugins.len() >= MAX_PLUGINS && !plugins.contains_key(&plugin) {
-            let newest = |refusals: &VecDeque<Refusal>| refusals.back().map(|refusal| refusal.last);
+            let newest = |refusals: &VecDeque<PluginRefusal>| refusals.back().map(|refusal| refusal.last);
             let oldest = plugins.iter().min_by_key(|(_, refusals)| newest(refusals)).map(|(key, _)| key.clone());
             oldest.map(|key| plugins.remove(&key));
         }
@@ -125,9 +125,10 @@ impl PluginRefusals {
     pub fn of(&self, scope: &SourceScope, plugin: &str, session: Option<&SessionId>) -> Vec<RefusedNeed> {
         let plugins = self.plugins.lock();
         let refusals = plugins.get(&(scope.clone(), plugin.to_owned())).into_iter().flatten().rev();
-        let is_seen =
-            |refusal: &&Refusal| session.is_none() || refusal.session.is_none() || refusal.session.as_ref() == session;
-        refusals.filter(is_seen).map(Refusal::to_wire).collect()
+        let is_seen = |refusal: &&PluginRefusal| {
+            session.is_none() || refusal.session.is_none() || refusal.session.as_ref() == session
+        };
+        refusals.filter(is_seen).map(PluginRefusal::to_wire).collect()
     }
 
     /// Removes what a grant allows, now that it was made.
@@ -140,7 +141,7 @@ impl PluginRefusals {
     }
 }
 
-impl Refusal {
+impl PluginRefusal {
     fn is_same(&self, other: &Self) -> bool {
         self.need.category == other.need.category && self.need.target == other.need.target && self.chain == other.chain
     }
