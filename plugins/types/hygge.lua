@@ -294,6 +294,16 @@ function hygge.log(level, message, fields) end
 ---@param content string
 function hygge.send_message(session_id, role, content) end
 
+---A table whose content the next version of the plugin takes over when it is called first, instead of its initial
+---content. Fields that the old content lacks keep their initial value. Holds data only, at most 1 MiB in all tables of
+---the plugin; lost when the plugin is removed or the daemon restarts. Only while the plugin loads, where it has its
+---initial content. A plugin with such a table has one Lua state.
+---@generic T: table
+---@param initial? T Becomes the table itself.
+---@return T
+---@overload fun(name: string, initial?: T): T
+function hygge.state(initial) end
+
 ---Waits. Other calls run meanwhile.
 ---@param duration hygge.Duration
 function hygge.sleep(duration) end

@@ -13,6 +13,7 @@ mod modules;
 mod register;
 mod register_offers;
 pub(crate) mod script_context;
+mod state;
 mod store;
 pub(crate) mod testing;
 mod time;
@@ -47,6 +48,7 @@ pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>
     exec::install(&module)?;
     fs::install(&module)?;
     http::install(&module)?;
+    state::install(&module)?;
     store::install(&module)?;
     modules::install(&module)?;
     io::install(&module)?;

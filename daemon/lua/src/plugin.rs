@@ -16,6 +16,7 @@ pub(crate) mod prepared;
 pub mod registration_cache;
 pub mod registrations;
 pub(crate) mod resources_and_prompts;
+pub(crate) mod state_content;
 pub(crate) mod state_pool;
 pub mod store;
 pub(crate) mod tool;

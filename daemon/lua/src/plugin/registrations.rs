@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mlua::Function;
+use mlua::{Function, Table};
 use serde::{Deserialize, Serialize};
 use toold_engine::hooks::HookEvent;
 use toold_engine::registry::SourceScope;
@@ -20,6 +20,8 @@ pub(crate) struct ScriptRegistrations {
     pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) resources: Vec<(ResourceRegistration, OfferHandlers)>,
     pub(crate) prompts: Vec<(PromptRegistration, OfferHandlers)>,
+    /// Tables whose content the next version takes over, by name.
+    pub(crate) state_tables: Vec<(String, Table)>,
 }
 
 impl ScriptRegistrations {

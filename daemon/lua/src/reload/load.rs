@@ -97,6 +97,7 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
         commands: registered.commands.iter().map(|(spec, run)| (spec.name.clone(), run.clone())).collect(),
         resources: registered.resources.iter().map(|(_, handlers)| handlers.clone()).collect(),
         prompts: registered.prompts.iter().map(|(_, handlers)| handlers.clone()).collect(),
+        state_tables: registered.state_tables.clone(),
         state,
     };
     let has_side_effects = context.has_side_effects() || context.name_taken.load(Ordering::Relaxed);

@@ -102,6 +102,21 @@ impl LuaState {
         self.exhausted.load(Ordering::Relaxed)
     }
 
+    /// Runs `f` while no script is running in it; a script that waits does not count. Cancel-safe.
+    pub(crate) async fn between_scripts<R>(&self, f: impl Fn(&Lua) -> R) -> R {
+        std::future::poll_fn(|cx| match self.gate.enter(cx.waker()) {
+            Some(_inside) => Poll::Ready(f(&self.lua)),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    /// The same without waiting: `None` while a script is running.
+    pub(crate) fn if_no_script_runs<R>(&self, f: impl FnOnce(&Lua) -> R) -> Option<R> {
+        let _inside = self.gate.enter(Waker::noop())?;
+        Some(f(&self.lua))
+    }
+
     /// Runs a new coroutine to its end. While it waits, and at the end of each time slice, others run. The host's work
     /// for it is done here, so dropping this future stops that too.
     ///

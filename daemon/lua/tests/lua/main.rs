@@ -2,6 +2,7 @@
 
 mod authors;
 mod calls;
+mod carried;
 mod compatible;
 mod endings;
 mod environment;

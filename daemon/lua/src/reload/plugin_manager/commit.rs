@@ -115,10 +115,13 @@ impl PluginManager {
                     return self.shadow(&key, plan);
                 }
                 let prepared = PreparedPlugin::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
-                let entry = self.entries.get(&key);
-                if let Some(old) = entry.and_then(|entry| entry.serving.as_ref()).filter(|old| old.key != prepared.key)
-                {
-                    plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
+                match self.entries.get(&key).and_then(|entry| entry.serving.as_ref()) {
+                    Some(old) if old.key != prepared.key => {
+                        plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
+                    }
+                    // Before its first call, which may come as soon as the registry has it.
+                    Some(old) => prepared.states.inherit(&old.states),
+                    None => {}
                 }
                 let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
                 later.iter().for_each(|rival| self.shadow(rival, plan));
@@ -143,6 +146,7 @@ impl PluginManager {
             tools: tools.clone(),
         });
         (entry.status, entry.error, entry.name_taken) = (Some(PluginStatus::Loaded), None, false);
+        prepared.states.copy_inherited();
         entry.serving = Some(ServingPlugin {
             key: prepared.key,
             tools,
