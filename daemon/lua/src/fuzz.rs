@@ -85,6 +85,7 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
         path: path.to_owned(),
         origin: Origin::UserPlugin,
         script: script.into(),
+        digest: blake3::hash(script),
         files: Default::default(),
         sources: Default::default(),
         shared,

@@ -31,6 +31,7 @@ use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::tool::{Source, SourceKind};
 
+use crate::plugin::content::ContentDigest;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::manifest::{Capabilities, Manifest};
 use crate::plugin::version_files::VersionFiles;
@@ -44,6 +45,8 @@ pub(crate) struct PluginVersion {
     pub(crate) origin: Origin,
     pub(crate) key: SourceKey,
     pub(crate) script: Arc<[u8]>,
+    /// Of all files, also of those that it cannot run.
+    pub(crate) digest: ContentDigest,
     /// Only these may run: files that were added since are not part of this version.
     pub(crate) files: VersionFiles,
     /// The texts that have run, for messages.

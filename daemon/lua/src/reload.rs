@@ -5,6 +5,7 @@
 pub mod check;
 mod dirs;
 mod entry;
+mod git_lock;
 pub(crate) mod load;
 mod load_entry;
 pub mod options;
@@ -111,7 +112,8 @@ impl PluginHost {
             settled: settled.clone(),
             settle_patience: options.settle_patience,
         };
-        let manager = PluginManager::new(newest_settings, options.trust, options.poll, shared, published);
+        let manager =
+            PluginManager::new(newest_settings, options.trust, options.poll, options.patience, shared, published);
         let task = tokio::spawn(manager.run(inbox, stop.clone()));
         let task = Mutex::new(Some(task));
         Ok(Self { described, subagents, commands, poll_notices, orders, settings, settled, usage, stop, task })

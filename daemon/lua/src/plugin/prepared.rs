@@ -1,5 +1,6 @@
 //! A loaded version of a plugin, ready to be put into service.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use toold_engine::callable::Callable;
@@ -24,6 +25,8 @@ pub(crate) struct PreparedPlugin {
     pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) commands: Vec<SlashCommand>,
     pub(crate) offer: SourceOffer,
+    /// The names of everything above.
+    pub(crate) names: BTreeSet<String>,
 }
 
 impl PreparedPlugin {
@@ -36,6 +39,7 @@ impl PreparedPlugin {
         rebuildable: bool,
     ) -> Self {
         let key = plugin.key.clone();
+        let names = registered.names();
         let states = StatePool::new(plugin, loaded, rebuildable);
         let tools = registered.tools.into_iter().map(|(spec, needs)| {
             let tool: Arc<dyn Callable> = Arc::new(LuaTool { spec, states: states.clone(), needs });
@@ -49,6 +53,6 @@ impl PreparedPlugin {
         let hooks = hooks.collect();
         let commands = registered.commands.into_iter().map(|spec| SlashCommand::new(spec, &states)).collect();
         let offer = offer(registered.resources, registered.prompts, &states);
-        Self { key, tools, hooks, subagents: registered.subagents, commands, offer, states }
+        Self { key, tools, hooks, subagents: registered.subagents, commands, offer, names, states }
     }
 }

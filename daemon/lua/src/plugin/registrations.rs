@@ -1,5 +1,6 @@
 //! What a script registered: its functions in one Lua state, and as data.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mlua::{Function, Table};
@@ -102,6 +103,26 @@ pub(crate) struct Registrations {
     pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) resources: Vec<ResourceRegistration>,
     pub(crate) prompts: Vec<PromptRegistration>,
+}
+
+impl Registrations {
+    /// The names of everything that is offered, to compare versions of a plugin.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let tools = self.tools.iter().map(|(spec, _)| format!("tool {}", spec.name));
+        let hooks = self.hooks.iter().map(|hook| format!("hook {:?} {}", hook.event, hook.name));
+        let commands = self.commands.iter().map(|command| format!("command {}", command.name));
+        let subagents = self.subagents.iter().map(|subagent| format!("sub-agent {}", subagent.name));
+        let resources = self.resources.iter().map(|resource| format!("resource {}", resource.address.as_str()));
+        let prompts = self.prompts.iter().map(|prompt| format!("prompt {}", prompt.about.name));
+        let mut names = BTreeSet::new();
+        for mut name in tools.chain(hooks).chain(commands).chain(subagents).chain(resources).chain(prompts) {
+            // Hooks may share a name; each of them counts.
+            while !names.insert(name.clone()) {
+                name.push('+');
+            }
+        }
+        names
+    }
 }
 
 /// How the needs of a tool are found.

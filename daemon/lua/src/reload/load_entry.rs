@@ -1,5 +1,6 @@
 //! Loading one entry of a plugin folder: reads it, checks whether it changed and may run, and runs its script.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use crate::plugin::manifest::{Manifest, explain};
 use crate::plugin::registrations::Registrations;
 use crate::plugin::state_pool::LoadedState;
 use crate::plugin::version_files::VersionFiles;
+use crate::reload::git_lock::{GitTrees, IndexLock};
 use crate::reload::load::{LoadedScript, load};
 use crate::vm::diagnostics::SourceTexts;
 
@@ -23,10 +25,16 @@ use crate::vm::diagnostics::SourceTexts;
 pub(crate) enum LoadOutcome {
     /// There is no plugin.
     Gone,
-    /// The files are the same as before.
-    Unchanged,
+    /// The files are those of a known version.
+    Unchanged(ContentDigest),
+    /// Git is replacing the files.
+    Locked(IndexLock),
     /// There is a plugin that may not run.
-    Withheld { digest: ContentDigest, manifest: Manifest, why: WithheldReason },
+    Withheld {
+        digest: ContentDigest,
+        manifest: Manifest,
+        why: WithheldReason,
+    },
     Failed {
         digest: Option<ContentDigest>,
         name: String,
@@ -34,15 +42,17 @@ pub(crate) enum LoadOutcome {
         error: PluginError,
         name_taken: bool,
     },
-    Loaded {
-        digest: ContentDigest,
-        plugin: Arc<PluginVersion>,
-        /// `None` if its registrations are known without.
-        loaded: Option<Box<LoadedState>>,
-        registered: Box<Registrations>,
-        /// Its registrations can be made again at any time.
-        only_registered: bool,
-    },
+    Loaded(LoadedVersion),
+}
+
+/// A version that is ready to serve.
+pub(crate) struct LoadedVersion {
+    pub(crate) plugin: Arc<PluginVersion>,
+    /// `None` if its registrations are known without.
+    pub(crate) loaded: Option<Box<LoadedState>>,
+    pub(crate) registered: Box<Registrations>,
+    /// Its registrations can be made again at any time.
+    pub(crate) only_registered: bool,
 }
 
 /// Why a plugin may not run.
@@ -58,8 +68,10 @@ pub(crate) struct LoadRequest {
     pub(crate) path: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) scope: SourceScope,
-    /// The digest of the known version; loading stops if it is the same.
-    pub(crate) known: Option<ContentDigest>,
+    /// The digests of known versions; loading stops if it is one of them.
+    pub(crate) known: Vec<ContentDigest>,
+    /// Locks of git that nobody waits for.
+    pub(crate) stale_locks: Arc<BTreeSet<IndexLock>>,
     /// Runs the script even if its registrations are known.
     pub(crate) run: bool,
     /// Whether the plugin of this name may run.
@@ -69,11 +81,39 @@ pub(crate) struct LoadRequest {
     pub(crate) shared: Arc<HostResources>,
 }
 
+/// How often an entry is read again because git has replaced files meanwhile.
+const READS: usize = 5;
+
 /// Reads an entry, and loads it if it changed. Blocks.
 pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
+    let mut read = Err(LoadOutcome::Gone);
+    for _ in 0..READS {
+        let trees = GitTrees::around(&request.path);
+        let lock = || trees.lock(&request.stale_locks);
+        if let Some(lock) = lock() {
+            return LoadOutcome::Locked(lock);
+        }
+        read = read_entry(&request);
+        // What is known is whole.
+        let is_known = matches!(read, Err(LoadOutcome::Unchanged(_)));
+        if let Some(lock) = lock().filter(|_| !is_known) {
+            return LoadOutcome::Locked(lock);
+        }
+        if is_known || !trees.were_replaced() {
+            break;
+        }
+    }
+    match read {
+        Ok((digest, files)) => load_version(request, digest, files),
+        Err(outcome) => outcome,
+    }
+}
+
+/// The files of an entry that changed.
+fn read_entry(request: &LoadRequest) -> Result<(ContentDigest, VersionFiles), LoadOutcome> {
     let path = &request.path;
     if !is_plugin(path) {
-        return LoadOutcome::Gone;
+        return Err(LoadOutcome::Gone);
     }
     if let (Some(_), SourceScope::Project(project)) = (&request.trust, &request.scope) {
         match link_outward(path, project) {
@@ -82,9 +122,9 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
                 let link = link.display();
                 let message =
                     format!("{link} is a link to a file outside the plugin: copy the file into the plugin's folder");
-                return LoadOutcome::broken(path, &message);
+                return Err(LoadOutcome::broken(path, &message));
             }
-            Err(error) => return unreadable(path, path, &error),
+            Err(error) => return Err(unreadable(path, path, &error)),
         }
     }
     // Content that has to be trusted is read whole, so that all of it was reviewed.
@@ -92,14 +132,17 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
         None => VersionFiles::read(path),
         Some(_) => Content::read(path).map(|content| (content.digest, VersionFiles::of_content(content))),
     };
-    let (digest, files) = match read {
-        Ok(version) => version,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return LoadOutcome::Gone,
-        Err(error) => return unreadable(path, path, &error),
-    };
-    if request.known == Some(digest) {
-        return LoadOutcome::Unchanged;
+    match read {
+        Ok((digest, _)) if request.known.contains(&digest) => Err(LoadOutcome::Unchanged(digest)),
+        Ok(version) => Ok(version),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(LoadOutcome::Gone),
+        Err(error) => Err(unreadable(path, path, &error)),
     }
+}
+
+/// Loads what was read, if it may run.
+fn load_version(request: LoadRequest, digest: ContentDigest, files: VersionFiles) -> LoadOutcome {
+    let path = &request.path;
     let (manifest, script) = match Manifest::of_version(path, &files) {
         Ok(version) => version,
         Err(error) => {
@@ -124,6 +167,7 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
         origin: request.origin,
         key,
         script,
+        digest,
         files,
         sources: SourceTexts::default(),
         shared: request.shared,
@@ -133,13 +177,8 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
     if let Some(registered) = kept.filter(|_| !request.run).and_then(|kept| kept.find(&plugin, &digest))
         && !is_refused(&plugin, &registered)
     {
-        return LoadOutcome::Loaded {
-            digest,
-            plugin,
-            loaded: None,
-            registered: Box::new(registered),
-            only_registered: true,
-        };
+        let registered = Box::new(registered);
+        return LoadOutcome::Loaded(LoadedVersion { plugin, loaded: None, registered, only_registered: true });
     }
     let start = Instant::now();
     match load(&plugin) {
@@ -150,7 +189,7 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
             }
             // Of a thousand plugins only a few are called, but a slow load should not be repeated.
             let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
-            LoadOutcome::Loaded { digest, plugin, loaded, registered, only_registered }
+            LoadOutcome::Loaded(LoadedVersion { plugin, loaded, registered, only_registered })
         }
         Err(failure) => LoadOutcome::Failed {
             digest: Some(digest),

@@ -91,6 +91,32 @@ pub struct PluginHostOptions {
     pub poll: Option<Duration>,
     /// Decides which content of projects is trusted; by default none is.
     pub trust: Arc<dyn ContentTrust>,
+    /// How long loading waits for saves that may not be whole.
+    pub patience: SavePatience,
+}
+
+/// How long loading waits for saves that may not be whole.
+#[derive(Clone, Copy, Debug)]
+pub struct SavePatience {
+    /// A version that offers less than the one in service may be half of a save: its files must not change for this
+    /// long.
+    pub lesser: Duration,
+    /// Such a version is in service after this time even if its files keep changing.
+    pub lesser_at_most: Duration,
+    /// While git holds the lock of a repository's index, nothing in it is loaded until nothing has changed for this
+    /// long.
+    pub git: Duration,
+}
+
+impl Default for SavePatience {
+    /// 300 ms, at most 10 s; 5 s for git.
+    fn default() -> Self {
+        Self {
+            lesser: Duration::from_millis(300),
+            lesser_at_most: Duration::from_secs(10),
+            git: Duration::from_secs(5),
+        }
+    }
 }
 
 /// Trusts nothing.
@@ -125,6 +151,7 @@ impl PluginHostOptions {
             enabled: HashSet::new(),
             poll: None,
             trust: Arc::new(TrustNothing),
+            patience: SavePatience::default(),
         }
     }
 }

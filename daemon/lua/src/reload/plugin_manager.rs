@@ -5,6 +5,7 @@
 //! ends loads, [`commit`] puts their results into service, [`publish`] reports them.
 
 mod commit;
+mod git_waits;
 mod publish;
 mod scan;
 
@@ -30,9 +31,11 @@ use crate::plugin::host_resources::HostResources;
 use crate::plugin::registrations::SubagentSpec;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::PluginEntry;
+use crate::reload::git_lock::IndexLock;
 use crate::reload::load_entry::LoadOutcome;
-use crate::reload::options::{DirKind, PluginSettings};
+use crate::reload::options::{DirKind, PluginSettings, SavePatience};
 use crate::reload::plugin_manager::commit::CommitPlan;
+use crate::reload::plugin_manager::git_waits::GitWaits;
 use crate::reload::watch::changes::{PendingChanges, WatchTarget};
 use crate::reload::watch::poll::{PollResult, Poller};
 use crate::reload::watch::poll_reason::PollReasons;
@@ -84,6 +87,8 @@ pub(crate) enum ReloadMode {
 enum ManagerJob {
     Loaded(Box<FinishedLoad>),
     Scanned(Vec<usize>, Vec<EntryKey>),
+    /// The locks of git that are still held.
+    Looked(Vec<IndexLock>),
     Polled(Poller, PollResult),
 }
 
@@ -99,6 +104,8 @@ pub(crate) struct PluginManager {
     settings: Arc<PluginSettings>,
     trust: Arc<dyn ContentTrust>,
     poll: Option<Duration>,
+    patience: SavePatience,
+    git_waits: GitWaits,
     dirs: BTreeMap<usize, ResolvedDir>,
     folders: Arc<Folders>,
     changes: Arc<PendingChanges>,
@@ -116,6 +123,8 @@ pub(crate) struct PluginManager {
     /// Loaded, but not yet in service.
     ready: Vec<FinishedLoad>,
     commit_at: Option<Instant>,
+    /// Until then, finished loads wait for all others.
+    batch_until: Instant,
     last_progress: Instant,
     /// Running loads, and running scans.
     running_loads: usize,
@@ -136,6 +145,7 @@ impl PluginManager {
         newest_settings: watch::Receiver<PluginSettings>,
         trust: Arc<dyn ContentTrust>,
         poll: Option<Duration>,
+        patience: SavePatience,
         shared: Arc<HostResources>,
         published: PublishedState,
     ) -> Self {
@@ -144,6 +154,8 @@ impl PluginManager {
             settings: Arc::default(),
             trust,
             poll,
+            git_waits: GitWaits::new(patience.git),
+            patience,
             dirs: BTreeMap::new(),
             folders: Arc::default(),
             changes: Arc::default(),
@@ -158,6 +170,7 @@ impl PluginManager {
             load_slots: Arc::new(Semaphore::new(LOADS)),
             ready: Vec::new(),
             commit_at: None,
+            batch_until: Instant::now(),
             last_progress: Instant::now(),
             running_loads: 0,
             running_scans: 0,
@@ -193,6 +206,7 @@ impl PluginManager {
                         .await;
                         self.scan(vec![dir]);
                     }
+                    WatchTarget::Entry(dir, path) if self.git_waits.wait_again(dir, &path) => {}
                     WatchTarget::Entry(dir, path) if self.dirs.get(&dir).is_some_and(|dir| dir.has(&path)) => {
                         maybe_links.push((dir, path.clone()));
                         self.start_load((dir, path), ReloadMode::IfChanged);
@@ -214,7 +228,9 @@ impl PluginManager {
             }
             self.update_polling(watching.polled());
             self.poll_if_due();
-            if self.commit_at.is_some_and(|at| self.running_loads == 0 || at <= Instant::now()) {
+            self.look_at_locks_if_due();
+            let is_idle = self.running_loads == 0 && self.running_scans == 0;
+            if self.commit_at.is_some_and(|at| is_idle || at <= Instant::now()) {
                 self.commit();
             }
             self.settle_if_done();
@@ -226,7 +242,10 @@ impl PluginManager {
                     .for_each(|serving| serving.states.release_idle(IDLE));
             }
             let wake_at =
-                [next, self.commit_at, self.settles_at(), self.poll_at, Some(release_at)].into_iter().flatten().min();
+                [next, self.commit_at, self.settles_at(), self.poll_at, self.git_waits.look_at, Some(release_at)]
+                    .into_iter()
+                    .flatten()
+                    .min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,

@@ -95,15 +95,15 @@ pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Resu
 
 pub(crate) fn plugin_at(path: &Path, shared: Arc<HostResources>) -> Result<Arc<PluginVersion>, Box<PluginError>> {
     let real = path.canonicalize().map_err(|error| Box::new(plain(format!("{}: {error}", path.display()))))?;
-    let files = VersionFiles::read(&real)
-        .map_err(|error| Box::new(plain(format!("can't read {}: {error}", path.display()))))?
-        .1;
+    let (digest, files) = VersionFiles::read(&real)
+        .map_err(|error| Box::new(plain(format!("can't read {}: {error}", path.display()))))?;
     let (manifest, script) = Manifest::of_version(&real, &files).map_err(|error| Box::new(explain(&error)))?;
     Ok(Arc::new(PluginVersion {
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: real,
         origin: Origin::UserPlugin,
         script,
+        digest,
         files,
         sources: Default::default(),
         shared,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::TestPlugins;
+use crate::world::{TestPlugins, git};
 
 fn greet(version: &str) -> String {
     format!(
@@ -300,17 +300,7 @@ async fn a_checkout_of_two_hundred_is_few_revisions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkout_by_git_is_few_revisions_and_ends_as_the_branch_is() {
     let world = TestPlugins::new(&[]).await;
-    let git = |args: &[&str]| {
-        let output = std::process::Command::new("git")
-            .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
-            .args(args)
-            .current_dir(&world.plugins)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
+    let git = |args: &[&str]| git(&world.plugins, args);
     let tool = |n: usize, version: &str| {
         format!("hygge.register_tool{{name = 't{n}', description = '{version}', execute = print}}")
     };

@@ -20,6 +20,7 @@ use toold_lua::plugin::store::KeyValueStore;
 use toold_lua::reload::PluginHost;
 use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions};
 use toold_proto::call::Progress;
+use toold_proto::event::EventBody;
 use toold_proto::plugin::{Plugin, PluginStatus};
 use toold_proto::tool::{SessionId, ToolResult};
 
@@ -159,6 +160,16 @@ impl TestPlugins {
         self.plugin(name)
     }
 
+    /// Everything that plugins have logged.
+    pub(crate) fn logs(&self) -> Vec<String> {
+        let events = self.engine.events.subscribe_from_start(EventSelection::All).replay;
+        let text = |event: &Arc<toold_engine::events::Emitted>| match &event.body {
+            EventBody::Log { message, .. } => Some(message.clone()),
+            _ => None,
+        };
+        events.iter().filter_map(text).collect()
+    }
+
     pub(crate) async fn until_described(&self, tool: &str, description: &str) {
         self.until(|world| {
             let snapshot = world.engine.registry.snapshot();
@@ -237,4 +248,17 @@ impl KeyValueStore for MemoryStore {
         let all = self.0.lock().unwrap();
         Ok(all.keys().filter(|(of, key)| of == plugin && key.starts_with(prefix)).map(|(_, key)| key.clone()).collect())
     }
+}
+
+/// Runs git with a configuration of its own.
+pub(crate) fn git(folder: &Path, args: &[&str]) {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
+        .args(args)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

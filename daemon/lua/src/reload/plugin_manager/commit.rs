@@ -15,7 +15,7 @@ use toold_proto::plugin::{PluginError, PluginStatus};
 use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::{PluginEntry, ServingPlugin};
-use crate::reload::load_entry::{LoadOutcome, WithheldReason};
+use crate::reload::load_entry::{LoadOutcome, LoadedVersion, WithheldReason};
 use crate::reload::plugin_manager::{EntryKey, FinishedLoad, PluginManager, ReloadMode};
 
 /// The changes of one revision.
@@ -67,7 +67,7 @@ impl PluginManager {
     fn plan(&mut self, done: FinishedLoad, plan: &mut CommitPlan) {
         let FinishedLoad { entry: key, outcome, .. } = done;
         match outcome {
-            LoadOutcome::Unchanged => {}
+            LoadOutcome::Unchanged(_) | LoadOutcome::Locked(_) => {}
             LoadOutcome::Gone => {
                 if let Some(entry) = self.entries.remove(&key) {
                     self.retire(entry.serving, &key.1, plan);
@@ -104,10 +104,10 @@ impl PluginManager {
                 }
                 self.fail(&key, error, name_taken);
             }
-            LoadOutcome::Loaded { digest, plugin, loaded, registered, only_registered } => {
+            LoadOutcome::Loaded(LoadedVersion { plugin, loaded, registered, only_registered }) => {
                 let Some(entry) = self.entries.get_mut(&key) else { return };
                 let name_before = std::mem::replace(&mut entry.name, plugin.name().to_owned());
-                entry.learn(Some(digest), Some(plugin.manifest.clone()));
+                entry.learn(Some(plugin.digest), Some(plugin.manifest.clone()));
                 if name_before != plugin.name() {
                     plan.freed.push(name_before);
                 }
@@ -154,6 +154,7 @@ impl PluginManager {
             commands: prepared.commands,
             loaded_at: SystemTime::now(),
             states: prepared.states,
+            names: prepared.names,
         });
     }
 

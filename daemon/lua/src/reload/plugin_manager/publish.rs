@@ -37,8 +37,11 @@ impl PluginManager {
     }
 
     pub(super) fn settle_if_done(&self) {
-        let all_done = self.running_loads == 0 && self.ready.is_empty();
-        if self.settles_at().is_some_and(|at| all_done || at <= Instant::now()) {
+        let is_done = || {
+            let waits = self.git_waits.is_waiting() || self.entries.values().any(|entry| entry.held.is_some());
+            self.running_loads == 0 && self.ready.is_empty() && !waits
+        };
+        if self.settles_at().is_some_and(|at| is_done() || at <= Instant::now()) {
             // `update_settings` holds the other side of this lock, so that its change is not missed.
             let newest = self.newest_settings.borrow();
             if !newest.has_changed() {

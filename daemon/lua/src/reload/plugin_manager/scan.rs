@@ -1,6 +1,6 @@
 //! Starting loads of entries, by scans, events and polling, and taking their results.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::PluginEntry;
+use crate::reload::git_lock::IndexLock;
 use crate::reload::load_entry::{LoadOutcome, LoadRequest, load_entry};
 use crate::reload::options::DirKind;
 use crate::reload::plugin_manager::{
@@ -21,6 +22,8 @@ use crate::reload::{Reloaded, UnknownPlugin};
 const PATIENCE: Duration = Duration::from_millis(50);
 /// How long finished loads wait for others of the same scan, so that they become one revision.
 const BATCH: Duration = Duration::from_millis(20);
+/// The same for files that git has replaced: all of them are changed by then.
+const CHECKOUT: Duration = Duration::from_secs(1);
 /// How soon a place is polled again in which something has just changed.
 const WHOLE: Duration = Duration::from_millis(50);
 
@@ -50,11 +53,16 @@ impl PluginManager {
         // It replaces a load that is running.
         let mode = known.pending_mode.map_or(mode, |pending| pending.max(mode));
         known.pending_mode = Some(mode);
+        let held = known.held.as_ref().map(|held| held.version.plugin.digest);
         let request = LoadRequest {
             path: entry.1.clone(),
             origin: dir.origin(),
             scope: dir.scope(),
-            known: known.digest.filter(|_| mode == ReloadMode::IfChanged),
+            known: match mode {
+                ReloadMode::IfChanged => known.digest.into_iter().chain(held).collect(),
+                ReloadMode::Always | ReloadMode::RunScript => Vec::new(),
+            },
+            stale_locks: self.git_waits.stale(),
             run: mode == ReloadMode::RunScript,
             may_run: self.may_run(dir),
             trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
@@ -113,18 +121,47 @@ impl PluginManager {
                     self.changes.due_now(WatchTarget::Entry(dir, path));
                 }
             }
+            ManagerJob::Looked(held) => {
+                let ready = self.git_waits.looked(&held);
+                if !ready.is_empty() {
+                    // One look at everything, and one revision.
+                    self.batch_until = Instant::now() + CHECKOUT;
+                    self.scan(ready.into_iter().map(|(dir, _)| dir).collect::<BTreeSet<_>>().into_iter().collect());
+                }
+            }
             ManagerJob::Loaded(done) => {
                 self.running_loads -= 1;
                 self.last_progress = Instant::now();
                 // A newer load is running: what this one read may be half of a save.
-                if let Some(entry) = self.entries.get_mut(&done.entry).filter(|entry| entry.newest_load == done.number)
-                {
-                    entry.pending_mode = None;
-                    self.ready.push(*done);
-                    self.commit_at.get_or_insert_with(|| Instant::now() + BATCH);
+                if self.entries.get(&done.entry).is_some_and(|entry| entry.newest_load == done.number) {
+                    self.take_loaded(*done);
                 }
             }
         }
+    }
+
+    /// Takes the newest result of an entry: its version serves with the next commit, unless it may not be whole.
+    fn take_loaded(&mut self, mut done: FinishedLoad) {
+        if let LoadOutcome::Locked(lock) = done.outcome {
+            if !self.git_waits.wait(lock, done.entry.clone()) {
+                self.start_load(done.entry, ReloadMode::IfChanged);
+            }
+            return;
+        }
+        let Some(entry) = self.entries.get_mut(&done.entry) else { return };
+        entry.pending_mode = None;
+        match entry.hold_back(done.outcome, &self.patience) {
+            Ok(outcome) => done.outcome = outcome,
+            Err(until) => return self.changes.due_at(WatchTarget::Entry(done.entry.0, done.entry.1), until),
+        }
+        self.ready.push(done);
+        self.commit_at.get_or_insert_with(|| self.batch_until.max(Instant::now() + BATCH));
+    }
+
+    /// Looks at the locks of git that are waited for, if it is time to.
+    pub(super) fn look_at_locks_if_due(&mut self) {
+        let Some(locks) = self.git_waits.due() else { return };
+        self.jobs.spawn(blocking(move || ManagerJob::Looked(locks.into_iter().filter(IndexLock::is_held).collect())));
     }
 
     /// Starts polling where the system does not report all changes.

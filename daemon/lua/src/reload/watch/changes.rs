@@ -60,6 +60,11 @@ impl PendingChanges {
         self.set(target, |_| at);
     }
 
+    /// Unless it is due sooner.
+    pub(crate) fn due_at(&self, target: WatchTarget, at: Instant) {
+        self.set(target, |before| before.map_or(at, |before| before.min(at)));
+    }
+
     fn set(&self, target: WatchTarget, at: impl FnOnce(Option<Instant>) -> Instant) {
         let mut due = self.due.lock();
         let before = due.get(&target).copied();
