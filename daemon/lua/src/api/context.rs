@@ -25,7 +25,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let plugin = &hygge.context.plugin;
     let about = hygge.within("plugin")?.table;
     about.raw_set("name", plugin.name())?;
-    about.raw_set("path", plugin.path.display().to_string())?;
+    about.raw_set("path", plugin.manifest.entry.display().to_string())?;
     about.raw_set("dir", plugin.dir().display().to_string())?;
     about.raw_set("version", plugin.manifest.version.as_deref())?;
     hygge.within("profile")?.table.raw_set("dir", plugin.shared.profile_dir.display().to_string())?;
@@ -36,7 +36,10 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let meta = hygge.lua.create_table()?;
     let index = hygge.lua.create_function(|_, (_, key): (Value, Value)| {
         let key = key.as_string().map(|key| key.to_string_lossy());
-        let Some(cx) = script_run::current().and_then(|call| call.cx.clone()) else { return Ok(None) };
+        let Some(cx) = script_run::current().and_then(|call| call.cx.clone()) else {
+            // While the plugin loads.
+            return Ok((key.as_deref() == Some("id")).then(String::new));
+        };
         Ok(match key.as_deref() {
             Some("id") => {
                 cx.depends_on_session();

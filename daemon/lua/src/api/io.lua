@@ -140,6 +140,7 @@ local function new(fields)
 end
 
 local io = {}
+local input, output
 
 function io.open(path, mode)
   path, mode = tostring(path), mode or "r"
@@ -182,7 +183,7 @@ end
 
 function io.lines(path, format)
   if path == nil then
-    return function() end
+    return input:lines()
   end
   local file, message = io.open(path)
   if not file then
@@ -208,12 +209,49 @@ io.stdout = new { path = "stdout", sink = function(text) print((string.gsub(text
 io.stderr = new { path = "stderr", sink = function(text) log("warn", (string.gsub(text, "\n$", ""))) end }
 io.stdin = new { path = "stdin", text = "" }
 
-function io.write(...)
-  return io.stdout:write(...)
+input, output = io.stdin, io.stdout
+
+-- Opens a file that is given by its name. As in Lua 5.1, a failure is an error.
+local function opened(file, mode)
+  if type(file) ~= "string" then
+    check(file)
+    return file
+  end
+  local new_file, message = io.open(file, mode)
+  if not new_file then
+    error(message, level())
+  end
+  return new_file
 end
 
-function io.read()
-  return nil
+function io.input(file)
+  if file ~= nil then
+    input = opened(file, "r")
+  end
+  return input
+end
+
+function io.output(file)
+  if file ~= nil then
+    output = opened(file, "w")
+  end
+  return output
+end
+
+function io.write(...)
+  return output:write(...)
+end
+
+function io.read(...)
+  return input:read(...)
+end
+
+function io.flush()
+  return output
+end
+
+function io.tmpfile()
+  return io.open(host.tmpname(), "w+")
 end
 
 function io.type(value)
@@ -224,7 +262,7 @@ function io.type(value)
 end
 
 function io.close(file)
-  return (file or io.stdout):close()
+  return (file or output):close()
 end
 
 local function tried(ok, message)
@@ -253,6 +291,25 @@ function os.exit()
   error("os.exit: a plugin cannot end the daemon; return from the function instead", level())
 end
 
-os.getenv, os.tmpname = host.getenv, host.tmpname
+local getenv, variables = host.getenv, host.variables
+
+function os.getenv(name)
+  local own = variables[name]
+  if own ~= nil then
+    return own
+  end
+  return getenv(name)
+end
+
+-- For this plugin: for os.getenv, and for the programs that hygge.exec runs.
+function os.setenv(name, value)
+  if type(name) ~= "string" or not match(name, "^[%a_][%w_]*$") then
+    error("os.setenv: argument 1 'name': expected the name of a variable", level())
+  end
+  variables[name] = tostring(value)
+  return true
+end
+
+os.tmpname = host.tmpname
 
 return io

@@ -20,7 +20,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let name = format!("toold-{}-{nanos:x}", context.plugin.name());
         Ok(std::env::temp_dir().join(name).display().to_string())
     })?;
-    for name in ["shell", "rename", "level"] {
+    for name in ["shell", "rename", "level", "variables"] {
         host.table.raw_set(name, hygge.prelude.table.raw_get::<Value>(name)?)?;
     }
     let io: Value = hygge

@@ -45,10 +45,19 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let content = short(args.text(3, "content")?);
         context.plugin.requires("messages", |can| can.messages)?;
         let engine = &context.plugin.shared.engine;
-        let session_id = SessionId::parse(&id).map_err(|error| format!("hygge.send_message: {error}"))?;
-        if engine.sessions.find(&session_id).is_none() {
-            return Err(format!("hygge.send_message: there is no session {id}"));
-        }
+        let found = SessionId::parse(&id).map_err(|error| error.to_string()).and_then(|session_id| {
+            let exists = engine.sessions.find(&session_id).is_some();
+            exists.then_some(session_id).ok_or_else(|| format!("there is no session {id}"))
+        });
+        let session_id = match found {
+            Ok(session_id) => session_id,
+            // Plugins greet a session while they load, when there is none yet.
+            Err(why) if script_run::current().is_none_or(|call| call.cx.is_none()) => {
+                log(&context.plugin, "warn", format!("hygge.send_message: the message is lost: {why}"), None);
+                return Ok(());
+            }
+            Err(why) => return Err(format!("hygge.send_message: {why}")),
+        };
         engine.events.emit(EventBody::Message { session_id, plugin: context.plugin.name().to_owned(), role, content });
         Ok(())
     })?;

@@ -286,15 +286,21 @@ fn register_command(args: &Args, context: &Arc<ScriptContext>) -> Result<(), Str
     })
 }
 
+/// A field that must be there and not be empty.
+fn required_text(fields: &Fields, field: &str, expected: &str) -> Result<String, String> {
+    let given = fields.get(field)?;
+    text(&given).filter(|text| !text.is_empty()).ok_or_else(|| fields.mistake(field, expected, &given))
+}
+
 fn register_subagent(args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
     context.plugin.requires("subagents", |can| can.subagents)?;
     let fields = args.fields(1, "spec")?;
     let subagent = SubagentSpec {
-        name: fields.text("name")?,
+        name: required_text(&fields, "name", "the name of the sub-agent")?,
         plugin: context.plugin.name().to_owned(),
         scope: context.plugin.key.scope.clone(),
-        description: fields.optional_text("description")?.unwrap_or_default(),
-        system_prompt: fields.text("system_prompt")?,
+        description: required_text(&fields, "description", "a sentence that says when to use the sub-agent")?,
+        system_prompt: required_text(&fields, "system_prompt", "the instructions of the sub-agent")?,
         tools: fields.optional_texts("tools")?,
         model: fields.optional_text("model")?,
     };

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mlua::Error;
+use mlua::{Error, Function, Lua, Table, Value};
 use parking_lot::Mutex;
 use toold_proto::plugin::PluginError;
+
+use crate::vm::dialect::unsupported_syntax;
+use crate::vm::{args, convert};
 
 /// A script can raise a message of any length.
 const MAX_MESSAGE: usize = 4 * 1024;
@@ -23,6 +26,11 @@ type TextsByName = HashMap<String, (PathBuf, Arc<[u8]>)>;
 impl SourceTexts {
     pub(crate) fn add(&self, shown: &str, path: &Path, text: Arc<[u8]>) {
         self.0.lock().insert(shown.to_owned(), (path.to_owned(), text));
+    }
+
+    /// The path of the text that has this name.
+    pub(crate) fn path(&self, shown: &str) -> Option<PathBuf> {
+        self.0.lock().get(shown).map(|(path, _)| path.clone())
     }
 
     /// Describes an error that a script raised.
@@ -69,6 +77,37 @@ fn split(error: &Error) -> (String, Option<String>) {
     }
 }
 
+/// The name, in the registry of the Lua state, of the function that takes the last table that was raised.
+pub(crate) const TAKE_RAISED: &str = "toold.take_raised";
+
+/// An error of a script whose value is a table, with the text of the table instead of its address: its `message`, or the
+/// table as JSON.
+pub(crate) fn describe_raised(lua: &Lua, error: Error) -> Error {
+    match error {
+        Error::CallbackError { traceback, cause } => {
+            let cause = Arc::new(describe_raised(lua, cause.as_ref().clone()));
+            Error::CallbackError { traceback, cause }
+        }
+        Error::RuntimeError(text) => Error::RuntimeError(raised_text(lua, &text).unwrap_or(text)),
+        other => other,
+    }
+}
+
+fn raised_text(lua: &Lua, text: &str) -> Option<String> {
+    let address = text.strip_prefix("table: 0x")?;
+    let digits = address.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(address.len());
+    let take: Function = lua.named_registry_value(TAKE_RAISED).ok()?;
+    let table: Table = take.call(()).ok()?;
+    let message = match table.raw_get::<Value>("message") {
+        Ok(Value::Nil) | Err(_) => match convert::to_json(lua, &Value::Table(table)) {
+            Ok(json) => json.to_string(),
+            Err(why) => format!("a table without a message was raised as an error ({why})"),
+        },
+        Ok(message) => args::text(&message).unwrap_or_else(|| args::shown(&message)),
+    };
+    Some(format!("{}{}", cut(&message, MAX_MESSAGE), &address[digits..]))
+}
+
 /// `file:line:` at the start of a text, if it names a known file.
 fn place<'a>(text: &str, sources: &'a TextsByName) -> Option<(&'a str, u32)> {
     sources.keys().find_map(|shown| {
@@ -103,14 +142,11 @@ fn cut(text: &str, max: usize) -> String {
 /// For syntax of other Lua dialects: names the construct, instead of where the parser failed.
 pub(crate) fn explain_syntax(message: String, source: &[u8]) -> String {
     let line = message.split(':').find_map(|part| part.parse::<u32>().ok());
-    let Some((line, text)) = line.and_then(|line| Some((line, source_line(source, line)?))) else { return message };
-    let text = text.trim();
-    let is_goto = text.split_whitespace().any(|word| word == "goto") || (text.contains("::") && !text.contains('"'));
-    if !is_goto {
+    let Some(found) = unsupported_syntax(source).into_iter().find(|found| Some(found.line) == line) else {
         return message;
-    }
-    let shown = message.split(&format!(":{line}:")).next().unwrap_or_default().to_owned();
-    format!("{shown}:{line}: goto and labels are not part of this Lua (Luau): use `continue`, a loop or a function")
+    };
+    let shown = message.split(&format!(":{}:", found.line)).next().unwrap_or_default();
+    format!("{shown}:{}: {}", found.line, found.message)
 }
 
 #[cfg(test)]

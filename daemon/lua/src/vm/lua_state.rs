@@ -12,6 +12,7 @@ use futures_util::task::AtomicWaker;
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Thread};
 use parking_lot::Mutex;
 
+use crate::vm::diagnostics::describe_raised;
 use crate::vm::gate::Gate;
 use crate::vm::raw::RunReport;
 use crate::vm::script_run::{self, Effects, ScriptRun};
@@ -181,7 +182,7 @@ impl LuaState {
             self.check_memory(if is_full { self.limit / 4 * 3 } else { self.limit / 2 });
             self.note_usage();
         }
-        ended
+        ended.map_err(|error| describe_raised(&self.lua, error))
     }
 
     /// Runs a function to its end on this thread, including its waits.
@@ -196,7 +197,7 @@ impl LuaState {
     ) -> mlua::Result<MultiValue> {
         let ended = script_run::within(call, || raw::run(&call.interrupt, None, || function.call(args))).done;
         self.note_usage();
-        ended
+        ended.map_err(|error| describe_raised(&self.lua, error))
     }
 
     /// Collects all garbage, and notes whether little memory is left then.

@@ -1,16 +1,15 @@
--- Adds what Lua 5.1 has and Luau lacks, and replaces library functions that could run without a bound.
--- Runs once in each new Lua state, before any plugin; `host` holds host functions.
+-- Replaces library functions that could run without a bound, and makes the functions that scripts call of host
+-- functions. Runs once in each new Lua state, before any plugin; `host` holds host functions. Functions that only Lua 5.1
+-- has are in lua51.lua.
 local host = ...
 
-local string, table, math, coroutine, bit32, os = string, table, math, coroutine, bit32, os
-local error, type, select, tonumber, tostring, pcall = error, type, select, tonumber, tostring, pcall
-local string_rep, string_find, string_sub = string.rep, string.find, string.sub
-local table_move, table_concat, table_sort = table.move, table.concat, table.sort
+local string, table, math, coroutine, os = string, table, math, coroutine, os
+local error, type, select, next, pairs, tostring = error, type, select, next, pairs, tostring
+local string_find = string.find
+local table_move, table_sort = table.move, table.sort
 local table_pack, table_unpack = table.pack, table.unpack
-local debug_traceback = debug.traceback
 local raw_create, raw_resume, raw_yield = coroutine.create, coroutine.resume, coroutine.yield
 local raw_status, isyieldable = coroutine.status, coroutine.isyieldable
-local raw_collectgarbage = collectgarbage
 
 -- The first stack level, counted from the caller of this function, that is not host code.
 local debug_info = debug.info
@@ -39,17 +38,6 @@ end
 
 -- string ------------------------------------------------------------------------------------
 
-function string.rep(text, times, separator)
-  if separator == nil or separator == "" then
-    return string_rep(text, times)
-  end
-  times = tonumber(times) or error("bad argument #2 to 'rep' (number expected)", 2)
-  if times < 1 then
-    return ""
-  end
-  return string_rep(text .. separator, times - 1) .. text
-end
-
 -- A plain search takes linear time, no matter how often the needle almost matches.
 local plain_find = host.plain_find
 function string.find(text, pattern, init, plain)
@@ -58,8 +46,6 @@ function string.find(text, pattern, init, plain)
   end
   return string_find(text, pattern, init, plain)
 end
-
-string.gfind = string.gmatch
 
 -- table -------------------------------------------------------------------------------------
 
@@ -94,87 +80,6 @@ function table.sort(list, compare)
   end
   return table_sort(list, compare)
 end
-
--- math --------------------------------------------------------------------------------------
-
-math.mod = math.fmod
-
--- bit: as in LuaJIT, results are signed -----------------------------------------------------
-
-local function signed(n)
-  return n >= 0x80000000 and n - 0x100000000 or n
-end
-
-local function signing(f)
-  return function(...)
-    return signed(f(...))
-  end
-end
-
-bit = {
-  band = signing(bit32.band), bor = signing(bit32.bor), bxor = signing(bit32.bxor), bnot = signing(bit32.bnot),
-  lshift = function(n, by) return signed(bit32.lshift(n, bit32.band(by, 31))) end,
-  rshift = function(n, by) return signed(bit32.rshift(n, bit32.band(by, 31))) end,
-  arshift = function(n, by) return signed(bit32.arshift(n, bit32.band(by, 31))) end,
-  rol = signing(bit32.lrotate), ror = signing(bit32.rrotate),
-  bswap = signing(bit32.byteswap), tobit = signing(bit32.band),
-  tohex = function(n, digits)
-    digits = digits or 8
-    local form = digits < 0 and "%08X" or "%08x"
-    return string_sub(string.format(form, bit32.band(n)), -math.min(8, math.abs(digits)))
-  end,
-}
-
--- load --------------------------------------------------------------------------------------
-
-local compile = host.compile
-
-function loadstring(source, name)
-  if type(source) ~= "string" then
-    error("bad argument #1 to 'loadstring' (string expected, got " .. type(source) .. ")", 2)
-  end
-  return compile(source, name)
-end
-
-function load(source, name, mode, env)
-  if type(source) == "function" then
-    local pieces = {}
-    while true do
-      local piece = source()
-      if piece == nil or piece == "" then
-        break
-      end
-      pieces[#pieces + 1] = piece
-    end
-    source = table_concat(pieces)
-  elseif type(source) ~= "string" then
-    error("bad argument #1 to 'load' (string or function expected, got " .. type(source) .. ")", 2)
-  end
-  if mode == "b" then
-    return nil, "attempt to load a text chunk (mode is 'b')"
-  end
-  local chunk, message = compile(source, name)
-  if chunk and env ~= nil then
-    setfenv(chunk, env)
-  end
-  return chunk, message
-end
-
-dofile, loadfile = nil, nil
-
-function collectgarbage(option)
-  return option == "count" and raw_collectgarbage("count") or 0
-end
-
-debug = {
-  traceback = function(message, level)
-    if message ~= nil and type(message) ~= "string" then
-      return message
-    end
-    local text = "stack traceback:\n\t" .. string.gsub(debug_traceback("", (level or 1) + 1), "\n(.)", "\n\t%1")
-    return message and message .. "\n" .. text or text
-  end,
-}
 
 -- coroutines: host waits inside a plugin's own coroutine are passed up to the host, and so are the ends of slices --
 
@@ -293,9 +198,30 @@ local function all(functions)
   return results
 end
 
+-- Variables that the script has set with os.setenv, for os.getenv and for the programs that it runs.
+local variables = {}
+
+-- The options of `exec` with these variables. Those that the options name themselves come first.
+local function with_variables(options)
+  if next(variables) == nil or (options ~= nil and type(options) ~= "table") then
+    return options
+  end
+  local all = options and table.clone(options) or {}
+  if all.env ~= nil and type(all.env) ~= "table" then
+    return options
+  end
+  local env = table.clone(variables)
+  for name, value in pairs(all.env or {}) do
+    env[name] = value
+  end
+  all.env = env
+  return all
+end
+
 -- `exec` with `on_output`: the script gets each piece of output while the program runs, in its own coroutine.
-local function exec(plain, begin, next)
+local function exec(plain, begin, next_piece)
   return function(command, args, options)
+    options = with_variables(options)
     local on_output = type(options) == "table" and rawget(options, "on_output")
     if not on_output then
       return plain(command, args, options)
@@ -308,7 +234,7 @@ local function exec(plain, begin, next)
     end
     local id = begin(command, args, options)
     while true do
-      local piece = next(id)
+      local piece = next_piece(id)
       if piece.stream == nil then
         return piece
       end
@@ -332,31 +258,6 @@ local function make_update(read, swap, sleep)
       end
     end
     error("hygge.store.update: other calls changed '" .. tostring(key) .. "' each time, 100 times in a row", level())
-  end
-end
-
--- `require` on top of `find`, which returns the compiled text of a module.
-local function make_require(find)
-  local loaded, loading = {}, {}
-  return function(name)
-    if loaded[name] ~= nil then
-      return loaded[name]
-    end
-    if loading[name] then
-      error("require: module '" .. tostring(name) .. "' requires itself", level())
-    end
-    local chunk, mistake = find(name)
-    if not chunk then
-      error(mistake, 0)
-    end
-    loading[name] = true
-    local ok, value = pcall(chunk, name)
-    loading[name] = nil
-    if not ok then
-      error(value, 0)
-    end
-    loaded[name] = value == nil and true or value
-    return loaded[name]
   end
 end
 
@@ -385,4 +286,8 @@ local function note_changing(note)
   end
 end
 
-return { note_changing = note_changing, level = level, exec = exec, update = make_update, require = make_require, all = all, lift = lift, lift_waiting = lift_waiting, resume = resume, create = raw_create, status = raw_status }
+return {
+  all = all, create = raw_create, exec = exec, level = level, lift = lift, lift_waiting = lift_waiting,
+  note_changing = note_changing, resume = resume, status = raw_status, update = make_update,
+  variables = variables,
+}

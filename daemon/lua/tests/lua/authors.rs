@@ -50,7 +50,7 @@ fn check_lists_what_a_plugin_offers() {
         "hygge.register_tool{name = 't', description = 'T', execute = print}
          hygge.register_hook('pre_tool', {name = 'h'}, print)
          hygge.register_command{name = 'c', execute = print}
-         hygge.register_subagent{name = 's', system_prompt = 'x'}",
+         hygge.register_subagent{name = 's', description = 'S', system_prompt = 'x'}",
     )]);
     let report = check(&root.join("p")).unwrap();
     assert!(report.is_good() && report.warnings.is_empty(), "{report:?}");

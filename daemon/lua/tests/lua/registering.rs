@@ -101,7 +101,7 @@ async fn failed_load_registers_nothing() {
     assert_eq!(error.source_line.as_deref(), Some("x.y = 1"));
     let syntax = error_of("local a = 1\nlocal b = = 2\n").await;
     assert_eq!((syntax.line, syntax.source_line.as_deref()), (Some(2), Some("local b = = 2")));
-    let goto_ = error_of("for i = 1, 2 do\n  goto continue\n  ::continue::\nend").await;
+    let goto_ = error_of("for i = 1, 2 do\n  goto out\nend\n::out::\n").await;
     assert!(goto_.message.contains("goto") && goto_.line == Some(2), "{goto_:?}");
     let bytecode = error_of("\u{1b}Lua").await;
     assert!(bytecode.message.contains("bytecode") && bytecode.line == Some(1), "{bytecode:?}");

@@ -150,13 +150,22 @@ pub(crate) const BODIES: &[(&str, &str, ProgramEnding)] = &[
     ("json that nests", "return select(2, pcall(hygge.json.decode, ('['):rep(1e5)))", Well),
     ("json without end", "while true do hygge.json.encode({1, 2, 3}) end", AtLimit),
     ("glob of folders", "return #hygge.fs.glob(('{a,b}'):rep(20))", Somehow),
-    ("way out by the string table", "getmetatable('').__index = nil return tostring(('x').rep)", Somehow),
+    (
+        "way out by the string table",
+        "local meta = getmetatable('') meta.__index = nil pcall(function() return ('x').rep end) meta.__index = string",
+        Well,
+    ),
     (
         "way out by debug",
         "return tostring(debug.getregistry) .. tostring(debug.sethook) .. tostring(debug.getupvalue)",
         Well,
     ),
-    ("way out by loading", "return tostring(dofile) .. tostring(loadfile) .. tostring(package)", Well),
+    (
+        "way out by loading",
+        "package.path = '/etc/?;../?;;?' assert(not pcall(require, 'passwd')) assert(not pcall(dofile, '/etc/passwd')) \
+         assert(not loadfile('../../etc/passwd')) assert(not pcall(package.loadlib, '/lib/x.so', 'f'))",
+        Well,
+    ),
     ("way out by exit", "os.exit(1)", With("cannot end the daemon")),
     ("way out by bytecode", "return select(2, loadstring('\\27Lua'))", Well),
 ];
