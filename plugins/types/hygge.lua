@@ -134,12 +134,13 @@ function ctx.roots() end
 ---@field open_world? boolean
 ---@field task? "optional" | "required" When an MCP client that supports tasks gets a task instead of the result: `optional` as soon as the call does not finish in a moment (questions that it asks before come first), `required` always. Absent: when it takes unusually long.
 
+---The texts `tool_name`, `message` and `mode_name` are empty where they do not apply.
 ---@class hygge.HookEvent
 ---@field event "pre_tool" | "post_tool" | "pre_message" | "post_message"
 ---@field session_id string
 ---@field hook_name string
 ---@field pwd string
----@field mode_name? string
+---@field mode_name string
 
 ---Before a call.
 ---@class hygge.PreToolEvent: hygge.HookEvent
@@ -225,7 +226,7 @@ function hygge.register_hook(event, options, handler) end
 function hygge.register_command(spec) end
 
 ---Registers a sub-agent. Only while the plugin loads.
----@param spec {name: string, description?: string, system_prompt: string, tools?: string[], model?: string}
+---@param spec {name: string, description: string, system_prompt: string, tools?: string[], model?: string}
 function hygge.register_subagent(spec) end
 
 ---The content of a resource: one of `text`, `blob` and `bytes`.
@@ -288,7 +289,8 @@ function hygge.notify(message, level) end
 ---@param fields? table
 function hygge.log(level, message, fields) end
 
----Sends a message to a session; its frontends get it as an event.
+---Sends a message to a session; its frontends get it as an event. While the plugin loads, a message to a session that
+---does not exist is only logged; later it is an error.
 ---@param session_id string
 ---@param role string
 ---@param content string
@@ -323,7 +325,7 @@ hygge.plugin = {
   name = nil,
   ---@type string Its folder; for a single-file plugin, the folder that contains it.
   dir = nil,
-  ---@type string Its folder or file.
+  ---@type string Its script: the entrypoint, or the single file.
   path = nil,
   ---@type string? From `plugin.toml`.
   version = nil,
@@ -334,7 +336,7 @@ hygge.profile = {
   dir = nil,
 }
 
----The session of the call that a handler runs for; its fields are nil while the plugin loads.
+---The session of the call that a handler runs for; while the plugin loads, `id` is empty and the other fields are nil.
 ---@type hygge.SessionInfo
 hygge.session = nil
 

@@ -11,6 +11,7 @@ mod load_entry;
 pub mod options;
 mod plugin_manager;
 pub mod plugin_tests;
+mod source_check;
 pub(crate) mod standalone;
 mod watch;
 

@@ -4,7 +4,7 @@ local hygge, host = ...
 
 local fs, log, print = hygge.fs, hygge.log, print
 local type, error, pcall, select, tostring, tonumber, setmetatable = type, error, pcall, select, tostring, tonumber, setmetatable
-local sub, find, match, concat = string.sub, string.find, string.match, table.concat
+local sub, find, match, rep, concat = string.sub, string.find, string.match, string.rep, table.concat
 local level = host.level
 
 local File = {}
@@ -45,12 +45,15 @@ local function read_one(file, format)
     end
     return sub(text, at, format == "L" and stop or stop - 1)
   elseif format == "n" then
-    local first, last = find(text, "^%s*[%+%-]?[%w%.]+", at)
-    if not first then
-      return nil
+    local _, blank = find(text, "^%s*", at)
+    local _, last = find(text, "^[%+%-]?0[xX]%x+", blank + 1)
+    if not last then
+      _, last = find(text, "^[%+%-]?%d*%.?%d*", blank + 1)
+      local _, exponent = find(text, "^[eE][%+%-]?%d+", last + 1)
+      last = exponent or last
     end
     file.at = last + 1
-    return tonumber((match(sub(text, first, last), "^%s*(.-)$")))
+    return tonumber(sub(text, blank + 1, last))
   end
   error("bad argument #1 to 'read' (invalid format)", level())
 end
@@ -58,7 +61,7 @@ end
 function File:read(...)
   check(self)
   if not self.text then
-    return nil, "the file is not open for reading"
+    return nil, "the file is not open for reading", 9
   end
   local count = select("#", ...)
   if count == 0 then
@@ -78,7 +81,7 @@ function File:lines(format)
   check(self)
   return function()
     if self.closed then
-      return nil
+      error("file is already closed", level())
     end
     local line = read_one(self, format or "l")
     if line == nil and self.close_at_end then
@@ -91,7 +94,7 @@ end
 function File:write(...)
   check(self)
   if not self.sink then
-    return nil, "the file is not open for writing"
+    return nil, "the file is not open for writing", 9
   end
   local pieces = {}
   for i = 1, select("#", ...) do
@@ -110,10 +113,12 @@ end
 
 function File:seek(whence, offset)
   check(self)
-  local text = self.text or ""
   whence, offset = whence or "cur", offset or 0
-  local base = whence == "set" and 0 or whence == "end" and #text or self.at - 1
-  self.at = math.max(0, base + offset) + 1
+  local base = whence == "set" and 0 or whence == "end" and (self.size or 0) or self.at - 1
+  if base + offset < 0 then
+    return nil, self.path .. ": Invalid argument", 22
+  end
+  self.at = base + offset + 1
   return self.at - 1
 end
 
@@ -148,7 +153,7 @@ function io.open(path, mode)
   if not kind then
     error("bad argument #2 to 'open' (invalid mode)", level())
   end
-  local file = { path = path }
+  local file = { path = path, size = 0 }
   if kind == "r" or plus == "+" then
     local ok, text = pcall(fs.read, path)
     if ok then
@@ -166,16 +171,21 @@ function io.open(path, mode)
     end
     file.text = plus == "+" and "" or nil
   end
+  file.size = file.text and #file.text or 0
   if kind ~= "r" or plus == "+" then
-    file.sink = function(text)
-      if plus == "+" and kind ~= "a" then
-        local at, old = file.at, file.text
-        local new = sub(old, 1, at - 1) .. text .. sub(old, at + #text)
-        fs.write(path, new)
-        file.text, file.at = new, at + #text
+    file.sink = function(piece)
+      local at = kind == "a" and file.size + 1 or file.at
+      if at == file.size + 1 then
+        fs.append(path, piece)
+        file.text = file.text and file.text .. piece
       else
-        fs.append(path, text)
+        local old = file.text or fs.read(path)
+        local text = sub(old, 1, at - 1) .. rep("\0", at - 1 - #old) .. piece .. sub(old, at + #piece)
+        fs.write(path, text)
+        file.text = file.text and text
       end
+      file.at = at + #piece
+      file.size = math.max(file.size, file.at - 1)
     end
   end
   return new(file)
@@ -202,7 +212,7 @@ function io.popen(command, mode)
   if result.stderr ~= "" then
     log("warn", result.stderr)
   end
-  return new { path = command, text = text, code = result.code }
+  return new { path = command, text = text, size = #text, code = result.code }
 end
 
 io.stdout = new { path = "stdout", sink = function(text) print((string.gsub(text, "\n$", ""))) end }

@@ -24,7 +24,8 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let message = short(args.text(2, "message")?);
         let fields = match args.value(3) {
             Value::Nil => None,
-            _ => Some(small(args.json(lua, 3, "fields")?)),
+            // A line is worth more than its fields.
+            _ => Some(small(args.json(lua, 3, "fields").unwrap_or_else(Json::String))),
         };
         log(&context.plugin, &level, message, fields);
         Ok(())
@@ -86,9 +87,10 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
 fn level(args: &Args, place: usize) -> Result<String, String> {
     let level = args.text(place, "level")?;
     match level.as_str() {
-        "debug" | "info" | "error" => Ok(level),
+        "debug" | "error" => Ok(level),
         "warn" | "warning" => Ok("warn".to_owned()),
-        _ => Err(args.mistake(place, "level", "debug, info, warn or error")),
+        // As in hygge, where no level is a mistake.
+        _ => Ok("info".to_owned()),
     }
 }
 

@@ -39,14 +39,24 @@ impl LuaHook {
         let _watched = self.states.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
         let explain = |error: &mlua::Error| self.states.plugin.sources.explain(error).message;
-        let event = serde_json::to_value(input).map_err(|error| error.to_string())?;
+        let mut event = serde_json::to_value(input).map_err(|error| error.to_string())?;
+        for text in ["tool_name", "message", "mode_name"] {
+            // Hooks of several events compare them with texts.
+            event.as_object_mut().map(|event| event.entry(text).or_insert_with(|| "".into()));
+        }
         let event = convert::to_lua(lua, &event).map_err(|error| explain(&error))?;
         let script = lua.create_thread(handler.clone()).map_err(|error| explain(&error))?;
         let values = loaded.state.run(&call, script, event).await.map_err(|error| explain(&error))?;
         let answer = values.front().unwrap_or(&LuaValue::Nil);
         match convert::to_json(lua, answer).map_err(|error| error.to_string())? {
             Value::Null => Ok(HookAnswer::default()),
-            table @ Value::Object(_) => {
+            mut table @ Value::Object(_) => {
+                for text in ["reason", "system_prompt_append"] {
+                    match table.get_mut(text) {
+                        Some(number @ (Value::Number(_) | Value::Bool(_))) => *number = number.to_string().into(),
+                        Some(_) | None => {}
+                    }
+                }
                 serde_json::from_value(table).map_err(|error| format!("its answer is not valid: {error}"))
             }
             other => Err(format!("its answer is not valid: expected a table or nil, got {other}")),

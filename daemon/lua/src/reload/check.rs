@@ -7,9 +7,11 @@ use toold_engine::Engine;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::Tool;
 
+use crate::api::script_context::LoadNotes;
 use crate::plugin::manifest::{Capabilities, Manifest};
 use crate::plugin::resources_and_prompts::ResourceRegistration;
-use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::load::{LoadFailure, LoadOptions, LoadedScript, load_with};
+use crate::reload::source_check::check_sources;
 use crate::reload::standalone::{LOAD_LIMIT, plugin_at, shared};
 
 /// What a plugin registers, and what is wrong with it.
@@ -63,8 +65,11 @@ pub fn check(path: &Path) -> std::io::Result<CheckReport> {
     report.version = plugin.manifest.version.clone();
     report.capabilities = plugin.manifest.capabilities.as_ref().map(Capabilities::names);
     let (loaded, notes) = load_with(&plugin, &LoadOptions { lenient: true, tests: None });
-    report.problems = notes.problems;
+    let LoadNotes { problems, warnings } = check_sources(&plugin);
+    report.problems = problems;
+    report.problems.extend(notes.problems);
     report.warnings = notes.warnings;
+    report.warnings.extend(warnings);
     match loaded {
         Ok(LoadedScript { registered, .. }) => {
             report.tools = registered.tools.iter().map(|(spec, _)| spec.describe()).collect();
@@ -75,7 +80,12 @@ pub fn check(path: &Path) -> std::io::Result<CheckReport> {
             report.resources = registered.resources.iter().map(|(resource, _)| address(resource)).collect();
             report.prompts = registered.prompts.iter().map(|(prompt, _)| prompt.about.name.clone()).collect();
         }
-        Err(failure) => report.problems.push(failure.error),
+        Err(LoadFailure { error, .. }) => {
+            let is_same = |known: &PluginError| (&known.file, known.line) == (&error.file, error.line);
+            if error.line.is_none() || !report.problems.iter().any(is_same) {
+                report.problems.push(error);
+            }
+        }
     }
     Ok(report)
 }

@@ -187,24 +187,33 @@ pub(crate) fn number_text(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() <= EXACT { format!("{}", number as i64) } else { format!("{number}") }
 }
 
-/// A number of milliseconds, or a text of a number and `ms`, `s`, `m` or `h`.
+/// A number of milliseconds, or a text of numbers and units such as `1m30s`.
 fn duration(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::Integer(ms) => *ms as f64 / 1e3,
         Value::Number(ms) => ms / 1e3,
         Value::String(text) => {
             let text = text.to_string_lossy();
-            let text = text.trim();
-            let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-            let number: f64 = text[..unit].parse().ok()?;
-            let scale = match text[unit..].trim() {
-                "ms" => 1e-3,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3_600.0,
-                _ => return None,
-            };
-            number * scale
+            let mut rest = text.trim();
+            let mut seconds = 0.0;
+            while !rest.is_empty() {
+                let unit = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+                let number: f64 = rest[..unit].parse().ok()?;
+                rest = rest[unit..].trim_start();
+                let end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+                let scale = match rest[..end].trim_end() {
+                    "ns" => 1e-9,
+                    "us" | "µs" => 1e-6,
+                    "ms" => 1e-3,
+                    "s" => 1.0,
+                    "m" => 60.0,
+                    "h" => 3_600.0,
+                    _ => return None,
+                };
+                rest = &rest[end..];
+                seconds += number * scale;
+            }
+            (!text.trim().is_empty()).then_some(seconds)?
         }
         _ => return None,
     };

@@ -85,7 +85,7 @@ const KEYWORDS: [&[u8]; 25] = [
     b"while",
 ];
 
-/// Rewrites `goto` to a label at the end of its loop as `continue`, gives functions the table `arg` of their variable
+/// Rewrites `goto` to a label at the end of its loop as `continue`, removes empty statements, gives functions the table `arg` of their variable
 /// arguments, and keeps the compiler from looking up globals when it loads the text: another text may change them later.
 ///
 /// `changed` has the libraries and functions of Lua that earlier texts changed.
@@ -97,7 +97,7 @@ pub(crate) fn adapt(source: &[u8], mut changed: BTreeSet<Vec<u8>>) -> AdaptedSou
     let mut adapted = Vec::with_capacity(source.len() + 1_024);
     let globals = text.globals(&changed);
     if !globals.is_empty() {
-        // The compiler reads a global anew each time if the text assigns to it, even where that never runs.
+        // The compiler reads a global again each time if the text assigns to it, even where that never runs.
         let names: Vec<&[u8]> = globals.into_iter().collect();
         adapted.extend([b"if false then ", &*names.join(&b","[..]), b"=nil end "].concat());
     }
@@ -251,6 +251,8 @@ impl<'a> SourceText<'a> {
                         labels.push((at, in_loop));
                     }
                     at += 2;
+                } else if word == b";" && self.begins_block(at) {
+                    edits.push((self.range(at, at), &b" "[..]));
                 } else if word == b"..." {
                     if let Some(BlockKind::Function { uses_dots, .. }) = innermost_function(&mut blocks) {
                         *uses_dots = true;
@@ -262,6 +264,9 @@ impl<'a> SourceText<'a> {
             match word {
                 b"function" => {
                     let (variable, body) = self.parameters(at);
+                    if self.word(body) == b";" {
+                        edits.push((self.range(body, body), b" "));
+                    }
                     blocks.push(open(BlockKind::Function { variable, uses_arg: false, uses_dots: false }));
                     at = body;
                     continue;
@@ -313,6 +318,11 @@ impl<'a> SourceText<'a> {
         }
         edits.extend(labels.iter().map(|(label, _)| (self.range(*label, label + 2), &b""[..])));
         edits
+    }
+
+    /// Whether there is no statement before the token. Luau has no empty statements.
+    fn begins_block(&self, at: usize) -> bool {
+        at == 0 || matches!(self.before(at, 1), b";" | b"do" | b"then" | b"else" | b"repeat")
     }
 
     fn range(&self, first: usize, last: usize) -> Range<usize> {
@@ -417,6 +427,12 @@ mod tests {
     }
 
     #[test]
+    fn empty_statements_are_removed() {
+        check("do; f();; end if a then; end function g(); end", "do  f();  end if a then  end function g()  end");
+        check("local t = {1; 2} f(); g()", "local t = {1; 2} f(); g()");
+    }
+
+    #[test]
     fn other_jumps_stay() {
         for source in [
             "while a do for i = 1, 2 do goto out end end ::out:: f()",
@@ -460,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn globals_are_read_anew() {
+    fn globals_are_read_again() {
         let text = |source: &str| String::from_utf8(adapt(source.as_bytes(), BTreeSet::new()).text).unwrap();
         assert_eq!(text("return a.b + c(string.len(d))"), "if false then a,c,d=nil end return a.b + c(string.len(d))");
         assert_eq!(text("return type(1)"), "return type(1)");

@@ -140,6 +140,8 @@ function load(source, name, mode, env)
       local piece = source()
       if piece == nil or piece == "" then
         break
+      elseif type(piece) ~= "string" then
+        return nil, "reader function must return a string"
       end
       pieces[#pieces + 1] = piece
     end
