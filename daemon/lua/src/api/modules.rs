@@ -88,7 +88,7 @@ fn through_links(plugin: &PluginVersion, path: &Path) -> Result<ModuleText, NotF
     let (Ok(target), Ok(real)) = (path.canonicalize(), plugin.dir().canonicalize()) else {
         return Err(NotFound { why: format!("no file {shown}"), goes_on: true });
     };
-    let within = target.strip_prefix(&real).map_err(|_| further("leads outside of the plugin's folder"))?;
+    let within = target.strip_prefix(&real).map_err(|_| further("lies outside of the plugin's folder"))?;
     match plugin.files.text(&plugin.dir().join(within)) {
         Ok(Some(text)) => Ok(text),
         Ok(None) => {

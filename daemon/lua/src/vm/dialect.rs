@@ -173,7 +173,7 @@ pub(crate) fn missing_functions(source: &[u8]) -> Vec<Unsupported> {
     found
 }
 
-type Edit = (Range<usize>, &'static [u8]);
+type SourceEdit = (Range<usize>, &'static [u8]);
 
 /// A block that is open while the text is read.
 struct OpenBlock {
@@ -238,7 +238,7 @@ impl<'a> SourceText<'a> {
     }
 
     /// The edits that make Luau of the text; none if its blocks do not match.
-    fn edits(&self) -> Vec<Edit> {
+    fn edits(&self) -> Vec<SourceEdit> {
         let (mut edits, mut jumps, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         let mut blocks: Vec<OpenBlock> = Vec::new();
         let mut at = 0;
