@@ -296,6 +296,17 @@ function hygge.log(level, message, fields) end
 ---@param content string
 function hygge.send_message(session_id, role, content) end
 
+---@class hygge.Timer
+---@field stop fun(self: hygge.Timer) No run begins any more; one that is running goes on.
+
+---Calls a function again and again while this version of the plugin is in service: there is no session then, and nobody
+---is asked. Only while the plugin loads.
+---@param interval hygge.Duration At least one second, from the start of one run to the start of the next. A run may take as long, at most 60 seconds. Doubles with each failure in a row, up to an hour.
+---@param f fun()
+---@param opts? {name?: string, immediately?: boolean} `immediately`: the first run is at once, and not after one interval.
+---@return hygge.Timer
+function hygge.every(interval, f, opts) end
+
 ---A table whose content the next version of the plugin takes over when it is called first, instead of its initial
 ---content. Fields that the old content lacks keep their initial value. Holds data only, at most 1 MiB in all tables of
 ---the plugin; lost when the plugin is removed or the daemon restarts. Only while the plugin loads, where it has its

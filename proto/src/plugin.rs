@@ -124,6 +124,8 @@ pub struct PluginDetails {
     pub resources: Vec<String>,
     /// Names.
     pub prompts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timers: Vec<PluginTimer>,
     /// The limits of its manifest; absent when it sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
@@ -136,6 +138,25 @@ pub struct PluginDetails {
     /// see all of them, others those of their own session and those of its load, without the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedNeed>,
+}
+
+/// A timer of the version in service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PluginTimer {
+    pub name: String,
+    /// After errors it is longer, up to an hour.
+    pub interval_ms: u64,
+    /// Runs that have ended.
+    pub runs: u64,
+    /// RFC 3339, UTC: when the last of these began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<String>,
+    /// Its error; absent when it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// The plugin stopped it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// A permission that a plugin asked for and was refused. A grant that allows it removes it.

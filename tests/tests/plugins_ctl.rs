@@ -153,3 +153,25 @@ fn plugin_logs_can_be_read_later() {
     let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!((&first["kind"], &first["message"]), (&json!("log"), &json!("hello")));
 }
+
+#[test]
+fn timers_are_shown_with_their_last_run_and_error() {
+    let script = "hygge.every(\"1h\", function() hygge.log(\"info\", \"polled\") end, {name = \"poll\", immediately = true})\n\
+        hygge.every(\"2m\", function() error(\"boom\") end, {name = \"broken\", immediately = true})\n\
+        hygge.every(\"1h\", print):stop()\n";
+    let daemon = Setup::new().plugin("timers.lua", script).start();
+    let shown = until("both have run", || {
+        let (code, shown, err) = run(&daemon, &["plugins", "show", "timers"]);
+        assert_eq!(code, 0, "{err}");
+        (shown.matches("1 run, the last at").count() == 2).then_some(shown)
+    });
+    let timers: Vec<&str> = shown.lines().filter(|line| line.trim_start().starts_with("timer")).collect();
+    assert!(timers[0].contains("poll  every 3600s, 1 run, the last at 20") && !timers[0].contains("failed"), "{shown}");
+    assert!(
+        timers[1].contains("broken  every 120s, 1 run") && timers[1].ends_with("failed: timers.lua:2: boom"),
+        "{shown}"
+    );
+    assert!(timers[2].ends_with("3  every 3600s, has not run yet, stopped"), "{shown}");
+    let (_, logs, _) = run(&daemon, &["plugins", "logs", "timers"]);
+    assert!(logs.contains("the timer broken failed: timers.lua:2: boom") && logs.contains("polled"), "{logs}");
+}

@@ -17,6 +17,7 @@ mod state;
 mod store;
 pub(crate) mod testing;
 mod time;
+mod timers;
 mod tools;
 
 use std::future::Future;
@@ -43,6 +44,7 @@ pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>
     log::install(&module)?;
     json::install(&module)?;
     time::install(&module)?;
+    timers::install(&module)?;
     tools::install(&module)?;
     context::install(&module)?;
     exec::install(&module)?;

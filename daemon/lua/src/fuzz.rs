@@ -81,6 +81,7 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
     let path = Path::new("/nowhere/fuzzed.lua");
     let manifest = Manifest::of_file(path).expect("letters are a name");
     Arc::new(PluginVersion {
+        timers: Default::default(),
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: path.to_owned(),
         origin: Origin::UserPlugin,

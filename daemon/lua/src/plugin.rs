@@ -19,6 +19,7 @@ pub(crate) mod resources_and_prompts;
 pub(crate) mod state_content;
 pub(crate) mod state_pool;
 pub mod store;
+pub(crate) mod timers;
 pub(crate) mod tool;
 pub(crate) mod tool_result;
 pub(crate) mod version_files;
@@ -34,6 +35,7 @@ use toold_proto::tool::{Source, SourceKind};
 use crate::plugin::content::ContentDigest;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::manifest::{Capabilities, Manifest};
+use crate::plugin::timers::TimerBoard;
 use crate::plugin::version_files::VersionFiles;
 use crate::vm::diagnostics::SourceTexts;
 
@@ -51,6 +53,7 @@ pub(crate) struct PluginVersion {
     pub(crate) files: VersionFiles,
     /// The texts that have run, for messages.
     pub(crate) sources: SourceTexts,
+    pub(crate) timers: TimerBoard,
     pub(crate) shared: Arc<HostResources>,
 }
 

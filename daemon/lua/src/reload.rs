@@ -27,13 +27,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toold_engine::registry::SourceScope;
 use toold_proto::daemon::LuaMachines;
-use toold_proto::plugin::Plugin as Description;
+use toold_proto::plugin::{Plugin as Description, PluginTimer};
 
 use crate::plugin::command::SlashCommand;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::registrations::SubagentSpec;
 use crate::reload::options::{PluginHostOptions, PluginSettings};
-use crate::reload::plugin_manager::{PluginManager, PublishedState};
+use crate::reload::plugin_manager::{PluginManager, PublishedState, ServingTimers};
 use crate::vm::create::HostChunks;
 use crate::vm::lua_state::LuaUsage;
 use crate::vm::watchdog::Watchdog;
@@ -43,6 +43,7 @@ pub struct PluginHost {
     described: Arc<ArcSwap<Vec<Description>>>,
     subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
     commands: Arc<ArcSwap<Vec<SlashCommand>>>,
+    timers: Arc<ArcSwap<Vec<ServingTimers>>>,
     poll_notices: Arc<ArcSwap<Vec<String>>>,
     orders: mpsc::Sender<ManagerRequest>,
     settings: latest::Sender<PluginSettings>,
@@ -77,6 +78,7 @@ impl PluginHost {
         let described = Arc::<ArcSwap<Vec<Description>>>::default();
         let subagents = Arc::<ArcSwap<Vec<SubagentSpec>>>::default();
         let commands = Arc::<ArcSwap<Vec<SlashCommand>>>::default();
+        let timers = Arc::<ArcSwap<Vec<ServingTimers>>>::default();
         let usage = Arc::<LuaUsage>::default();
         let poll_notices = Arc::<ArcSwap<Vec<String>>>::default();
         let shared = Arc::new(HostResources {
@@ -109,6 +111,7 @@ impl PluginHost {
             described: described.clone(),
             subagents: subagents.clone(),
             commands: commands.clone(),
+            timers: timers.clone(),
             poll_notices: poll_notices.clone(),
             settled: settled.clone(),
             settle_patience: options.settle_patience,
@@ -117,7 +120,7 @@ impl PluginHost {
             PluginManager::new(newest_settings, options.trust, options.poll, options.patience, shared, published);
         let task = tokio::spawn(manager.run(inbox, stop.clone()));
         let task = Mutex::new(Some(task));
-        Ok(Self { described, subagents, commands, poll_notices, orders, settings, settled, usage, stop, task })
+        Ok(Self { described, subagents, commands, timers, poll_notices, orders, settings, settled, usage, stop, task })
     }
 
     /// All known plugins, in the order of their folders, then by name. Never waits.
@@ -133,6 +136,13 @@ impl PluginHost {
     /// The slash commands of plugins in service. If two have the same name, the first one counts.
     pub fn commands(&self) -> Arc<Vec<SlashCommand>> {
         self.commands.load_full()
+    }
+
+    /// The timers of the plugin with this path, as they are now. Empty for a plugin that is not in service.
+    pub fn timers(&self, path: &str) -> Vec<PluginTimer> {
+        let serving = self.timers.load();
+        let of_plugin = serving.iter().find(|(of, ..)| of == path);
+        of_plugin.map(|(_, plugin, timers)| plugin.timers.describe(timers)).unwrap_or_default()
     }
 
     /// How many Lua states there are, and how much memory they use. Never waits.

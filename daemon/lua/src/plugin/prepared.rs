@@ -14,6 +14,7 @@ use crate::plugin::hook::LuaHook;
 use crate::plugin::registrations::{Registrations, SubagentSpec};
 use crate::plugin::resources_and_prompts::offer;
 use crate::plugin::state_pool::{LoadedState, StatePool};
+use crate::plugin::timers::TimerRegistration;
 use crate::plugin::tool::LuaTool;
 
 /// A version that is about to be put into service.
@@ -27,6 +28,7 @@ pub(crate) struct PreparedPlugin {
     pub(crate) offer: SourceOffer,
     /// The names of everything above.
     pub(crate) names: BTreeSet<String>,
+    pub(crate) timers: Vec<TimerRegistration>,
 }
 
 impl PreparedPlugin {
@@ -40,7 +42,8 @@ impl PreparedPlugin {
     ) -> Self {
         let key = plugin.key.clone();
         let names = registered.names();
-        let states = StatePool::new(plugin, loaded, rebuildable);
+        // Between two runs of a timer, its plugin is not idle.
+        let states = StatePool::new(plugin, loaded, rebuildable && registered.timers.is_empty());
         let tools = registered.tools.into_iter().map(|(spec, needs)| {
             let tool: Arc<dyn Callable> = Arc::new(LuaTool { spec, states: states.clone(), needs });
             tool
@@ -53,6 +56,7 @@ impl PreparedPlugin {
         let hooks = hooks.collect();
         let commands = registered.commands.into_iter().map(|spec| SlashCommand::new(spec, &states)).collect();
         let offer = offer(registered.resources, registered.prompts, &states);
-        Self { key, tools, hooks, subagents: registered.subagents, commands, offer, names, states }
+        let Registrations { subagents, timers, .. } = registered;
+        Self { key, tools, hooks, subagents, commands, offer, timers, names, states }
     }
 }

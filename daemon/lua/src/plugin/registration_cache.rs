@@ -19,6 +19,7 @@ use crate::plugin::PluginVersion;
 use crate::plugin::content::ContentDigest;
 use crate::plugin::registrations::{CommandRegistration, HookRegistration, NeedsSource, Registrations, SubagentSpec};
 use crate::plugin::resources_and_prompts::{About, PromptRegistration, ResourceRegistration};
+use crate::plugin::timers::TimerRegistration;
 
 /// A folder with a file for each plugin in each of its states.
 #[derive(Clone, Debug)]
@@ -123,6 +124,7 @@ struct SavedRegistrations {
     subagents: Vec<SavedSubagent>,
     resources: Vec<SavedResource>,
     prompts: Vec<PromptRegistration>,
+    timers: Vec<TimerRegistration>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -192,6 +194,7 @@ impl SavedRegistrations {
             subagents: subagents.collect(),
             resources: resources.collect(),
             prompts: registrations.prompts.clone(),
+            timers: registrations.timers.clone(),
         }
     }
 
@@ -221,6 +224,7 @@ impl SavedRegistrations {
             subagents: subagents.collect(),
             resources: resources.collect::<Option<_>>()?,
             prompts: self.prompts,
+            timers: self.timers,
         })
     }
 }

@@ -11,6 +11,7 @@ use toold_engine::tool::ToolSpec;
 use toold_proto::tool::Category;
 
 use crate::plugin::resources_and_prompts::{OfferHandlers, PromptRegistration, ResourceRegistration};
+use crate::plugin::timers::TimerRegistration;
 
 /// What a script registered, in order, with its functions in one Lua state.
 #[derive(Default)]
@@ -21,6 +22,7 @@ pub(crate) struct ScriptRegistrations {
     pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) resources: Vec<(ResourceRegistration, OfferHandlers)>,
     pub(crate) prompts: Vec<(PromptRegistration, OfferHandlers)>,
+    pub(crate) timers: Vec<(TimerRegistration, Function)>,
     /// Tables whose content the next version takes over, by name.
     pub(crate) state_tables: Vec<(String, Table)>,
 }
@@ -40,6 +42,7 @@ impl ScriptRegistrations {
             subagents: self.subagents.clone(),
             resources: self.resources.iter().map(|(resource, _)| resource.clone()).collect(),
             prompts: self.prompts.iter().map(|(prompt, _)| prompt.clone()).collect(),
+            timers: self.timers.iter().map(|(timer, _)| timer.clone()).collect(),
         }
     }
 }
@@ -103,6 +106,7 @@ pub(crate) struct Registrations {
     pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) resources: Vec<ResourceRegistration>,
     pub(crate) prompts: Vec<PromptRegistration>,
+    pub(crate) timers: Vec<TimerRegistration>,
 }
 
 impl Registrations {

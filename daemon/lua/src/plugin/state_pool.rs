@@ -25,6 +25,7 @@ pub(crate) struct LoadedState {
     pub(crate) commands: HashMap<String, Function>,
     pub(crate) resources: Vec<OfferHandlers>,
     pub(crate) prompts: Vec<OfferHandlers>,
+    pub(crate) timers: Vec<Function>,
     /// Tables of `hygge.state`, by name.
     pub(crate) state_tables: Vec<(String, Table)>,
 }

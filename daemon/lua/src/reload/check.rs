@@ -10,6 +10,7 @@ use toold_proto::tool::Tool;
 use crate::api::script_context::LoadNotes;
 use crate::plugin::manifest::{Capabilities, Manifest};
 use crate::plugin::resources_and_prompts::ResourceRegistration;
+use crate::plugin::timers::TimerRegistration;
 use crate::reload::load::{LoadFailure, LoadOptions, LoadedScript, load_with};
 use crate::reload::source_check::check_sources;
 use crate::reload::standalone::{LOAD_LIMIT, plugin_at, shared};
@@ -28,6 +29,8 @@ pub struct CheckReport {
     /// URIs and templates.
     pub resources: Vec<String>,
     pub prompts: Vec<String>,
+    /// Names and intervals.
+    pub timers: Vec<String>,
     /// Why it does not load; all mistakes of registrations, not only the first.
     pub problems: Vec<PluginError>,
     /// Things that load but are probably mistakes.
@@ -78,6 +81,8 @@ pub fn check(path: &Path) -> std::io::Result<CheckReport> {
             report.subagents = registered.subagents.iter().map(|subagent| subagent.name.clone()).collect();
             let address = |resource: &ResourceRegistration| resource.address.as_str().to_owned();
             report.resources = registered.resources.iter().map(|(resource, _)| address(resource)).collect();
+            let timer = |timer: &TimerRegistration| format!("{} every {:?}", timer.name, timer.interval);
+            report.timers = registered.timers.iter().map(|(spec, _)| timer(spec)).collect();
             report.prompts = registered.prompts.iter().map(|(prompt, _)| prompt.about.name.clone()).collect();
         }
         Err(LoadFailure { error, .. }) => {

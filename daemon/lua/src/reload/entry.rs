@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use tokio_util::sync::DropGuard;
 use toold_engine::registry::SourceKey;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
@@ -16,6 +17,7 @@ use crate::plugin::registrations::SubagentSpec;
 use crate::plugin::state_pool::StatePool;
 use crate::reload::load_entry::{LoadOutcome, LoadedVersion};
 use crate::reload::options::SavePatience;
+use crate::plugin::timers::TimerRegistration;
 use crate::reload::plugin_manager::ReloadMode;
 
 /// What is known about an entry.
@@ -54,6 +56,9 @@ pub(crate) struct ServingPlugin {
     pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) commands: Vec<SlashCommand>,
     pub(crate) loaded_at: SystemTime,
+    pub(crate) timers: Vec<TimerRegistration>,
+    /// Stops the timers when it is dropped.
+    pub(crate) _running_timers: DropGuard,
     pub(crate) states: Arc<StatePool>,
     /// The names of everything that it offers.
     pub(crate) names: BTreeSet<String>,

@@ -97,6 +97,7 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
         commands: registered.commands.iter().map(|(spec, run)| (spec.name.clone(), run.clone())).collect(),
         resources: registered.resources.iter().map(|(_, handlers)| handlers.clone()).collect(),
         prompts: registered.prompts.iter().map(|(_, handlers)| handlers.clone()).collect(),
+        timers: registered.timers.iter().map(|(_, run)| run.clone()).collect(),
         state_tables: registered.state_tables.clone(),
         state,
     };

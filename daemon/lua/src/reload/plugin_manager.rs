@@ -25,10 +25,12 @@ use toold_engine::tool::Origin;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{Plugin as Description, PluginStatus};
 
+use crate::plugin::PluginVersion;
 use crate::plugin::command::SlashCommand;
 use crate::plugin::content::ContentTrust;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::registrations::SubagentSpec;
+use crate::plugin::timers::TimerRegistration;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::PluginEntry;
 use crate::reload::git_lock::IndexLock;
@@ -51,11 +53,15 @@ const IDLE: Duration = Duration::from_secs(300);
 /// They are checked no more often than this.
 const MIN_RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The path of a plugin that has timers, the version in service, and the timers.
+pub(crate) type ServingTimers = (String, Arc<PluginVersion>, Vec<TimerRegistration>);
+
 /// What others can see of the plugins.
 pub(crate) struct PublishedState {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
     pub(crate) subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
     pub(crate) commands: Arc<ArcSwap<Vec<SlashCommand>>>,
+    pub(crate) timers: Arc<ArcSwap<Vec<ServingTimers>>>,
     /// Folders and entries that are polled although polling is not configured, as messages for users.
     pub(crate) poll_notices: Arc<ArcSwap<Vec<String>>>,
     pub(crate) settled: Arc<watch::Sender<Option<u64>>>,

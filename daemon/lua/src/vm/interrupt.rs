@@ -21,6 +21,7 @@ enum InterruptLimit {
     Load(Deadline, CancellationToken),
     Hook(Deadline),
     Ending(Deadline),
+    Timer(Deadline, CancellationToken),
 }
 
 const NEEDS_LIMIT: Duration = Duration::from_secs(2);
@@ -31,6 +32,7 @@ const CANCELLED: u8 = 2;
 const LOAD_TIMED_OUT: u8 = 3;
 const HOOK_TIMED_OUT: u8 = 4;
 const ENDING_TIMED_OUT: u8 = 5;
+const TIMER_TIMED_OUT: u8 = 6;
 
 impl ScriptInterrupt {
     pub(crate) fn of_call(cx: Arc<Cx>) -> Self {
@@ -53,6 +55,10 @@ impl ScriptInterrupt {
     /// For functions that run after the end of a call.
     pub(crate) fn of_ending(limit: Duration) -> Self {
         Self::new(InterruptLimit::Ending(Deadline::after(limit)))
+    }
+
+    pub(crate) fn of_timer(limit: Duration, stop: CancellationToken) -> Self {
+        Self::new(InterruptLimit::Timer(Deadline::after(limit), stop))
     }
 
     fn new(limit: InterruptLimit) -> Self {
@@ -79,15 +85,17 @@ impl ScriptInterrupt {
             }
             InterruptLimit::Call(cx) if cx.deadline.remaining().is_zero() => TIMED_OUT,
             InterruptLimit::Needs(_, limit) if limit.remaining().is_zero() => TIMED_OUT,
-            InterruptLimit::Load(_, stop) if stop.is_cancelled() => CANCELLED,
+            InterruptLimit::Load(_, stop) | InterruptLimit::Timer(_, stop) if stop.is_cancelled() => CANCELLED,
             InterruptLimit::Load(limit, _) if limit.remaining().is_zero() => LOAD_TIMED_OUT,
             InterruptLimit::Hook(limit) if limit.remaining().is_zero() => HOOK_TIMED_OUT,
             InterruptLimit::Ending(limit) if limit.remaining().is_zero() => ENDING_TIMED_OUT,
+            InterruptLimit::Timer(limit, _) if limit.remaining().is_zero() => TIMER_TIMED_OUT,
             InterruptLimit::Call(_)
             | InterruptLimit::Needs(..)
             | InterruptLimit::Load(..)
             | InterruptLimit::Hook(_)
-            | InterruptLimit::Ending(_) => return false,
+            | InterruptLimit::Ending(_)
+            | InterruptLimit::Timer(..) => return false,
         };
         self.reason.store(reason, Ordering::Relaxed);
         true
@@ -101,6 +109,7 @@ impl ScriptInterrupt {
             LOAD_TIMED_OUT => "the time limit for loading a plugin is exceeded",
             HOOK_TIMED_OUT => "the hook's time limit is exceeded",
             ENDING_TIMED_OUT => "the time limit for functions of ctx.on_end is exceeded",
+            TIMER_TIMED_OUT => "the timer's time limit is exceeded",
             _ => "stopped",
         }
     }
@@ -112,7 +121,8 @@ impl ScriptInterrupt {
             InterruptLimit::Needs(_, limit)
             | InterruptLimit::Load(limit, _)
             | InterruptLimit::Hook(limit)
-            | InterruptLimit::Ending(limit) => limit.remaining(),
+            | InterruptLimit::Ending(limit)
+            | InterruptLimit::Timer(limit, _) => limit.remaining(),
         }
     }
 
@@ -131,7 +141,7 @@ impl ScriptInterrupt {
                     () = limit.over() => {}
                 }
             }
-            InterruptLimit::Load(limit, stop) => {
+            InterruptLimit::Load(limit, stop) | InterruptLimit::Timer(limit, stop) => {
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = limit.over() => {}

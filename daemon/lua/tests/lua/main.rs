@@ -19,5 +19,6 @@ mod shipped;
 mod starts;
 mod state;
 mod system;
+mod timers;
 mod versions;
 mod world;

@@ -44,6 +44,7 @@ fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {
         ("sub-agent", &report.subagents),
         ("resource", &report.resources),
         ("prompt", &report.prompts),
+        ("timer", &report.timers),
     ] {
         for name in names {
             writeln!(out, "  {what:<9} {name}")?;

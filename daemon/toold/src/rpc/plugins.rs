@@ -96,6 +96,7 @@ async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails
     let prompts = offers.prompts(session.project());
     let prompts = prompts.iter().filter(|prompt| source(&prompt.source)).map(|prompt| prompt.name.clone()).collect();
     let refused = refused_needs(&request, &session.id, &plugin, capabilities.as_deref());
+    let timers = request.services.plugins.timers(&plugin.path);
     Ok(PluginDetails {
         plugin,
         tools,
@@ -104,6 +105,7 @@ async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails
         subagents,
         resources,
         prompts,
+        timers,
         capabilities,
         files,
         trusted,

@@ -1,11 +1,12 @@
 //! `toolctl plugins show|logs`: the details of one plugin, and the logs of plugins.
 
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::Value;
 use toold_proto::event::{EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
-use toold_proto::plugin::{NamePlugin, PluginDetails};
+use toold_proto::plugin::{NamePlugin, PluginDetails, PluginTimer};
 use toold_proto::plugin_log::LogsOfPlugin;
 
 use crate::connection;
@@ -62,6 +63,9 @@ fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
             line(what, one_line(name))?;
         }
     }
+    for timer in &details.timers {
+        line("timer", timer_line(timer))?;
+    }
     for file in &details.files {
         line("file", format!("{}  {DIM}{} bytes{DIM:#}", one_line(&file.path), file.bytes))?;
     }
@@ -69,6 +73,29 @@ fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
         Some(error) => write!(out, "{}", super::explain(&plugin.name, error)),
         None => Ok(()),
     }
+}
+
+fn timer_line(timer: &PluginTimer) -> String {
+    let interval = Duration::from_millis(timer.interval_ms);
+    let mut text = format!("{}  {DIM}every {interval:?}", one_line(&timer.name));
+    match &timer.last_run {
+        Some(at) => {
+            text += &format!(
+                ", {} {}, the last at {}",
+                timer.runs,
+                if timer.runs == 1 { "run" } else { "runs" },
+                one_line(at)
+            )
+        }
+        None => text += ", has not run yet",
+    }
+    if timer.stopped {
+        text += ", stopped";
+    }
+    if let Some(error) = &timer.last_error {
+        text += &format!(", failed: {}", one_line(error));
+    }
+    format!("{text}{DIM:#}")
 }
 
 /// Logs, notices and messages of plugins, and whether they loaded: those that the daemon still has, and with

@@ -13,6 +13,7 @@ use toold_proto::event::EventBody;
 use toold_proto::plugin::{PluginError, PluginStatus};
 
 use crate::plugin::prepared::PreparedPlugin;
+use crate::plugin::timers;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::{PluginEntry, ServingPlugin};
 use crate::reload::load_entry::{LoadOutcome, LoadedVersion, WithheldReason};
@@ -153,6 +154,8 @@ impl PluginManager {
             subagents: prepared.subagents,
             commands: prepared.commands,
             loaded_at: SystemTime::now(),
+            _running_timers: timers::start(&prepared.states, &prepared.timers),
+            timers: prepared.timers,
             states: prepared.states,
             names: prepared.names,
         });

@@ -22,6 +22,11 @@ impl PluginManager {
         let described = described.collect();
         self.published.described.store(Arc::new(described));
         let serving = || entries.iter().filter_map(|(_, entry)| entry.serving.as_ref());
+        let timers = entries.iter().filter_map(|(key, entry)| {
+            let serving = entry.serving.as_ref().filter(|serving| !serving.timers.is_empty())?;
+            Some((key.1.display().to_string(), serving.states.plugin.clone(), serving.timers.clone()))
+        });
+        self.published.timers.store(Arc::new(timers.collect()));
         self.published.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));
         self.published.commands.store(Arc::new(serving().flat_map(|serving| serving.commands.clone()).collect()));
     }
