@@ -20,6 +20,7 @@ pub mod openrpc;
 pub mod permission;
 pub mod plugin;
 pub mod plugin_log;
+pub mod plugin_profile;
 pub mod prompt;
 pub mod provide;
 pub mod question;

@@ -27,6 +27,7 @@ use crate::permission::{
 };
 use crate::plugin::{ListPlugins, NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport};
 use crate::plugin_log::{LogsOfPlugin, PluginLogs};
+use crate::plugin_profile::{PluginProfile, ProfilePlugin};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
@@ -162,6 +163,7 @@ methods! {
     ShellsKill = "shells.kill", "Kills a background command and all its processes.", KillShell => KilledShell;
     PluginsShow = "plugins.show", "Shows one plugin of the caller's view.", NamePlugin => PluginDetails;
     PluginsLogs = "plugins.logs", "Returns the log lines, notices and messages of plugins that are still buffered.", LogsOfPlugin => PluginLogs;
+    PluginsProfile = "plugins.profile", "Records for a while where a plugin spends its time.", ProfilePlugin => PluginProfile;
     PluginsEnable = "plugins.enable", "Enables a plugin permanently.", NamePlugin => PluginList;
     PluginsDisable = "plugins.disable", "Disables a plugin permanently.", NamePlugin => PluginList;
     PluginsTrust = "plugins.trust", "Trusts a project's configuration and plugins as they are now.", TrustPlugins => TrustReport;

@@ -66,6 +66,7 @@ const FOR_PERSONS: &[&str] = &[
     "permissions.set_mode",
     "plugins.disable",
     "plugins.enable",
+    "plugins.profile",
     "plugins.reload",
     "plugins.trust",
     "questions.reply",
@@ -85,7 +86,9 @@ fn params_of(method: &str) -> Value {
     match method {
         "buffers.clear" => json!({"path": "/x"}),
         "buffers.set" => json!({"path": "/x", "version": 1, "text": ""}),
-        "mcp.restart" | "remotes.reconnect" | "plugins.disable" | "plugins.enable" => json!({"name": "none"}),
+        "mcp.restart" | "remotes.reconnect" | "plugins.disable" | "plugins.enable" | "plugins.profile" => {
+            json!({"name": "none"})
+        }
         "permissions.grant" => json!({"category": "shell", "pattern": "**", "scope": "always"}),
         "permissions.reply" | "questions.reply" => json!({"request_id": "none", "action": "allow"}),
         "permissions.revoke" => json!({"id": "none"}),

@@ -56,3 +56,24 @@ fn the_stubs_are_printed() {
     assert_eq!(code, 0);
     assert!(out.starts_with("---") && out.contains("register_tool"), "{}", &out[..200]);
 }
+
+#[test]
+fn coverage_is_shown_and_written() {
+    let setup = Setup::new()
+        .file(
+            "say.lua",
+            "hygge.register_tool{name = \"say\", description = \"S\", execute = function(ctx, input)\n\
+             if input.loud then\n  return \"A\"\nend\nreturn \"a\"\nend}\n",
+        )
+        .file("say_test.lua", "it(\"says\", function() expect(call(\"say\").content).to_be(\"a\") end)\n");
+    let (code, out, err) = run(&setup, &["plugins", "test", "say.lua", "--coverage", "--lcov", "say.info"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("1 passed, 0 failed\ncoverage\n  say.lua   75.0 %  3 of 4 lines  not run: 3\n"), "{out}");
+    let lcov = fs::read_to_string(setup.path("work/say.info")).unwrap();
+    assert!(lcov.contains("say.lua\nDA:1,1\nDA:2,1\nDA:3,0\nDA:5,1\nLF:4\nLH:3\n"), "{lcov}");
+    let (code, out, err) = run(&setup, &["plugins", "test", "say.lua", "--coverage", "--json"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["passed"], 1);
+    assert_eq!(report["coverage"][0]["uncovered"], json!(["3"]), "{out}");
+}

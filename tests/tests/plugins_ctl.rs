@@ -175,3 +175,31 @@ fn timers_are_shown_with_their_last_run_and_error() {
     let (_, logs, _) = run(&daemon, &["plugins", "logs", "timers"]);
     assert!(logs.contains("the timer broken failed: timers.lua:2: boom") && logs.contains("polled"), "{logs}");
 }
+
+#[test]
+fn a_profile_is_a_flame_graph() {
+    let script = "local function spin() local x = 0 for i = 1, 100000 do x = x + i end return x end\n\
+        hygge.every(\"1s\", spin)\n\
+        hygge.register_tool{name = \"spin\", execute = function() return spin() end}\n";
+    let daemon = Setup::new().plugin("busy.lua", script).plugin("idle.lua", "").start();
+    let profiled = std::thread::scope(|scope| {
+        let profiling = scope.spawn(|| run(&daemon, &["plugins", "profile", "busy", "--seconds", "2"]));
+        let mut wire = daemon.connect();
+        while !profiling.is_finished() {
+            wire.tool("spin", json!({}));
+        }
+        profiling.join().unwrap()
+    });
+    let (code, out, err) = profiled;
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains(" %  ") && out.contains("spin (busy.lua:1)") && out.trim_end().ends_with("busy.svg"), "{out}");
+    let svg = fs::read_to_string(daemon.work().join("busy.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("<title>spin (busy.lua:1): "), "{svg}");
+    let (code, out, err) = run(&daemon, &["plugins", "profile", "idle", "--seconds", "1"]);
+    assert!(code == 0 && out.is_empty() && err.contains("no Lua of idle ran"), "{out}{err}");
+    let (code, out, _) = run(&daemon, &["plugins", "profile", "idle", "--seconds", "1", "--json"]);
+    assert_eq!(
+        (code, serde_json::from_str::<serde_json::Value>(&out).unwrap()),
+        (0, json!({"total_us": 0, "stacks": []}))
+    );
+}

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use toold_proto::method::{
     AuditQuery, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpRestart, Method, PluginsDisable,
-    PluginsEnable, PluginsReload, PluginsTrust, RemotesReconnect, ShellsKill, ShellsWrite, ToolsExecute,
-    ToolsExecuteBatch, UpgradeCheck,
+    PluginsEnable, PluginsProfile, PluginsReload, PluginsTrust, RemotesReconnect, ShellsKill, ShellsWrite,
+    ToolsExecute, ToolsExecuteBatch, UpgradeCheck,
 };
 
 use crate::start;
@@ -22,6 +22,7 @@ const UNBOUNDED: &[&str] = &[
     DaemonRestart::NAME,
     DaemonShutdown::NAME,
     HooksRun::NAME,
+    PluginsProfile::NAME,
     ShellsKill::NAME,
     ShellsWrite::NAME,
 ];

@@ -9,6 +9,7 @@ mod confirm;
 mod connection;
 mod event_line;
 mod exit;
+mod flame_graph;
 mod form;
 mod globals;
 mod keys;

@@ -60,7 +60,7 @@ pub fn fuzz_source(data: &[u8]) {
     let plugin = plugin_of(data, &engine);
     let _inside = runtime.enter();
     let (Ok(LoadedScript { loaded, registered, .. }), _) =
-        load_with(&plugin, &LoadOptions { lenient: true, tests: None })
+        load_with(&plugin, &LoadOptions { lenient: true, ..LoadOptions::default() })
     else {
         return;
     };
@@ -82,6 +82,7 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
     let manifest = Manifest::of_file(path).expect("letters are a name");
     Arc::new(PluginVersion {
         timers: Default::default(),
+        sampler: Default::default(),
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: path.to_owned(),
         origin: Origin::UserPlugin,

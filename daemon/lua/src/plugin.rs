@@ -38,6 +38,7 @@ use crate::plugin::manifest::{Capabilities, Manifest};
 use crate::plugin::timers::TimerBoard;
 use crate::plugin::version_files::VersionFiles;
 use crate::vm::diagnostics::SourceTexts;
+use crate::vm::sampler::SamplerSlot;
 
 /// One version of a plugin.
 pub(crate) struct PluginVersion {
@@ -54,6 +55,7 @@ pub(crate) struct PluginVersion {
     /// The texts that have run, for messages.
     pub(crate) sources: SourceTexts,
     pub(crate) timers: TimerBoard,
+    pub(crate) sampler: Arc<SamplerSlot>,
     pub(crate) shared: Arc<HostResources>,
 }
 

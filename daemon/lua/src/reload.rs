@@ -3,6 +3,7 @@
 //! This is the daemon's view; the task behind it is in [`crate::reload::plugin_manager`].
 
 pub mod check;
+pub mod coverage;
 mod dirs;
 mod entry;
 mod git_lock;
@@ -11,6 +12,7 @@ mod load_entry;
 pub mod options;
 mod plugin_manager;
 pub mod plugin_tests;
+pub mod profile;
 mod source_check;
 pub(crate) mod standalone;
 mod watch;
@@ -33,7 +35,7 @@ use crate::plugin::command::SlashCommand;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::registrations::SubagentSpec;
 use crate::reload::options::{PluginHostOptions, PluginSettings};
-use crate::reload::plugin_manager::{PluginManager, PublishedState, ServingTimers};
+use crate::reload::plugin_manager::{PluginManager, PublishedState, ServingVersion};
 use crate::vm::create::HostChunks;
 use crate::vm::lua_state::LuaUsage;
 use crate::vm::watchdog::Watchdog;
@@ -43,7 +45,7 @@ pub struct PluginHost {
     described: Arc<ArcSwap<Vec<Description>>>,
     subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
     commands: Arc<ArcSwap<Vec<SlashCommand>>>,
-    timers: Arc<ArcSwap<Vec<ServingTimers>>>,
+    serving: Arc<ArcSwap<Vec<ServingVersion>>>,
     poll_notices: Arc<ArcSwap<Vec<String>>>,
     orders: mpsc::Sender<ManagerRequest>,
     settings: latest::Sender<PluginSettings>,
@@ -78,7 +80,7 @@ impl PluginHost {
         let described = Arc::<ArcSwap<Vec<Description>>>::default();
         let subagents = Arc::<ArcSwap<Vec<SubagentSpec>>>::default();
         let commands = Arc::<ArcSwap<Vec<SlashCommand>>>::default();
-        let timers = Arc::<ArcSwap<Vec<ServingTimers>>>::default();
+        let serving = Arc::<ArcSwap<Vec<ServingVersion>>>::default();
         let usage = Arc::<LuaUsage>::default();
         let poll_notices = Arc::<ArcSwap<Vec<String>>>::default();
         let shared = Arc::new(HostResources {
@@ -111,7 +113,7 @@ impl PluginHost {
             described: described.clone(),
             subagents: subagents.clone(),
             commands: commands.clone(),
-            timers: timers.clone(),
+            serving: serving.clone(),
             poll_notices: poll_notices.clone(),
             settled: settled.clone(),
             settle_patience: options.settle_patience,
@@ -120,7 +122,7 @@ impl PluginHost {
             PluginManager::new(newest_settings, options.trust, options.poll, options.patience, shared, published);
         let task = tokio::spawn(manager.run(inbox, stop.clone()));
         let task = Mutex::new(Some(task));
-        Ok(Self { described, subagents, commands, timers, poll_notices, orders, settings, settled, usage, stop, task })
+        Ok(Self { described, subagents, commands, serving, poll_notices, orders, settings, settled, usage, stop, task })
     }
 
     /// All known plugins, in the order of their folders, then by name. Never waits.
@@ -140,9 +142,11 @@ impl PluginHost {
 
     /// The timers of the plugin with this path, as they are now. Empty for a plugin that is not in service.
     pub fn timers(&self, path: &str) -> Vec<PluginTimer> {
-        let serving = self.timers.load();
-        let of_plugin = serving.iter().find(|(of, ..)| of == path);
-        of_plugin.map(|(_, plugin, timers)| plugin.timers.describe(timers)).unwrap_or_default()
+        self.serving(path, |serving| serving.plugin.timers.describe(&serving.timers)).unwrap_or_default()
+    }
+
+    fn serving<T>(&self, path: &str, read: impl FnOnce(&ServingVersion) -> T) -> Option<T> {
+        self.serving.load().iter().find(|serving| serving.path == path).map(read)
     }
 
     /// How many Lua states there are, and how much memory they use. Never waits.

@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use toold::config::options::Options;
 use toold::config::paths::DaemonPaths;
+use toold::config::plugin_command::TestOutput;
 use toold::config::process::LogConfig;
 use toold::config::{self, command};
 use toold::daemon::serve::{self, SocketSource};
@@ -88,7 +89,11 @@ enum PluginCommand {
     /// Load a plugin and print every problem; exit status 1 when there is one
     Check { path: PathBuf },
     /// Run the tests beside a plugin; exit status 1 when one fails
-    Test { path: PathBuf },
+    Test {
+        path: PathBuf,
+        #[command(flatten)]
+        output: TestOutput,
+    },
 }
 
 #[derive(Subcommand)]
@@ -228,7 +233,9 @@ fn refuse_below_a_daemon() -> anyhow::Result<()> {
 fn author(what: &PluginCommand) -> anyhow::Result<ExitCode> {
     let good = match what {
         PluginCommand::Check { path } => toold::config::plugin_command::check(path)?,
-        PluginCommand::Test { path } => runtime()?.block_on(toold::config::plugin_command::test(path))?,
+        PluginCommand::Test { path, output } => {
+            runtime()?.block_on(toold::config::plugin_command::test(path, output))?
+        }
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

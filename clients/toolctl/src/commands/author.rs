@@ -2,10 +2,12 @@
 //!
 //! `toolctl` has no Lua of its own: checks and tests run in the `toold` beside it, outside any daemon.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::Args;
 
 use crate::exit::OK;
 use crate::{output, program};
@@ -13,13 +15,31 @@ use crate::{output, program};
 /// The type definitions of `hygge` for lua-language-server.
 const STUBS: &str = include_str!("../../../../plugins/types/hygge.lua");
 
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// The plugin's file or folder
+    path: PathBuf,
+    /// Also show which lines ran
+    #[arg(long)]
+    coverage: bool,
+    /// Write the lines that ran into a file, in the format of lcov
+    #[arg(long, value_name = "FILE")]
+    lcov: Option<PathBuf>,
+}
+
 pub(crate) async fn check(path: &Path) -> anyhow::Result<u8> {
     program::run(&["plugin".as_ref(), "check".as_ref(), path.as_ref()]).await
 }
 
 /// Tests may take as long as their author lets them.
-pub(crate) async fn test(path: &Path) -> anyhow::Result<u8> {
-    program::run_to_the_end(&["plugin".as_ref(), "test".as_ref(), path.as_ref()]).await
+pub(crate) async fn test(test: &TestArgs, json: bool) -> anyhow::Result<u8> {
+    let mut arguments: Vec<&OsStr> = vec!["plugin".as_ref(), "test".as_ref(), test.path.as_ref()];
+    arguments.extend(test.coverage.then_some(OsStr::new("--coverage")));
+    arguments.extend(json.then_some(OsStr::new("--json")));
+    if let Some(file) = &test.lcov {
+        arguments.extend(["--lcov".as_ref(), file.as_os_str()]);
+    }
+    program::run_to_the_end(&arguments).await
 }
 
 pub(crate) fn types() -> anyhow::Result<u8> {

@@ -1,6 +1,7 @@
 //! `toolctl plugins`: plugins and their errors.
 
 mod install;
+mod profile;
 mod show;
 
 use std::io::Write;
@@ -49,6 +50,8 @@ enum PluginsAction {
         #[arg(long, short)]
         follow: bool,
     },
+    /// Record where a plugin spends its time, and write a flame graph
+    Profile(profile::ProfileArgs),
     /// Clone a plugin into the plugin folder
     Install {
         /// github:OWNER/REPO or local:PATH, optionally followed by @REF
@@ -101,10 +104,7 @@ enum PluginsAction {
         path: PathBuf,
     },
     /// Run a plugin's tests; exit status 1 if one fails
-    Test {
-        /// The plugin's file or folder
-        path: PathBuf,
-    },
+    Test(author::TestArgs),
     /// Print the type definitions of `hygge` for lua-language-server
     Types,
 }
@@ -117,10 +117,11 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
     match &action {
         PluginsAction::New { name, dir } => return author::new(name, dir),
         PluginsAction::Check { path } => return author::check(path).await,
-        PluginsAction::Test { path } => return author::test(path).await,
+        PluginsAction::Test(test) => return author::test(test, args.json).await,
         PluginsAction::Types => return author::types(),
         PluginsAction::Show { name } => return show::show(name.clone(), args.json, globals).await,
         PluginsAction::Logs { name, follow } => return show::logs(name.clone(), *follow, args.json, globals).await,
+        PluginsAction::Profile(profile) => return profile::profile(profile, args.json, globals).await,
         PluginsAction::Install { source, yes } => return install::install(source, *yes, globals).await,
         PluginsAction::Update { name, yes } => return install::update(name.as_deref(), *yes, globals).await,
         PluginsAction::Remove { name, yes } => return install::remove(name, *yes, globals).await,
@@ -137,10 +138,11 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         PluginsAction::Disable { name } => (trust::switch(name, false, globals).await?, OK),
         PluginsAction::New { .. }
         | PluginsAction::Check { .. }
-        | PluginsAction::Test { .. }
+        | PluginsAction::Test(_)
         | PluginsAction::Types
         | PluginsAction::Show { .. }
         | PluginsAction::Logs { .. }
+        | PluginsAction::Profile(_)
         | PluginsAction::Install { .. }
         | PluginsAction::Update { .. }
         | PluginsAction::Remove { .. }

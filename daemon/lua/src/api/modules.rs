@@ -10,6 +10,7 @@ use mlua::{Function, Value};
 use crate::api::ApiTable;
 use crate::plugin::PluginVersion;
 use crate::vm::create::chunk;
+use crate::vm::line_hits::count_lines;
 
 pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let plugin = hygge.context.plugin.clone();
@@ -23,7 +24,10 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let shown = context.plugin.manifest.shown(&path);
         // A syntax error in the file has a position of its own.
         Ok(match chunk(lua, &text, &format!("@{shown}")) {
-            Ok(chunk) => (Some(chunk), None, false),
+            Ok(chunk) => {
+                count_lines(lua, &shown, &chunk);
+                (Some(chunk), None, false)
+            }
             Err(message) => (None, Some(message), false),
         })
     })?;

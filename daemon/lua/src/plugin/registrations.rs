@@ -118,8 +118,10 @@ impl Registrations {
         let subagents = self.subagents.iter().map(|subagent| format!("sub-agent {}", subagent.name));
         let resources = self.resources.iter().map(|resource| format!("resource {}", resource.address.as_str()));
         let prompts = self.prompts.iter().map(|prompt| format!("prompt {}", prompt.about.name));
+        let timers = self.timers.iter().map(|timer| format!("timer {}", timer.name));
         let mut names = BTreeSet::new();
-        for mut name in tools.chain(hooks).chain(commands).chain(subagents).chain(resources).chain(prompts) {
+        let offered = tools.chain(hooks).chain(commands).chain(subagents).chain(resources).chain(prompts).chain(timers);
+        for mut name in offered {
             // Hooks may share a name; each of them counts.
             while !names.insert(name.clone()) {
                 name.push('+');

@@ -67,7 +67,7 @@ pub fn check(path: &Path) -> std::io::Result<CheckReport> {
     report.name = plugin.name().to_owned();
     report.version = plugin.manifest.version.clone();
     report.capabilities = plugin.manifest.capabilities.as_ref().map(Capabilities::names);
-    let (loaded, notes) = load_with(&plugin, &LoadOptions { lenient: true, tests: None });
+    let (loaded, notes) = load_with(&plugin, &LoadOptions { lenient: true, ..LoadOptions::default() });
     let LoadNotes { problems, warnings } = check_sources(&plugin);
     report.problems = problems;
     report.problems.extend(notes.problems);

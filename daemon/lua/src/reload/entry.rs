@@ -15,9 +15,9 @@ use crate::plugin::content::{ContentDigest, stem};
 use crate::plugin::manifest::Manifest;
 use crate::plugin::registrations::SubagentSpec;
 use crate::plugin::state_pool::StatePool;
+use crate::plugin::timers::TimerRegistration;
 use crate::reload::load_entry::{LoadOutcome, LoadedVersion};
 use crate::reload::options::SavePatience;
-use crate::plugin::timers::TimerRegistration;
 use crate::reload::plugin_manager::ReloadMode;
 
 /// What is known about an entry.

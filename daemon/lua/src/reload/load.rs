@@ -14,6 +14,7 @@ use crate::plugin::registrations::ScriptRegistrations;
 use crate::plugin::state_pool::LoadedState;
 use crate::vm::create::{MAX_SOURCE, chunk, new_lua_state};
 use crate::vm::interrupt::ScriptInterrupt;
+use crate::vm::line_hits::{count_lines, start_counting};
 use crate::vm::lua_state::LuaState;
 use crate::vm::script_run::ScriptRun;
 
@@ -31,6 +32,8 @@ pub(crate) struct LoadOptions {
     pub(crate) lenient: bool,
     /// Adds a tool of this name that runs this test file.
     pub(crate) tests: Option<(&'static str, PathBuf)>,
+    /// Counts how often each line runs.
+    pub(crate) counts_lines: bool,
 }
 
 /// The result of loading.
@@ -70,13 +73,17 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
     let failed = |error: mlua::Error| plugin.sources.explain(&error);
     let lua = new_lua_state(plugin.memory(), &plugin.shared.host_chunks, |lua, prelude| {
         api::install(lua, prelude, context)?;
+        if extra.counts_lines {
+            start_counting(lua);
+        }
         match &extra.tests {
             Some(_) => testing::install_testing(lua),
             None => Ok(()),
         }
     });
-    let state = LuaState::new(lua.map_err(failed)?, plugin.shared.usage.clone());
+    let state = LuaState::new(lua.map_err(failed)?, plugin.shared.usage.clone(), plugin.sampler.clone());
     let script = compile(plugin, &state, &plugin.manifest.entry, plugin.script.clone())?;
+    count_lines(state.lua(), &plugin.manifest.shown(&plugin.manifest.entry), &script);
     let call = ScriptRun::of_load(ScriptInterrupt::of_load(plugin.shared.load_limit, plugin.shared.stop.clone()));
     let watched = plugin.shared.watchdog.watch(&call.interrupt);
     let ended = state.run_blocking(&call, &script, ());

@@ -164,6 +164,7 @@ fn load_version(request: LoadRequest, digest: ContentDigest, files: VersionFiles
     let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: request.scope };
     let plugin = Arc::new(PluginVersion {
         timers: Default::default(),
+        sampler: Default::default(),
         path: request.path,
         origin: request.origin,
         key,

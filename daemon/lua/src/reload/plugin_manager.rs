@@ -53,15 +53,19 @@ const IDLE: Duration = Duration::from_secs(300);
 /// They are checked no more often than this.
 const MIN_RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The path of a plugin that has timers, the version in service, and the timers.
-pub(crate) type ServingTimers = (String, Arc<PluginVersion>, Vec<TimerRegistration>);
+/// A version in service, for those who watch it run.
+pub(crate) struct ServingVersion {
+    pub(crate) path: String,
+    pub(crate) plugin: Arc<PluginVersion>,
+    pub(crate) timers: Vec<TimerRegistration>,
+}
 
 /// What others can see of the plugins.
 pub(crate) struct PublishedState {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
     pub(crate) subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
     pub(crate) commands: Arc<ArcSwap<Vec<SlashCommand>>>,
-    pub(crate) timers: Arc<ArcSwap<Vec<ServingTimers>>>,
+    pub(crate) serving: Arc<ArcSwap<Vec<ServingVersion>>>,
     /// Folders and entries that are polled although polling is not configured, as messages for users.
     pub(crate) poll_notices: Arc<ArcSwap<Vec<String>>>,
     pub(crate) settled: Arc<watch::Sender<Option<u64>>>,

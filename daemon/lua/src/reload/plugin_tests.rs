@@ -15,6 +15,7 @@ use toold_proto::session::Mode;
 
 use crate::plugin::PluginVersion;
 use crate::plugin::prepared::PreparedPlugin;
+use crate::reload::coverage::TestCoverage;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
 use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
 
@@ -67,9 +68,23 @@ const RUNNER: &str = "run_the_tests_of_this_plugin";
 /// # Errors
 /// The system has no thread for the watchdog, or the folder cannot be made.
 pub async fn test(path: &Path) -> std::io::Result<TestReport> {
+    run(path, &mut None).await
+}
+
+/// The same, with the lines that ran.
+///
+/// # Errors
+/// As [`test`].
+pub async fn test_with_coverage(path: &Path) -> std::io::Result<(TestReport, TestCoverage)> {
+    let mut coverage = Some(TestCoverage::default());
+    let report = run(path, &mut coverage).await?;
+    Ok((report, coverage.unwrap_or_default()))
+}
+
+async fn run(path: &Path, coverage: &mut Option<TestCoverage>) -> std::io::Result<TestReport> {
     let mut report = TestReport::default();
     for file in tests_of(path)? {
-        let outcome = test_file(path, &file).await?;
+        let outcome = test_file(path, &file, coverage).await?;
         let (cases, error) = match outcome {
             Ok(cases) => (cases, None),
             Err(error) => (Vec::new(), Some(*error)),
@@ -96,14 +111,19 @@ fn tests_of(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestCase>, Box<PluginError>>> {
+async fn test_file(
+    path: &Path,
+    file: &Path,
+    coverage: &mut Option<TestCoverage>,
+) -> std::io::Result<Result<Vec<TestCase>, Box<PluginError>>> {
     let folder = Scratch::new()?;
     let engine = Arc::new(Engine::new("test"));
     let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT)?) {
         Ok(plugin) => plugin,
         Err(error) => return Ok(Err(error)),
     };
-    let extra = LoadOptions { lenient: false, tests: Some((RUNNER, file.to_owned())) };
+    let extra =
+        LoadOptions { lenient: false, tests: Some((RUNNER, file.to_owned())), counts_lines: coverage.is_some() };
     let loading = {
         let plugin = plugin.clone();
         tokio::task::spawn_blocking(move || load_with(&plugin, &extra).0)
@@ -117,9 +137,14 @@ async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestC
     if let Err(taken) = engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools) {
         return Ok(Err(Box::new(plain(taken.to_string()))));
     }
+    let states = prepared.states;
     let session = session_in("test", &folder.0, Mode::Yolo);
     let call = call_in(session, Principal::Person, RUNNER.to_owned(), TEST_LIMIT);
-    Ok(match execute(&engine, call).await {
+    let executed = execute(&engine, call).await;
+    if let (Some(coverage), Ok(main)) = (coverage, states.main().await) {
+        main.state.between_scripts(|lua| coverage.add(lua, &plugin)).await;
+    }
+    Ok(match executed {
         Ok(result) if !result.is_error => Ok(cases(&plugin, result.structured.as_ref())),
         Ok(result) => {
             let traceback = result.metadata.get("traceback").and_then(Value::as_str);

@@ -100,6 +100,7 @@ pub(crate) fn plugin_at(path: &Path, shared: Arc<HostResources>) -> Result<Arc<P
     let (manifest, script) = Manifest::of_version(&real, &files).map_err(|error| Box::new(explain(&error)))?;
     Ok(Arc::new(PluginVersion {
         timers: Default::default(),
+        sampler: Default::default(),
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: real,
         origin: Origin::UserPlugin,

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::vm::diagnostics::describe_raised;
 use crate::vm::gate::Gate;
 use crate::vm::raw::RunReport;
+use crate::vm::sampler::SamplerSlot;
 use crate::vm::script_run::{self, Effects, ScriptRun};
 use crate::vm::{raw, worker_thread};
 
@@ -32,6 +33,8 @@ pub(crate) struct LuaState {
     exhausted: AtomicBool,
     /// Bytes that scripts may allocate in it.
     limit: usize,
+    /// Records where its scripts spend their time, while somebody asks.
+    sampler: Arc<SamplerSlot>,
     usage: Arc<LuaUsage>,
     /// The part of `usage` that this state contributed, in bytes.
     counted: AtomicUsize,
@@ -46,7 +49,7 @@ pub(crate) struct LuaUsage {
 }
 
 impl LuaState {
-    pub(crate) fn new(lua: Lua, usage: Arc<LuaUsage>) -> Self {
+    pub(crate) fn new(lua: Lua, usage: Arc<LuaUsage>, sampler: Arc<SamplerSlot>) -> Self {
         let counted = lua.used_memory();
         let limit = lua.set_memory_limit(0).unwrap_or(0);
         // Fails only for a Lua state that mlua does not own; this one it does.
@@ -61,6 +64,7 @@ impl LuaState {
             stalls: AtomicBool::new(false),
             exhausted: AtomicBool::new(false),
             limit,
+            sampler,
             usage,
             counted: AtomicUsize::new(counted),
         }
@@ -104,7 +108,7 @@ impl LuaState {
     }
 
     /// Runs `f` while no script is running in it; a script that waits does not count. Cancel-safe.
-    pub(crate) async fn between_scripts<R>(&self, f: impl Fn(&Lua) -> R) -> R {
+    pub(crate) async fn between_scripts<R>(&self, mut f: impl FnMut(&Lua) -> R) -> R {
         std::future::poll_fn(|cx| match self.gate.enter(cx.waker()) {
             Some(_inside) => Poll::Ready(f(&self.lua)),
             None => Poll::Pending,
@@ -140,8 +144,11 @@ impl LuaState {
                 {
                     let Some(_inside) = self.gate.enter(cx.waker()) else { break };
                     pulse.polling.store(true, Ordering::SeqCst);
+                    let sampler = self.sampler.sampler();
                     let RunReport { done: polled, slice_is_over, replaced_thread } = script_run::within(call, || {
-                        raw::run(&call.interrupt, Some(&thread), || script.as_mut().poll(&mut inner))
+                        raw::run(&call.interrupt, Some(&thread), sampler.as_deref(), || {
+                            script.as_mut().poll(&mut inner)
+                        })
                     });
                     if replaced_thread {
                         self.stalls.store(true, Ordering::Relaxed);
@@ -195,7 +202,7 @@ impl LuaState {
         function: &Function,
         args: impl IntoLuaMulti,
     ) -> mlua::Result<MultiValue> {
-        let ended = script_run::within(call, || raw::run(&call.interrupt, None, || function.call(args))).done;
+        let ended = script_run::within(call, || raw::run(&call.interrupt, None, None, || function.call(args))).done;
         self.note_usage();
         ended.map_err(|error| describe_raised(&self.lua, error))
     }

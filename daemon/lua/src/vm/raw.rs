@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "mlua's own interrupt costs three times as much, its serde conversion too")]
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::vm::convert::{ConvertError, ConvertProblem, EmptyTables};
 use crate::vm::interrupt::ScriptInterrupt;
+use crate::vm::sampler::{SampledRun, StackSampler};
 use crate::vm::worker_thread;
 
 /// How long a script may keep its thread before others run.
@@ -38,6 +39,8 @@ struct RunningScript<'a> {
     slice_end: Cell<Option<Instant>>,
     /// How often the thread was replaced.
     replacements: Cell<u8>,
+    /// Somebody wants to know where it spends its time.
+    sampled: Option<SampledRun<'a>>,
 }
 
 /// Makes every safepoint of this Lua state check the interrupt of the script that [`run`] runs.
@@ -49,7 +52,12 @@ pub(crate) fn install_interrupt(lua: &Lua) -> mlua::Result<()> {
 
 /// Runs `f` so that `interrupt` stops scripts inside it. With `own`, that coroutine yields its thread after a slice of
 /// 1 ms, as a yield without values; then `slice_is_over` is set.
-pub(crate) fn run<R>(interrupt: &ScriptInterrupt, own: Option<&Thread>, f: impl FnOnce() -> R) -> RunReport<R> {
+pub(crate) fn run<R>(
+    interrupt: &ScriptInterrupt,
+    own: Option<&Thread>,
+    sampler: Option<&StackSampler>,
+    f: impl FnOnce() -> R,
+) -> RunReport<R> {
     struct RestoreRunning(*const RunningScript<'static>);
     impl Drop for RestoreRunning {
         fn drop(&mut self) {
@@ -60,9 +68,10 @@ pub(crate) fn run<R>(interrupt: &ScriptInterrupt, own: Option<&Thread>, f: impl 
         interrupt,
         own: own.map_or(ptr::null_mut(), Thread::state),
         handed_up: Cell::new(false),
-        until_clock: Cell::new(SAFEPOINTS),
+        until_clock: Cell::new(if sampler.is_some() { 0 } else { SAFEPOINTS }),
         slice_end: Cell::new(own.map(|_| Instant::now() + SLICE)),
         replacements: Cell::new(0),
+        sampled: sampler.map(SampledRun::new),
     };
     // The pointer outlives neither `running` nor `interrupt`: `restore` is dropped before both, also
     // when `f` panics.
@@ -104,7 +113,12 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
         running.until_clock.set(left - 1);
         return;
     }
-    running.until_clock.set(SAFEPOINTS);
+    match &running.sampled {
+        None => running.until_clock.set(SAFEPOINTS),
+        // At every safepoint: they may be far apart.
+        // SAFETY: `state` is the live coroutine that hit the safepoint.
+        Some(sampled) => sampled.at_safepoint(|| unsafe { own_frames(state) }),
+    }
     if running.interrupt.check() {
         // SAFETY: as above.
         unsafe { raise(state, running.interrupt.reason()) }
@@ -130,6 +144,42 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
         running.replacements.set(replacements + 1);
         worker_thread::replace_thread();
     }
+}
+
+/// The innermost functions that a stack contributes to a sample.
+const MAX_FRAMES: c_int = 128;
+
+/// The plugin's own functions on the stack of a coroutine, the outermost first.
+///
+/// # Safety
+/// `state` is live.
+unsafe fn own_frames(state: *mut ffi::lua_State) -> Vec<String> {
+    let mut frames = Vec::new();
+    // SAFETY: all zeros are a valid `lua_Debug`. With these options `lua_getinfo` reads only: it pushes nothing and does
+    // not raise; the texts that it points to live as long as the function is on the stack.
+    unsafe {
+        for level in 0..MAX_FRAMES.min(ffi::lua_stackdepth(state)) {
+            let mut about: ffi::lua_Debug = std::mem::zeroed();
+            if ffi::lua_getinfo(state, level, c"sn".as_ptr(), &raw mut about) == 0 {
+                break;
+            }
+            let text = |text: *const c_char| match text.is_null() {
+                true => std::borrow::Cow::Borrowed(""),
+                false => CStr::from_ptr(text).to_string_lossy(),
+            };
+            let (file, name) = (text(about.short_src), text(about.name));
+            if matches!(&*file, "[C]" | "[toold]" | "__mlua_async_poll") {
+                continue;
+            }
+            frames.push(match (&*name, about.linedefined) {
+                ("", ..=1) => format!("main ({file})"),
+                ("", line) => format!("function ({file}:{line})"),
+                (name, line) => format!("{name} ({file}:{line})"),
+            });
+        }
+    }
+    frames.reverse();
+    frames
 }
 
 /// Whether the coroutine that has just stopped on this thread did so because its slice is over. True once; then the

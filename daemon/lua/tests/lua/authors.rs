@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use toold_lua::reload::check::check;
-use toold_lua::reload::plugin_tests::test;
+use toold_lua::reload::plugin_tests::{test, test_with_coverage};
 
 use crate::world::write;
 
@@ -132,4 +132,42 @@ async fn tests_that_do_not_run_are_reported() {
     let broken = test(&root.join("q.lua")).await.unwrap();
     assert_eq!(broken.files[0].error.as_ref().unwrap().message, "q.lua:1: broken");
     assert!(test(&root.join("r.lua")).await.unwrap().files.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn coverage_counts_the_lines_that_ran() {
+    let (_keep, root) = folder(&[
+        (
+            "p/plugin.lua",
+            "local words = require('words')
+hygge.register_tool{name = 'say', description = 'Says', execute = function(ctx, input)
+  if input.loud then
+    local text = words.loud()
+
+    return text
+  end
+  return words.quiet()
+end}
+",
+        ),
+        (
+            "p/lib/words.lua",
+            "local words = {}\nfunction words.loud()\n  return 'A'\nend\nfunction words.quiet() return 'a' end\nreturn words\n",
+        ),
+        ("p/one_test.lua", "it('is quiet', function() expect(call('say').content).to_be('a') end)"),
+        ("p/two_test.lua", "it('is quiet', function() call('say') call('say') end)"),
+    ]);
+    let (report, coverage) = test_with_coverage(&root.join("p")).await.unwrap();
+    assert_eq!((report.passed(), report.failed()), (2, 0), "{report:#?}");
+    let names: Vec<&str> = coverage.files.keys().map(String::as_str).collect();
+    assert_eq!(names, ["p/lib/words.lua", "p/plugin.lua"]);
+    let plugin = &coverage.files["p/plugin.lua"];
+    assert_eq!(plugin.uncovered(), [(4, 6)], "{plugin:?}");
+    assert_eq!((plugin.lines[&8], plugin.covered(), plugin.lines.len()), (3, 4, 6), "{plugin:?}");
+    let words = &coverage.files["p/lib/words.lua"];
+    assert_eq!(words.uncovered(), [(3, 3)], "{words:?}");
+    let lcov = coverage.to_lcov();
+    let path = root.join("p/plugin.lua");
+    assert!(lcov.contains(&format!("SF:{}\nDA:1,2\nDA:2,2\nDA:3,3\nDA:4,0\n", path.display())), "{lcov}");
+    assert!(lcov.contains("LF:6\nLH:4\nend_of_record\n"), "{lcov}");
 }

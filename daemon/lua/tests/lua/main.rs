@@ -12,6 +12,7 @@ mod idioms;
 mod limits;
 mod offers;
 mod oracles;
+mod profiles;
 mod projects;
 mod registering;
 mod reloading;

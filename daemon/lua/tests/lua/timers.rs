@@ -152,7 +152,7 @@ async fn a_timer_has_no_session_and_may_do_nothing_that_nobody_allowed() {
         3,
     )
     .await;
-    assert_eq!(lines, ["nil", "false", "false"]);
+    assert_eq!(lines, ["", "false", "false"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

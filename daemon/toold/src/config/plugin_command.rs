@@ -1,11 +1,14 @@
 //! Check and test plugins without the daemon: `toold plugin check` and `toold plugin test`.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
 use toold_lua::reload::check::{self, CheckReport};
-use toold_lua::reload::plugin_tests::{self, TestReport};
+use toold_lua::reload::coverage::{FileCoverage, TestCoverage};
+use toold_lua::reload::plugin_tests::{self, TestCase, TestFile, TestReport};
 use toold_proto::plugin::PluginError;
 
 /// Loads a plugin and prints its registrations and errors. True when there are no errors.
@@ -18,13 +21,45 @@ pub fn check(path: &Path) -> anyhow::Result<bool> {
     Ok(report.is_good())
 }
 
+/// What to print about the tests of a plugin.
+#[derive(Debug, Args)]
+pub struct TestOutput {
+    /// Also show which lines ran
+    #[arg(long)]
+    coverage: bool,
+    /// Write the lines that ran into a file, in the format of lcov
+    #[arg(long, value_name = "FILE")]
+    lcov: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// Runs a plugin's tests and prints the result of each. True when none failed.
 ///
 /// # Errors
-/// When there is nothing to read, or stdout is closed.
-pub async fn test(path: &Path) -> anyhow::Result<bool> {
-    let report = plugin_tests::test(path).await.with_context(|| format!("can't test {}", path.display()))?;
-    print_tests(&report, &mut io::stdout().lock())?;
+/// When there is nothing to read, a file cannot be written, or stdout is closed.
+pub async fn test(path: &Path, output: &TestOutput) -> anyhow::Result<bool> {
+    let failed = || format!("can't test {}", path.display());
+    let (report, coverage) = match output.coverage || output.lcov.is_some() {
+        false => (plugin_tests::test(path).await.with_context(failed)?, None),
+        true => {
+            let (report, coverage) = plugin_tests::test_with_coverage(path).await.with_context(failed)?;
+            (report, Some(coverage))
+        }
+    };
+    if let (Some(file), Some(coverage)) = (&output.lcov, &coverage) {
+        std::fs::write(file, coverage.to_lcov()).with_context(|| format!("can't write {}", file.display()))?;
+    }
+    let mut out = io::stdout().lock();
+    if output.json {
+        writeln!(out, "{:#}", tests_as_json(&report, coverage.as_ref()))?;
+    } else {
+        print_tests(&report, &mut out)?;
+        if let Some(coverage) = coverage.filter(|_| output.coverage) {
+            print_coverage(&coverage, &mut out)?;
+        }
+    }
     Ok(report.failed() == 0)
 }
 
@@ -76,6 +111,49 @@ fn print_tests(report: &TestReport, out: &mut impl Write) -> io::Result<()> {
         }
     }
     writeln!(out, "{} passed, {} failed", report.passed(), report.failed())
+}
+
+/// A line for each file: how many lines with code ran, and which did not.
+fn print_coverage(coverage: &TestCoverage, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "coverage")?;
+    let width = coverage.files.keys().map(String::len).max().unwrap_or_default().max("all".len());
+    let mut all = (0, 0);
+    for (name, file) in &coverage.files {
+        let (covered, lines) = (file.covered(), file.lines.len());
+        all = (all.0 + covered, all.1 + lines);
+        let ranges = file.uncovered().into_iter().map(range).collect::<Vec<_>>();
+        let missing = if ranges.is_empty() { String::new() } else { format!("  not run: {}", ranges.join(", ")) };
+        writeln!(out, "  {name:<width$}  {} of {lines} lines{missing}", percent(covered, lines))?;
+    }
+    writeln!(out, "  {:<width$}  {} of {} lines", "all", percent(all.0, all.1), all.1)
+}
+
+fn percent(covered: usize, lines: usize) -> String {
+    let percent = if lines == 0 { 100.0 } else { covered as f64 * 100.0 / lines as f64 };
+    format!("{percent:5.1} %  {covered}")
+}
+
+fn range((first, last): (u32, u32)) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
+fn tests_as_json(report: &TestReport, coverage: Option<&TestCoverage>) -> Value {
+    let case = |case: &TestCase| json!({"name": case.name, "error": case.error});
+    let file = |file: &TestFile| {
+        let cases: Vec<Value> = file.cases.iter().map(case).collect();
+        json!({"path": file.path, "cases": cases, "error": file.error})
+    };
+    let files: Vec<Value> = report.files.iter().map(file).collect();
+    let mut tests = json!({"passed": report.passed(), "failed": report.failed(), "files": files});
+    if let Some(coverage) = coverage {
+        let file = |(name, file): (&String, &FileCoverage)| {
+            let uncovered: Vec<String> = file.uncovered().into_iter().map(range).collect();
+            json!({"file": name, "path": file.path, "lines": file.lines.len(), "covered": file.covered(),
+                "uncovered": uncovered})
+        };
+        tests["coverage"] = coverage.files.iter().map(file).collect();
+    }
+    tests
 }
 
 fn print_error(kind: &str, error: &PluginError, out: &mut impl Write) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! `plugins.*`
 
 use std::path::Path;
+use std::time::Duration;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::events::EventSelection;
@@ -8,13 +9,15 @@ use toold_engine::registry::SourceScope;
 use toold_lua::plugin::content::Content;
 use toold_lua::reload::UnknownPlugin;
 use toold_lua::reload::check;
+use toold_lua::reload::profile::ProfileError;
 use toold_proto::method::{
-    PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsReload, PluginsShow, PluginsTrust,
+    PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsProfile, PluginsReload, PluginsShow, PluginsTrust,
 };
 use toold_proto::plugin::{
     ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, RefusedNeed, ReloadPlugins, TrustPlugins, TrustReport,
 };
 use toold_proto::plugin_log::{LogsOfPlugin, PluginLogs};
+use toold_proto::plugin_profile::{PluginProfile, ProfilePlugin};
 use toold_proto::tool::{Category, SessionId, Source, SourceKind};
 use toold_store::trust::Switch;
 
@@ -25,6 +28,8 @@ use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::hooks::describe;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name, may_decide};
 
+const MAX_PROFILE_SECONDS: u32 = 600;
+
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PluginsList, _>(module, Right::Anyone, |request, params: ListPlugins| async move {
         list(&request, params.all).await
@@ -32,6 +37,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PluginsShow, _>(module, Right::Anyone, show)?;
     add_async::<PluginsLogs, _>(module, Right::Anyone, |request, params| async move { logs(&request, &params) })?;
     add_async::<PluginsReload, _>(module, Right::Decider, reload)?;
+    add_async::<PluginsProfile, _>(module, Right::Decider, profile)?;
     add_async::<PluginsEnable, _>(module, Right::Decider, |request, named| switch(request, named, true))?;
     add_async::<PluginsDisable, _>(module, Right::Decider, |request, named| switch(request, named, false))?;
     add_async::<PluginsTrust, _>(module, Right::Decider, trust)
@@ -139,6 +145,24 @@ fn refused_needs(
         }
     }
     refused
+}
+
+async fn profile(request: MethodRequest, params: ProfilePlugin) -> Result<PluginProfile, ErrorObjectOwned> {
+    if !(1..=MAX_PROFILE_SECONDS).contains(&params.seconds) {
+        return Err(invalid_params(&format!(
+            "seconds: expected a number from 1 to {MAX_PROFILE_SECONDS}, got {}",
+            params.seconds
+        )));
+    }
+    let plugin = find(&request, &params.name).await?;
+    let time = Duration::from_secs(params.seconds.into());
+    request.services.plugins.profile(&plugin.path, time).await.map_err(|error| {
+        let kind = match error {
+            ProfileError::NotServing => "not_serving",
+            ProfileError::Busy => "busy",
+        };
+        refused(kind, &format!("{} cannot be profiled: {error}", plugin.name))
+    })
 }
 
 /// The capability of a manifest that permits needs of a category.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::reload::entry::PluginEntry;
 use crate::reload::options::DirKind;
-use crate::reload::plugin_manager::{EntryKey, PluginManager};
+use crate::reload::plugin_manager::{EntryKey, PluginManager, ServingVersion};
 
 impl PluginManager {
     pub(super) fn publish(&self) {
@@ -22,11 +22,15 @@ impl PluginManager {
         let described = described.collect();
         self.published.described.store(Arc::new(described));
         let serving = || entries.iter().filter_map(|(_, entry)| entry.serving.as_ref());
-        let timers = entries.iter().filter_map(|(key, entry)| {
-            let serving = entry.serving.as_ref().filter(|serving| !serving.timers.is_empty())?;
-            Some((key.1.display().to_string(), serving.states.plugin.clone(), serving.timers.clone()))
+        let versions = entries.iter().filter_map(|(key, entry)| {
+            let serving = entry.serving.as_ref()?;
+            Some(ServingVersion {
+                path: key.1.display().to_string(),
+                plugin: serving.states.plugin.clone(),
+                timers: serving.timers.clone(),
+            })
         });
-        self.published.timers.store(Arc::new(timers.collect()));
+        self.published.serving.store(Arc::new(versions.collect()));
         self.published.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));
         self.published.commands.store(Arc::new(serving().flat_map(|serving| serving.commands.clone()).collect()));
     }

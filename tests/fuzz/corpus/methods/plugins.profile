@@ -1,0 +1,1 @@
+plugins.profile {"session_id": "nobody", "name": "../x", "id": "0", "limit": -1, "cwd": "/", "path": "a\u0000b", "text": "\ud83d\ude00"}
