@@ -16,6 +16,8 @@ use crate::vm::{args, convert};
 const MAX_MESSAGE: usize = 4 * 1024;
 const MAX_TRACEBACK: usize = 8 * 1024;
 const MAX_SOURCE_LINE: usize = 200;
+/// Luau has no tail calls, which Lua 5.1 has.
+const TOO_DEEP: &str = ": calls nest at most about 20000 deep, and a call in `return f(...)` nests too: use a loop";
 
 /// The source texts that a plugin has run, by the names that messages and tracebacks use for them.
 #[derive(Default)]
@@ -41,7 +43,10 @@ impl SourceTexts {
 
     /// Describes a message that begins with `file:line:`.
     pub(crate) fn explain_text(&self, text: &str, traceback: Option<&str>) -> PluginError {
-        let message = cut(text, MAX_MESSAGE);
+        let mut message = cut(text, MAX_MESSAGE);
+        if message.ends_with("stack overflow") {
+            message.push_str(TOO_DEEP);
+        }
         let traceback = traceback.map(own_frames).filter(|frames| !frames.is_empty());
         let sources = self.0.lock();
         let place = place(&message, &sources)

@@ -348,6 +348,24 @@ async fn a_global_that_changes_is_read_again_in_every_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_may_use_thousands_of_globals_and_calls_nest_deeply() {
+    let names = |form: &str| (0..3_000).map(|n| form.replace('#', &n.to_string())).collect::<String>();
+    let world = TestPlugins::of(&format!(
+        "{}\nlocal sum = 0\n{}
+         hygge.register_tool{{name = 'sum', execute = function() return sum + global_2999 end}}
+         local function count(n) if n == 0 then return 'counted' end return count(n - 1) end
+         hygge.register_tool{{name = 'count', execute = function(ctx, input) return count(input.n) end}}",
+        names("global_# = # "),
+        names("sum = sum + global_#\n"),
+    ))
+    .await;
+    assert_eq!(world.text("sum", json!({})).await, "4501499");
+    assert_eq!(world.text("count", json!({"n": 15_000})).await, "counted");
+    let deep = world.call("count", json!({"n": 100_000})).await;
+    assert!(deep.is_error && deep.text().contains("use a loop"), "{}", deep.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_error_that_is_a_table_shows_its_message() {
     let world = TestPlugins::of(
         "hygge.register_hook('pre_tool', {tools = {'hooked'}, fail = 'closed'}, function() error{message = 'from the hook'} end)

@@ -8,6 +8,7 @@ mod endings;
 mod environment;
 mod hostile;
 mod http;
+mod hygge;
 mod idioms;
 mod limits;
 mod offers;
