@@ -41,6 +41,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
     ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
     ("host/src/state_file.rs", 4, "the daemon's own small files"),
+    ("lua/src/plugin/kept_versions.rs", 3, "the daemon's own folder of versions of plugins"),
     ("lua/src/plugin/registration_cache.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 6, "the daemon's own file of refusals, beside the database"),

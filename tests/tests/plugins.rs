@@ -123,6 +123,28 @@ fn broken_save_keeps_the_old_version_and_reports_the_line() {
 }
 
 #[test]
+fn plugin_that_is_broken_at_the_next_start_serves_its_last_good_version() {
+    let mut daemon = Setup::new().plugin("say.lua", &tool("good")).start();
+    assert_eq!(say(&mut daemon.connect()), "good");
+    daemon.signal("TERM");
+    daemon.wait();
+    fs::write(daemon.plugins().join("say.lua"), "local = 2\n").unwrap();
+    daemon.start_again();
+    let mut wire = daemon.connect();
+    assert_eq!(say(&mut wire), "good");
+    let listed = wire.result("plugins.list", json!({}))["plugins"][0].take();
+    assert_eq!((&listed["status"], &listed["tools"]), (&json!("failed"), &json!(["say"])));
+    let out = String::from_utf8(daemon.toolctl(&["plugins", "list"]).stdout).unwrap();
+    let line = format!("the version that was loaded at {} serves", listed["loaded_at"].as_str().unwrap());
+    assert!(out.contains("say.lua:1") && out.contains(&line), "{out}");
+    // No tool reads or changes what the daemon keeps.
+    wire.result("permissions.set_mode", json!({"mode": "yolo"}));
+    let kept = fs::read_dir(daemon.state().join("plugin-versions")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(wire.tool("read", json!({"path": kept}))["is_error"], true);
+    assert_eq!(wire.tool("write", json!({"path": kept, "content": "{}"}))["is_error"], true);
+}
+
+#[test]
 fn a_call_in_flight_ends_on_its_own_version() {
     let slow = |answer: &str| {
         format!(

@@ -9,6 +9,7 @@ pub(crate) mod failure_log;
 pub(crate) mod handler;
 pub(crate) mod hook;
 pub(crate) mod host_resources;
+pub mod kept_versions;
 pub(crate) mod manifest;
 pub(crate) mod messages;
 pub(crate) mod needs;

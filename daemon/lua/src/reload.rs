@@ -118,8 +118,15 @@ impl PluginHost {
             settled: settled.clone(),
             settle_patience: options.settle_patience,
         };
-        let manager =
-            PluginManager::new(newest_settings, options.trust, options.poll, options.patience, shared, published);
+        let manager = PluginManager::new(
+            newest_settings,
+            options.trust,
+            options.poll,
+            options.patience,
+            options.kept_versions,
+            shared,
+            published,
+        );
         let task = tokio::spawn(manager.run(inbox, stop.clone()));
         let task = Mutex::new(Some(task));
         Ok(Self { described, subagents, commands, serving, poll_notices, orders, settings, settled, usage, stop, task })

@@ -194,6 +194,9 @@ fn render(list: &PluginList, width: Option<u16>) -> String {
         if let Some(error) = &plugin.error {
             text.push('\n');
             text.push_str(&explain(&plugin.name, error));
+            if let Some(at) = &plugin.loaded_at {
+                text.push_str(&format!("  the version that was loaded at {} serves\n", one_line(at)));
+            }
         }
     }
     text
@@ -222,7 +225,8 @@ mod tests {
         let list = serde_json::from_value(json!({"plugins": [
             {"name": "git", "path": "/p/git", "status": "loaded", "version": "1.2", "tools": ["git_log", "git_show"]},
             {"name": "todo", "path": "/p/todo.lua", "status": "failed", "tools": ["todo_find"],
-             "error": {"message": "expected 'end'", "file": "/p/todo.lua", "line": 3, "source_line": "  return 1 +"}}
+             "error": {"message": "expected 'end'", "file": "/p/todo.lua", "line": 3, "source_line": "  return 1 +"},
+             "loaded_at": "2026-11-20T10:00:00Z"}
         ]}))
         .unwrap();
         insta::assert_snapshot!(anstream::adapter::strip_str(&render(&list, None)).to_string(), @r"
@@ -233,6 +237,7 @@ mod tests {
         todo: expected 'end'
           --> /p/todo.lua:3
              3 |   return 1 +
+          the version that was loaded at 2026-11-20T10:00:00Z serves
         ");
     }
 }

@@ -70,13 +70,23 @@ impl VersionFiles {
     }
 
     fn add(&mut self, path: PathBuf, bytes: Arc<[u8]>) {
-        let is_run = path.extension().is_some_and(|ending| ending == "lua" || ending == "toml");
-        if is_run && bytes.len() <= MAX_SOURCE && self.kept + bytes.len() <= MAX_KEPT {
-            self.kept += bytes.len();
-            self.texts.insert(path, bytes);
+        if is_run(&path) && bytes.len() <= MAX_SOURCE && self.kept + bytes.len() <= MAX_KEPT {
+            self.keep(path, bytes);
         } else {
             self.others.insert(path, blake3::hash(&bytes));
         }
+    }
+
+    /// Adds a file to keep in memory.
+    pub(crate) fn keep(&mut self, path: PathBuf, text: Arc<[u8]>) {
+        self.kept += text.len();
+        self.texts.insert(path, text);
+    }
+
+    /// All Lua files; `None` if some are not in memory.
+    pub(crate) fn all(&self) -> Option<impl Iterator<Item = (&Path, &Arc<[u8]>)>> {
+        let is_complete = !self.others.keys().any(|path| is_run(path));
+        is_complete.then(|| self.texts.iter().map(|(path, text)| (path.as_path(), text)))
     }
 
     /// Whether the version has this file.
@@ -100,6 +110,10 @@ impl VersionFiles {
         }
         Ok(Some(bytes.into()))
     }
+}
+
+fn is_run(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "lua" || ending == "toml")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
@@ -13,12 +13,13 @@ use toold_proto::tool::SourceKind;
 use crate::plugin::PluginVersion;
 use crate::plugin::content::{Content, ContentDigest, ContentTrust, is_plugin, link_outward, stem};
 use crate::plugin::host_resources::HostResources;
+use crate::plugin::kept_versions::KeptVersions;
 use crate::plugin::manifest::{Manifest, explain};
 use crate::plugin::registrations::Registrations;
 use crate::plugin::state_pool::LoadedState;
 use crate::plugin::version_files::VersionFiles;
 use crate::reload::git_lock::{GitTrees, IndexLock};
-use crate::reload::load::{LoadedScript, load};
+use crate::reload::load::{LoadFailure, LoadedScript, load};
 use crate::vm::diagnostics::SourceTexts;
 
 /// The result of loading an entry.
@@ -53,6 +54,8 @@ pub(crate) struct LoadedVersion {
     pub(crate) registered: Box<Registrations>,
     /// Its registrations can be made again at any time.
     pub(crate) only_registered: bool,
+    /// When an earlier daemon loaded it; `None` for what was loaded now.
+    pub(crate) loaded_before: Option<SystemTime>,
 }
 
 /// Why a plugin may not run.
@@ -74,6 +77,8 @@ pub(crate) struct LoadRequest {
     pub(crate) stale_locks: Arc<BTreeSet<IndexLock>>,
     /// Runs the script even if its registrations are known.
     pub(crate) run: bool,
+    /// Where to find the last good version if the files are none; `None` if a version is in service.
+    pub(crate) kept_versions: Option<KeptVersions>,
     /// Whether the plugin of this name may run.
     pub(crate) may_run: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Decides whether the content is trusted; `None` for the user's own folders.
@@ -84,8 +89,43 @@ pub(crate) struct LoadRequest {
 /// How often an entry is read again because git has replaced files meanwhile.
 const READS: usize = 5;
 
-/// Reads an entry, and loads it if it changed. Blocks.
-pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
+/// Reads an entry, and loads it if it changed. If it cannot serve, and nothing else does, the second value is its last
+/// good version. Blocks.
+pub(crate) fn load_entry(request: &LoadRequest) -> (LoadOutcome, Option<LoadedVersion>) {
+    let outcome = load_files(request);
+    let digest = match &outcome {
+        LoadOutcome::Failed { digest, .. } => *digest,
+        LoadOutcome::Withheld { digest, why: WithheldReason::Untrusted, .. } => Some(*digest),
+        LoadOutcome::Gone
+        | LoadOutcome::Unchanged(_)
+        | LoadOutcome::Locked(_)
+        | LoadOutcome::Withheld { why: WithheldReason::Disabled, .. }
+        | LoadOutcome::Loaded(_) => return (outcome, None),
+    };
+    let kept = last_good_version(request, digest);
+    (outcome, kept)
+}
+
+/// The version that was kept, if it may run now as any other: a plugin of a project only if exactly this content is
+/// trusted.
+fn last_good_version(request: &LoadRequest, newest: Option<ContentDigest>) -> Option<LoadedVersion> {
+    let path = &request.path;
+    let kept = request.kept_versions.as_ref()?.find(path).filter(|kept| Some(kept.digest) != newest)?;
+    let (manifest, script) = Manifest::of_version(path, &kept.files).ok()?;
+    if withheld(request, &manifest, &kept.digest).is_some() {
+        return None;
+    }
+    let plugin = version_of(request, kept.digest, kept.files, manifest, script);
+    match run_version(plugin, false) {
+        Ok(version) => Some(LoadedVersion { loaded_before: Some(kept.loaded_at), ..version }),
+        Err(failure) => {
+            tracing::warn!(path = %path.display(), "the last good version does not load: {}", failure.error.message);
+            None
+        }
+    }
+}
+
+fn load_files(request: &LoadRequest) -> LoadOutcome {
     let mut read = Err(LoadOutcome::Gone);
     for _ in 0..READS {
         let trees = GitTrees::around(&request.path);
@@ -93,7 +133,7 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
         if let Some(lock) = lock() {
             return LoadOutcome::Locked(lock);
         }
-        read = read_entry(&request);
+        read = read_entry(request);
         // What is known is whole.
         let is_known = matches!(read, Err(LoadOutcome::Unchanged(_)));
         if let Some(lock) = lock().filter(|_| !is_known) {
@@ -141,7 +181,7 @@ fn read_entry(request: &LoadRequest) -> Result<(ContentDigest, VersionFiles), Lo
 }
 
 /// Loads what was read, if it may run.
-fn load_version(request: LoadRequest, digest: ContentDigest, files: VersionFiles) -> LoadOutcome {
+fn load_version(request: &LoadRequest, digest: ContentDigest, files: VersionFiles) -> LoadOutcome {
     let path = &request.path;
     let (manifest, script) = match Manifest::of_version(path, &files) {
         Ok(version) => version,
@@ -155,44 +195,12 @@ fn load_version(request: LoadRequest, digest: ContentDigest, files: VersionFiles
             };
         }
     };
-    if !(request.may_run)(&manifest.name) {
-        return LoadOutcome::Withheld { digest, manifest, why: WithheldReason::Disabled };
+    if let Some(why) = withheld(request, &manifest, &digest) {
+        return LoadOutcome::Withheld { digest, manifest, why };
     }
-    if request.trust.as_ref().is_some_and(|trust| !trust.is_trusted(path, &digest)) {
-        return LoadOutcome::Withheld { digest, manifest, why: WithheldReason::Untrusted };
-    }
-    let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: request.scope };
-    let plugin = Arc::new(PluginVersion {
-        timers: Default::default(),
-        sampler: Default::default(),
-        path: request.path,
-        origin: request.origin,
-        key,
-        script,
-        digest,
-        files,
-        sources: SourceTexts::default(),
-        shared: request.shared,
-        manifest,
-    });
-    let kept = plugin.shared.registration_cache.as_ref();
-    if let Some(registered) = kept.filter(|_| !request.run).and_then(|kept| kept.find(&plugin, &digest))
-        && !is_refused(&plugin, &registered)
-    {
-        let registered = Box::new(registered);
-        return LoadOutcome::Loaded(LoadedVersion { plugin, loaded: None, registered, only_registered: true });
-    }
-    let start = Instant::now();
-    match load(&plugin) {
-        Ok(LoadedScript { loaded, registered, only_registered }) => {
-            let registered = Box::new(registered.as_data());
-            if only_registered && let Some(kept) = kept {
-                kept.keep(&plugin, &digest, &registered);
-            }
-            // Of a thousand plugins only a few are called, but a slow load should not be repeated.
-            let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
-            LoadOutcome::Loaded(LoadedVersion { plugin, loaded, registered, only_registered })
-        }
+    let plugin = version_of(request, digest, files, manifest, script);
+    match run_version(plugin.clone(), request.run) {
+        Ok(version) => LoadOutcome::Loaded(version),
         Err(failure) => LoadOutcome::Failed {
             digest: Some(digest),
             name: plugin.name().to_owned(),
@@ -201,6 +209,58 @@ fn load_version(request: LoadRequest, digest: ContentDigest, files: VersionFiles
             name_taken: failure.name_taken,
         },
     }
+}
+
+/// Why a version may not run; `None` if it may.
+fn withheld(request: &LoadRequest, manifest: &Manifest, digest: &ContentDigest) -> Option<WithheldReason> {
+    if !(request.may_run)(&manifest.name) {
+        return Some(WithheldReason::Disabled);
+    }
+    let is_untrusted = request.trust.as_ref().is_some_and(|trust| !trust.is_trusted(&request.path, digest));
+    is_untrusted.then_some(WithheldReason::Untrusted)
+}
+
+fn version_of(
+    request: &LoadRequest,
+    digest: ContentDigest,
+    files: VersionFiles,
+    manifest: Manifest,
+    script: Arc<[u8]>,
+) -> Arc<PluginVersion> {
+    let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: request.scope.clone() };
+    Arc::new(PluginVersion {
+        timers: Default::default(),
+        sampler: Default::default(),
+        path: request.path.clone(),
+        origin: request.origin,
+        key,
+        script,
+        digest,
+        files,
+        sources: SourceTexts::default(),
+        shared: request.shared.clone(),
+        manifest,
+    })
+}
+
+/// Finds the registrations of a version in the cache, or runs its script. With `run`, its script runs in any case.
+fn run_version(plugin: Arc<PluginVersion>, run: bool) -> Result<LoadedVersion, LoadFailure> {
+    let cache = plugin.shared.registration_cache.clone();
+    if let Some(registered) = cache.as_ref().filter(|_| !run).and_then(|cache| cache.find(&plugin, &plugin.digest))
+        && !is_refused(&plugin, &registered)
+    {
+        let registered = Box::new(registered);
+        return Ok(LoadedVersion { plugin, loaded: None, registered, only_registered: true, loaded_before: None });
+    }
+    let start = Instant::now();
+    let LoadedScript { loaded, registered, only_registered } = load(&plugin)?;
+    let registered = Box::new(registered.as_data());
+    if only_registered && let Some(cache) = cache {
+        cache.keep(&plugin, &plugin.digest, &registered);
+    }
+    // Of a thousand plugins only a few are called, but a slow load should not be repeated.
+    let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
+    Ok(LoadedVersion { plugin, loaded, registered, only_registered, loaded_before: None })
 }
 
 /// A load that takes at most this long can be repeated at the first call.

@@ -14,6 +14,7 @@ use toold_host::http::guard::Guard;
 use toold_host::sandbox::Sandbox;
 
 use crate::plugin::content::{ContentDigest, ContentTrust};
+use crate::plugin::kept_versions::KeptVersions;
 use crate::plugin::registration_cache::RegistrationCache;
 use crate::plugin::store::KeyValueStore;
 
@@ -82,6 +83,8 @@ pub struct PluginHostOptions {
     /// Caches registrations, so that unchanged plugins need no Lua state before their first call; `None` does not
     /// cache.
     pub registrations: Option<RegistrationCache>,
+    /// Keeps the last good version of each plugin for the next start; `None` does not keep it.
+    pub kept_versions: Option<KeptVersions>,
     /// Names of plugins that must not run.
     pub disabled: HashSet<String>,
     /// Names of bundled plugins that run.
@@ -147,6 +150,7 @@ impl PluginHostOptions {
             http: Arc::new(Http::new(Guard::default())),
             sandbox: Arc::default(),
             registrations: None,
+            kept_versions: None,
             disabled: HashSet::new(),
             enabled: HashSet::new(),
             poll: None,

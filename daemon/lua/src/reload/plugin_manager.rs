@@ -6,6 +6,7 @@
 
 mod commit;
 mod git_waits;
+mod keeping;
 mod publish;
 mod scan;
 
@@ -29,15 +30,17 @@ use crate::plugin::PluginVersion;
 use crate::plugin::command::SlashCommand;
 use crate::plugin::content::ContentTrust;
 use crate::plugin::host_resources::HostResources;
+use crate::plugin::kept_versions::KeptVersions;
 use crate::plugin::registrations::SubagentSpec;
 use crate::plugin::timers::TimerRegistration;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::PluginEntry;
 use crate::reload::git_lock::IndexLock;
-use crate::reload::load_entry::LoadOutcome;
+use crate::reload::load_entry::{LoadOutcome, LoadedVersion};
 use crate::reload::options::{DirKind, PluginSettings, SavePatience};
 use crate::reload::plugin_manager::commit::CommitPlan;
 use crate::reload::plugin_manager::git_waits::GitWaits;
+use crate::reload::plugin_manager::keeping::Keeping;
 use crate::reload::watch::changes::{PendingChanges, WatchTarget};
 use crate::reload::watch::poll::{PollResult, Poller};
 use crate::reload::watch::poll_reason::PollReasons;
@@ -82,6 +85,8 @@ struct FinishedLoad {
     entry: EntryKey,
     number: u64,
     outcome: LoadOutcome,
+    /// The last good version, if nothing else serves.
+    kept: Option<LoadedVersion>,
 }
 
 /// What a load does beyond checking whether files changed.
@@ -97,6 +102,8 @@ pub(crate) enum ReloadMode {
 enum ManagerJob {
     Loaded(Box<FinishedLoad>),
     Scanned(Vec<usize>, Vec<EntryKey>),
+    /// The last good versions are on disk.
+    Kept,
     /// The locks of git that are still held.
     Looked(Vec<IndexLock>),
     Polled(Poller, PollResult),
@@ -116,6 +123,7 @@ pub(crate) struct PluginManager {
     poll: Option<Duration>,
     patience: SavePatience,
     git_waits: GitWaits,
+    keeping: Keeping,
     dirs: BTreeMap<usize, ResolvedDir>,
     folders: Arc<Folders>,
     changes: Arc<PendingChanges>,
@@ -156,6 +164,7 @@ impl PluginManager {
         trust: Arc<dyn ContentTrust>,
         poll: Option<Duration>,
         patience: SavePatience,
+        kept_versions: Option<KeptVersions>,
         shared: Arc<HostResources>,
         published: PublishedState,
     ) -> Self {
@@ -166,6 +175,7 @@ impl PluginManager {
             poll,
             git_waits: GitWaits::new(patience.git),
             patience,
+            keeping: Keeping::new(kept_versions),
             dirs: BTreeMap::new(),
             folders: Arc::default(),
             changes: Arc::default(),
@@ -244,6 +254,7 @@ impl PluginManager {
                 self.commit();
             }
             self.settle_if_done();
+            self.keep_versions();
             if release_at <= Instant::now() {
                 release_at = Instant::now() + release_every;
                 self.entries
@@ -360,6 +371,9 @@ impl PluginManager {
 
     /// The host stops: takes everything out of service.
     async fn shut_down(mut self) {
+        while self.jobs.join_next().await.is_some() {}
+        self.keeping.is_running = false;
+        self.keep_versions();
         while self.jobs.join_next().await.is_some() {}
         let mut plan = CommitPlan::default();
         for (key, entry) in std::mem::take(&mut self.entries) {

@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod hygge;
 mod idioms;
+mod kept;
 mod limits;
 mod offers;
 mod oracles;

@@ -453,6 +453,7 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "strict-rules.json",
         "strict-rules.new",
         "registrations",
+        "plugin-versions",
         "mcp-token",
         "admin-token",
         "instance",

@@ -57,6 +57,11 @@ impl DaemonPaths {
         self.state.join("registrations")
     }
 
+    /// The last good version of each plugin, for starts at which its files are broken.
+    pub fn plugin_versions(&self) -> PathBuf {
+        self.state.join("plugin-versions")
+    }
+
     /// The token of HTTP clients.
     pub fn mcp_token(&self) -> PathBuf {
         self.state.join("mcp-token")

@@ -12,6 +12,7 @@ use toold_engine::registry::SourceScope;
 use toold_host::http::Http;
 use toold_host::sandbox::Sandbox;
 use toold_lua::plugin::content::{ContentDigest, ContentTrust};
+use toold_lua::plugin::kept_versions::KeptVersions;
 use toold_lua::plugin::registration_cache::RegistrationCache;
 use toold_lua::reload::PluginHost;
 use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions, PluginSettings};
@@ -50,6 +51,7 @@ pub fn start(
     }
     host.profile_dir = options.paths.config.clone();
     host.registrations = Some(registrations(options));
+    host.kept_versions = Some(KeptVersions { dir: options.paths.plugin_versions() });
     host.store = Some(Arc::new(PluginStore(store.clone())));
     host.trust = Arc::new(StoredTrust(store.clone()));
     host.sandbox = sandbox.clone();

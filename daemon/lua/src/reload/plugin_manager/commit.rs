@@ -8,10 +8,12 @@ use tokio::sync::broadcast;
 use toold_engine::events::Emitted;
 use toold_engine::offers::SourceOffer;
 use toold_engine::registry::{RegistryChange, SourceScope};
+use toold_engine::time::rfc3339;
 use toold_engine::tool::Origin;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{PluginError, PluginStatus};
 
+use crate::plugin::kept_versions::VersionChange;
 use crate::plugin::prepared::PreparedPlugin;
 use crate::plugin::timers;
 use crate::reload::dirs::ResolvedDir;
@@ -24,9 +26,17 @@ use crate::reload::plugin_manager::{EntryKey, FinishedLoad, PluginManager, Reloa
 pub(super) struct CommitPlan {
     pub(super) changes: Vec<RegistryChange>,
     /// Which change puts which plugin into service.
-    puts: Vec<(usize, EntryKey, PreparedPlugin)>,
+    puts: Vec<PlannedPut>,
     /// Names that other plugins may use now.
     pub(super) freed: Vec<String>,
+}
+
+struct PlannedPut {
+    change: usize,
+    entry: EntryKey,
+    prepared: PreparedPlugin,
+    /// As in [`LoadedVersion`].
+    loaded_before: Option<SystemTime>,
 }
 
 fn plain_error(message: String) -> PluginError {
@@ -48,13 +58,13 @@ impl PluginManager {
             self.plan(done, &mut plan);
         }
         let answers = self.shared.engine.registry.commit(plan.changes);
-        for (place, entry, prepared) in plan.puts {
-            match &answers[place] {
-                Ok(()) => self.serve(&entry, prepared),
-                Err(taken) => {
-                    let error = plain_error(taken.to_string());
-                    self.fail(&entry, error, true);
-                }
+        for PlannedPut { change, entry, prepared, loaded_before } in plan.puts {
+            match (&answers[change], loaded_before) {
+                (Ok(()), None) => self.serve(&entry, prepared),
+                (Ok(()), Some(loaded_at)) => self.serve_kept(&entry, prepared, loaded_at),
+                (Err(taken), None) => self.fail(&entry, plain_error(taken.to_string()), true),
+                // Its entry has failed already.
+                (Err(_), Some(_)) => {}
             }
         }
         for name in plan.freed {
@@ -66,11 +76,14 @@ impl PluginManager {
     }
 
     fn plan(&mut self, done: FinishedLoad, plan: &mut CommitPlan) {
-        let FinishedLoad { entry: key, outcome, .. } = done;
+        let FinishedLoad { entry: key, outcome, kept, .. } = done;
         match outcome {
             LoadOutcome::Unchanged(_) | LoadOutcome::Locked(_) => {}
             LoadOutcome::Gone => {
                 if let Some(entry) = self.entries.remove(&key) {
+                    if entry.status.is_some() {
+                        self.keeping.note(VersionChange::Gone(key.1.clone()));
+                    }
                     self.retire(entry.serving, &key.1, plan);
                     plan.freed.push(entry.name);
                 }
@@ -105,8 +118,9 @@ impl PluginManager {
                 }
                 self.fail(&key, error, name_taken);
             }
-            LoadOutcome::Loaded(LoadedVersion { plugin, loaded, registered, only_registered }) => {
+            LoadOutcome::Loaded(version) => {
                 let Some(entry) = self.entries.get_mut(&key) else { return };
+                let plugin = &version.plugin;
                 let name_before = std::mem::replace(&mut entry.name, plugin.name().to_owned());
                 entry.learn(Some(plugin.digest), Some(plugin.manifest.clone()));
                 if name_before != plugin.name() {
@@ -115,50 +129,80 @@ impl PluginManager {
                 if self.is_shadowed(&key) {
                     return self.shadow(&key, plan);
                 }
-                let prepared = PreparedPlugin::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
-                match self.entries.get(&key).and_then(|entry| entry.serving.as_ref()) {
-                    Some(old) if old.key != prepared.key => {
-                        plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
-                    }
-                    // Before its first call, which may come as soon as the registry has it.
-                    Some(old) => prepared.states.inherit(&old.states),
-                    None => {}
-                }
-                let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
-                later.iter().for_each(|rival| self.shadow(rival, plan));
-                let (key_of, origin, tools) =
-                    (prepared.key.clone(), prepared.states.plugin.origin, prepared.tools.clone());
-                plan.puts.push((plan.changes.len(), key, prepared));
-                plan.changes.push(RegistryChange::Put { key: key_of, origin, tools });
+                return self.put(key, version, plan);
             }
         }
+        let Some(kept) = kept else { return };
+        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.serving.is_none()) else { return };
+        entry.name = kept.plugin.name().to_owned();
+        if !self.is_shadowed(&key) {
+            self.put(key, kept, plan);
+        }
+    }
+
+    fn put(&mut self, key: EntryKey, version: LoadedVersion, plan: &mut CommitPlan) {
+        let LoadedVersion { plugin, loaded, registered, only_registered, loaded_before } = version;
+        let prepared = PreparedPlugin::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
+        match self.entries.get(&key).and_then(|entry| entry.serving.as_ref()) {
+            Some(old) if old.key != prepared.key => {
+                plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
+            }
+            // Before its first call, which may come as soon as the registry has it.
+            Some(old) => prepared.states.inherit(&old.states),
+            None => {}
+        }
+        let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
+        later.iter().for_each(|rival| self.shadow(rival, plan));
+        let (key_of, origin, tools) = (prepared.key.clone(), prepared.states.plugin.origin, prepared.tools.clone());
+        plan.puts.push(PlannedPut { change: plan.changes.len(), entry: key, prepared, loaded_before });
+        plan.changes.push(RegistryChange::Put { key: key_of, origin, tools });
     }
 
     fn serve(&mut self, key: &EntryKey, prepared: PreparedPlugin) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let plugin = &prepared.states.plugin;
-        let tools: Vec<String> = prepared.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
-        self.shared.engine.hooks.replace(&prepared.key, prepared.hooks);
-        self.offers.push((prepared.key.clone(), plugin.origin, prepared.offer));
+        (entry.status, entry.error, entry.name_taken) = (Some(PluginStatus::Loaded), None, false);
+        let plugin = prepared.states.plugin.clone();
+        let loaded_at = SystemTime::now();
+        let tools = self.enter_service(key, prepared, loaded_at);
         tracing::info!(plugin = plugin.name(), path = %plugin.path.display(), tools = tools.len(), "plugin loaded");
         self.pending_events.push(EventBody::PluginLoaded {
             plugin: plugin.name().to_owned(),
             path: plugin.path.display().to_string(),
-            tools: tools.clone(),
-        });
-        (entry.status, entry.error, entry.name_taken) = (Some(PluginStatus::Loaded), None, false);
-        prepared.states.copy_inherited();
-        entry.serving = Some(ServingPlugin {
-            key: prepared.key,
             tools,
-            subagents: prepared.subagents,
-            commands: prepared.commands,
-            loaded_at: SystemTime::now(),
-            _running_timers: timers::start(&prepared.states, &prepared.timers),
-            timers: prepared.timers,
-            states: prepared.states,
-            names: prepared.names,
         });
+        self.keeping.note(VersionChange::Serves(plugin, loaded_at));
+    }
+
+    /// The status and the error stay those of the newest version.
+    fn serve_kept(&mut self, key: &EntryKey, prepared: PreparedPlugin, loaded_at: SystemTime) {
+        let plugin = prepared.states.plugin.clone();
+        let tools = self.enter_service(key, prepared, loaded_at);
+        tracing::info!(
+            plugin = plugin.name(), path = %plugin.path.display(), tools = tools.len(),
+            "the version that was loaded at {} serves", rfc3339(loaded_at)
+        );
+    }
+
+    /// Everything that the registry does not have. Returns the names of the tools.
+    fn enter_service(&mut self, key: &EntryKey, prepared: PreparedPlugin, loaded_at: SystemTime) -> Vec<String> {
+        let tools: Vec<String> = prepared.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
+        self.shared.engine.hooks.replace(&prepared.key, prepared.hooks);
+        self.offers.push((prepared.key.clone(), prepared.states.plugin.origin, prepared.offer));
+        prepared.states.copy_inherited();
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.serving = Some(ServingPlugin {
+                key: prepared.key,
+                tools: tools.clone(),
+                subagents: prepared.subagents,
+                commands: prepared.commands,
+                loaded_at,
+                _running_timers: timers::start(&prepared.states, &prepared.timers),
+                timers: prepared.timers,
+                states: prepared.states,
+                names: prepared.names,
+            });
+        }
+        tools
     }
 
     /// The version in service keeps serving.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::oneshot;
 
+use crate::plugin::kept_versions::VersionChange;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::PluginEntry;
 use crate::reload::git_lock::IndexLock;
@@ -64,6 +65,7 @@ impl PluginManager {
             },
             stale_locks: self.git_waits.stale(),
             run: mode == ReloadMode::RunScript,
+            kept_versions: self.keeping.versions.clone().filter(|_| known.serving.is_none()),
             may_run: self.may_run(dir),
             trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
             shared: self.shared.clone(),
@@ -72,7 +74,7 @@ impl PluginManager {
         self.running_loads += 1;
         self.jobs.spawn(async move {
             let place = load_slots.acquire_owned().await;
-            let mut work = tokio::task::spawn_blocking(move || load_entry(request));
+            let mut work = tokio::task::spawn_blocking(move || load_entry(&request));
             let finished = tokio::select! {
                 finished = &mut work => finished,
                 () = tokio::time::sleep(PATIENCE) => {
@@ -81,8 +83,9 @@ impl PluginManager {
                     work.await
                 }
             };
-            let outcome = finished.unwrap_or_else(|error| LoadOutcome::broken(&entry.1, &error.to_string()));
-            ManagerJob::Loaded(Box::new(FinishedLoad { entry, number, outcome }))
+            let (outcome, kept) =
+                finished.unwrap_or_else(|error| (LoadOutcome::broken(&entry.1, &error.to_string()), None));
+            ManagerJob::Loaded(Box::new(FinishedLoad { entry, number, outcome, kept }))
         });
     }
 
@@ -102,6 +105,12 @@ impl PluginManager {
         match job {
             ManagerJob::Scanned(dirs, found) => {
                 self.running_scans -= 1;
+                for number in &dirs {
+                    let entries = found.iter().filter(|(dir, _)| dir == number).map(|(_, path)| path.clone());
+                    if let Some(dir) = self.dirs.get(number).filter(|dir| !dir.single) {
+                        self.keeping.note(VersionChange::Entries(dir.path.clone(), entries.collect()));
+                    }
+                }
                 let known: Vec<EntryKey> = self.entries.keys().filter(|(dir, _)| dirs.contains(dir)).cloned().collect();
                 let found: HashSet<EntryKey> = found.into_iter().collect();
                 for entry in known.into_iter().filter(|entry| !found.contains(entry)).collect::<Vec<_>>() {
@@ -121,6 +130,7 @@ impl PluginManager {
                     self.changes.due_now(WatchTarget::Entry(dir, path));
                 }
             }
+            ManagerJob::Kept => self.keeping.is_running = false,
             ManagerJob::Looked(held) => {
                 let ready = self.git_waits.looked(&held);
                 if !ready.is_empty() {
