@@ -3,6 +3,7 @@
 //!
 //! Lines keep their numbers.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -91,20 +92,14 @@ const KEYWORDS: [&[u8]; 25] = [
 /// `changed` has the libraries and functions of Lua that earlier texts changed.
 pub(crate) fn adapt(source: &[u8], mut changed: BTreeSet<Vec<u8>>) -> AdaptedSource {
     let text = SourceText { source, tokens: tokens(source) };
-    let mut edits = text.edits();
-    edits.sort_by_key(|(range, _)| range.start);
     changed.extend(text.changed());
-    let mut adapted = Vec::with_capacity(source.len() + 1_024);
-    let globals = text.globals(&changed);
-    if !globals.is_empty() {
-        // The compiler reads a global again each time if the text assigns to it, even where that never runs.
-        let names: Vec<&[u8]> = globals.into_iter().collect();
-        adapted.extend([b"if false then ", &*names.join(&b","[..]), b"=nil end "].concat());
-    }
-    let mut at = 0;
+    let mut edits = vec![text.reading_globals(&changed)];
+    edits.extend(text.edits());
+    edits.sort_by_key(|(range, _)| range.start);
+    let (mut adapted, mut at) = (Vec::with_capacity(source.len() + 1_024), 0);
     for (range, replacement) in edits {
         adapted.extend_from_slice(&source[at..range.start]);
-        adapted.extend_from_slice(replacement);
+        adapted.extend_from_slice(&replacement);
         // A label may be written over several lines.
         adapted.extend(source[range.clone()].iter().filter(|byte| **byte == b'\n'));
         at = range.end;
@@ -173,7 +168,7 @@ pub(crate) fn missing_functions(source: &[u8]) -> Vec<Unsupported> {
     found
 }
 
-type SourceEdit = (Range<usize>, &'static [u8]);
+type SourceEdit<'a> = (Range<usize>, Cow<'a, [u8]>);
 
 /// A block that is open while the text is read.
 struct OpenBlock {
@@ -238,7 +233,7 @@ impl<'a> SourceText<'a> {
     }
 
     /// The edits that make Luau of the text; none if its blocks do not match.
-    fn edits(&self) -> Vec<SourceEdit> {
+    fn edits(&self) -> Vec<SourceEdit<'static>> {
         let (mut edits, mut jumps, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         let mut blocks: Vec<OpenBlock> = Vec::new();
         let mut at = 0;
@@ -252,7 +247,7 @@ impl<'a> SourceText<'a> {
                     }
                     at += 2;
                 } else if word == b";" && self.begins_block(at) {
-                    edits.push((self.range(at, at), &b" "[..]));
+                    edits.push((self.range(at, at), b" "[..].into()));
                 } else if word == b"..." {
                     if let Some(BlockKind::Function { uses_dots, .. }) = innermost_function(&mut blocks) {
                         *uses_dots = true;
@@ -265,7 +260,7 @@ impl<'a> SourceText<'a> {
                 b"function" => {
                     let (variable, body) = self.parameters(at);
                     if self.word(body) == b";" {
-                        edits.push((self.range(body, body), b" "));
+                        edits.push((self.range(body, body), b" "[..].into()));
                     }
                     blocks.push(open(BlockKind::Function { variable, uses_arg: false, uses_dots: false }));
                     at = body;
@@ -285,7 +280,7 @@ impl<'a> SourceText<'a> {
                     }
                     if let BlockKind::Function { variable: Some(body), uses_arg: true, uses_dots: false } = closed.kind
                     {
-                        edits.push((body..body, &b" local arg={n=select('#',...),...}"[..]));
+                        edits.push((body..body, b" local arg={n=select('#',...),...}"[..].into()));
                     }
                 }
                 b"arg" => {
@@ -313,10 +308,10 @@ impl<'a> SourceText<'a> {
         for Jump { at, in_loop } in jumps {
             let target = |(label, of): &(usize, usize)| *of == in_loop && self.word(label + 1) == self.word(at + 1);
             if labels.iter().any(target) {
-                edits.push((self.range(at, at + 1), b"do continue end"));
+                edits.push((self.range(at, at + 1), b"do continue end"[..].into()));
             }
         }
-        edits.extend(labels.iter().map(|(label, _)| (self.range(*label, label + 2), &b""[..])));
+        edits.extend(labels.iter().map(|(label, _)| (self.range(*label, label + 2), b""[..].into())));
         edits
     }
 
@@ -362,6 +357,18 @@ impl<'a> SourceText<'a> {
             (in_globals && self.word(at + 1) == b"=") || (is_library && self.gets_member(*at))
         };
         (0..self.tokens.len()).filter(is_changed).map(|at| self.word(at).to_owned()).collect()
+    }
+
+    /// The compiler reads a global again each time if the text assigns to it, even where that never runs. Stands before
+    /// the first token, where there is code anyway.
+    fn reading_globals(&self, changed: &BTreeSet<Vec<u8>>) -> SourceEdit<'static> {
+        let at = self.tokens.first().map_or(self.source.len(), |first| first.range().start);
+        let names: Vec<&[u8]> = self.globals(changed).into_iter().collect();
+        let text = match &names[..] {
+            [] => Vec::new(),
+            names => [b"if false then ", &*names.join(&b","[..]), b"=nil end "].concat(),
+        };
+        (at..at, text.into())
     }
 
     /// The names that may be globals with other values later.
@@ -480,6 +487,7 @@ mod tests {
         let text = |source: &str| String::from_utf8(adapt(source.as_bytes(), BTreeSet::new()).text).unwrap();
         assert_eq!(text("return a.b + c(string.len(d))"), "if false then a,c,d=nil end return a.b + c(string.len(d))");
         assert_eq!(text("return type(1)"), "return type(1)");
+        assert_eq!(text("--!strict\n\n return a"), "--!strict\n\n if false then a=nil end return a");
         assert!(text("string.len = f").starts_with("if false then f,string=nil end "));
     }
 
