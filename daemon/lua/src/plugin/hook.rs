@@ -52,9 +52,8 @@ impl LuaHook {
             Value::Null => Ok(HookAnswer::default()),
             mut table @ Value::Object(_) => {
                 for text in ["reason", "system_prompt_append"] {
-                    match table.get_mut(text) {
-                        Some(number @ (Value::Number(_) | Value::Bool(_))) => *number = number.to_string().into(),
-                        Some(_) | None => {}
+                    if let Some(number @ (Value::Number(_) | Value::Bool(_))) = table.get_mut(text) {
+                        *number = number.to_string().into();
                     }
                 }
                 serde_json::from_value(table).map_err(|error| format!("its answer is not valid: {error}"))

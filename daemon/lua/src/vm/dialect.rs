@@ -248,10 +248,10 @@ impl<'a> SourceText<'a> {
                     at += 2;
                 } else if word == b";" && self.begins_block(at) {
                     edits.push((self.range(at, at), b" "[..].into()));
-                } else if word == b"..." {
-                    if let Some(BlockKind::Function { uses_dots, .. }) = innermost_function(&mut blocks) {
-                        *uses_dots = true;
-                    }
+                } else if word == b"..."
+                    && let Some(BlockKind::Function { uses_dots, .. }) = innermost_function(&mut blocks)
+                {
+                    *uses_dots = true;
                 }
                 at += 1;
                 continue;
