@@ -1343,6 +1343,26 @@ export interface PluginsLogsResult {
   epoch: string;
 }
 
+/** Params of `plugins.profile`. */
+export interface PluginsProfileParams {
+  name: string;
+  /** For how long, 600 at most. */
+  seconds?: number;
+}
+
+/** Answer of `plugins.profile`. */
+export interface PluginsProfileResult {
+  /** How long the plugin's Lua ran, in microseconds; waiting does not count. */
+  total_us: number;
+  /** The longest first. */
+  stacks: {
+    /** The outermost first: its name, and the file and line where it begins. */
+    frames: string[];
+    /** How long the innermost one ran, in microseconds. */
+    us: number;
+  }[];
+}
+
 /** Params of `plugins.reload`. */
 export interface PluginsReloadParams {
   name?: string;
@@ -1379,6 +1399,19 @@ export interface PluginsShowResult {
   resources: string[];
   /** Names. */
   prompts: string[];
+  timers?: {
+    name: string;
+    /** After errors it is longer, up to an hour. */
+    interval_ms: number;
+    /** Runs that have ended. */
+    runs: number;
+    /** RFC 3339, UTC: when the last of these began. */
+    last_run?: string;
+    /** Its error; absent when it had none. */
+    last_error?: string;
+    /** The plugin stopped it. */
+    stopped?: boolean;
+  }[];
   /** The limits of its manifest; absent when it sets none. */
   capabilities?: string[];
   /** Its files as they are on disk now. */
@@ -2071,6 +2104,8 @@ export interface Methods {
   "plugins.list": { params: PluginsListParams; result: PluginList };
   /** Returns the log lines, notices and messages of plugins that are still buffered. */
   "plugins.logs": { params: PluginsLogsParams; result: PluginsLogsResult };
+  /** Records for a while where a plugin spends its time. */
+  "plugins.profile": { params: PluginsProfileParams; result: PluginsProfileResult };
   /** Reloads one plugin or all of them, changed or not. */
   "plugins.reload": { params: PluginsReloadParams; result: PluginList };
   /** Shows one plugin of the caller's view. */

@@ -146,8 +146,8 @@ impl StatePool {
         self.main.lock().inherits = inherits;
     }
 
-    /// Copies the content that [`inherit`](Self::inherit) announced, so that the older version is no longer needed, unless it has calls
-    /// that may change it. Never waits.
+    /// Copies the content that [`inherit`](Self::inherit) announced, so that the older version is no longer needed,
+    /// unless it has calls that may change it. Never waits.
     pub(crate) fn copy_inherited(&self) {
         let Ok(_creating) = self.creating.try_lock() else { return };
         let Some(Inherited::From(older)) = self.main.lock().inherits.clone() else { return };

@@ -114,7 +114,7 @@ impl ScriptRun {
         Ok(())
     }
 
-    /// The functions that run after the end of the call, in the order in which they run. Later ones are refused.
+    /// The functions that run after the end of the call, in the order in which they run.
     pub(crate) fn take_endings(&self) -> Vec<Function> {
         let taken = self.endings.as_ref().map(|endings| std::mem::take(&mut *endings.lock()));
         taken.into_iter().flatten().rev().collect()
