@@ -165,7 +165,7 @@ fn timers_are_shown_with_their_last_run_and_error() {
         assert_eq!(code, 0, "{err}");
         (shown.matches("1 run, the last at").count() == 2).then_some(shown)
     });
-    let timers: Vec<&str> = shown.lines().filter(|line| line.trim_start().starts_with("timer")).collect();
+    let timers: Vec<&str> = shown.lines().filter(|line| line.starts_with("  timer ")).collect();
     assert!(timers[0].contains("poll  every 3600s, 1 run, the last at 20") && !timers[0].contains("failed"), "{shown}");
     assert!(
         timers[1].contains("broken  every 120s, 1 run") && timers[1].ends_with("failed: timers.lua:2: boom"),
