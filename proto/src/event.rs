@@ -81,6 +81,24 @@ pub enum EventBody {
     PluginUntrusted { plugin: String, path: String },
     #[serde(rename = "plugin.unloaded")]
     PluginUnloaded { plugin: String, path: String },
+    /// A function of a plugin failed while it ran: it raised an error, reached its time limit, or returned something that
+    /// is not valid. A plugin that fails often is not reported each time.
+    #[serde(rename = "plugin.error")]
+    PluginHandlerFailed {
+        plugin: String,
+        /// The function: `tool greet`, `hook NAME`, `command hi`, `resource NAME`, `prompt NAME`, `completion NAME`,
+        /// `permission of NAME`, or `script` for a script that loaded before and fails now.
+        handler: String,
+        error: PluginError,
+        /// Absent outside of calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<CallId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
+        /// How many failures of the plugin before this one were not reported.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        left_out: u64,
+    },
     /// A configuration file was reloaded, or a person trusted that of a project.
     #[serde(rename = "config.changed")]
     ConfigChanged {
@@ -151,6 +169,10 @@ pub enum EventBody {
     },
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl EventBody {
     /// The name on the wire, which is what `kinds` filters by.
     pub fn kind(&self) -> &'static str {
@@ -169,6 +191,7 @@ impl EventBody {
             Self::PluginFailed { .. } => "plugin.failed",
             Self::PluginUntrusted { .. } => "plugin.untrusted",
             Self::PluginUnloaded { .. } => "plugin.unloaded",
+            Self::PluginHandlerFailed { .. } => "plugin.error",
             Self::ConfigChanged { .. } => "config.changed",
             Self::SessionOpened { .. } => "session.opened",
             Self::SessionClosed { .. } => "session.closed",
@@ -199,6 +222,7 @@ impl EventBody {
         "plugin.failed",
         "plugin.untrusted",
         "plugin.unloaded",
+        "plugin.error",
         "config.changed",
         "session.opened",
         "session.closed",
@@ -212,8 +236,16 @@ impl EventBody {
     ];
 
     /// The kinds that are about one plugin.
-    pub const OF_PLUGINS: [&'static str; 7] =
-        ["plugin.loaded", "plugin.failed", "plugin.untrusted", "plugin.unloaded", "notice", "log", "message"];
+    pub const OF_PLUGINS: [&'static str; 8] = [
+        "plugin.loaded",
+        "plugin.failed",
+        "plugin.untrusted",
+        "plugin.unloaded",
+        "plugin.error",
+        "notice",
+        "log",
+        "message",
+    ];
 
     /// The plugin that it is about, if any.
     pub fn plugin(&self) -> Option<&str> {
@@ -222,6 +254,7 @@ impl EventBody {
             | Self::PluginFailed { plugin, .. }
             | Self::PluginUntrusted { plugin, .. }
             | Self::PluginUnloaded { plugin, .. }
+            | Self::PluginHandlerFailed { plugin, .. }
             | Self::Log { plugin, .. }
             | Self::Message { plugin, .. } => Some(plugin),
             Self::Notice { plugin, .. } => plugin.as_deref(),
@@ -251,7 +284,9 @@ impl EventBody {
             | Self::ShellStarted { session_id, .. }
             | Self::ShellExited { session_id, .. }
             | Self::Message { session_id, .. } => Some(session_id),
-            Self::Notice { session_id, .. } | Self::Log { session_id, .. } => session_id.as_ref(),
+            Self::Notice { session_id, .. }
+            | Self::Log { session_id, .. }
+            | Self::PluginHandlerFailed { session_id, .. } => session_id.as_ref(),
             Self::ToolsChanged { .. }
             | Self::ResourcesChanged {}
             | Self::PromptsChanged {}

@@ -45,6 +45,10 @@ pub struct Plugin {
     pub tools: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<PluginError>,
+    /// Problems that do not keep it from serving, as sentences for its author: a command that is not used because another
+    /// plugin has one of the same name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// RFC 3339, UTC: when the version in service was loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaded_at: Option<String>,
@@ -82,7 +86,7 @@ impl PluginStatus {
     }
 }
 
-/// Why a plugin did not load.
+/// An error of a plugin: why it did not load, or why one of its functions failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginError {
     pub message: String,
@@ -95,6 +99,13 @@ pub struct PluginError {
     pub source_line: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
+}
+
+impl PluginError {
+    /// An error that belongs to no line.
+    pub fn of(message: impl Into<String>) -> Self {
+        Self { message: message.into(), file: None, line: None, source_line: None, traceback: None }
+    }
 }
 
 /// Params of `plugins.reload`: one plugin, or all.

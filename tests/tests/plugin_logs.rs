@@ -45,6 +45,11 @@ impl Following {
         assert!(status.success());
     }
 
+    fn end_after_term(self) -> (std::process::ExitStatus, String) {
+        self.signal("TERM");
+        self.end()
+    }
+
     /// How it ended, and everything that it wrote.
     fn end(mut self) -> (std::process::ExitStatus, String) {
         let status = until("toolctl ends", || self.child.try_wait().unwrap());
@@ -109,6 +114,36 @@ fn wait_until_it_says(wire: &mut toold_tests::Wire, words: &str, following: &Fol
         wire.call("tools.execute", json!({"name": "weather", "arguments": {"city": "Delhi"}}));
         following.text().contains(words).then_some(())
     });
+}
+
+#[test]
+fn failed_calls_are_shown_with_their_traceback() {
+    let script = "local function sky(city) return city.name.sky end\n\
+        hygge.register_tool{name = 'sky', permission = false, execute = function(ctx, input)\n\
+        local seen = sky(input) return seen end}\n\
+        hygge.register_command{name = 'go', execute = print}\n";
+    let daemon = Setup::new()
+        .plugin("sky.lua", script)
+        .plugin("other.lua", "hygge.register_command{name = 'go', execute = print}")
+        .start();
+    let following = Following::start(&daemon, "follow", &["sky"]);
+    following.until("plugin.loaded");
+    let mut wire = daemon.connect();
+    let failed = wire.tool("sky", json!({}));
+    assert_eq!(failed["is_error"], json!(true), "{failed}");
+    following.until("sky.lua:1: in function 'sky'");
+    let (_, followed) = following.end_after_term();
+    let output = |arguments: &[&str]| String::from_utf8(daemon.toolctl(arguments).stdout).unwrap();
+    let logs = output(&["plugins", "logs", "sky"]);
+    for text in [&followed, &logs] {
+        let error = "plugin.error        sky: tool sky: sky.lua:1: attempt to index nil with 'sky'\n    sky.lua:1: in function 'sky'\n    sky.lua:3: in function 'execute'";
+        assert!(text.contains(error), "{text}");
+        assert!(text.contains("warn: its command go is not used: plugin other ("), "{text}");
+    }
+    let shown = output(&["plugins", "show", "sky"]);
+    assert!(shown.contains("warning    its command go is not used"), "{shown}");
+    let listed = output(&["plugins", "list"]);
+    assert!(listed.contains("sky: its command go is not used"), "{listed}");
 }
 
 #[test]

@@ -23,6 +23,12 @@ pub(crate) fn event_line(event: &Value) -> String {
     }
 }
 
+/// The frames of the script that an event's error has, each on an indented line.
+pub(crate) fn traceback(event: &Value) -> String {
+    let frames = event["error"]["traceback"].as_str().unwrap_or_default();
+    frames.lines().map(|frame| format!("    {DIM}{}{DIM:#}\n", one_line(frame.trim()))).collect()
+}
+
 /// The time of day of an RFC 3339 date, as it is there: UTC.
 fn clock(at: &str) -> String {
     at.get(11..19).map_or_else(|| one_line(at), |time| format!("{time}Z"))
@@ -98,6 +104,14 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (WARN, format!("{} is not trusted yet {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
         }
         EventBody::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
+        EventBody::PluginHandlerFailed { plugin, handler, error, left_out, .. } => {
+            let left_out = match left_out {
+                0 => String::new(),
+                count => format!(" {DIM}({count} before it are not shown){DIM:#}"),
+            };
+            let message = shorten(&one_line(&error.message), 400);
+            (BAD, format!("{}: {}: {message}{left_out}", one_line(plugin), one_line(handler)))
+        }
         EventBody::ConfigChanged { file, problems, .. } => match problems.first() {
             Some(problem) => (BAD, format!("{}: {}", one_line(file), one_line(problem))),
             None => (GOOD, one_line(file)),
@@ -170,6 +184,18 @@ mod tests {
         let failed = json!({"kind": "plugin.failed", "plugin": "p", "path": "/p.lua",
             "error": {"message": "bad\u{1b}[2J", "file": "/p.lua", "line": 3}});
         check(event(failed), "03:04:05Z plugin.failed       p: bad\\u{1b}[2J /p.lua:3");
+    }
+
+    #[test]
+    fn an_error_of_a_plugin_is_a_line_and_its_frames() {
+        let error = json!({"kind": "plugin.error", "plugin": "p", "handler": "tool greet", "left_out": 3,
+            "error": {"message": "p.lua:2: boom", "traceback": "p.lua:2: in f\n\tp.lua:5: in g\u{1b}"}});
+        check(
+            event(error.clone()),
+            "03:04:05Z plugin.error        p: tool greet: p.lua:2: boom (3 before it are not shown)",
+        );
+        let frames = anstream::adapter::strip_str(&traceback(&event(error))).to_string();
+        assert_eq!(frames, "    p.lua:2: in f\n    p.lua:5: in g\\u{1b}\n");
     }
 
     #[test]

@@ -86,6 +86,17 @@ impl SourceOffer {
     }
 }
 
+/// An offer that no session gets, since an earlier source offers the same.
+#[derive(Debug, PartialEq, Eq)]
+pub struct HiddenOffer {
+    /// `resource` or `prompt`.
+    pub kind: &'static str,
+    /// The name of a prompt, the URI or template of a resource.
+    pub name: String,
+    /// The source that serves.
+    pub holder: Source,
+}
+
 /// The offers of all sources.
 pub struct Offers {
     /// Readers never wait for writers.
@@ -171,6 +182,33 @@ impl Offers {
             }
         }
         all.into_values().collect()
+    }
+
+    /// What this source offers and no session gets from it, since an earlier source offers the same.
+    pub fn hidden(&self, key: &SourceKey) -> Vec<HiddenOffer> {
+        let written = self.writers.lock();
+        let Some(own) = written.sources.get(key) else { return Vec::new() };
+        let shown = self.shown.load();
+        let earlier = || {
+            let earlier = shown.iter().take_while(|owned| !Arc::ptr_eq(&owned.offer, &own.offer));
+            earlier.filter(|owned| owned.scope == SourceScope::Global || owned.scope == own.scope)
+        };
+        let mut hidden = Vec::new();
+        for resource in &own.offer.resources {
+            let address = resource.address.as_str();
+            let mut holders = earlier().flat_map(|owned| &owned.offer.resources);
+            if let Some(holder) = holders.find(|other| other.address.as_str() == address) {
+                hidden.push(HiddenOffer { kind: "resource", name: address.to_owned(), holder: holder.source.clone() });
+            }
+        }
+        for prompt in &own.offer.prompts {
+            let mut holders = earlier().flat_map(|owned| &owned.offer.prompts);
+            if let Some(holder) = holders.find(|other| other.name == prompt.name) {
+                let name = prompt.name.clone();
+                hidden.push(HiddenOffer { kind: "prompt", name, holder: holder.source.clone() });
+            }
+        }
+        hidden
     }
 
     fn resource(&self, project: &Path, uri: &str) -> Option<(Arc<Resource>, Map<String, Value>)> {

@@ -6,6 +6,7 @@ pub mod command;
 pub mod content;
 pub(crate) mod endings;
 pub(crate) mod failure_log;
+pub(crate) mod failures;
 pub(crate) mod handler;
 pub(crate) mod hook;
 pub(crate) mod host_resources;

@@ -16,7 +16,7 @@ use toold_proto::plugin::{ListPlugins, Plugin, PluginError, PluginList, PluginSt
 use crate::commands::{author, trust};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, one_line, plain, print_json};
+use crate::output::{self, BAD, DIM, WARN, one_line, plain, print_json};
 use crate::{completion, connection, table};
 
 /// List, install and reload plugins; create, check and test your own
@@ -42,7 +42,7 @@ enum PluginsAction {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
-    /// Show the logs, notices and messages of plugins, and whether they loaded
+    /// Show the logs, notices, messages and errors of plugins, and whether they loaded
     Logs {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
@@ -198,6 +198,9 @@ fn render(list: &PluginList, width: Option<u16>) -> String {
                 text.push_str(&format!("  the version that was loaded at {} serves\n", one_line(at)));
             }
         }
+        for warning in &plugin.warnings {
+            text.push_str(&format!("\n{WARN}{}{WARN:#}: {}\n", one_line(&plugin.name), plain(warning)));
+        }
     }
     text
 }
@@ -223,7 +226,8 @@ mod tests {
     #[test]
     fn a_broken_plugin_shows_where() {
         let list = serde_json::from_value(json!({"plugins": [
-            {"name": "git", "path": "/p/git", "status": "loaded", "version": "1.2", "tools": ["git_log", "git_show"]},
+            {"name": "git", "path": "/p/git", "status": "loaded", "version": "1.2", "tools": ["git_log", "git_show"],
+             "warnings": ["the command /log is not used"]},
             {"name": "todo", "path": "/p/todo.lua", "status": "failed", "tools": ["todo_find"],
              "error": {"message": "expected 'end'", "file": "/p/todo.lua", "line": 3, "source_line": "  return 1 +"},
              "loaded_at": "2026-11-20T10:00:00Z"}
@@ -233,6 +237,8 @@ mod tests {
          PLUGIN  STATUS  VERSION  TOOLS             PATH
          git     loaded  1.2      git_log git_show  /p/git
          todo    failed           todo_find         /p/todo.lua
+
+        git: the command /log is not used
 
         todo: expected 'end'
           --> /p/todo.lua:3

@@ -233,6 +233,7 @@ impl ScreenState {
             | EventBody::TodoChanged { .. }
             | EventBody::Notice { .. }
             | EventBody::Log { .. }
+            | EventBody::PluginHandlerFailed { .. }
             | EventBody::ConfigChanged { .. }
             | EventBody::ResourcesChanged {}
             | EventBody::PromptsChanged {}

@@ -12,6 +12,7 @@ use toold_engine::need::Need;
 use toold_engine::registry::SourceScope;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 
+use crate::plugin::failures::HandlerName;
 use crate::plugin::registrations::CommandRegistration;
 use crate::plugin::state_pool::StatePool;
 use crate::plugin::{handler, tool_result};
@@ -77,11 +78,12 @@ impl LuaCommand {
             match message {
                 Some(message) => {
                     let json = convert::to_json(lua, value).unwrap_or_default();
-                    ToolOutput { structured: Some(json), ..ToolOutput::text(message) }
+                    Ok(ToolOutput { structured: Some(json), ..ToolOutput::text(message) })
                 }
-                None => tool_result::output(lua, value, &self.spec).unwrap_or_else(ToolOutput::error),
+                None => tool_result::output(lua, value, &self.spec),
             }
         };
-        handler::run(states, &loaded, execute, &cx, &text, &[&text], read).await
+        let handler = HandlerName { kind: "command", name: &self.name };
+        handler::run(states, &loaded, (handler, execute), &cx, &text, &[&text], read).await
     }
 }

@@ -14,21 +14,23 @@ use toold_proto::tool::{Annotations, ToolName};
 
 use crate::plugin::PluginVersion;
 use crate::plugin::endings::{self, CallEnding};
+use crate::plugin::failures::HandlerName;
 use crate::plugin::state_pool::{LoadedState, StatePool};
 use crate::vm::convert;
 use crate::vm::raw::CtxFields;
 use crate::vm::script_run::ScriptRun;
 
 /// Runs a function as a call, with its deadline, with the call's `ctx` and `given`; then the functions that it gave to
-/// `ctx.on_end`. `input` is the call's own; `read` makes the result of the value that the function returned.
+/// `ctx.on_end`. `input` is the call's own; `read` makes the result of the value that the function returned. Failures are
+/// reported to the plugin's author too.
 pub(crate) async fn run(
     states: &StatePool,
     loaded: &LoadedState,
-    function: &Function,
+    (handler, function): (HandlerName<'_>, &Function),
     cx: &Arc<Cx>,
     input: &Value,
     given: &[&Value],
-    read: impl FnOnce(&LuaValue) -> ToolOutput,
+    read: impl FnOnce(&LuaValue) -> Result<ToolOutput, String>,
 ) -> Result<ToolOutput, ToolError> {
     let start = Instant::now();
     let call = ScriptRun::of_call(cx.clone());
@@ -40,9 +42,23 @@ pub(crate) async fn run(
     drop(watched);
     states.note_call(loaded.state.stalls());
     let output = match ended {
-        Ok(values) => Ok(read(values.front().unwrap_or(&LuaValue::Nil))),
-        Err(_) if call.interrupt.check() && cx.is_cancelled() => Err(ToolError::Cancelled),
-        Err(error) => Ok(failed(&states.plugin, &error, call.interrupt.is_set(), cx)),
+        Ok(values) => Ok(read(values.front().unwrap_or(&LuaValue::Nil)).unwrap_or_else(|why| {
+            let message = format!("the result of {} is not valid: {why}", handler.name);
+            let output = ToolOutput::error(&message);
+            states.report_failure(handler, cx, PluginError::of(message));
+            output
+        })),
+        Err(error) if call.interrupt.check() && cx.is_cancelled() => {
+            if cx.timed_out() {
+                states.report_failure(handler, cx, states.plugin.sources.explain(&error));
+            }
+            Err(ToolError::Cancelled)
+        }
+        Err(error) => {
+            let explained = states.plugin.sources.explain(&error);
+            states.report_failure(handler, cx, explained.clone());
+            Ok(failed(explained, call.interrupt.is_set(), cx))
+        }
     };
     let functions = call.take_endings();
     if !functions.is_empty() {
@@ -79,8 +95,7 @@ fn tool_name(kind: &str, name: &str) -> ToolName {
 }
 
 /// The result of a call whose script raised an error.
-fn failed(plugin: &PluginVersion, error: &mlua::Error, timed_out: bool, cx: &Cx) -> ToolOutput {
-    let explained = plugin.sources.explain(error);
+fn failed(explained: PluginError, timed_out: bool, cx: &Cx) -> ToolOutput {
     if timed_out {
         let so_far = cx.progress.output_so_far();
         let text = match so_far.as_str() {

@@ -1,17 +1,22 @@
 //! A hook whose handler is a Lua function.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use mlua::Value as LuaValue;
 use serde_json::Value;
+use tokio::time::Instant;
 use toold_engine::cx::Cx;
 use toold_engine::hooks::{Hook, HookAnswer, HookInput, HookSpec};
+use toold_proto::plugin::PluginError;
+use toold_proto::tool::SessionId;
 
+use crate::plugin::failures::HandlerName;
 use crate::plugin::registrations::HookRegistration;
-use crate::plugin::state_pool::StatePool;
+use crate::plugin::state_pool::{LoadedState, StatePool};
 use crate::vm::convert;
 use crate::vm::interrupt::ScriptInterrupt;
 use crate::vm::script_run::ScriptRun;
@@ -33,13 +38,33 @@ impl LuaHook {
     }
 
     async fn handle(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
-        let loaded = self.states.main().await?;
-        let handler = loaded.hooks.get(self.index).ok_or("the plugin no longer registers this hook")?;
-        let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, self.states.plugin.name());
-        let _watched = self.states.plugin.shared.watchdog.watch(&call.interrupt);
+        let states = &self.states;
+        let loaded = states.main().await?;
+        let session = SessionId::parse(&input.session_id).ok();
+        let mut ending = HookEnding { hook: self, cx: cx.clone(), session, started: Instant::now(), is_known: false };
+        let answer = self.answer(&loaded, input, cx).await;
+        ending.is_known = true;
+        answer.map_err(|error| {
+            let words = error.message.clone();
+            ending.report(error);
+            words
+        })
+    }
+
+    async fn answer(
+        &self,
+        loaded: &LoadedState,
+        input: HookInput,
+        cx: Option<Arc<Cx>>,
+    ) -> Result<HookAnswer, PluginError> {
+        let plugin = &self.states.plugin;
+        let explain = |error: &mlua::Error| plugin.sources.explain(error);
+        let handler = loaded.hooks.get(self.index);
+        let handler = handler.ok_or_else(|| PluginError::of("the plugin no longer registers this hook"))?;
+        let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, plugin.name());
+        let _watched = plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
-        let explain = |error: &mlua::Error| self.states.plugin.sources.explain(error).message;
-        let mut event = serde_json::to_value(input).map_err(|error| error.to_string())?;
+        let mut event = serde_json::to_value(input).map_err(|error| PluginError::of(error.to_string()))?;
         for text in ["tool_name", "message", "mode_name"] {
             // Hooks of several events compare them with texts.
             event.as_object_mut().map(|event| event.entry(text).or_insert_with(|| "".into()));
@@ -48,7 +73,8 @@ impl LuaHook {
         let script = lua.create_thread(handler.clone()).map_err(|error| explain(&error))?;
         let values = loaded.state.run(&call, script, event).await.map_err(|error| explain(&error))?;
         let answer = values.front().unwrap_or(&LuaValue::Nil);
-        match convert::to_json(lua, answer).map_err(|error| error.to_string())? {
+        let invalid = |why: String| PluginError::of(format!("its answer is not valid: {why}"));
+        match convert::to_json(lua, answer).map_err(|error| invalid(error.to_string()))? {
             Value::Null => Ok(HookAnswer::default()),
             mut table @ Value::Object(_) => {
                 for text in ["reason", "system_prompt_append"] {
@@ -56,9 +82,40 @@ impl LuaHook {
                         *number = number.to_string().into();
                     }
                 }
-                serde_json::from_value(table).map_err(|error| format!("its answer is not valid: {error}"))
+                serde_json::from_value(table).map_err(|error| invalid(error.to_string()))
             }
-            other => Err(format!("its answer is not valid: expected a table or nil, got {other}")),
+            other => Err(invalid(format!("expected a table or nil, got {other}"))),
+        }
+    }
+}
+
+/// Reports a hook whose time was over while it waited: then its future is dropped, and it has no error.
+struct HookEnding<'a> {
+    hook: &'a LuaHook,
+    cx: Option<Arc<Cx>>,
+    /// That of a message, which is no call.
+    session: Option<SessionId>,
+    started: Instant,
+    is_known: bool,
+}
+
+impl HookEnding<'_> {
+    fn report(&self, error: PluginError) {
+        let (states, handler) = (&self.hook.states, HandlerName { kind: "hook", name: &self.hook.spec.name });
+        match &self.cx {
+            Some(cx) => states.report_failure(handler, cx, error),
+            None => states.report_failure_outside(handler, self.session.clone(), error),
+        }
+    }
+}
+
+impl Drop for HookEnding<'_> {
+    fn drop(&mut self) {
+        // The clock of the time limit started a little earlier. A hook that is dropped sooner belongs to a call that
+        // was cancelled.
+        let limit = self.hook.spec.timeout;
+        if !self.is_known && self.started.elapsed() + Duration::from_millis(5) >= limit {
+            self.report(PluginError::of(format!("it took longer than {} ms", limit.as_millis())));
         }
     }
 }

@@ -17,6 +17,7 @@ use toold_engine::offers::{PromptTemplate, Resource, ResourceAddress, SourceOffe
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_proto::offer::{Completion, PromptArgument};
 
+use crate::plugin::failures::HandlerName;
 use crate::plugin::handler;
 use crate::plugin::messages::{completion, contents, rendered, texts};
 use crate::plugin::state_pool::{LoadedState, StatePool};
@@ -70,7 +71,7 @@ pub(crate) fn offer(
         let label = about.title.clone().unwrap_or_else(|| about.name.clone());
         let words = (label, about.description.clone().unwrap_or_default());
         let spec = handler::spec(kind, &about.name, words, json!({"type": "object"}), &states.plugin);
-        Arc::new(LuaOffer { spec, states: states.clone(), task })
+        Arc::new(LuaOffer { spec, name: about.name.clone(), states: states.clone(), task })
     };
     let source = states.plugin.source();
     let resources = resources.into_iter().enumerate().map(|(place, registered)| {
@@ -105,6 +106,8 @@ pub(crate) fn offer(
 /// A function of a resource or a prompt, called like a tool.
 struct LuaOffer {
     spec: ToolSpec,
+    /// That of the resource or the prompt.
+    name: String,
     states: Arc<StatePool>,
     task: OfferTask,
 }
@@ -144,18 +147,23 @@ impl LuaOffer {
             (_, None) => return Err(missing()),
         };
         let cx = cx.shared();
-        let read = |value: &LuaValue| {
-            self.output(loaded.state.lua(), value, &input).unwrap_or_else(|why| {
-                ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.label))
-            })
-        };
-        handler::run(states, &loaded, function, &cx, &input, &self.given(&input), read).await
+        let read = |value: &LuaValue| self.output(loaded.state.lua(), value, &input);
+        let handler = HandlerName { kind: self.kind(), name: &self.name };
+        handler::run(states, &loaded, (handler, function), &cx, &input, &self.given(&input), read).await
     }
 
     fn handlers<'a>(&self, loaded: &'a LoadedState) -> Option<&'a OfferHandlers> {
         match self.task {
             OfferTask::Read { place, .. } | OfferTask::CompleteResource(place) => loaded.resources.get(place),
             OfferTask::Render(place) | OfferTask::CompletePrompt(place) => loaded.prompts.get(place),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.task {
+            OfferTask::Read { .. } => "resource",
+            OfferTask::Render(_) => "prompt",
+            OfferTask::CompleteResource(_) | OfferTask::CompletePrompt(_) => "completion",
         }
     }
 

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use mlua::{Function, Lua, Table};
 use parking_lot::Mutex;
+use toold_engine::cx::Cx;
 use toold_proto::plugin::PluginError;
-use toold_proto::tool::ToolName;
+use toold_proto::tool::{SessionId, ToolName};
 
 use crate::plugin::PluginVersion;
 use crate::plugin::failure_log::log_failure;
+use crate::plugin::failures::{FailureLog, HandlerName};
 use crate::plugin::registrations::ToolHandlers;
 use crate::plugin::resources_and_prompts::OfferHandlers;
 use crate::plugin::state_content::StateContent;
@@ -46,6 +48,7 @@ pub(crate) struct StatePool {
     pub(crate) serial: tokio::sync::Mutex<()>,
     /// Held while a Lua state is made.
     creating: tokio::sync::Mutex<()>,
+    failures: FailureLog,
 }
 
 #[derive(Default)]
@@ -80,7 +83,18 @@ impl StatePool {
             others: Mutex::default(),
             serial: tokio::sync::Mutex::default(),
             creating: tokio::sync::Mutex::default(),
+            failures: FailureLog::default(),
         })
+    }
+
+    /// Reports to the plugin's author that a function failed in a call.
+    pub(crate) fn report_failure(&self, handler: HandlerName, cx: &Cx, error: PluginError) {
+        self.failures.report(&self.plugin, handler, Some(cx), None, error);
+    }
+
+    /// The same outside of calls.
+    pub(crate) fn report_failure_outside(&self, handler: HandlerName, session: Option<SessionId>, error: PluginError) {
+        self.failures.report(&self.plugin, handler, None, session, error);
     }
 
     /// Whether calls may keep their thread for long, so that they need tasks of their own, apart from their
@@ -240,9 +254,11 @@ impl StatePool {
         let plugin = self.plugin.clone();
         let loaded = tokio::task::spawn_blocking(move || (plugin.shared.load)(&plugin)).await;
         let loaded = loaded.map_err(|error| error.to_string())?;
-        loaded
-            .map(Arc::new)
-            .map_err(|error| format!("the plugin {} failed to load again: {}", self.plugin.name(), error.message))
+        loaded.map(Arc::new).map_err(|error| {
+            let words = format!("the plugin {} failed to load again: {}", self.plugin.name(), error.message);
+            self.report_failure_outside(HandlerName { kind: "script", name: "" }, None, error);
+            words
+        })
     }
 }
 

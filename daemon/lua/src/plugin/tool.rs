@@ -12,8 +12,10 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
+use toold_proto::plugin::PluginError;
 use toold_proto::tool::Category;
 
+use crate::plugin::failures::HandlerName;
 use crate::plugin::handler::run;
 use crate::plugin::needs::read_needs;
 use crate::plugin::registrations::{NeedsSource, ToolHandlers, ToolPermission};
@@ -70,12 +72,9 @@ impl LuaTool {
         };
         let loaded = self.lease_state().await?;
         let execute = &self.handlers(&loaded)?.execute;
-        let read = |value: &LuaValue| {
-            tool_result::output(loaded.state.lua(), value, &self.spec).unwrap_or_else(|why| {
-                ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.name))
-            })
-        };
-        run(states, &loaded, execute, &cx.shared(), &input, &[&input], read).await
+        let read = |value: &LuaValue| tool_result::output(loaded.state.lua(), value, &self.spec);
+        let handler = HandlerName { kind: "tool", name: self.spec.name.as_str() };
+        run(states, &loaded, (handler, execute), &cx.shared(), &input, &[&input], read).await
     }
 
     /// The Lua state to run in.
@@ -108,13 +107,17 @@ impl LuaTool {
             Ok((script, input)) => loaded.state.run(&call, script, input).await,
             Err(error) => Err(error),
         };
-        match ended {
-            Ok(values) => read_needs(values, &call, &self.states.plugin).map_err(ToolError::Failed),
-            Err(_) if cx.is_cancelled() => Err(ToolError::Cancelled),
-            Err(error) => {
-                let message = self.states.plugin.sources.explain(&error).message;
-                Err(ToolError::Failed(format!("the permission function of {} failed: {message}", self.spec.name)))
-            }
-        }
+        let error = match ended {
+            Ok(values) => match read_needs(values, &call, &self.states.plugin) {
+                Ok(needs) => return Ok(needs),
+                Err(message) => PluginError::of(message),
+            },
+            Err(_) if cx.is_cancelled() => return Err(ToolError::Cancelled),
+            Err(error) => self.states.plugin.sources.explain(&error),
+        };
+        let words = format!("the permission function of {} failed: {}", self.spec.name, error.message);
+        let handler = HandlerName { kind: "permission of", name: self.spec.name.as_str() };
+        self.states.report_failure(handler, &cx, error);
+        Err(ToolError::Failed(words))
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct PluginEntry {
     /// `None` until it was loaded for the first time.
     pub(crate) status: Option<PluginStatus>,
     pub(crate) error: Option<PluginError>,
+    /// Problems of the version in service.
+    pub(crate) warnings: Vec<String>,
     pub(crate) name_taken: bool,
     pub(crate) serving: Option<ServingPlugin>,
     /// The number of the newest load; results of older ones are ignored.
@@ -84,6 +86,7 @@ impl PluginEntry {
             digest_since: Instant::now(),
             status: None,
             error: None,
+            warnings: Vec::new(),
             name_taken: false,
             serving: None,
             newest_load: 0,
@@ -154,6 +157,7 @@ impl PluginEntry {
             description: manifest.and_then(|manifest| manifest.description.clone()),
             tools: self.serving.as_ref().map(|serving| serving.tools.clone()).unwrap_or_default(),
             error: self.error.clone(),
+            warnings: self.warnings.clone(),
             loaded_at: self.serving.as_ref().map(|serving| toold_engine::time::rfc3339(serving.loaded_at)),
         })
     }

@@ -5,6 +5,7 @@
 //! ends loads, [`commit`] puts their results into service, [`publish`] reports them.
 
 mod commit;
+mod duplicates;
 mod git_waits;
 mod keeping;
 mod publish;

@@ -6,6 +6,7 @@ mod carried;
 mod compatible;
 mod endings;
 mod environment;
+mod failures;
 mod hostile;
 mod http;
 mod hygge;

@@ -10,10 +10,10 @@ use toold_proto::plugin::{NamePlugin, PluginDetails, PluginTimer};
 use toold_proto::plugin_log::LogsOfPlugin;
 
 use crate::connection;
-use crate::event_line::event_line;
+use crate::event_line::{event_line, traceback};
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, DIM, NAME, one_line, print_json};
+use crate::output::{self, DIM, NAME, one_line, plain, print_json};
 
 pub(crate) async fn show(name: String, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
@@ -69,6 +69,9 @@ fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
     for file in &details.files {
         line("file", format!("{}  {DIM}{} bytes{DIM:#}", one_line(&file.path), file.bytes))?;
     }
+    for warning in &plugin.warnings {
+        line("warning", plain(warning).to_string())?;
+    }
     match &plugin.error {
         Some(error) => write!(out, "{}", super::explain(&plugin.name, error)),
         None => Ok(()),
@@ -98,7 +101,7 @@ fn timer_line(timer: &PluginTimer) -> String {
     format!("{text}{DIM:#}")
 }
 
-/// Logs, notices and messages of plugins, and whether they loaded: those that the daemon still has, and with
+/// Logs, notices, messages and errors of plugins, and whether they loaded: those that the daemon still has, and with
 /// `follow` those that come.
 pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
@@ -128,7 +131,7 @@ fn write_event(event: &Value, json: bool) -> anyhow::Result<()> {
     let mut out = output::stdout();
     match json {
         true => writeln!(out, "{event}")?,
-        false => writeln!(out, "{}", event_line(event))?,
+        false => write!(out, "{}\n{}", event_line(event), traceback(event))?,
     }
     out.flush()?;
     Ok(())

@@ -8,7 +8,9 @@ use crate::reload::options::DirKind;
 use crate::reload::plugin_manager::{EntryKey, PluginManager, ServingVersion};
 
 impl PluginManager {
-    pub(super) fn publish(&self) {
+    pub(super) fn publish(&mut self) {
+        self.shared.engine.offers.commit(std::mem::take(&mut self.offers));
+        self.update_warnings();
         let mut entries: Vec<(&EntryKey, &PluginEntry)> = self.entries.iter().collect();
         entries.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
         let described = entries.iter().filter_map(|(key, entry)| {
@@ -36,7 +38,6 @@ impl PluginManager {
     }
 
     pub(super) fn emit_events(&mut self) {
-        self.shared.engine.offers.commit(std::mem::take(&mut self.offers));
         self.pending_events.drain(..).for_each(|body| self.shared.engine.events.emit(body));
     }
 
