@@ -249,3 +249,65 @@ fn reload_by_name_loads_again() {
     assert_eq!(wire.error("plugins.reload", json!({"name": "no"}))["code"], -32004);
     assert!(Path::new(listed["plugins"][0]["path"].as_str().unwrap()).is_absolute());
 }
+
+/// Why there is no tool of this name.
+fn why(wire: &mut Wire, name: &str) -> String {
+    let executed = wire.error("tools.execute", json!({"name": name}));
+    assert_eq!(executed["data"]["kind"], "unknown_tool", "{executed}");
+    let described = wire.error("tools.schema", json!({"name": name}));
+    assert_eq!(executed["message"], described["message"]);
+    executed["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_missing_tool_has_a_reason() {
+    let named = |name: &str| format!("hygge.register_tool{{name = \"{name}\", execute = print}}\n");
+    let twin = |name: &str| format!("hygge.register_tool{{name = '{name}', execute = print}}");
+    let setup = Setup::new()
+        .config(
+            "[plugins]\ndisabled = [\"off\"]\n\
+             [mcp.servers.files]\ncommand = \"no-such-program\"\n\
+             [mcp.servers.quiet]\ncommand = \"x\"\nenabled = false\n",
+        )
+        .plugin("off.lua", &named("asleep"))
+        .plugin("broken.lua", &format!("{}error('out of tea')", named("tea")))
+        .file("../config/toold/plugins/a/plugin.toml", "name = 'twin'")
+        .file("../config/toold/plugins/a/plugin.lua", &twin("first"))
+        .file("../config/toold/plugins/b/plugin.toml", "name = 'twin'")
+        .file("../config/toold/plugins/b/plugin.lua", &twin("second"));
+    let daemon = setup.start();
+    let project = |name: &str| {
+        let folder = daemon.setup.path(name);
+        fs::create_dir_all(folder.join(".toold/plugins")).unwrap();
+        let plugin = folder.join(format!(".toold/plugins/{name}_plugin.lua"));
+        fs::write(plugin, named(&format!("{name}_tool"))).unwrap();
+        folder.display().to_string()
+    };
+    let (mine, others) = (project("mine"), project("others"));
+    let mut wire = daemon.connect();
+    wire.result("session.open", json!({"cwd": mine}));
+    let mut stranger = daemon.connect();
+    stranger.result("session.open", json!({"cwd": others}));
+    wire.result("plugins.list", json!({}));
+    let mut check = |name: &str, expected: &str| {
+        let message = why(&mut wire, name);
+        assert!(message.starts_with(&format!("there is no tool {name}")) && message.contains(expected), "{message}");
+    };
+    check("asleep", ": the plugin off has it and is disabled: `toolctl plugins enable off`");
+    check("tea", "the plugin broken has it, but its newest version did not load (broken.lua:2: out of tea");
+    check("json_query", "the plugin json_query, which ships with the daemon, has it and is not enabled");
+    check("second", "b has it, and another plugin of that name serves");
+    check("mine_tool", "the plugin mine_plugin of this project has it, and nobody has trusted its files");
+    check("quiet_read", "MCP server quiet, whose tools are called quiet_..., is disabled in the configuration");
+    check("files_read", "MCP server files, whose tools are called files_..., ");
+    check("firts", "; did you mean first?");
+    // A project's plugins are nobody else's business.
+    check("others_tool", "there is no tool others_tool");
+    assert!(!why(&mut wire, "others_tool").contains("others_plugin"));
+    assert!(why(&mut stranger, "others_tool").contains("others_plugin"));
+    let called = daemon.toolctl(&["call", "json_query"]);
+    let message = String::from_utf8(called.stderr).unwrap();
+    assert!(message.contains("toolctl plugins enable json_query"), "{message}");
+    wire.result("session.open", json!({"cwd": daemon.work(), "tools": {"disable": ["first"]}}));
+    assert!(why(&mut wire, "first").contains("a filter of tools that leaves it out"));
+}

@@ -76,8 +76,8 @@ impl Principal {
 pub enum CallError {
     #[error("invalid arguments for {tool}: {}", list(.errors))]
     InvalidArgs { tool: String, errors: Vec<ArgumentError> },
-    #[error("there is no tool {name}{}", did_you_mean(.suggestions))]
-    UnknownTool { name: String, suggestions: Vec<String> },
+    #[error("there is no tool {name}{}", explanation(.reason.as_deref(), .suggestions))]
+    UnknownTool { name: String, reason: Option<String>, suggestions: Vec<String> },
     #[error("the call id {0} is used by a call in flight: use another id, or leave it out")]
     DuplicateCallId(CallId),
     #[error("{0}")]
@@ -98,9 +98,10 @@ pub(crate) fn list(errors: &[ArgumentError]) -> String {
     lines.collect::<Vec<_>>().join("; ")
 }
 
-fn did_you_mean(suggestions: &[String]) -> String {
-    match suggestions {
-        [] => String::new(),
-        names => format!("; did you mean {}?", names.join(" or ")),
+fn explanation(reason: Option<&str>, suggestions: &[String]) -> String {
+    match (reason, suggestions) {
+        (Some(reason), _) => format!(": {reason}"),
+        (None, []) => String::new(),
+        (None, names) => format!("; did you mean {}?", names.join(" or ")),
     }
 }

@@ -24,6 +24,7 @@ use call_record::CallRecord;
 use run::{Permits, panic_message, run, timed_out};
 
 use crate::Engine;
+use crate::absent_tools::unknown_tool;
 use crate::blocking::Blocking;
 use crate::cache::{self, Lookup, LookupRequest};
 use crate::call::{Call, CallError};
@@ -228,11 +229,8 @@ fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Callable>, CallError>
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(call.session.project());
     let seen = |tool: &Arc<dyn Callable>| call.session.filter.allows(tool.spec());
-    view.find(&call.name).filter(|tool| seen(tool)).cloned().ok_or_else(|| {
-        let mut suggestions = view.near(&call.name);
-        suggestions.retain(|name| view.find(name).is_some_and(seen));
-        CallError::UnknownTool { name: call.name.clone(), suggestions }
-    })
+    let found = view.find(&call.name).filter(|tool| seen(tool)).cloned();
+    found.ok_or_else(|| unknown_tool(engine, &call.session, &call.name))
 }
 
 /// Like [`execute`], for something that is called like a tool but is in no registry.

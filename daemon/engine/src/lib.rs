@@ -4,6 +4,7 @@
 //! modules prepare its arguments. No I/O, no JSON-RPC and no Lua here: tools, stores and clocks
 //! come from outside as values.
 
+pub mod absent_tools;
 pub mod asks;
 pub mod audit;
 pub mod batch;
@@ -44,13 +45,14 @@ pub mod tool_filter;
 pub mod trace;
 pub mod workspace;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_proto::tool::CallId;
 
+use crate::absent_tools::AbsentTools;
 use crate::asks::Asks;
 use crate::audit::AuditLog;
 use crate::cache::ResultCache;
@@ -73,6 +75,8 @@ use crate::spool::Spool;
 /// The long-lived state that calls share. One for each daemon; no part of it is global.
 pub struct Engine {
     pub registry: Registry,
+    /// Explains names that are not in the registry. Set once, when its sources exist.
+    pub absent_tools: OnceLock<Arc<dyn AbsentTools>>,
     pub offers: Offers,
     pub sessions: Sessions,
     pub policy: ArcSwap<Policy>,
@@ -143,6 +147,7 @@ impl Engine {
         let events = Arc::new(Events::new(epoch));
         Self {
             registry: Registry::new(events.clone()),
+            absent_tools: OnceLock::new(),
             offers: Offers::new(events.clone()),
             sessions: Sessions::default(),
             policy: ArcSwap::default(),

@@ -13,6 +13,7 @@ pub(crate) mod host_resources;
 pub mod kept_versions;
 pub(crate) mod manifest;
 pub(crate) mod messages;
+pub(crate) mod named_tools;
 pub(crate) mod needs;
 pub(crate) mod prepared;
 pub mod registration_cache;

@@ -2,6 +2,7 @@
 //!
 //! This is the daemon's view; the task behind it is in [`crate::reload::plugin_manager`].
 
+mod absent;
 pub mod check;
 pub mod coverage;
 mod dirs;
@@ -18,6 +19,7 @@ pub(crate) mod standalone;
 mod watch;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -34,6 +36,7 @@ use toold_proto::plugin::{Plugin as Description, PluginTimer};
 use crate::plugin::command::SlashCommand;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::registrations::SubagentSpec;
+use crate::reload::absent::AbsentPlugin;
 use crate::reload::options::{PluginHostOptions, PluginSettings};
 use crate::reload::plugin_manager::{PluginManager, PublishedState, ServingVersion};
 use crate::vm::create::HostChunks;
@@ -43,6 +46,7 @@ use crate::vm::watchdog::Watchdog;
 /// The plugins of a daemon. Dropping it stops it, without waiting.
 pub struct PluginHost {
     described: Arc<ArcSwap<Vec<Description>>>,
+    absent: Arc<ArcSwap<Vec<AbsentPlugin>>>,
     subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
     commands: Arc<ArcSwap<Vec<SlashCommand>>>,
     serving: Arc<ArcSwap<Vec<ServingVersion>>>,
@@ -78,6 +82,7 @@ impl PluginHost {
         let (orders, inbox) = mpsc::channel(16);
         let settled = Arc::new(latest::Sender::new(None));
         let described = Arc::<ArcSwap<Vec<Description>>>::default();
+        let absent = Arc::<ArcSwap<Vec<AbsentPlugin>>>::default();
         let subagents = Arc::<ArcSwap<Vec<SubagentSpec>>>::default();
         let commands = Arc::<ArcSwap<Vec<SlashCommand>>>::default();
         let serving = Arc::<ArcSwap<Vec<ServingVersion>>>::default();
@@ -111,6 +116,7 @@ impl PluginHost {
         });
         let published = PublishedState {
             described: described.clone(),
+            absent: absent.clone(),
             subagents: subagents.clone(),
             commands: commands.clone(),
             serving: serving.clone(),
@@ -129,12 +135,31 @@ impl PluginHost {
         );
         let task = tokio::spawn(manager.run(inbox, stop.clone()));
         let task = Mutex::new(Some(task));
-        Ok(Self { described, subagents, commands, serving, poll_notices, orders, settings, settled, usage, stop, task })
+        Ok(Self {
+            described,
+            absent,
+            subagents,
+            commands,
+            serving,
+            poll_notices,
+            orders,
+            settings,
+            settled,
+            usage,
+            stop,
+            task,
+        })
     }
 
     /// All known plugins, in the order of their folders, then by name. Never waits.
     pub fn list(&self) -> Arc<Vec<Description>> {
         self.described.load_full()
+    }
+
+    /// Why sessions of a project have no tool of this name, and what to do, if a plugin that they may see has it: it did
+    /// not load, is not trusted, disabled, shadowed, or still loading. A sentence without a full stop. Never waits.
+    pub fn absence(&self, tool: &str, project: &Path) -> Option<String> {
+        absent::reason(&self.absent.load(), tool, project)
     }
 
     /// The sub-agents that plugins in service describe.

@@ -4,6 +4,7 @@
 //! interface of a kind, [`mount`] the life of one mount, [`publish`] brings its list into the
 //! registry, [`tool`] calls one of its tools.
 
+mod absent;
 pub mod adapter;
 mod backoff;
 pub mod config;

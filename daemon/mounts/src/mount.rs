@@ -183,6 +183,17 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
+    /// The tools that it listed, whether they are offered or not; `None` while they are not known.
+    pub(crate) fn listed_tools(&self) -> Option<Vec<A::Tool>> {
+        let catalog = self.catalog.lock();
+        catalog.is_current.then(|| catalog.tools.clone())
+    }
+
+    /// Whether the configuration offers a tool of this name in the source.
+    pub(crate) fn takes(&self, upstream_name: &str) -> bool {
+        self.filter.takes(upstream_name)
+    }
+
     /// Stops it permanently. Its tasks belong to the supervisor, which waits for them.
     pub(crate) fn retire(&self) {
         self.retired.cancel();

@@ -33,6 +33,11 @@ fn parsed(name: &str) -> ToolName {
     ToolName::parse(name).expect("it is made of what a name may be made of")
 }
 
+/// The beginning of the names of all tools of a server that fit.
+pub(crate) fn prefix(server: &str) -> String {
+    plain(server, "")
+}
+
 fn plain(server: &str, own: &str) -> String {
     let mut name = String::new();
     words(server, &mut name);

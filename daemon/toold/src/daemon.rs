@@ -1,5 +1,6 @@
 //! The daemon as a value: its state, start and stop. Two fit in one process.
 
+mod absent_tools;
 pub mod serve;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
 use crate::config::random::random_hex;
 use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, skills, subagents, web};
+use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
@@ -88,6 +90,9 @@ impl Daemon {
         let remote_options = remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, RemoteAdapter::new(remote_options));
+        let absent = Arc::new(AbsentSources::new(&plugins, &mcp_servers, &remotes));
+        // It is set once: this is a new engine.
+        let _ = engine.absent_tools.set(absent);
         let agent_processes = Arc::new(AgentProcesses::load(options.paths.agent_processes()));
         let config = ActiveConfig::new(options, loaded, &engine, &plugins, &store, &builtins)?;
         let workspaces = Arc::new(Workspaces::load(&engine, &store, &config));

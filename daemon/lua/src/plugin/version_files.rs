@@ -89,6 +89,12 @@ impl VersionFiles {
         is_complete.then(|| self.texts.iter().map(|(path, text)| (path.as_path(), text)))
     }
 
+    /// The Lua files in memory.
+    pub(crate) fn lua_texts(&self) -> impl Iterator<Item = (&Path, &Arc<[u8]>)> {
+        let is_lua = |path: &Path| path.extension().is_some_and(|ending| ending == "lua");
+        self.texts.iter().filter(move |(path, _)| is_lua(path)).map(|(path, text)| (path.as_path(), text))
+    }
+
     /// Whether the version has this file.
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.texts.contains_key(path) || self.others.contains_key(path)

@@ -92,5 +92,7 @@ pub fn check(path: &Path) -> std::io::Result<CheckReport> {
             }
         }
     }
+    let problems = &report.problems;
+    report.warnings.retain(|warning| problems.iter().all(|problem| problem.message != warning.message));
     Ok(report)
 }

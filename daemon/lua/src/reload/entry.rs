@@ -16,6 +16,7 @@ use crate::plugin::manifest::Manifest;
 use crate::plugin::registrations::SubagentSpec;
 use crate::plugin::state_pool::StatePool;
 use crate::plugin::timers::TimerRegistration;
+use crate::reload::absent::AbsentPlugin;
 use crate::reload::load_entry::{LoadOutcome, LoadedVersion};
 use crate::reload::options::SavePatience;
 use crate::reload::plugin_manager::ReloadMode;
@@ -30,6 +31,8 @@ pub(crate) struct PluginEntry {
     /// `None` until it was loaded for the first time.
     pub(crate) status: Option<PluginStatus>,
     pub(crate) error: Option<PluginError>,
+    /// The tools that the newest version registers, or that its text names if it does not run.
+    pub(crate) named_tools: BTreeSet<String>,
     /// Problems of the version in service.
     pub(crate) warnings: Vec<String>,
     pub(crate) name_taken: bool,
@@ -86,6 +89,7 @@ impl PluginEntry {
             digest_since: Instant::now(),
             status: None,
             error: None,
+            named_tools: BTreeSet::new(),
             warnings: Vec::new(),
             name_taken: false,
             serving: None,
@@ -142,6 +146,22 @@ impl PluginEntry {
         }
         self.held = Some(HeldVersion { version, since });
         Err(until)
+    }
+
+    /// Its tools that are not in service, with the reason, for sessions of its project.
+    pub(crate) fn absent(&self, path: &Path, project: Option<&Path>, bundled: bool) -> Option<AbsentPlugin> {
+        let serves = |name: &String| self.serving.as_ref().is_some_and(|serving| serving.tools.contains(name));
+        let tools: BTreeSet<String> = self.named_tools.iter().filter(|name| !serves(name)).cloned().collect();
+        let is_loading = self.status.is_none();
+        (is_loading || !tools.is_empty()).then(|| AbsentPlugin {
+            name: self.name.clone(),
+            path: path.display().to_string(),
+            project: project.map(Path::to_owned),
+            bundled,
+            status: self.status,
+            error: self.error.as_ref().map(|error| error.message.clone()),
+            tools,
+        })
     }
 
     /// `None` until it was loaded for the first time.

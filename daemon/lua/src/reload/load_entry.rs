@@ -15,6 +15,7 @@ use crate::plugin::content::{Content, ContentDigest, ContentTrust, is_plugin, li
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::kept_versions::KeptVersions;
 use crate::plugin::manifest::{Manifest, explain};
+use crate::plugin::named_tools::named_tools;
 use crate::plugin::registrations::Registrations;
 use crate::plugin::state_pool::LoadedState;
 use crate::plugin::version_files::VersionFiles;
@@ -35,6 +36,8 @@ pub(crate) enum LoadOutcome {
         digest: ContentDigest,
         manifest: Manifest,
         why: WithheldReason,
+        /// The tools that its text names.
+        named_tools: BTreeSet<String>,
     },
     Failed {
         digest: Option<ContentDigest>,
@@ -42,6 +45,8 @@ pub(crate) enum LoadOutcome {
         manifest: Option<Manifest>,
         error: PluginError,
         name_taken: bool,
+        /// The tools that its text names.
+        named_tools: BTreeSet<String>,
     },
     Loaded(LoadedVersion),
 }
@@ -192,11 +197,13 @@ fn load_version(request: &LoadRequest, digest: ContentDigest, files: VersionFile
                 manifest: None,
                 error: explain(&error),
                 name_taken: false,
+                named_tools: BTreeSet::new(),
             };
         }
     };
+    let named_tools = |files: &VersionFiles| files.lua_texts().flat_map(|(_, text)| named_tools(text)).collect();
     if let Some(why) = withheld(request, &manifest, &digest) {
-        return LoadOutcome::Withheld { digest, manifest, why };
+        return LoadOutcome::Withheld { digest, manifest, why, named_tools: named_tools(&files) };
     }
     let plugin = version_of(request, digest, files, manifest, script);
     match run_version(plugin.clone(), request.run) {
@@ -207,6 +214,7 @@ fn load_version(request: &LoadRequest, digest: ContentDigest, files: VersionFile
             manifest: Some(plugin.manifest.clone()),
             error: failure.error,
             name_taken: failure.name_taken,
+            named_tools: named_tools(&plugin.files),
         },
     }
 }
@@ -277,7 +285,14 @@ impl LoadOutcome {
     pub(crate) fn broken(path: &Path, message: &str) -> Self {
         let error =
             PluginError { message: message.to_owned(), file: None, line: None, source_line: None, traceback: None };
-        Self::Failed { digest: None, name: stem(path), manifest: None, error, name_taken: false }
+        Self::Failed {
+            digest: None,
+            name: stem(path),
+            manifest: None,
+            error,
+            name_taken: false,
+            named_tools: BTreeSet::new(),
+        }
     }
 }
 
@@ -289,5 +304,12 @@ fn unreadable(entry: &Path, path: &Path, error: &std::io::Error) -> LoadOutcome 
         source_line: None,
         traceback: None,
     };
-    LoadOutcome::Failed { digest: None, name: stem(entry), manifest: None, error, name_taken: false }
+    LoadOutcome::Failed {
+        digest: None,
+        name: stem(entry),
+        manifest: None,
+        error,
+        name_taken: false,
+        named_tools: BTreeSet::new(),
+    }
 }

@@ -34,6 +34,7 @@ use crate::plugin::host_resources::HostResources;
 use crate::plugin::kept_versions::KeptVersions;
 use crate::plugin::registrations::SubagentSpec;
 use crate::plugin::timers::TimerRegistration;
+use crate::reload::absent::AbsentPlugin;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::PluginEntry;
 use crate::reload::git_lock::IndexLock;
@@ -67,6 +68,7 @@ pub(crate) struct ServingVersion {
 /// What others can see of the plugins.
 pub(crate) struct PublishedState {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
+    pub(crate) absent: Arc<ArcSwap<Vec<AbsentPlugin>>>,
     pub(crate) subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
     pub(crate) commands: Arc<ArcSwap<Vec<SlashCommand>>>,
     pub(crate) serving: Arc<ArcSwap<Vec<ServingVersion>>>,

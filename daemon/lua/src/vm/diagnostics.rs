@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use toold_proto::plugin::PluginError;
 
 use crate::vm::dialect::unsupported_syntax;
-use crate::vm::{args, convert};
+use crate::vm::{args, convert, members};
 
 /// A script can raise a message of any length.
 const MAX_MESSAGE: usize = 4 * 1024;
@@ -54,6 +54,10 @@ impl SourceTexts {
         let (file, line, source_line) = match place {
             Some((shown, line)) => {
                 let (path, text) = &sources[shown];
+                let head = format!("{shown}:{line}: ");
+                if let Some(unknown) = message.strip_prefix(&head).and_then(|rest| members::explain(text, line, rest)) {
+                    message = format!("{head}{unknown}");
+                }
                 (Some(path.display().to_string()), Some(line), source_line(text, line))
             }
             None => (None, None, None),
@@ -123,7 +127,7 @@ fn place<'a>(text: &str, sources: &'a TextsByName) -> Option<(&'a str, u32)> {
     })
 }
 
-fn source_line(text: &[u8], line: u32) -> Option<String> {
+pub(crate) fn source_line(text: &[u8], line: u32) -> Option<String> {
     let line = text.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
     Some(cut(String::from_utf8_lossy(line).trim_end(), MAX_SOURCE_LINE))
 }

@@ -44,6 +44,32 @@ error('at the end')",
 }
 
 #[test]
+fn a_check_finds_unknown_members_in_functions_that_do_not_run() {
+    let (_keep, root) = folder(&[
+        (
+            "p/plugin.lua",
+            "local fs = hygge.fs
+hygge.register_tool{name = 't', description = 'T', execute = function(c, input)
+  c.progres('x')
+  if hygge.future then hygge.future() end
+  return fs.raed(input.path)
+end}",
+        ),
+        ("p/lib.lua", "return function() hygge.slep(1) end"),
+    ]);
+    let report = check(&root.join("p")).unwrap();
+    assert!(report.is_good());
+    let warnings: Vec<_> = report.warnings.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
+    let expected = [
+        (Some(1), "p/lib.lua:1: hygge has no slep; sleep was meant"),
+        (Some(3), "p/plugin.lua:3: c, the context of the call, has no progres; progress was meant"),
+        (Some(5), "p/plugin.lua:5: fs has no raed; read was meant"),
+    ];
+    assert_eq!(warnings, expected);
+    assert_eq!(report.warnings[1].source_line.as_deref(), Some("  c.progres('x')"));
+}
+
+#[test]
 fn check_lists_what_a_plugin_offers() {
     let (_keep, root) = folder(&[(
         "p/plugin.lua",

@@ -33,7 +33,7 @@ async fn failed_calls_of_all_kinds_are_reported() {
     let world = TestPlugins::of(
         "local function fail() error('boom') end
 hygge.register_tool{name = 'broken', execute = function() fail() end}
-hygge.register_tool{name = 'slow', timeout = '5ms', execute = function() hygge.sleep('1h') end}
+hygge.register_tool{name = 'slow', timeout = '1s', execute = function() hygge.sleep('1h') end}
 hygge.register_tool{name = 'odd', execute = function() return {content = 'x', is_error = 'yes'} end}
 hygge.register_tool{name = 'says_no', execute = function() return {content = 'no', is_error = true} end}
 hygge.register_tool{name = 'secret', permission = function() fail() end, execute = fail}
@@ -138,4 +138,37 @@ async fn of_two_plugins_with_one_name_the_later_one_is_warned() {
     std::fs::remove_file(world.plugins.join("a.lua")).unwrap();
     world.until(|world| world.plugin("b").warnings.is_empty()).await;
     assert_eq!(world.host.commands()[0].plugin, "b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_members_are_named_where_they_are_used() {
+    let world = TestPlugins::of(
+        "local h = hygge
+hygge.register_tool{name = 'a', execute = function(ctx) ctx.progres('x') end}
+hygge.register_tool{name = 'b', execute = function(ctx) hygge.fs.raed('x') end}
+hygge.register_tool{name = 'c', execute = function(ctx)
+  return hygge.htp.get('http://x')
+end}
+hygge.register_tool{name = 'd', execute = function(ctx) ctx:cancel() end}
+hygge.register_tool{name = 'e', execute = function(ctx) h.slep(1) end}
+hygge.register_tool{name = 'f', execute = function(ctx) local mine = nil mine() end}
+hygge.register_tool{name = 'g', execute = function(ctx) return tostring(hygge.future) .. tostring(ctx.future) end}",
+    )
+    .await;
+    for (tool, expected) in [
+        ("a", "p.lua:2: ctx has no progres; progress was meant"),
+        ("b", "p.lua:3: hygge.fs has no raed; read was meant"),
+        ("c", "p.lua:5: hygge has no htp; http was meant"),
+        ("d", "p.lua:7: ctx has no cancel; cancelled was meant"),
+        ("e", "p.lua:8: h has no slep; sleep was meant"),
+        ("f", "p.lua:9: attempt to call a nil value"),
+        // Programs test for features.
+        ("g", "nilnil"),
+    ] {
+        assert_eq!(world.call(tool, json!({})).await.text(), expected);
+    }
+    world.write("q.lua", "local x = 1\nhygge.register_tol{name = 'x'}");
+    let error = world.until_failed("q").await.error.unwrap();
+    assert_eq!(error.message, "q.lua:2: hygge has no register_tol; register_tool was meant");
+    assert_eq!(error.source_line.as_deref(), Some("hygge.register_tol{name = 'x'}"));
 }

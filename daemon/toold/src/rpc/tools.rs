@@ -11,6 +11,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as};
 use toold_engine::Engine;
+use toold_engine::absent_tools::unknown_tool;
 use toold_engine::batch::execute_batch;
 use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute;
@@ -95,7 +96,7 @@ async fn schema(request: MethodRequest, asked: ToolSchema) -> Result<Tool, Error
     let view = snapshot.view(session.project());
     match view.find(&asked.name).filter(|tool| session.filter.allows(tool.spec())) {
         Some(tool) => Ok(tool.spec().describe()),
-        None => Err(of_call(CallError::UnknownTool { suggestions: view.near(&asked.name), name: asked.name })),
+        None => Err(of_call(unknown_tool(&request.services.engine, &session, &asked.name))),
     }
 }
 

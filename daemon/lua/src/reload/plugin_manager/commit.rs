@@ -88,13 +88,14 @@ impl PluginManager {
                     plan.freed.push(entry.name);
                 }
             }
-            LoadOutcome::Withheld { digest, manifest, why } => {
+            LoadOutcome::Withheld { digest, manifest, why, named_tools } => {
                 let Some(entry) = self.entries.get_mut(&key) else { return };
                 if entry.serving.is_none() {
                     entry.name = manifest.name.clone();
                 }
                 entry.learn(Some(digest), Some(manifest));
                 entry.error = None;
+                entry.named_tools = named_tools;
                 match why {
                     WithheldReason::Disabled => {
                         entry.status = Some(PluginStatus::Disabled);
@@ -110,9 +111,10 @@ impl PluginManager {
                     }
                 }
             }
-            LoadOutcome::Failed { digest, name, manifest, error, name_taken } => {
+            LoadOutcome::Failed { digest, name, manifest, error, name_taken, named_tools } => {
                 let Some(entry) = self.entries.get_mut(&key) else { return };
                 entry.learn(digest, manifest);
+                entry.named_tools = named_tools;
                 if entry.serving.is_none() {
                     entry.name = name;
                 }
@@ -121,6 +123,7 @@ impl PluginManager {
             LoadOutcome::Loaded(version) => {
                 let Some(entry) = self.entries.get_mut(&key) else { return };
                 let plugin = &version.plugin;
+                entry.named_tools = version.registered.tools.iter().map(|(spec, _)| spec.name.to_string()).collect();
                 let name_before = std::mem::replace(&mut entry.name, plugin.name().to_owned());
                 entry.learn(Some(plugin.digest), Some(plugin.manifest.clone()));
                 if name_before != plugin.name() {

@@ -13,15 +13,21 @@ impl PluginManager {
         self.update_warnings();
         let mut entries: Vec<(&EntryKey, &PluginEntry)> = self.entries.iter().collect();
         entries.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
+        let place = |key: &EntryKey| match self.dirs.get(&key.0).map(|dir| &dir.kind) {
+            Some(DirKind::Project { project }) => (Some(project.clone()), false),
+            Some(DirKind::Bundled) => (None, true),
+            Some(DirKind::User | DirKind::Configured) | None => (None, false),
+        };
         let described = entries.iter().filter_map(|(key, entry)| {
-            let (project, bundled) = match self.dirs.get(&key.0).map(|dir| &dir.kind) {
-                Some(DirKind::Project { project }) => (Some(project.as_path()), false),
-                Some(DirKind::Bundled) => (None, true),
-                Some(DirKind::User | DirKind::Configured) | None => (None, false),
-            };
-            entry.describe(&key.1, project, bundled)
+            let (project, bundled) = place(key);
+            entry.describe(&key.1, project.as_deref(), bundled)
         });
         let described = described.collect();
+        let absent = entries.iter().filter_map(|(key, entry)| {
+            let (project, bundled) = place(key);
+            entry.absent(&key.1, project.as_deref(), bundled)
+        });
+        self.published.absent.store(Arc::new(absent.collect()));
         self.published.described.store(Arc::new(described));
         let serving = || entries.iter().filter_map(|(_, entry)| entry.serving.as_ref());
         let versions = entries.iter().filter_map(|(key, entry)| {

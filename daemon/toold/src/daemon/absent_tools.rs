@@ -1,0 +1,36 @@
+//! Why a tool is not there: asks the plugins, the MCP servers and the other daemons.
+
+use std::sync::{Arc, Weak};
+
+use toold_engine::absent_tools::AbsentTools;
+use toold_engine::session::Session;
+use toold_lua::reload::PluginHost;
+use toold_mcp::client::adapter::McpServers;
+use toold_remote::adapter::Remotes;
+
+/// The sources of tools. Weak, since they hold the engine, which holds this.
+pub(super) struct AbsentSources {
+    plugins: Weak<PluginHost>,
+    mcp_servers: Weak<McpServers>,
+    remotes: Weak<Remotes>,
+}
+
+impl AbsentSources {
+    pub(super) fn new(plugins: &Arc<PluginHost>, mcp_servers: &Arc<McpServers>, remotes: &Arc<Remotes>) -> Self {
+        Self {
+            plugins: Arc::downgrade(plugins),
+            mcp_servers: Arc::downgrade(mcp_servers),
+            remotes: Arc::downgrade(remotes),
+        }
+    }
+}
+
+impl AbsentTools for AbsentSources {
+    fn reason(&self, name: &str, session: &Session) -> Option<String> {
+        let project = session.project();
+        let of_mcp_servers = || self.mcp_servers.upgrade()?.absence(name, project);
+        let of_remotes = || self.remotes.upgrade()?.absence(name, project);
+        let of_plugins = || self.plugins.upgrade()?.absence(name, project);
+        of_mcp_servers().or_else(of_remotes).or_else(of_plugins)
+    }
+}
