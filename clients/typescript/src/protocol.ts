@@ -279,7 +279,7 @@ export interface Grant {
   expires_at?: string;
 }
 
-/** Why a plugin did not load. */
+/** An error of a plugin: why it did not load, or why one of its functions failed. */
 export interface PluginError {
   message: string;
   file?: string;
@@ -301,8 +301,13 @@ export interface Plugin {
   description?: string;
   /** The tools that it serves now; for a failed plugin, those of its last good version. */
   tools: string[];
-  /** Why a plugin did not load. */
+  /** An error of a plugin: why it did not load, or why one of its functions failed. */
   error?: PluginError;
+  /**
+   * Problems that do not keep it from serving, as sentences for its author: a command that is not used because another
+   * plugin has one of the same name.
+   */
+  warnings?: string[];
   /** RFC 3339, UTC: when the version in service was loaded. */
   loaded_at?: string;
 }
@@ -521,7 +526,7 @@ export type Event = {
   kind: "plugin.failed";
   plugin: string;
   path: string;
-  /** Why a plugin did not load. */
+  /** An error of a plugin: why it did not load, or why one of its functions failed. */
   error: PluginError;
 } | {
   kind: "plugin.untrusted";
@@ -531,6 +536,22 @@ export type Event = {
   kind: "plugin.unloaded";
   plugin: string;
   path: string;
+} | {
+  kind: "plugin.error";
+  plugin: string;
+  /**
+   * The function: `tool greet`, `hook NAME`, `command hi`, `resource NAME`, `prompt NAME`, `completion NAME`,
+   * `permission of NAME`, or `script` for a script that loaded before and fails now.
+   */
+  handler: string;
+  /** An error of a plugin: why it did not load, or why one of its functions failed. */
+  error: PluginError;
+  /** Absent outside of calls. */
+  call_id?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** How many failures of the plugin before this one were not reported. */
+  left_out?: number;
 } | {
   kind: "config.changed";
   file: string;
