@@ -329,4 +329,8 @@ pub struct GrantInfo {
     /// RFC 3339, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// Only in the answer of `permissions.grant` to a grant without a chain: the chains of plugins that were refused
+    /// something which it matches. It does not hold for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_chains: Vec<Vec<String>>,
 }

@@ -227,7 +227,7 @@ fn grants_of_people_and_plugins_are_separate() {
     let plain = wire.result("permissions.grant", grant(&[]));
     assert_eq!(wire.tool("bash", json!({"command": "sh -c 'echo spent'"}))["is_error"], false);
     let refused = wire.tool("runs", json!({}));
-    assert!(refused.to_string().contains("--chain 'spender'"), "{refused}");
+    assert!(refused.to_string().contains("--chain spender"), "{refused}");
     wire.result("permissions.revoke", json!({"id": plain["id"]}));
     wire.result("permissions.grant", grant(&["spender"]));
     assert!(wire.tool("runs", json!({})).to_string().contains("spent"));

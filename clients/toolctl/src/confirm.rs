@@ -11,15 +11,28 @@ use crate::output::{self, BOLD};
 /// # Errors
 /// When there is no terminal; `--yes` confirms in advance.
 pub(crate) async fn confirm(question: &str) -> anyhow::Result<bool> {
+    Ok(confirm_or_choose(question, false).await? == Some(true))
+}
+
+/// The same for several things; `None` for the user who wants to be asked about each, if `can_choose`.
+///
+/// # Errors
+/// As [`confirm`].
+pub(crate) async fn confirm_or_choose(question: &str, can_choose: bool) -> anyhow::Result<Option<bool>> {
     if !keys::has_terminal() {
         return Err(usage(format!("{question} There is no terminal to ask on; pass --yes to confirm")));
     }
     // Before anything is shown, so that no key is lost.
     let mut keys = KeyReader::open()?;
-    write_raw(|out| write!(out, "{BOLD}{question}{BOLD:#} [y/N] "))?;
+    let options = if can_choose { "[y/N, c: choose]" } else { "[y/N]" };
+    write_raw(|out| write!(out, "{BOLD}{question}{BOLD:#} {options} "))?;
     let key = keys.next().await;
     keys.close().await;
-    let yes = matches!(key, Some(KeyPress::Char('y' | 'Y')));
-    writeln!(output::stderr(), "{}", if yes { "yes" } else { "no" })?;
-    Ok(yes)
+    let (answer, word) = match key {
+        Some(KeyPress::Char('y' | 'Y')) => (Some(true), "yes"),
+        Some(KeyPress::Char('c' | 'C')) if can_choose => (None, "choose"),
+        _ => (Some(false), "no"),
+    };
+    writeln!(output::stderr(), "{word}")?;
+    Ok(answer)
 }

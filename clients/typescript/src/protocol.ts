@@ -277,6 +277,11 @@ export interface Grant {
   granted_at: string;
   /** RFC 3339, UTC. */
   expires_at?: string;
+  /**
+   * Only in the answer of `permissions.grant` to a grant without a chain: the chains of plugins that were refused
+   * something which it matches. It does not hold for them.
+   */
+  without_chains?: string[][];
 }
 
 /** An error of a plugin: why it did not load, or why one of its functions failed. */

@@ -22,6 +22,7 @@ use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::decision::decide_need;
 use crate::events::Events;
+use crate::grant_commands::way_to_allow;
 use crate::need::Need;
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::{BadPattern, Pattern};
@@ -411,14 +412,16 @@ fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAns
     let rule = &decision.rule;
     let default = default_rule(need.category);
     let by = if *rule == default { String::new() } else { format!(" ({rule})") };
-    let way = match grant_command(chain, need) {
-        Some(command) => format!("Allow it with: {command}"),
-        None => {
-            "No rule but one for every command allows it in advance, because its effect is not certain: write it in a \
-                 simpler way, or run it while a client that can ask you is connected (toolctl approve)"
-                .to_owned()
+    let way = way_to_allow(cx, chain, need).unwrap_or_else(|| {
+        let connect = "run it while a client that can ask you is connected (toolctl approve)";
+        match need.category {
+            Category::Shell if exact_pattern(need).is_none() => format!(
+                "No rule but one for every command allows it in advance, because its effect is not certain: write it \
+                 in a simpler way, or {connect}"
+            ),
+            _ => format!("No grant allows it in advance: {connect}"),
         }
-    };
+    });
     let why = if cx.unattended { "you are not asked now" } else { "no connected client can ask you" };
     let words = format!("{}{by}, and {why}. {way}", needs_approval(need));
     refused(&format!("nobody to ask ({rule})"), need, &words)
@@ -435,29 +438,4 @@ fn needs_approval(need: &Need) -> &'static str {
         Category::Agent => "this sub-agent needs approval",
         Category::Plugin => "this tool of a plugin needs approval",
     }
-}
-
-/// The command line that allows exactly this need from now on. `None` when only a rule for
-/// everything would.
-pub fn grant_command(chain: &[String], need: &Need) -> Option<String> {
-    if need.workspace {
-        return Some(workspace_command(&need.target));
-    }
-    let narrowest = || suggestions(need, None).into_iter().next().map(|suggestion| suggestion.pattern);
-    let pattern = exact_pattern(need).or_else(narrowest)?;
-    let mut command = format!("toolctl permissions grant {} {}", need.category, quoted(&pattern));
-    for plugin in chain {
-        command.push_str(&format!(" --chain {}", quoted(plugin)));
-    }
-    Some(command)
-}
-
-/// The command line that lets every client work in a folder.
-pub fn workspace_command(folder: &str) -> String {
-    format!("toolctl workspaces allow {}", quoted(folder))
-}
-
-/// One word for the shell (POSIX, section 2.2.2: single quotes).
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

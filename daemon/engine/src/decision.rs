@@ -39,6 +39,7 @@ pub(crate) fn with_subject<T>(
         roots: &places,
         project: session.project(),
         chain,
+        undeclared: &cx.engine.plugin_limits.of_chain(chain, session.project()),
         made: &session.made(),
     })
 }

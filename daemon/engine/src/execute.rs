@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use toold_proto::tool::{CallId, ToolResult};
 use tracing::Instrument;
@@ -25,6 +25,7 @@ use run::{Permits, panic_message, run, timed_out};
 
 use crate::Engine;
 use crate::absent_tools::unknown_tool;
+use crate::arguments::fit;
 use crate::blocking::Blocking;
 use crate::cache::{self, Lookup, LookupRequest};
 use crate::call::{Call, CallError};
@@ -113,20 +114,18 @@ async fn run_pipeline(
     };
 
     // 2. The arguments fit the schema, or every mismatch is reported.
-    let mut input = if call.arguments.is_null() { Value::Object(Map::new()) } else { call.arguments };
-    check(spec, &input)?;
+    let mut input = fit(spec, call.arguments)?;
 
     // 3. Hooks may refuse or change the arguments.
     if !engine.hooks.is_empty() {
         let hooked = engine.hooks.around(HookEvent::PreTool, cx, input).instrument(step("pre_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
-            HookOutcome::Go(changed) => input = changed,
+            HookOutcome::Go(changed) => input = fit(spec, changed)?,
             HookOutcome::Denied { hook, reason } => {
                 let output = ToolOutput::error(format!("not run: hook {hook} denied it: {reason}"));
                 return answer(cx, record, output.with("hook", hook)).await;
             }
         }
-        check(spec, &input)?;
     }
 
     // 4. Permission for everything that the call will touch.
@@ -269,11 +268,6 @@ fn enter(
             None => {}
         }
     }
-}
-
-fn check(spec: &ToolSpec, input: &Value) -> Result<(), CallError> {
-    let errors = spec.input.check(input);
-    if errors.is_empty() { Ok(()) } else { Err(CallError::InvalidArgs { tool: spec.name.to_string(), errors }) }
 }
 
 async fn check_permissions(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {

@@ -5,6 +5,7 @@
 //! come from outside as values.
 
 pub mod absent_tools;
+mod arguments;
 pub mod asks;
 pub mod audit;
 pub mod batch;
@@ -20,6 +21,7 @@ pub mod dependencies;
 pub mod detached;
 pub mod events;
 pub mod execute;
+pub mod grant_commands;
 pub mod head_tail;
 pub mod hooks;
 pub mod lanes;
@@ -27,6 +29,7 @@ pub mod latency;
 pub mod need;
 pub mod offers;
 pub mod permission;
+pub mod plugin_limits;
 pub mod plugin_refusals;
 pub mod policy;
 pub mod progress;
@@ -62,6 +65,7 @@ use crate::hooks::Hooks;
 use crate::lanes::CallLimits;
 use crate::latency::Latencies;
 use crate::offers::Offers;
+use crate::plugin_limits::PluginLimits;
 use crate::plugin_refusals::PluginRefusals;
 use crate::policy::Policy;
 use crate::policy::grants::Grants;
@@ -81,6 +85,7 @@ pub struct Engine {
     pub sessions: Sessions,
     pub policy: ArcSwap<Policy>,
     pub grants: Grants,
+    pub plugin_limits: PluginLimits,
     pub plugin_refusals: PluginRefusals,
     pub asks: Asks,
     pub questions: Questions,
@@ -152,6 +157,7 @@ impl Engine {
             sessions: Sessions::default(),
             policy: ArcSwap::default(),
             grants: Grants::default(),
+            plugin_limits: PluginLimits::default(),
             plugin_refusals: PluginRefusals::default(),
             asks: Asks::new(events.clone()),
             questions: Questions::new(events.clone()),

@@ -12,6 +12,7 @@ use crate::Engine;
 use crate::asks::{ANSWER, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::{decide_need, with_subject};
+use crate::grant_commands::way_to_allow;
 use crate::need::Need;
 use crate::plugin_refusals::{RefusedDuring, note_refusal, scope_of};
 use crate::policy::grants::{Grant, GrantScope};
@@ -74,7 +75,8 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
             Ok(())
         }
         Verdict::Deny => {
-            let message = format!("not allowed: {} {} (by {})", need.category, need.target, decision.rule);
+            let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();
+            let message = format!("not allowed: {} {} (by {}){way}", need.category, need.target, decision.rule);
             refuse(cx, need, decision.rule, message)
         }
         Verdict::Ask if cx.was_granted_once(need, chain) => Ok(()),
@@ -173,11 +175,14 @@ pub fn grant(
         granted_at: now,
         expires_at: params.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
     };
-    let (info, pattern) = (grant.info(), grant.pattern.clone());
+    let (mut info, pattern) = (grant.info(), grant.pattern.clone());
     engine.grants.add(grant).map_err(GrantError::Store)?;
     engine.policy_changed();
     if info.action == Action::Allow && info.tools.is_none() {
         engine.plugin_refusals.forget_granted(&pattern, &info);
+        if info.chain.is_empty() {
+            info.without_chains = engine.plugin_refusals.chains(info.category, &pattern);
+        }
     }
     Ok(info)
 }

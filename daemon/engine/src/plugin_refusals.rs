@@ -1,6 +1,6 @@
 //! What plugins asked for and were refused, for the person who may grant it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -138,6 +138,15 @@ impl PluginRefusals {
             refusals.retain(|refusal| refusal.chain != grant.chain || !refusal.is_about(grant.category, pattern));
         }
         plugins.retain(|_, refusals| !refusals.is_empty());
+    }
+
+    /// The chains of plugins that were refused something which the pattern matches and a grant allows.
+    pub(crate) fn chains(&self, category: Category, pattern: &Pattern) -> Vec<Vec<String>> {
+        let plugins = self.plugins.lock();
+        let about = plugins.values().flatten().filter(|refusal| refusal.is_about(category, pattern));
+        let chains: BTreeSet<Vec<String>> =
+            about.filter(|refusal| refusal.pattern.is_some()).map(|refusal| refusal.chain.clone()).collect();
+        chains.into_iter().collect()
     }
 }
 

@@ -24,6 +24,7 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::need::Need;
+use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
 use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
 use crate::policy::pattern::{Pattern, check_tool_glob};
@@ -148,6 +149,8 @@ pub struct Subject<'a> {
     pub project: &'a Path,
     /// The plugins between the caller and the need, the outermost first.
     pub chain: &'a [String],
+    /// What the manifests of these plugins withhold.
+    pub undeclared: &'a [Undeclared],
     /// Files below the folder for temporary files that were made with a permission of the session.
     pub made: &'a [PathBuf],
 }
@@ -311,6 +314,9 @@ pub fn is_secret(path: &Path) -> bool {
 fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
     if let Some(reason) = &need.forbidden {
         return Some(reason.clone());
+    }
+    if let Some(rule) = subject.undeclared.iter().find_map(|undeclared| undeclared.denies(need)) {
+        return Some(rule);
     }
     if !matches!(need.category, Category::FileRead | Category::FileWrite) {
         return None;

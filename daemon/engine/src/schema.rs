@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use toold_proto::error::ArgumentError;
 
 /// How deep a schema may nest, and how long its text may be.
@@ -17,6 +17,9 @@ pub struct Schema {
     value: Arc<Value>,
     /// Compiled at the first check if the schema is known to be valid.
     validator: Arc<OnceLock<Result<jsonschema::Validator, SchemaError>>>,
+    /// Of the properties alone; compiled when an argument is null for the first time. `None` if they cannot be compiled
+    /// apart from the rest.
+    properties: Arc<OnceLock<Option<jsonschema::Validator>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,14 +46,14 @@ impl Schema {
             return Err(SchemaError::TooLong(length));
         }
         let validator = OnceLock::from(Ok(build(&value)?));
-        Ok(Self { value: Arc::new(value), validator: Arc::new(validator) })
+        Ok(Self { value: Arc::new(value), validator: Arc::new(validator), properties: Arc::default() })
     }
 
     /// A schema that was validated before, in an earlier run of the same program or in its tests:
     /// it is compiled at the first check, so that a start does not wait for it. If it is invalid
     /// after all, nothing matches it.
     pub fn compiled_before(value: Value) -> Self {
-        Self { value: Arc::new(value), validator: Arc::default() }
+        Self { value: Arc::new(value), validator: Arc::default(), properties: Arc::default() }
     }
 
     /// Compiles the schema of a tool's arguments, which are always an object.
@@ -63,6 +66,14 @@ impl Schema {
 
     pub fn as_value(&self) -> &Value {
         &self.value
+    }
+
+    /// Whether a property may be null, whatever else the schema says about the whole; `None` for a property that the
+    /// schema does not name.
+    pub fn property_admits_null(&self, name: &str) -> Option<bool> {
+        self.value.get("properties")?.get(name)?;
+        let validator = self.properties.get_or_init(|| build(&properties_alone(&self.value)).ok());
+        Some(validator.as_ref()?.is_valid(&json!({name: null})))
     }
 
     /// All errors of `instance`; empty when it matches.
@@ -83,6 +94,12 @@ impl Schema {
             })
             .collect()
     }
+}
+
+/// The schema without rules about the object as a whole. Its definitions stay, for references.
+fn properties_alone(schema: &Value) -> Value {
+    let kept = ["$schema", "$id", "$defs", "definitions", "properties"];
+    kept.iter().filter_map(|key| Some(((*key).to_owned(), schema.get(key)?.clone()))).collect::<Map<_, _>>().into()
 }
 
 fn build(value: &Value) -> Result<jsonschema::Validator, SchemaError> {
@@ -114,8 +131,6 @@ fn depth_over(value: &Value, left: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

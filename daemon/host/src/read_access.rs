@@ -9,6 +9,7 @@ use std::sync::Arc;
 use toold_engine::Engine;
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
+use toold_engine::plugin_limits::Undeclared;
 use toold_engine::policy::grants::Grant;
 use toold_engine::policy::{Decision, Policy, Subject, decide};
 use toold_engine::session::Session;
@@ -41,6 +42,7 @@ pub struct ReadAccess {
     origin: Origin,
     cwd: PathBuf,
     chain: Arc<[String]>,
+    undeclared: Vec<Undeclared>,
     made: Vec<PathBuf>,
     /// The folder that the call itself has permission to read.
     root: PathBuf,
@@ -65,6 +67,7 @@ impl ReadAccess {
             tool: cx.tool.clone(),
             origin: cx.origin,
             cwd: cx.cwd.clone(),
+            undeclared: engine.plugin_limits.of_chain(&chain, cx.session.project()),
             chain,
             root: root.clone(),
             asked_by: None,
@@ -103,6 +106,7 @@ impl ReadAccess {
             roots: &self.places,
             project: self.session.project(),
             chain: &self.chain,
+            undeclared: &self.undeclared,
             made: &self.made,
         };
         let need = entry_read_need(resolved, is_folder, exclusions);

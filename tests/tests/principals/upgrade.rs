@@ -57,7 +57,7 @@ fn changed_behaviour_is_listed_with_its_replacement() {
         "my-agent sets \"NODE_OPTIONS\"",
         "[agents] env",
         &*format!("claude-code worked in {documents}"),
-        &*format!("toolctl workspaces allow '{documents}'"),
+        &*format!("toolctl workspaces allow {documents}"),
         "my-agent tried to join session persons",
         "toolctl sessions share persons",
     ] {

@@ -24,7 +24,7 @@ use crate::output::{self, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
 use crate::{connection, table};
 
-mod show;
+pub(crate) mod show;
 
 /// Show and change what tools may do
 #[derive(Debug, Args)]
@@ -92,6 +92,40 @@ struct CheckArgs {
     cwd: Option<PathBuf>,
 }
 
+/// Where a grant applies, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct GrantReach {
+    /// Where the grant applies
+    #[arg(long, value_enum, default_value = "always")]
+    scope: GrantScopeArg,
+    /// The session, for --scope session
+    #[arg(long, value_name = "ID", value_parser = session_id, required_if_eq("scope", "session"))]
+    session: Option<SessionId>,
+    /// A folder of the project; defaults to the current folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Expire after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    expires_in: Option<u64>,
+}
+
+impl GrantReach {
+    /// A grant that allows the pattern to calls that no plugin makes.
+    pub(crate) fn allowing(&self, category: Category, pattern: String) -> anyhow::Result<GrantPermission> {
+        Ok(GrantPermission {
+            category,
+            pattern,
+            scope: self.scope.into(),
+            action: Action::Allow,
+            tools: None,
+            session_id: self.session.clone(),
+            cwd: Some(folder(self.cwd.clone())?),
+            chain: Vec::new(),
+            expires_in: self.expires_in,
+        })
+    }
+}
+
 #[derive(Debug, Args)]
 struct GrantArgs {
     /// file.read, file.write, shell, network, mcp, agent or plugin
@@ -99,27 +133,18 @@ struct GrantArgs {
     category: Category,
     /// The exact target, or a pattern with * and **
     pattern: String,
-    /// Where the grant applies
-    #[arg(long, value_enum, default_value = "always")]
-    scope: GrantScopeArg,
+    #[command(flatten)]
+    reach: GrantReach,
     /// Deny instead of allow
     #[arg(long)]
     deny: bool,
     /// Only for this tool; can be given more than once
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
-    /// Only for calls made through this plugin; repeat it for a chain, the outermost first
+    /// Only for calls made through this plugin; repeat it for a chain, the outermost first. Without it, calls that
+    /// plugins make are not included
     #[arg(long, value_name = "PLUGIN")]
     chain: Vec<String>,
-    /// The session, for --scope session
-    #[arg(long, value_name = "ID", value_parser = session_id, required_if_eq("scope", "session"))]
-    session: Option<SessionId>,
-    /// A folder of the project; defaults to the current folder
-    #[arg(long, value_name = "FOLDER")]
-    cwd: Option<PathBuf>,
-    /// Expire after this many seconds
-    #[arg(long, value_name = "SECONDS")]
-    expires_in: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -244,21 +269,17 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
 
 async fn run_grant(client: &Client, grant: GrantArgs, json: bool) -> anyhow::Result<u8> {
     let params = GrantPermission {
-        category: grant.category,
-        pattern: grant.pattern,
-        scope: grant.scope.into(),
         action: if grant.deny { Action::Deny } else { Action::Allow },
         tools: (!grant.tools.is_empty()).then_some(grant.tools),
-        session_id: grant.session,
-        cwd: Some(folder(grant.cwd)?),
         chain: grant.chain,
-        expires_in: grant.expires_in,
+        ..grant.reach.allowing(grant.category, grant.pattern)?
     };
     let stored = client.call::<PermissionsGrant>(params).await?;
     if json {
         print_json(&stored)?
     } else {
-        write_out(&format!("{}\n", show::grant(&stored)))?
+        write_out(&format!("{}\n", show::grant(&stored)))?;
+        output::stderr().write_all(show::without_chains(&stored).as_bytes())?;
     }
     Ok(OK)
 }

@@ -1,5 +1,6 @@
 //! `toolctl plugins`: plugins and their errors.
 
+mod grant;
 mod install;
 mod profile;
 mod show;
@@ -79,6 +80,8 @@ enum PluginsAction {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
     },
+    /// Show the permissions that a plugin was refused, and grant them; exit status 3 if it does not load afterwards
+    Grant(grant::GrantPluginArgs),
     /// Review a project's configuration and plugins, and trust them
     Trust(trust::TrustArgs),
     /// Enable a plugin permanently
@@ -112,6 +115,7 @@ enum PluginsAction {
 pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let action = match args.action.unwrap_or(PluginsAction::List { all: false }) {
         PluginsAction::Trust(trust) => return trust::trust(trust, args.json, globals).await,
+        PluginsAction::Grant(grant) => return grant::grant(grant, args.json, globals).await,
         action => action,
     };
     match &action {
@@ -127,6 +131,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         PluginsAction::Remove { name, yes } => return install::remove(name, *yes, globals).await,
         PluginsAction::List { .. }
         | PluginsAction::Reload { .. }
+        | PluginsAction::Grant(_)
         | PluginsAction::Trust(_)
         | PluginsAction::Enable { .. }
         | PluginsAction::Disable { .. } => {}
@@ -146,6 +151,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         | PluginsAction::Install { .. }
         | PluginsAction::Update { .. }
         | PluginsAction::Remove { .. }
+        | PluginsAction::Grant(_)
         | PluginsAction::Trust(_)
         | PluginsAction::List { .. } => (client.call::<PluginsList>(ListPlugins { all }).await?, OK),
         PluginsAction::Reload { name } => {

@@ -10,6 +10,7 @@ use super::refuse;
 use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::decide_need;
+use crate::grant_commands::workspace_command;
 use crate::need::Need;
 use crate::policy::Decision;
 use crate::tool::ToolError;
@@ -109,5 +110,5 @@ fn reason(folders: &[PathBuf], client: &str) -> String {
 
 fn refused(folders: &[PathBuf]) -> String {
     let first = folders.first().map(|folder| folder.display().to_string()).unwrap_or_default();
-    format!("not allowed: the user refused {first} as a workspace. Allow it with: {}", asks::workspace_command(&first))
+    format!("not allowed: the user refused {first} as a workspace. Allow it with: {}", workspace_command(&first))
 }

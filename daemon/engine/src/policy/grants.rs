@@ -100,6 +100,7 @@ impl Grant {
             by: self.by.clone(),
             granted_at: rfc3339(self.granted_at),
             expires_at: self.expires_at.map(rfc3339),
+            without_chains: Vec::new(),
         }
     }
 

@@ -3,7 +3,8 @@
 //! `**` alone matches every target of its category. Otherwise a command pattern is words, quoted as
 //! for a shell; `*` stands for any text within one word, and as the last word for any further
 //! words. A file pattern is a glob over the resolved path. A network pattern is `host` or
-//! `host:port`, `*` within one label, `**` for any labels. All others are globs over the name.
+//! `host:port`, `*` within one label, `**` for any labels; `*` alone is every host. All others are globs over the
+//! name.
 
 mod check;
 mod emptiness;
@@ -98,9 +99,25 @@ impl Pattern {
     /// # Errors
     /// It is invalid, or can match no possible target; the message suggests a correction.
     pub fn parse_to_use(category: Category, text: &str) -> Result<Self, BadPattern> {
-        let pattern = Self::parse(category, text)?;
+        let pattern = Self::parse_as_meant(category, text)?;
         pattern.check(category)?;
         Ok(pattern)
+    }
+
+    /// As [`Pattern::parse`], for text that a person writes now: a `*` in the place of a whole host stands for every
+    /// host, as `**` does. In patterns stored by an earlier version it stands for one label.
+    ///
+    /// # Errors
+    /// As [`Pattern::parse`].
+    pub(crate) fn parse_as_meant(category: Category, text: &str) -> Result<Self, BadPattern> {
+        let trimmed = text.trim();
+        let meant = match (category, trimmed.split_once(':')) {
+            (Category::Network, Some(("*" | "**", "*"))) => "**".to_owned(),
+            (Category::Network, Some(("*", port))) => format!("**:{port}"),
+            (Category::Network, None) if trimmed == "*" => "**".to_owned(),
+            _ => return Self::parse(category, text),
+        };
+        Self::read(category, &meant).map_err(|why| bad(category, text, &why))
     }
 
     /// # Errors

@@ -19,8 +19,8 @@ pub struct RuleConfig {
     pub category: String,
     /// `**` matches everything of its category. Else of a command: words, quoted as for a shell, `*` for any text
     /// within one, as the last word for any further ones. Of a file: a glob over its path. Of the network: `host` or
-    /// `host:port`. Of `mcp`: a glob over `server/tool`. Of all else: a glob over the name. One that can match nothing is a
-    /// mistake.
+    /// `host:port`, `*` within one label, `*` alone for every host. Of `mcp`: a glob over `server/tool`. Of all else: a
+    /// glob over the name. One that can match nothing is a mistake.
     pub pattern: String,
     /// `allow`, `ask` or `deny`.
     #[schemars(extend("enum" = ["allow", "ask", "deny"]))]
@@ -181,7 +181,7 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
             config.pattern.clone()
         }
     };
-    let pattern = Pattern::parse(category, &pattern).map_err(|error| error.to_string())?;
+    let pattern = Pattern::parse_as_meant(category, &pattern).map_err(|error| error.to_string())?;
     let nothing = |why: String| BadRule::MatchesNothing(why);
     for glob in config.tools.iter().flatten() {
         Glob::new(glob).map_err(|error| error.to_string())?;
@@ -208,7 +208,9 @@ pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<Strin
     let below = |folder: &Option<PathBuf>, rest: &str| {
         let folder =
             folder.as_deref().and_then(Path::to_str).ok_or("there is no folder that the path could be relative to")?;
-        Ok(format!("{}/{rest}", escape_glob(folder.trim_end_matches('/'))).trim_end_matches('/').to_owned())
+        let folder = escape_glob(folder.trim_end_matches('/'));
+        // A slash at the end of a longer path stays: it is a mistake, and the message says so.
+        Ok(if rest.is_empty() && !folder.is_empty() { folder } else { format!("{folder}/{rest}") })
     };
     match pattern.strip_prefix('~') {
         Some("") => below(&place.home, ""),

@@ -118,6 +118,7 @@ impl PolicyCase {
             roots: &roots,
             project: Path::new(PROJECT),
             chain: &self.chain,
+            undeclared: &[],
             made: &[],
         };
         decide(&self.policy, &self.grants, &subject, need)
@@ -498,6 +499,7 @@ fn a_check_names_the_strictest_part() {
         roots: &[],
         project: Path::new(PROJECT),
         chain: &[],
+        undeclared: &[],
         made: &[],
     };
     let needs = [shell("git status"), shell("ls"), shell("rm x")];

@@ -7,9 +7,10 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use toold_engine::asks::{AskReplyError, AskSubscription, Replier, grant_command, reply};
+use toold_engine::asks::{AskReplyError, AskSubscription, Replier, reply};
 use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute;
+use toold_engine::grant_commands::grant_command;
 use toold_engine::need::Need;
 use toold_engine::permission::{grant, revoke};
 use toold_engine::policy::grants::{Grant, GrantScope, GrantStore};
@@ -143,17 +144,32 @@ async fn nobody_there_is_a_denial_at_once_that_says_how_to_allow_it() {
     was_denied(fixture.call("bash", bash("ls")).await, "no connected client");
 }
 
-#[test]
-fn the_command_that_allows_it_can_be_parsed_back() {
-    for line in ["rm -rf x", "rm it's", "echo \"a\" *", "ls [a", "a\\b c", "cat $x"] {
-        let need = shell(line);
-        let command = grant_command(&["plug".into()], &need).unwrap();
-        let quoted = command.strip_prefix("toolctl permissions grant shell '").unwrap();
-        let pattern = quoted.strip_suffix("' --chain 'plug'").unwrap().replace(r"'\''", "'");
-        assert!(Pattern::parse(Category::Shell, &pattern).unwrap().matches(&need).is_some(), "{command}");
+#[tokio::test(start_paused = true)]
+async fn the_command_that_allows_it_can_be_parsed_back() {
+    let fixture = fixture();
+    for line in ["rm -rf x", "rm it's", "echo \"a\" *", "ls [a", "a\\b c", "cat $x", "make"] {
+        let refused = fixture.call("bash", bash(line)).await.unwrap().text();
+        let (_, pattern) = refused.split_once("Allow it with: toolctl permissions grant shell ").expect(&refused);
+        let unquoted = pattern.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+        let pattern = unquoted.map_or(pattern.to_owned(), |inner| inner.replace(r"'\''", "'"));
+        assert!(Pattern::parse(Category::Shell, &pattern).unwrap().matches(&shell(line)).is_some(), "{refused}");
     }
     // Only a rule for everything would be about it, and that is never what is meant.
-    assert_eq!(grant_command(&[], &Need::new(Category::Shell, "ls $((")), None);
+    was_denied(fixture.call("bash", bash("ls $((")).await, "No rule but one for every command allows it");
+}
+
+#[test]
+fn words_of_a_command_are_quoted_where_a_shell_would_change_them() {
+    let chain = ["outer".to_owned(), "plug".to_owned()];
+    for (pattern, chain, expected) in [
+        ("wttr.in:443", &[][..], "toolctl permissions grant network wttr.in:443"),
+        ("wttr.in:443", &chain, "toolctl permissions grant network wttr.in:443 --chain outer --chain plug"),
+        ("**", &[], "toolctl permissions grant network '**'"),
+        ("", &[], "toolctl permissions grant network ''"),
+        ("-x", &chain[1..], "toolctl permissions grant network --chain plug -- -x"),
+    ] {
+        assert_eq!(grant_command(Category::Network, pattern, chain), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -389,7 +405,7 @@ async fn when_the_last_frontend_leaves_the_ask_waits_ten_seconds_for_another() {
     let ask = next_ask(&mut second).await;
     let start = Instant::now();
     drop(second);
-    was_denied(call.await.unwrap(), "toolctl permissions grant shell 'ls'");
+    was_denied(call.await.unwrap(), "toolctl permissions grant shell ls");
     assert_eq!(start.elapsed(), Duration::from_secs(10));
     assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Unknown(_))));
     let ends: Vec<_> = fixture.kinds().into_iter().filter(|kind| kind.starts_with("permission")).collect();
@@ -582,6 +598,6 @@ async fn grants_are_of_the_chain_that_they_were_given_for() {
     ran(call.await.unwrap());
     ran(fixture.start(through("one")).await.unwrap());
     drop(frontend);
-    was_denied(fixture.start(through("two")).await.unwrap(), "--chain 'two'");
+    was_denied(fixture.start(through("two")).await.unwrap(), "--chain two");
     was_denied(fixture.call("bash", bash("ls")).await, "");
 }

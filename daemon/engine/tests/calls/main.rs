@@ -1,5 +1,6 @@
 //! Calls from request to answer, with tools that do as the test says.
 
+mod arguments;
 mod asks;
 mod cache;
 mod hooks;

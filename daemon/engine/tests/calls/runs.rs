@@ -430,7 +430,7 @@ async fn nested_call_is_decided_with_the_plugin_in_the_chain() {
     grant(&fixture.engine, &allow, GrantScope::Always, None).unwrap();
     assert!(!fixture.call("inner", json!({})).await.unwrap().is_error);
     let denied = fixture.call("outer", json!({})).await.unwrap();
-    assert!(denied.is_error && denied.text().ends_with("grant shell 'ls' --chain 'plug'"), "{}", denied.text());
+    assert!(denied.is_error && denied.text().contains("grant shell ls --chain plug"), "{}", denied.text());
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,6 +75,7 @@ pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> J
         roots: &roots,
         project: &place.workspace,
         chain: &[],
+        undeclared: &[],
         made: &[],
     };
     let decided = |need: &Need| decide(&policy, &[], &subject, need);

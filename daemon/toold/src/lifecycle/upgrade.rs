@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use toold_engine::Engine;
-use toold_engine::asks::workspace_command;
+use toold_engine::grant_commands::workspace_command;
 use toold_engine::policy::grants::Grant;
 use toold_proto::permission::{Action, Verdict};
 use toold_proto::tool::{Category, SessionId};

@@ -42,6 +42,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
         roots: &places,
         project: session.project(),
         chain: &chain,
+        undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,
     };
     let need = entry_read_need(place, true, &mut Exclusions::default());

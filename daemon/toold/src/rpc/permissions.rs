@@ -195,6 +195,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         roots: &places,
         project: session.project(),
         chain: &chain,
+        undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,
     };
     let mut checked = check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::events::EventSelection;
+use toold_engine::plugin_limits::withheld_categories;
 use toold_engine::registry::SourceScope;
 use toold_lua::plugin::content::Content;
 use toold_lua::reload::UnknownPlugin;
@@ -18,7 +19,7 @@ use toold_proto::plugin::{
 };
 use toold_proto::plugin_log::{LogsOfPlugin, PluginLogs};
 use toold_proto::plugin_profile::{PluginProfile, ProfilePlugin};
-use toold_proto::tool::{Category, SessionId, Source, SourceKind};
+use toold_proto::tool::{SessionId, Source, SourceKind};
 use toold_store::trust::Switch;
 
 use crate::config::trust::{TrustError, files_of};
@@ -133,12 +134,11 @@ fn refused_needs(
     let sees_all = may_decide(request);
     let refusals = &request.services.engine.plugin_refusals;
     let mut refused = refusals.of(&scope, &plugin.name, (!sees_all).then_some(session));
+    // As the manifest is now; the rule is that of the refusal.
+    let withheld = capabilities.map(withheld_categories).unwrap_or_default();
     for need in &mut refused {
-        let missing = capability_for(need.category)
-            .filter(|name| capabilities.is_some_and(|declared| !declared.iter().any(|declared| declared == name)));
-        if let Some(name) = missing {
+        if withheld.contains(&need.category) {
             need.pattern = None;
-            need.rule = format!("its plugin.toml does not declare the capability {name}");
         }
         if !sees_all {
             need.reason = None;
@@ -163,17 +163,6 @@ async fn profile(request: MethodRequest, params: ProfilePlugin) -> Result<Plugin
         };
         refused(kind, &format!("{} cannot be profiled: {error}", plugin.name))
     })
-}
-
-/// The capability of a manifest that permits needs of a category.
-fn capability_for(category: Category) -> Option<&'static str> {
-    match category {
-        Category::FileRead => Some("fs_read"),
-        Category::FileWrite => Some("fs_write"),
-        Category::Shell => Some("exec"),
-        Category::Network => Some("network"),
-        Category::Mcp | Category::Agent | Category::Plugin => None,
-    }
 }
 
 /// People see the messages of all sessions, others those of their own.

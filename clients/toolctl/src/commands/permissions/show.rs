@@ -82,13 +82,14 @@ fn scope(grant: &GrantInfo) -> String {
 }
 
 /// A grant as it was stored, for the user who just gave it.
-pub(super) fn grant(grant: &GrantInfo) -> String {
+pub(crate) fn grant(grant: &GrantInfo) -> String {
     let action = match grant.action {
         Action::Allow => format!("{GOOD}allow{GOOD:#}"),
         Action::Deny => format!("{BAD}deny{BAD:#}"),
     };
-    let only = only_for(grant.tools.as_deref(), None, &grant.chain);
-    let only = if only.is_empty() { String::new() } else { format!(", only for {only}") };
+    let tools = grant.tools.as_ref().map(|tools| format!(", only for {}", one_line(&tools.join(" "))));
+    let chain = (!grant.chain.is_empty()).then(|| format!(", only through {}", one_line(&grant.chain.join(", "))));
+    let only: String = tools.into_iter().chain(chain).collect();
     format!(
         "{action} {} {BOLD}{}{BOLD:#} {}{only} {DIM}({}){DIM:#}",
         grant.category,
@@ -96,6 +97,20 @@ pub(super) fn grant(grant: &GrantInfo) -> String {
         scope(grant),
         one_line(&grant.id)
     )
+}
+
+/// The plugins that were refused what a grant without a chain allows: they still are.
+pub(super) fn without_chains(grant: &GrantInfo) -> String {
+    let line = |chain: &Vec<String>| {
+        let plugin = one_line(chain.last().map(String::as_str).unwrap_or_default());
+        let through = one_line(&chain.join(", "));
+        let options: String = chain.iter().map(|plugin| format!(" --chain {}", one_line(plugin))).collect();
+        format!(
+            "{WARN}note{WARN:#} calls through {through} are not included, and were refused this: repeat it with{options}, \
+             or see toolctl plugins grant {plugin}\n"
+        )
+    };
+    grant.without_chains.iter().map(line).collect()
 }
 
 /// The verdict, and that of each part.

@@ -26,7 +26,7 @@ impl HostPattern {
         }
         let (host, port) = split(text);
         if host.is_empty() {
-            return Err("it names no host".into());
+            return Err("it names no host; * stands for every host".into());
         }
         if host.starts_with('[') && host.find(']') != Some(host.len() - 1) {
             return Err("expected : and a port, or nothing, after an address in brackets".into());
@@ -69,6 +69,9 @@ impl HostPattern {
             let Label::One(wild) = label else { continue };
             if wild.as_literal() == Some("") {
                 return nothing("the labels of a host name are never empty");
+            }
+            if wild.pieces().any(|piece| piece.contains(['{', '}'])) {
+                return nothing("hosts are not written with alternatives in braces: write a separate rule for each");
             }
             if let Some(odd) = wild.pieces().flat_map(str::chars).find(|c| !is_host_char(*c)) {
                 return match odd.is_ascii() {

@@ -13,7 +13,9 @@ use toold_engine::tool::Origin;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{PluginError, PluginStatus};
 
+use crate::plugin::PluginVersion;
 use crate::plugin::kept_versions::VersionChange;
+use crate::plugin::manifest::Capabilities;
 use crate::plugin::prepared::PreparedPlugin;
 use crate::plugin::timers;
 use crate::reload::dirs::ResolvedDir;
@@ -59,6 +61,10 @@ impl PluginManager {
         }
         let answers = self.shared.engine.registry.commit(plan.changes);
         for PlannedPut { change, entry, prepared, loaded_before } in plan.puts {
+            let serving = self.entries.get(&entry).and_then(|entry| entry.serving.as_ref());
+            if let (Err(_), Some(serving)) = (&answers[change], serving) {
+                self.hold_to_manifest(&serving.states.plugin);
+            }
             match (&answers[change], loaded_before) {
                 (Ok(()), None) => self.serve(&entry, prepared),
                 (Ok(()), Some(loaded_at)) => self.serve_kept(&entry, prepared, loaded_at),
@@ -157,8 +163,15 @@ impl PluginManager {
         let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
         later.iter().for_each(|rival| self.shadow(rival, plan));
         let (key_of, origin, tools) = (prepared.key.clone(), prepared.states.plugin.origin, prepared.tools.clone());
+        // Before the first call can come.
+        self.hold_to_manifest(&prepared.states.plugin);
         plan.puts.push(PlannedPut { change: plan.changes.len(), entry: key, prepared, loaded_before });
         plan.changes.push(RegistryChange::Put { key: key_of, origin, tools });
+    }
+
+    fn hold_to_manifest(&self, plugin: &PluginVersion) {
+        let declared = plugin.manifest.capabilities.as_ref().map(Capabilities::names);
+        self.shared.engine.plugin_limits.set(&plugin.key, declared.as_deref());
     }
 
     fn serve(&mut self, key: &EntryKey, prepared: PreparedPlugin) {

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use crate::need::{Need, Word};
 use crate::policy::ToolGlobs;
 use crate::policy::pattern::Pattern;
+use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::targets::{begins_command, check_target};
 use toold_proto::tool::{Category, ToolName};
 
@@ -71,10 +72,14 @@ fn hosts_are_no_urls() {
     refused(net, "grün.example", "xn--");
     refused(net, "[example.com]:443", "did you mean \"example.com:443\"?");
     refused(net, "example.com: 443", "did you mean");
-    refused(net, "*", "did you mean \"**\"?");
-    refused(net, "*:*", "did you mean \"**\"?");
-    refused(net, "*:443", "did you mean \"**:443\"?");
+    refused(net, "***", "did you mean \"**\"?");
+    refused(net, "[*]:443", "did you mean \"**:443\"?");
+    refused(net, ":443", "it names no host; * stands for every host");
+    refused(net, "{a,b}.example.com", "write a separate rule for each");
     for pattern in [
+        "*",
+        "*:*",
+        "*:443",
         "**",
         "**:443",
         "example.com",
@@ -92,6 +97,209 @@ fn hosts_are_no_urls() {
         "a:6553*",
     ] {
         taken(net, pattern);
+    }
+}
+
+#[test]
+fn star_in_the_place_of_a_host_is_every_host() {
+    for (pattern, is_443_alone) in [("*", false), ("*:*", false), ("**", false), ("*:443", true), ("**:443", true)] {
+        let pattern = Pattern::parse_to_use(Category::Network, pattern).unwrap();
+        for host in ["localhost", "example.org", "a.b.example.org", "10.0.0.1", "[2001:db8::1]"] {
+            let matches =
+                |port: &str| pattern.matches(&Need::new(Category::Network, format!("{host}:{port}"))).is_some();
+            assert!(matches("443") && matches("8080") != is_443_alone, "{pattern:?} {host}");
+        }
+    }
+    // One that was stored when a * was one label still is.
+    let stored = Pattern::parse(Category::Network, "*").unwrap();
+    assert!(stored.matches(&Need::new(Category::Network, "example.org:443")).is_none());
+}
+
+/// Patterns as people write them, of any category.
+const USUAL: &[&str] = &[
+    "*",
+    "**",
+    "***",
+    "*:*",
+    "*:443",
+    ":443",
+    "443",
+    "*.example.org",
+    "*.example.org:*",
+    "**.example.org",
+    ".example.org",
+    "example.org",
+    "example.org.",
+    "example.org:*",
+    "example.org:443",
+    "example.org:0443",
+    "example.org:https",
+    "example.org:1-1024",
+    "example.org:70000",
+    "EXAMPLE.ORG",
+    "Example.org:443",
+    "https://example.org",
+    "https://example.org/*",
+    "https://*/",
+    "example.org/x",
+    "user@example.org",
+    "{a,b}.example.org",
+    "localhost",
+    "localhost:*",
+    "127.0.0.1",
+    "10.0.0.0/8",
+    "10.*",
+    "10.0.0.*:80",
+    "::1",
+    "[::1]",
+    "[::1]:443",
+    "[::1]:*",
+    "[*]",
+    "[2001:DB8::1]",
+    "[2001:db8::*]",
+    "2001:db8:0:0::1",
+    "grün.example",
+    "a b",
+    "/",
+    "/**",
+    "/*",
+    "//",
+    "/srv",
+    "/srv/",
+    "/srv/**",
+    "/srv/**/",
+    "/srv/*",
+    "/srv/../x",
+    "/srv/./x",
+    "/SRV/X",
+    "~",
+    "~/",
+    "~/x",
+    "~/x/",
+    "~/x/**",
+    "~other/x",
+    "./x",
+    "../x",
+    "x",
+    "x/",
+    "x/**",
+    ".",
+    "..",
+    "src/*.rs",
+    "*.rs",
+    "**/*.rs",
+    "**.rs",
+    "{a,b}.rs",
+    "[ab].rs",
+    "[a",
+    "\\*",
+    "C:\\x",
+    "github",
+    "github/*",
+    "github/search",
+    "*/*",
+    "*/search",
+    "mcp__github__search",
+    "github:search",
+    "remote:build/*",
+    "git",
+    "git *",
+    "git status",
+    "GIT",
+    "git && ls",
+    "FOO=1 git",
+    "'a b' *",
+    "'",
+    "$HOME",
+    "-x",
+    "--",
+    "for *",
+    "reviewer",
+    "review*",
+    "Reviewer",
+    "my tool",
+    "a,b",
+    "",
+    " ",
+];
+
+fn as_granted(category: Category, text: &str) -> Result<Pattern, String> {
+    let place = RulePlace {
+        origin: String::new(),
+        project: None,
+        trusted: true,
+        base: Some("/work/p".into()),
+        home: Some("/home/u".into()),
+    };
+    let text = match category {
+        Category::FileRead | Category::FileWrite => absolute_pattern(text, &place)?,
+        _ => text.to_owned(),
+    };
+    Pattern::parse_to_use(category, &text).map_err(|error| error.to_string())
+}
+
+/// Targets that the pattern is likely to match: its wildcards in their shortest meaning.
+fn likely_needs(category: Category, pattern: &Pattern) -> Vec<Need> {
+    let text = pattern.as_str();
+    match category {
+        Category::Shell => {
+            let words: Vec<String> = text
+                .replace('*', "x")
+                .split(' ')
+                .map(|word| word.trim_matches('\'').replace('\\', ""))
+                .filter(|word| !word.is_empty())
+                .collect();
+            vec![need_of(category, &words.join("\u{1}")), need_of(category, "a b".trim())]
+        }
+        Category::Network => {
+            let plain = text.replace("**", "h").replace('*', "1");
+            let ipv6 = plain.matches(':').count() > 1 && !plain.starts_with('[');
+            let plain = if ipv6 { format!("[{plain}]") } else { plain };
+            vec![need_of(category, &plain), need_of(category, &format!("{plain}:443"))]
+        }
+        _ => {
+            let alternative = regex::Regex::new(r"\{([^,}]*),[^}]*\}").unwrap().replace_all(text, "$1").into_owned();
+            let class = regex::Regex::new(r"\[([^\]])[^\]]*\]").unwrap().replace_all(&alternative, "$1").into_owned();
+            let plain = class.replace("\\*", "\u{1}").replace("**", "w").replace(['*', '?'], "w");
+            let plain = plain.replace('\u{1}', "*").replace('\\', "");
+            [plain.clone(), format!("/{plain}"), format!("{plain}/w")].map(|target| Need::new(category, target)).into()
+        }
+    }
+}
+
+#[test]
+fn a_usual_pattern_matches_something_or_is_refused_with_a_way_out() {
+    for category in Category::ALL {
+        for text in USUAL {
+            match as_granted(category, text) {
+                Ok(pattern) => {
+                    let likely = likely_needs(category, &pattern);
+                    let hit = likely.iter().any(|need| is_valid(need) && pattern.matches(need).is_some());
+                    assert!(hit, "{category} {text:?} is taken and matches none of {likely:?}");
+                }
+                Err(error) => {
+                    let ways = [
+                        "did you mean",
+                        "write a separate",
+                        "stands for every host",
+                        "xn--",
+                        "must be quoted",
+                        "is not closed",
+                        "it is empty",
+                        "is shell syntax",
+                        "are checked separately",
+                        "as ~/",
+                        "expected",
+                        "unclosed",
+                        "a port is a number or *",
+                        "targets of mcp are SERVER/TOOL",
+                        "targets of file.",
+                    ];
+                    eprintln!("{category} {text:?}: {error}");
+                    assert!(ways.iter().any(|way| error.contains(way)), "{category} {text:?}: {error}");
+                }
+            }
+        }
     }
 }
 

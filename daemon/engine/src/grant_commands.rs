@@ -1,0 +1,51 @@
+//! The command lines that allow what was refused, as messages name them: each can be run as it is.
+
+use toold_proto::tool::Category;
+
+use crate::cx::Cx;
+use crate::decision::with_subject;
+use crate::need::Need;
+use crate::policy::allowing::allowing_pattern;
+
+/// How a refused need of a call can be allowed from now on, as a sentence for the end of a message; `None` when no grant
+/// allows it. Names no session: the grant holds for all.
+pub(crate) fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
+    let command = match need.workspace {
+        true => workspace_command(&need.target),
+        false => {
+            let (policy, grants) = (cx.engine.policy.load(), cx.engine.grants.snapshot());
+            let pattern = with_subject(cx, &cx.tool, cx.origin, chain, |subject| {
+                allowing_pattern(&policy, &grants, subject, need)
+            })?;
+            grant_command(need.category, &pattern, chain)
+        }
+    };
+    let all = match chain.last() {
+        Some(plugin) if !need.workspace => format!(" (or all that it was refused: toolctl plugins grant {plugin})"),
+        Some(_) | None => String::new(),
+    };
+    Some(format!("Allow it with: {command}{all}"))
+}
+
+/// The command line that grants a pattern, to calls through exactly this chain of plugins.
+pub fn grant_command(category: Category, pattern: &str, chain: &[String]) -> String {
+    let chain: String = chain.iter().map(|plugin| format!(" --chain {}", quoted(plugin))).collect();
+    match pattern.starts_with('-') {
+        true => format!("toolctl permissions grant {category}{chain} -- {}", quoted(pattern)),
+        false => format!("toolctl permissions grant {category} {}{chain}", quoted(pattern)),
+    }
+}
+
+/// The command line that lets every client work in a folder.
+pub fn workspace_command(folder: &str) -> String {
+    format!("toolctl workspaces allow {}", quoted(folder))
+}
+
+/// One word for the shell (POSIX, section 2.2.2: single quotes), as it is if no shell changes it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+:,./-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
