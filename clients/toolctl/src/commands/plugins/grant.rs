@@ -114,7 +114,8 @@ async fn choose(grantable: Vec<&RefusedNeed>, yes: bool) -> anyhow::Result<Vec<&
 
 fn write_refused(details: &PluginDetails, out: &mut impl Write) -> std::io::Result<()> {
     let plugin = &details.plugin;
-    writeln!(out, "{NAME}{}{NAME:#}  {}", one_line(&plugin.name), plugin.status.as_str())?;
+    let version = plugin.version.as_deref().map(|version| format!(" {}", one_line(version))).unwrap_or_default();
+    writeln!(out, "{NAME}{}{NAME:#}{version}  {}", one_line(&plugin.name), plugin.status.as_str())?;
     let may_use = match details.capabilities.as_deref() {
         None => "anything that you allow (its manifest declares no capabilities)".to_owned(),
         Some([]) => "none".to_owned(),
@@ -160,7 +161,8 @@ mod tests {
             need
         };
         let details = serde_json::from_value(json!({
-            "plugin": {"name": "weather", "path": "/p/weather", "status": "failed", "tools": []},
+            "plugin": {"name": "weather", "path": "/p/weather", "status": "failed", "version": "1.2.0",
+                "tools": []},
             "tools": [], "hooks": [], "commands": [], "subagents": [], "resources": [], "prompts": [], "files": [],
             "capabilities": ["tools", "network", "exec", "fs_read"],
             "refused": [
@@ -176,7 +178,7 @@ mod tests {
         write_refused(&details, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
-        weather  failed
+        weather 1.2.0  failed
           may use  tools network exec fs_read
           refused  network wttr.in:443
                    3 times, last 2026-11-20T19:50:03.000Z, by default of network

@@ -66,6 +66,10 @@ fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
     for timer in &details.timers {
         line("timer", timer_line(timer))?;
     }
+    for need in &details.refused {
+        let target = format!("{} {}", need.category, one_line(&need.target));
+        line("refused", format!("{target}  {DIM}by {}{DIM:#}", one_line(&need.rule)))?;
+    }
     for file in &details.files {
         line("file", format!("{}  {DIM}{} bytes{DIM:#}", one_line(&file.path), file.bytes))?;
     }
