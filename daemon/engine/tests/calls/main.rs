@@ -6,6 +6,7 @@ mod cache;
 mod hooks;
 mod offers;
 mod questions;
+mod refusals;
 mod runs;
 mod scenes;
 mod test_engine;
