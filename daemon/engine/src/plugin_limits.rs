@@ -42,12 +42,16 @@ pub fn withheld_categories(declared: &[String]) -> Vec<Category> {
 }
 
 impl PluginLimits {
-    /// `declared`: the capabilities of its manifest; `None` if it declares none.
+    /// For a plugin that is about to serve: it replaces those of its name that the same sessions saw. The limit outlasts
+    /// the service, for calls that still run. `declared`: the capabilities of its manifest; `None` if it declares none.
     pub fn set(&self, plugin: &SourceKey, declared: Option<&[String]>) {
-        let key = (plugin.scope.clone(), plugin.name.clone());
-        match declared.map(withheld_categories).filter(|withheld| !withheld.is_empty()) {
-            Some(withheld) => _ = self.withheld.write().insert(key, withheld),
-            None => _ = self.withheld.write().remove(&key),
+        let overlaps = |scope: &SourceScope| {
+            *scope == plugin.scope || *scope == SourceScope::Global || plugin.scope == SourceScope::Global
+        };
+        let mut limits = self.withheld.write();
+        limits.retain(|(scope, name), _| *name != plugin.name || !overlaps(scope));
+        if let Some(withheld) = declared.map(withheld_categories).filter(|withheld| !withheld.is_empty()) {
+            limits.insert((plugin.scope.clone(), plugin.name.clone()), withheld);
         }
     }
 
