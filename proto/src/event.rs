@@ -9,7 +9,7 @@ use crate::plugin::PluginError;
 use crate::question::{Question, QuestionResolved};
 use crate::session::Mode;
 use crate::todo::TodoItem;
-use crate::tool::{CallId, SessionId, ToolName};
+use crate::tool::{CallId, Category, SessionId, ToolName};
 
 /// Params of `events.subscribe`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,6 +99,9 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "is_zero")]
         left_out: u64,
     },
+    /// A plugin was refused a permission outside of any call, such as while it loads.
+    #[serde(rename = "plugin.refused")]
+    PluginRefused { plugin: String, category: Category, target: String, message: String },
     /// A configuration file was reloaded, or a person trusted that of a project.
     #[serde(rename = "config.changed")]
     ConfigChanged {
@@ -192,6 +195,7 @@ impl EventBody {
             Self::PluginUntrusted { .. } => "plugin.untrusted",
             Self::PluginUnloaded { .. } => "plugin.unloaded",
             Self::PluginHandlerFailed { .. } => "plugin.error",
+            Self::PluginRefused { .. } => "plugin.refused",
             Self::ConfigChanged { .. } => "config.changed",
             Self::SessionOpened { .. } => "session.opened",
             Self::SessionClosed { .. } => "session.closed",
@@ -223,6 +227,7 @@ impl EventBody {
         "plugin.untrusted",
         "plugin.unloaded",
         "plugin.error",
+        "plugin.refused",
         "config.changed",
         "session.opened",
         "session.closed",
@@ -236,12 +241,13 @@ impl EventBody {
     ];
 
     /// The kinds that are about one plugin.
-    pub const OF_PLUGINS: [&'static str; 8] = [
+    pub const OF_PLUGINS: [&'static str; 9] = [
         "plugin.loaded",
         "plugin.failed",
         "plugin.untrusted",
         "plugin.unloaded",
         "plugin.error",
+        "plugin.refused",
         "notice",
         "log",
         "message",
@@ -255,6 +261,7 @@ impl EventBody {
             | Self::PluginUntrusted { plugin, .. }
             | Self::PluginUnloaded { plugin, .. }
             | Self::PluginHandlerFailed { plugin, .. }
+            | Self::PluginRefused { plugin, .. }
             | Self::Log { plugin, .. }
             | Self::Message { plugin, .. } => Some(plugin),
             Self::Notice { plugin, .. } => plugin.as_deref(),
@@ -294,6 +301,7 @@ impl EventBody {
             | Self::PluginFailed { .. }
             | Self::PluginUntrusted { .. }
             | Self::PluginUnloaded { .. }
+            | Self::PluginRefused { .. }
             | Self::ConfigChanged { .. }
             | Self::Lagged { .. } => None,
         }

@@ -134,6 +134,80 @@ fn a_version_that_was_asked_for_stays() {
     assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 1, "nothing is left of what was not installed");
 }
 
+/// Reads its configuration, and a file elsewhere, while it loads.
+const CURIOUS: &str = r#"
+local file = io.open(hygge.profile.dir .. "/curious.json")
+local units = file and hygge.json.decode(file:read("*a")).units or "none"
+local elsewhere, why = io.open(PATH)
+hygge.register_tool { name = "told", description = units .. " " .. (elsewhere and elsewhere:read("*a") or "refused"), execute = print }
+"#;
+
+#[test]
+fn a_plugin_reads_its_configuration_while_it_loads_and_shows_what_it_was_refused() {
+    let setup = Setup::new().file("note.txt", "a note");
+    let note = setup.path("work/note.txt").display().to_string();
+    let setup = setup.plugin("curious.lua", &CURIOUS.replace("PATH", &format!("{note:?}")));
+    fs::write(setup.path("config/toold/curious.json"), r#"{"units": "kelvin"}"#).unwrap();
+    let daemon = setup.start();
+    let described = |text: &str| {
+        let tools = daemon.connect().result("tools.list", json!({}));
+        let told = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "told");
+        told.is_some_and(|told| told["description"] == text).then_some(())
+    };
+    until("the plugin loads", || described("kelvin refused"));
+    let (_, shown, _) = run(&daemon, &["plugins", "show", "curious"]);
+    assert!(shown.contains(&format!("refused    file.read {note}  while it loaded")), "{shown}");
+    let (_, logs, _) = run(&daemon, &["plugins", "logs", "curious"]);
+    let line = logs.lines().find(|line| line.contains("plugin.refused")).unwrap_or_default();
+    assert!(line.contains(&note) && line.contains("--chain 'curious'"), "{logs}");
+    let (code, _, err) = run(&daemon, &["permissions", "grant", "file.read", &note, "--chain", "curious"]);
+    assert_eq!(code, 0, "{err}");
+    until("the plugin loads again", || described("kelvin a note"));
+    let (_, shown, _) = run(&daemon, &["plugins", "show", "curious"]);
+    assert!(!shown.contains("refused "), "{shown}");
+}
+
+/// Waits, and uses its surroundings, while it loads.
+const BUSY: &str = r#"
+hygge.sleep("1ms")
+hygge.store.set("loads", (hygge.store.get("loads") or 0) + 1)
+assert(hygge.fs.read("data.txt") == "data")
+assert(io.open(hygge.profile.dir .. "/busy.json"):read("*a") == "{}")
+assert(not io.open(hygge.profile.dir .. "/config.toml"))
+assert(hygge.exec("sh", { "build.sh" }).code == 1)
+hygge.register_tool { name = "greet", description = hygge.config.greeting, execute = print }
+hygge.register_hook("pre_tool", { name = "watch" }, print)
+hygge.register_hook("post_tool", { name = "some", tools = { "gre*", "bash" } }, print)
+"#;
+
+#[test]
+fn a_check_loads_a_plugin_as_the_daemon_does() {
+    let config = "[plugins.busy]\ngreeting = \"hello\"\n\
+        [[permission.rules]]\ncategory = \"shell\"\npattern = \"true\"\naction = \"allow\"\n";
+    let setup = Setup::new().config(config).file("busy/data.txt", "data");
+    let daemon = setup.file("busy/plugin.lua", BUSY).file("busy/build.sh", "exit 1").start();
+    fs::write(daemon.setup.path("config/toold/busy.json"), "{}").unwrap();
+    let path = daemon.setup.path("work/busy").display().to_string();
+    let (code, out, err) = run(&daemon, &["plugins", "check", &path]);
+    assert_eq!(code, 0, "{out}{err}");
+    for part in [
+        "tool      greet",
+        "hook      watch  pre_tool: sees all calls of all tools and can change or refuse them",
+        "hook      some  post_tool: sees the results of the calls of gre*, bash and can change them",
+        "refused   shell sh build.sh",
+        "refused   file.read ",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    fs::create_dir_all(daemon.plugins().join("busy")).unwrap();
+    for name in ["data.txt", "build.sh", "plugin.lua"] {
+        fs::copy(format!("{path}/{name}"), daemon.plugins().join("busy").join(name)).unwrap();
+    }
+    until("the daemon loads it", || {
+        run(&daemon, &["plugins", "show", "busy"]).1.contains("greet  hello").then_some(())
+    });
+}
+
 #[test]
 fn plugin_logs_can_be_read_later() {
     let daemon = Setup::new()

@@ -112,6 +112,9 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             let message = shorten(&one_line(&error.message), 400);
             (BAD, format!("{}: {}: {message}{left_out}", one_line(plugin), one_line(handler)))
         }
+        EventBody::PluginRefused { plugin, message, .. } => {
+            (WARN, format!("{}: {}", one_line(plugin), one_line(message)))
+        }
         EventBody::ConfigChanged { file, problems, .. } => match problems.first() {
             Some(problem) => (BAD, format!("{}: {}", one_line(file), one_line(problem))),
             None => (GOOD, one_line(file)),

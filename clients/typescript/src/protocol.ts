@@ -558,6 +558,13 @@ export type Event = {
   /** How many failures of the plugin before this one were not reported. */
   left_out?: number;
 } | {
+  kind: "plugin.refused";
+  plugin: string;
+  /** The category of a permission: which rules and grants apply to it. */
+  category: Category;
+  target: string;
+  message: string;
+} | {
   kind: "config.changed";
   file: string;
   /** The project that it belongs to; absent for the user's own. */

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::provide::{CallInfo, CallState};
@@ -12,7 +13,7 @@ use toold_proto::tool::{CallId, Source, SourceKind, ToolName};
 
 use crate::Engine;
 use crate::audit::DecisionRecord;
-use crate::call::{Call, Caller};
+use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
 use crate::dependencies::{Dependencies, FileStamp};
 use crate::need::Need;
@@ -104,7 +105,7 @@ impl Cx {
             cancel: call.cancel.clone(),
             started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
-            unattended: outer.is_some_and(|outer| outer.unattended),
+            unattended: outer.is_some_and(|outer| outer.unattended) || call.session.is_of_plugin(),
             notes: Mutex::new(CallNotes { depends, ..CallNotes::default() }),
             ended: None,
             this: this.clone(),
@@ -139,6 +140,34 @@ impl Cx {
             ended: Some(ended),
             this: this.clone(),
         })
+    }
+
+    /// The context of a plugin that acts on its own, outside of any call, such as while its script loads. Its session
+    /// must be one of [`Hold::Plugin`](crate::session::Hold::Plugin): what a call would ask a person is refused.
+    /// `plugin` describes the plugin as a tool. Relative paths are relative to the
+    /// session's folder.
+    pub fn of_plugin(
+        engine: &Arc<Engine>,
+        plugin: &ToolSpec,
+        session: Session,
+        cancel: CancellationToken,
+    ) -> Arc<Self> {
+        let call = Call {
+            name: plugin.name.to_string(),
+            arguments: Value::Null,
+            call_id: None,
+            session: Arc::new(session),
+            cwd: None,
+            timeout: None,
+            no_cache: true,
+            caller: Arc::new(Caller { connection: 0, principal: Principal::ToolDescendant, in_flight: Arc::default() }),
+            progress: Vec::new(),
+            cancel,
+            chain: Arc::from([]),
+            depth: 0,
+            holds_lane: false,
+        };
+        Self::new(engine, &call, None, plugin, engine.new_call_id())
     }
 
     /// The same context, for work that outlives the borrow, such as that of a script.

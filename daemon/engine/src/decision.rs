@@ -30,7 +30,7 @@ pub(crate) fn with_subject<T>(
     let session = &cx.session;
     let (places, above) = (session.places(), session.above());
     work(&Subject {
-        tool,
+        tool: (!session.is_of_plugin()).then_some(tool),
         origin,
         session: &session.id,
         above: &above,
@@ -41,5 +41,6 @@ pub(crate) fn with_subject<T>(
         chain,
         undeclared: &cx.engine.plugin_limits.of_chain(chain, session.project()),
         made: &session.made(),
+        profile: session.profile(),
     })
 }

@@ -191,7 +191,7 @@ impl Engine {
     }
 
     /// Wakes everything that waits for a decision that may have changed.
-    pub(crate) fn policy_changes(&self) -> tokio::sync::watch::Receiver<u64> {
+    pub fn policy_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.generation.subscribe()
     }
 

@@ -20,6 +20,7 @@ use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::targets::is_plugin_name;
 use crate::policy::{makes_temporary, of_approved_command};
+use crate::registry::SourceScope;
 use crate::tool::{Denial, ToolError};
 
 /// Decides one need of a call, asking a person where the policy says so.
@@ -42,8 +43,13 @@ pub async fn check_permission(cx: &Cx, chain: &[String], need: &Need) -> Result<
 /// For the person who may grant it to the plugin. The answer of a person who was asked needs no second look.
 fn note_refused(cx: &Cx, chain: &[String], need: &Need, denial: &Denial) {
     let Some(plugin) = chain.last().filter(|_| !denial.rule.starts_with(ANSWER) && !need.workspace) else { return };
-    let scope = scope_of(&cx.engine, plugin, cx.session.project());
-    let during = RefusedDuring::Call(cx.session.id.clone());
+    let project = cx.session.project();
+    let (scope, during) = match cx.session.is_of_plugin() {
+        false => (scope_of(&cx.engine, plugin, project), RefusedDuring::Call(cx.session.id.clone())),
+        // It may not be registered yet.
+        true if project.parent().is_none() => (SourceScope::Global, RefusedDuring::Load),
+        true => (SourceScope::Project(project.to_owned()), RefusedDuring::Load),
+    };
     with_subject(cx, &cx.tool, cx.origin, chain, |subject| {
         note_refusal(&cx.engine, subject, scope, need, &denial.rule, during);
     });

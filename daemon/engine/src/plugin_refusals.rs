@@ -131,6 +131,13 @@ impl PluginRefusals {
         refusals.filter(is_seen).map(PluginRefusal::to_wire).collect()
     }
 
+    /// Removes what a plugin was refused while it loaded: it is about to load again.
+    pub fn forget_load(&self, scope: &SourceScope, plugin: &str) {
+        if let Some(refusals) = self.plugins.lock().get_mut(&(scope.clone(), plugin.to_owned())) {
+            refusals.retain(|refusal| refusal.session.is_some());
+        }
+    }
+
     /// Removes what a grant allows, now that it was made.
     pub(crate) fn forget_granted(&self, pattern: &Pattern, grant: &GrantInfo) {
         let mut plugins = self.plugins.lock();

@@ -137,7 +137,9 @@ pub struct BrokenRule {
 /// The call that needs something.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
-    pub tool: &'a ToolName,
+    /// `None` for a plugin that acts on its own: rules that deny or ask apply to it whichever tools they name, rules that
+    /// allow only if they name none.
+    pub tool: Option<&'a ToolName>,
     pub origin: Origin,
     pub session: &'a SessionId,
     /// The sessions that own it, whose grants count too.
@@ -153,6 +155,8 @@ pub struct Subject<'a> {
     pub undeclared: &'a [Undeclared],
     /// Files below the folder for temporary files that were made with a permission of the session.
     pub made: &'a [PathBuf],
+    /// The profile folder, of which a plugin that acts on its own may read what controls nothing.
+    pub profile: Option<&'a Path>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,7 +298,10 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
 impl Rule {
     fn concerns(&self, subject: &Subject, need: &Need) -> bool {
         self.category == need.category
-            && self.tools.as_ref().is_none_or(|tools| tools.is_match(subject.tool))
+            && self.tools.as_ref().is_none_or(|tools| match subject.tool {
+                Some(tool) => tools.is_match(tool),
+                None => self.action != Verdict::Allow,
+            })
             && self.cwd.as_ref().is_none_or(|cwd| subject.cwd.starts_with(cwd))
             && self.project.as_ref().is_none_or(|project| subject.project == project)
     }
@@ -353,7 +360,7 @@ fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: 
 /// Memories are among the control files. These two tools write them and nothing else, with
 /// permission as for any file.
 fn keeps_memories(subject: &Subject) -> bool {
-    subject.origin == Origin::Builtin && matches!(subject.tool.as_str(), "remember" | "forget")
+    subject.origin == Origin::Builtin && subject.tool.is_some_and(|tool| matches!(tool.as_str(), "remember" | "forget"))
 }
 
 fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) -> Option<Decision> {
@@ -387,6 +394,7 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
     match need.category {
         Category::FileRead if is_inside(policy, subject, need) => Verdict::Allow,
         Category::FileRead if need.is_public || was_made(subject, need) => Verdict::Allow,
+        Category::FileRead if is_of_profile(policy, subject, need) => Verdict::Allow,
         // The command has an approval of its own, which includes writing the files of the session's
         // folders.
         Category::FileWrite if need.of_command.is_some() && is_inside(policy, subject, need) => Verdict::Allow,
@@ -438,6 +446,19 @@ pub(crate) fn makes_temporary(need: &Need) -> bool {
 
 fn was_made(subject: &Subject, need: &Need) -> bool {
     subject.made.iter().any(|made| Path::new(&need.target).starts_with(made))
+}
+
+/// Whether it is a file of the plugin's profile that controls nothing. The profile is a control folder as a whole: no
+/// tool writes there. The control files that the policy knows below it, such as plugin folders, are not data of plugins.
+fn is_of_profile(policy: &Policy, subject: &Subject, need: &Need) -> bool {
+    let Some(profile) = subject.profile else { return false };
+    let path = Path::new(&need.target);
+    let Ok(below) = path.strip_prefix(profile) else { return false };
+    let mut control = policy.control.iter().chain(policy.state.iter());
+    need.of_command.is_none()
+        && need.covers.is_empty()
+        && secrets::control_name(below).is_none()
+        && !control.any(|place| place.starts_with(profile) && place != profile && is_at_or_below(path, place))
 }
 
 /// Whether it lies in a folder that the session works in. `/`, the home folder and the folders

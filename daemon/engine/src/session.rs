@@ -49,6 +49,11 @@ pub enum Hold {
     Tool(Starter),
     /// It belongs to a process that an unknown tool started: it may only read.
     Unknown,
+    /// It belongs to a plugin that acts on its own, outside of any call: it works in no folder, and nobody is asked.
+    Plugin {
+        /// The folder of which it may read what controls nothing.
+        profile: Option<PathBuf>,
+    },
 }
 
 /// The call that started a process.
@@ -67,6 +72,7 @@ impl fmt::Debug for Hold {
                 formatter.debug_tuple("Tool").field(&starter.session.id).field(&starter.chain).finish()
             }
             Self::Unknown => formatter.write_str("Unknown"),
+            Self::Plugin { profile } => formatter.debug_struct("Plugin").field("profile", profile).finish(),
         }
     }
 }
@@ -196,7 +202,7 @@ impl Session {
         let mut session = self;
         loop {
             session = match &session.hold {
-                Hold::Free => break,
+                Hold::Free | Hold::Plugin { .. } => break,
                 Hold::Unknown => return Mode::Plan,
                 Hold::Tool(starter) if starter.session.closed.is_cancelled() => return Mode::Plan,
                 Hold::Tool(starter) => &starter.session,
@@ -212,6 +218,19 @@ impl Session {
 
     pub fn hold(&self) -> &Hold {
         &self.hold
+    }
+
+    /// Whether it belongs to a plugin that acts on its own.
+    pub fn is_of_plugin(&self) -> bool {
+        matches!(self.hold, Hold::Plugin { .. })
+    }
+
+    /// The folder of which a plugin that acts on its own may read what controls nothing.
+    pub fn profile(&self) -> Option<&Path> {
+        match &self.hold {
+            Hold::Plugin { profile } => profile.as_deref(),
+            Hold::Free | Hold::Unknown | Hold::Tool(_) => None,
+        }
     }
 
     /// The sessions that hold it, the nearest first.
@@ -286,6 +305,7 @@ impl Session {
     pub fn places(&self) -> Vec<Cow<'_, Path>> {
         let session = self.topmost();
         match &session.workspace {
+            None if session.is_of_plugin() => Vec::new(),
             None => {
                 let folders = std::iter::once(&session.cwd).chain(&session.roots);
                 folders.map(|folder| Cow::Borrowed(folder.as_path())).collect()
@@ -297,7 +317,7 @@ impl Session {
     /// The plugins between a person and the calls of this session: none, but below a plugin.
     pub fn chain(&self) -> Arc<[String]> {
         match &self.hold {
-            Hold::Free | Hold::Unknown => Arc::from([]),
+            Hold::Free | Hold::Unknown | Hold::Plugin { .. } => Arc::from([]),
             Hold::Tool(starter) => starter.chain.clone(),
         }
     }

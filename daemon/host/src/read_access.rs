@@ -73,7 +73,9 @@ impl ReadAccess {
             asked_by: None,
         };
         let decision = decide_need.decide(&root, root.is_dir(), &mut Exclusions::default());
-        decide_need.asked_by = (decision.verdict == Verdict::Ask).then_some(decision.rule);
+        // Nobody is asked for a plugin that acts on its own, so no answer covers more than the root.
+        let was_asked = decision.verdict == Verdict::Ask && !cx.session.is_of_plugin();
+        decide_need.asked_by = was_asked.then_some(decision.rule);
         decide_need
     }
 
@@ -97,7 +99,7 @@ impl ReadAccess {
     fn decide(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Decision {
         let above: Vec<&SessionId> = self.above.iter().collect();
         let subject = Subject {
-            tool: &self.tool,
+            tool: (!self.session.is_of_plugin()).then_some(&self.tool),
             origin: self.origin,
             session: &self.session.id,
             above: &above,
@@ -108,6 +110,7 @@ impl ReadAccess {
             chain: &self.chain,
             undeclared: &self.undeclared,
             made: &self.made,
+            profile: self.session.profile(),
         };
         let need = entry_read_need(resolved, is_folder, exclusions);
         decide(&self.policy, &self.grants, &subject, &need)

@@ -17,6 +17,7 @@ use crate::plugin::PluginVersion;
 use crate::plugin::manifest::{Manifest, ManifestError};
 use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::options::StandaloneOptions;
 use crate::reload::standalone;
 
 /// Loads and calls are stopped after this, so that an input that loops costs no more.
@@ -77,7 +78,8 @@ pub fn fuzz_source(data: &[u8]) {
 }
 
 fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
-    let shared = standalone::shared(engine.clone(), LIMIT).expect("the system gives threads");
+    let shared =
+        standalone::shared(engine.clone(), LIMIT, StandaloneOptions::default()).expect("the system gives threads");
     let path = Path::new("/nowhere/fuzzed.lua");
     let manifest = Manifest::of_file(path).expect("letters are a name");
     Arc::new(PluginVersion {
@@ -85,6 +87,7 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
         sampler: Default::default(),
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: path.to_owned(),
+        real: path.to_owned(),
         origin: Origin::UserPlugin,
         script: script.into(),
         digest: blake3::hash(script),

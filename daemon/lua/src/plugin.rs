@@ -11,10 +11,12 @@ pub(crate) mod handler;
 pub(crate) mod hook;
 pub(crate) mod host_resources;
 pub mod kept_versions;
+pub(crate) mod load_refusals;
 pub(crate) mod manifest;
 pub(crate) mod messages;
 pub(crate) mod named_tools;
 pub(crate) mod needs;
+pub(crate) mod own_authority;
 pub(crate) mod prepared;
 pub mod registration_cache;
 pub mod registrations;
@@ -48,6 +50,8 @@ pub(crate) struct PluginVersion {
     pub(crate) manifest: Manifest,
     /// The file or the folder.
     pub(crate) path: PathBuf,
+    /// Where `path` led when this version was read, unless a repository chose the link: then it is `path`.
+    pub(crate) real: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) key: SourceKey,
     pub(crate) script: Arc<[u8]>,
@@ -82,7 +86,15 @@ impl PluginVersion {
 
     /// Whether a resolved path belongs to the plugin: to its folder, or its single file.
     pub(crate) fn owns(&self, path: &Path) -> bool {
-        path.starts_with(self.manifest.folder.as_ref().unwrap_or(&self.path))
+        path.starts_with(&self.real) || path.starts_with(&self.path)
+    }
+
+    /// As [`dir`](Self::dir), with links resolved.
+    pub(crate) fn real_dir(&self) -> &Path {
+        match self.manifest.folder {
+            Some(_) => &self.real,
+            None => self.real.parent().unwrap_or(&self.real),
+        }
     }
 
     /// Its name space in the store: plugins of the same name in different projects share nothing.

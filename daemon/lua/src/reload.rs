@@ -35,6 +35,7 @@ use toold_proto::plugin::{Plugin as Description, PluginTimer};
 
 use crate::plugin::command::SlashCommand;
 use crate::plugin::host_resources::HostResources;
+use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::registrations::SubagentSpec;
 use crate::reload::absent::AbsentPlugin;
 use crate::reload::options::{PluginHostOptions, PluginSettings};
@@ -103,6 +104,7 @@ impl PluginHost {
             http: options.http,
             sandbox: options.sandbox,
             registration_cache: options.registrations,
+            load_refusals: LoadRefusals::default(),
             usage: usage.clone(),
             load: load::load_again,
             stop: stop.clone(),

@@ -377,7 +377,10 @@ fn base_policy(places: &DaemonPaths) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = places.home.clone().map(real);
     let state = real(places.state.clone());
-    let control = vec![real(places.config.clone()), state.clone()].into();
+    let config = real(places.config.clone());
+    // The entries that the daemon reads itself have names, since plugins may read the others.
+    let own = ["config.toml", "plugins", "memories", "skills"].map(|name| config.join(name));
+    let control = [config, state.clone()].into_iter().chain(own).collect::<Vec<_>>().into();
     Policy { control, state: Some(state), home, ..Policy::default() }
 }
 

@@ -180,7 +180,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Some(DaemonCommand::Plugin { what }) => {
             logging::init(LogConfig::default(), var("TOOLD_LOG"), None)?.without_file();
-            author(&what)
+            author(&what, places)
         }
         Some(DaemonCommand::Config { what }) => configuration(what, places),
         Some(DaemonCommand::Man { folder }) => manual(&folder),
@@ -230,11 +230,15 @@ fn refuse_below_a_daemon() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn author(what: &PluginCommand) -> anyhow::Result<ExitCode> {
+fn author(what: &PluginCommand, places: impl Fn() -> anyhow::Result<DaemonPaths>) -> anyhow::Result<ExitCode> {
     let good = match what {
-        PluginCommand::Check { path } => toold::config::plugin_command::check(path)?,
         PluginCommand::Test { path, output } => {
             runtime()?.block_on(toold::config::plugin_command::test(path, output))?
+        }
+        PluginCommand::Check { path } => {
+            let options =
+                options(places()?, ConfigSources { config: None, set: Vec::new(), plugins: Vec::new() }, None)?;
+            runtime()?.block_on(toold::config::plugin_command::check(path, &options))?
         }
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

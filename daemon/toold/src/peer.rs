@@ -62,7 +62,7 @@ impl Peer {
     pub fn folder(&self) -> Option<PathBuf> {
         match &self.hold {
             Hold::Free => self.cwd.clone(),
-            Hold::Unknown => None,
+            Hold::Unknown | Hold::Plugin { .. } => None,
             Hold::Tool(starter) => {
                 let own = self.cwd.as_ref().filter(|cwd| starter.session.contains(cwd));
                 Some(own.unwrap_or(&starter.session.cwd).clone())
@@ -115,7 +115,7 @@ impl Peer {
             principal: match hold {
                 Hold::Free if agents.above(&lineage).is_some() => Principal::Agent,
                 Hold::Free => Principal::Person,
-                Hold::Tool(_) | Hold::Unknown => Principal::ToolDescendant,
+                Hold::Tool(_) | Hold::Unknown | Hold::Plugin { .. } => Principal::ToolDescendant,
             },
             pid,
             cwd: pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()),

@@ -198,7 +198,8 @@ impl ScreenState {
             EventBody::PluginLoaded { .. }
             | EventBody::PluginFailed { .. }
             | EventBody::PluginUntrusted { .. }
-            | EventBody::PluginUnloaded { .. } => {
+            | EventBody::PluginUnloaded { .. }
+            | EventBody::PluginRefused { .. } => {
                 self.outdated.insert(ListKind::Plugins);
             }
             EventBody::SessionOpened { .. } | EventBody::SessionClosed { .. } | EventBody::SessionMode { .. } => {

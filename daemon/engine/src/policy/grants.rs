@@ -72,7 +72,10 @@ impl Grant {
         scope
             && self.category == need.category
             && self.chain == subject.chain
-            && self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == subject.tool.as_str()))
+            && self.tools.as_ref().is_none_or(|tools| match subject.tool {
+                Some(of) => tools.iter().any(|tool| tool == of.as_str()),
+                None => self.action == Action::Deny,
+            })
     }
 
     /// The grant as a rule, for answers and the audit.

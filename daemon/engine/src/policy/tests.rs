@@ -109,7 +109,7 @@ impl PolicyCase {
         let (tool, session) = (ToolName::parse(self.tool).unwrap(), SessionId::parse("s1").unwrap());
         let roots = [Cow::Borrowed(Path::new(self.cwd))];
         let subject = Subject {
-            tool: &tool,
+            tool: Some(&tool),
             origin: self.origin,
             session: &session,
             above: &[],
@@ -120,6 +120,7 @@ impl PolicyCase {
             chain: &self.chain,
             undeclared: &[],
             made: &[],
+            profile: None,
         };
         decide(&self.policy, &self.grants, &subject, need)
     }
@@ -490,7 +491,7 @@ fn a_check_names_the_strictest_part() {
     let case = case().rule("shell", "git *", "allow").rule("shell", "rm *", "deny");
     let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
     let subject = Subject {
-        tool: &tool,
+        tool: Some(&tool),
         origin: Origin::Builtin,
         session: &session,
         above: &[],
@@ -501,6 +502,7 @@ fn a_check_names_the_strictest_part() {
         chain: &[],
         undeclared: &[],
         made: &[],
+        profile: None,
     };
     let needs = [shell("git status"), shell("ls"), shell("rm x")];
     let checked = check(&case.policy, &[], &subject, &needs);

@@ -66,7 +66,7 @@ pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> J
     let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
     let roots = [Cow::Borrowed(place.workspace.as_path())];
     let subject = Subject {
-        tool: &tool,
+        tool: Some(&tool),
         origin: Origin::Builtin,
         session: &session,
         above: &[],
@@ -77,6 +77,7 @@ pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> J
         chain: &[],
         undeclared: &[],
         made: &[],
+        profile: None,
     };
     let decided = |need: &Need| decide(&policy, &[], &subject, need);
     let mut may_read =

@@ -100,7 +100,7 @@ impl Program {
     fn of(host_call: &HostCall) -> Result<Self, String> {
         let args = host_call.args;
         host_call.context.plugin.requires("exec", |can| can.exec)?;
-        let cx = host_call.call.cx()?.clone();
+        let cx = host_call.call.authority()?.clone();
         let name = args.text(1, "command")?;
         let mut words = Vec::new();
         if let Some(list) = args.optional_fields(2, "args")? {
@@ -140,7 +140,7 @@ impl Program {
     /// From one command line for the shell.
     fn of_line(host_call: &HostCall) -> Result<Self, String> {
         host_call.context.plugin.requires("exec", |can| can.exec)?;
-        let cx = host_call.call.cx()?.clone();
+        let cx = host_call.call.authority()?.clone();
         let line = host_call.args.text(1, "command")?;
         let environment = host_call.context.plugin.shared.environment.clone().with(&cx.session.env);
         let mut command = ProcessCommand::shell(&line, &cx.cwd, environment);

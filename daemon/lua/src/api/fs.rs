@@ -163,8 +163,7 @@ impl FsTarget {
             Access::Write | Access::Move => plugin.requires("fs_write", |can| can.fs_write)?,
         }
         let call = host_call.call.clone();
-        // While it loads, a plugin knows no folder but its own.
-        let base = call.cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
+        let base = call.authority().map_or_else(|_| plugin.real_dir(), |cx| &cx.cwd);
         let host_call = base.join(path);
         let found = files::resolve_for(path.as_ref(), base, &mut |place| may_know(&call, &plugin, place));
         let ResolvedPath { path, veil } = found.map_err(|error| format!("{path}: {error}"))?;
@@ -184,10 +183,6 @@ impl FsTarget {
         for place in veil.into_iter().chain([path.clone()]) {
             if is_open(&place) {
                 continue;
-            }
-            if call.cx.is_none() {
-                let place = place.display();
-                return Err(format!("{place}: while a plugin loads, it can read only its own folder and cannot write"));
             }
             let needs = blocking(move || {
                 let mut exclusions = Exclusions::default();
@@ -220,7 +215,7 @@ async fn refuse_above(folder: &Path, call: &ScriptRun) -> Result<(), String> {
         Ok(missing.map(|above| file_needs::write_need(above, &mut exclusions)).collect::<Vec<_>>())
     });
     for need in needs.await? {
-        if decide_need(call.cx()?, &call.chain, &need).verdict == Verdict::Deny {
+        if decide_need(call.authority()?, &call.chain, &need).verdict == Verdict::Deny {
             call.require(need).await.map_err(|error| error.to_string())?;
         }
     }
@@ -230,14 +225,14 @@ async fn refuse_above(folder: &Path, call: &ScriptRun) -> Result<(), String> {
 /// The part of a folder that a script may see.
 struct FolderView {
     plugin: Arc<PluginVersion>,
-    /// `None` while a plugin loads: it sees its own files.
+    /// `None` in a hook outside of calls: it sees the plugin's own files.
     judge: Option<ReadAccess>,
     exclusions: Exclusions,
 }
 
 impl FolderView {
     fn new(call: &ScriptRun, plugin: Arc<PluginVersion>, folder: &Path) -> Self {
-        let judge = call.cx.as_ref().map(|cx| ReadAccess::new(cx, call.chain.clone(), folder.to_owned()));
+        let judge = call.authority().ok().map(|cx| ReadAccess::new(cx, call.chain.clone(), folder.to_owned()));
         Self { plugin, judge, exclusions: Exclusions::of_walk() }
     }
 

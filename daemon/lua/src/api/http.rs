@@ -128,7 +128,7 @@ impl ScriptRequest {
         let plugin = &host_call.context.plugin;
         plugin.requires("network", |can| can.network)?;
         let call = host_call.call.clone();
-        let cx = call.cx()?.clone();
+        let cx = call.authority()?.clone();
         let called = host_call.args.function;
         let tell = move |error: HttpError| format!("{called}: {error}");
         let request = HttpRequest::new(&self.method, &self.url, &self.headers, self.body.take()).map_err(tell)?;

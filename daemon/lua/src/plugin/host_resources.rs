@@ -16,6 +16,7 @@ use toold_host::sandbox::Sandbox;
 use toold_proto::plugin::PluginError;
 
 use crate::plugin::PluginVersion;
+use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::registration_cache::RegistrationCache;
 use crate::plugin::state_pool::LoadedState;
 use crate::plugin::store::KeyValueStore;
@@ -50,6 +51,7 @@ pub(crate) struct HostResources {
     pub(crate) sandbox: Arc<Sandbox>,
     /// The cache of registrations; `None` if they are not cached.
     pub(crate) registration_cache: Option<RegistrationCache>,
+    pub(crate) load_refusals: LoadRefusals,
     /// The memory that the Lua states use.
     pub(crate) usage: Arc<LuaUsage>,
     /// Runs a plugin's script in a new Lua state. Blocks for `load_limit` at most. A function, since loading knows the

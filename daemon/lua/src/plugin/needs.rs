@@ -56,6 +56,6 @@ pub(crate) fn need(fields: &Fields, call: &ScriptRun, plugin: &PluginVersion) ->
 /// Whether a script may learn that there is a link at `place`.
 pub(crate) fn may_know(call: &ScriptRun, plugin: &PluginVersion, place: &Path) -> bool {
     // A plugin knows its own location.
-    let is_own = plugin.owns(place) || plugin.dir().starts_with(place);
-    is_own || call.cx.as_ref().is_some_and(|cx| read_access::may_see_link(place, cx, &call.chain))
+    let is_own = plugin.owns(place) || plugin.dir().starts_with(place) || plugin.real_dir().starts_with(place);
+    is_own || call.authority().is_ok_and(|cx| read_access::may_see_link(place, cx, &call.chain))
 }

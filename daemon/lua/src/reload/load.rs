@@ -10,6 +10,7 @@ use crate::api::script_context::{LoadNotes, ScriptContext};
 use crate::api::{self, io, testing};
 use crate::plugin::PluginVersion;
 use crate::plugin::content::read_file;
+use crate::plugin::own_authority;
 use crate::plugin::registrations::ScriptRegistrations;
 use crate::plugin::state_pool::LoadedState;
 use crate::vm::create::{MAX_SOURCE, chunk, new_lua_state};
@@ -84,7 +85,8 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
     let state = LuaState::new(lua.map_err(failed)?, plugin.shared.usage.clone(), plugin.sampler.clone());
     let script = compile(plugin, &state, &plugin.manifest.entry, plugin.script.clone())?;
     count_lines(state.lua(), &plugin.manifest.shown(&plugin.manifest.entry), &script);
-    let call = ScriptRun::of_load(ScriptInterrupt::of_load(plugin.shared.load_limit, plugin.shared.stop.clone()));
+    let interrupt = ScriptInterrupt::of_load(plugin.shared.load_limit, plugin.shared.stop.clone());
+    let call = ScriptRun::of_load(interrupt, own_authority::of_load(plugin));
     let watched = plugin.shared.watchdog.watch(&call.interrupt);
     let ended = state.run_blocking(&call, &script, ());
     drop(watched);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
+use toold_host::files;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::SourceKind;
 
@@ -206,6 +207,8 @@ fn load_version(request: &LoadRequest, digest: ContentDigest, files: VersionFile
         return LoadOutcome::Withheld { digest, manifest, why, named_tools: named_tools(&files) };
     }
     let plugin = version_of(request, digest, files, manifest, script);
+    plugin.shared.load_refusals.forget(&plugin.key);
+    plugin.shared.engine.plugin_refusals.forget_load(&plugin.key.scope, plugin.name());
     match run_version(plugin.clone(), request.run) {
         Ok(version) => LoadOutcome::Loaded(version),
         Err(failure) => LoadOutcome::Failed {
@@ -236,9 +239,15 @@ fn version_of(
     script: Arc<[u8]>,
 ) -> Arc<PluginVersion> {
     let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: request.scope.clone() };
+    let real = match &request.trust {
+        // The user may put a link there at any time.
+        None => files::resolve(&request.path, Path::new("/")).unwrap_or_else(|_| request.path.clone()),
+        Some(_) => request.path.clone(),
+    };
     Arc::new(PluginVersion {
         timers: Default::default(),
         sampler: Default::default(),
+        real,
         path: request.path.clone(),
         origin: request.origin,
         key,

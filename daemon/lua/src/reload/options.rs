@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toold_engine::Engine;
+use toold_engine::policy::Policy;
 use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::http::Http;
@@ -120,6 +121,16 @@ impl Default for SavePatience {
             git: Duration::from_secs(5),
         }
     }
+}
+
+/// What a plugin finds around it when it is loaded without a daemon. By default there is nothing.
+#[derive(Default)]
+pub struct StandaloneOptions {
+    pub profile_dir: PathBuf,
+    pub policy: Policy,
+    /// The `[plugins.<name>]` tables of the configuration.
+    pub config: Map<String, Value>,
+    pub environment: Environment,
 }
 
 /// Trusts nothing.

@@ -212,6 +212,7 @@ impl PluginManager {
             blocking(move || FolderWatcher::start(folders, changes, poll_all)).await
         };
         let mut events = self.shared.engine.events.subscribe(EventSelection::NoCalls, None).receiver;
+        let mut policy = self.shared.engine.policy_changes();
         let release_every = self.shared.release_after.map_or(IDLE, |after| IDLE.min(after.max(MIN_RELEASE_INTERVAL)));
         let mut release_at = Instant::now() + release_every;
         watching = self.apply_settings(watching).await;
@@ -277,6 +278,7 @@ impl PluginManager {
                 Ok(()) = self.newest_settings.changed() => watching = self.apply_settings(watching).await,
                 Some(job) = self.jobs.join_next() => self.finish_job(job.expect("panics of loads are caught")),
                 () = changes.wake.notified() => {}
+                Ok(()) = policy.changed() => self.load_refused(),
                 event = events.recv() => self.on_event(event),
                 () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now).into()), if wake_at.is_some() => {}
             }

@@ -17,6 +17,7 @@ use crate::plugin::PluginVersion;
 use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::coverage::TestCoverage;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::options::StandaloneOptions;
 use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
 
 /// The results of a plugin's tests.
@@ -118,7 +119,7 @@ async fn test_file(
 ) -> std::io::Result<Result<Vec<TestCase>, Box<PluginError>>> {
     let folder = Scratch::new()?;
     let engine = Arc::new(Engine::new("test"));
-    let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT)?) {
+    let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT, StandaloneOptions::default())?) {
         Ok(plugin) => plugin,
         Err(error) => return Ok(Err(error)),
     };

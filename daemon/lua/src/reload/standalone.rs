@@ -1,10 +1,14 @@
 //! A plugin without a daemon: for checks and tests.
 
-use std::path::{Path, PathBuf};
+mod passing_store;
+
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
@@ -12,7 +16,6 @@ use toold_engine::call::{Call, Caller, Principal};
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_engine::tool::Origin;
-use toold_host::environment::Environment;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
 use toold_proto::plugin::PluginError;
@@ -21,9 +24,12 @@ use toold_proto::tool::{SessionId, SourceKind};
 
 use crate::plugin::PluginVersion;
 use crate::plugin::host_resources::HostResources;
+use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::manifest::{Manifest, explain};
 use crate::plugin::version_files::VersionFiles;
 use crate::reload::load;
+use crate::reload::options::StandaloneOptions;
+use crate::reload::standalone::passing_store::PassingStore;
 use crate::vm::create::HostChunks;
 use crate::vm::watchdog::Watchdog;
 
@@ -67,11 +73,17 @@ pub(crate) fn call_in(session: Session, principal: Principal, name: String, limi
     }
 }
 
-/// The resources of a host, reduced to a minimum.
+/// The resources of a host, reduced to a minimum, with a store that ends with them.
 ///
 /// # Errors
 /// The system has no thread for the watchdog.
-pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Result<Arc<HostResources>> {
+pub(crate) fn shared(
+    engine: Arc<Engine>,
+    load_limit: Duration,
+    options: StandaloneOptions,
+) -> std::io::Result<Arc<HostResources>> {
+    engine.policy.store(Arc::new(options.policy));
+    let tables = HashMap::from([(SourceScope::Global, options.config)]);
     Ok(Arc::new(HostResources {
         engine,
         watchdog: Watchdog::start()?,
@@ -80,13 +92,14 @@ pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Resu
         load_limit,
         lua_states: 1,
         release_after: None,
-        tables: Default::default(),
-        profile_dir: PathBuf::new(),
-        store: None,
-        environment: Environment::default(),
+        tables: ArcSwap::from_pointee(tables),
+        profile_dir: options.profile_dir,
+        store: Some(Arc::new(PassingStore::default())),
+        environment: options.environment,
         http: Arc::new(Http::new(Guard::default())),
         sandbox: Arc::default(),
         registration_cache: None,
+        load_refusals: LoadRefusals::default(),
         usage: Arc::default(),
         load: load::load_again,
         stop: CancellationToken::new(),
@@ -102,7 +115,8 @@ pub(crate) fn plugin_at(path: &Path, shared: Arc<HostResources>) -> Result<Arc<P
         timers: Default::default(),
         sampler: Default::default(),
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
-        path: real,
+        path: real.clone(),
+        real,
         origin: Origin::UserPlugin,
         script,
         digest,

@@ -15,15 +15,17 @@ use tokio::sync::oneshot;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::permission::check_permission;
-use toold_engine::tool::ToolError;
+use toold_engine::tool::{Denial, ToolError};
 
 use crate::vm::interrupt::ScriptInterrupt;
 
 /// One run of a script: a tool's call, a hook, a load.
 pub(crate) struct ScriptRun {
     pub(crate) interrupt: Arc<ScriptInterrupt>,
-    /// The engine's context; `None` while a plugin loads.
+    /// The engine's context of the call; `None` outside of calls, such as while a plugin loads.
     pub(crate) cx: Option<Arc<Cx>>,
+    /// The plugin's own authority, which counts while it loads.
+    load: Option<LoadAuthority>,
     /// The plugins between the caller and what the script touches; its own is the last.
     pub(crate) chain: Arc<[String]>,
     new_effects: Mutex<Vec<BoxFuture<'static, ()>>>,
@@ -35,6 +37,15 @@ pub(crate) struct ScriptRun {
     /// could wait for.
     endings: Option<Mutex<Vec<Function>>>,
 }
+
+/// The authority with which a plugin loads.
+pub(crate) struct LoadAuthority {
+    pub(crate) cx: Arc<Cx>,
+    pub(crate) on_refusal: OnRefusal,
+}
+
+/// Records that the plugin was refused something.
+type OnRefusal = Box<dyn Fn(&Arc<Cx>, Need, &Arc<Denial>) + Send + Sync>;
 
 /// How many functions one call may have that run after its end.
 const MAX_ENDINGS: usize = 100;
@@ -83,15 +94,17 @@ impl ScriptRun {
         Arc::new(Self::unshared(interrupt, cx, chain, false))
     }
 
-    /// A script that runs on a thread that may block.
-    pub(crate) fn of_load(interrupt: ScriptInterrupt) -> Arc<Self> {
-        Arc::new(Self::unshared(interrupt, None, Arc::new([]), true))
+    /// A plugin's script while it loads, on a thread that may block.
+    pub(crate) fn of_load(interrupt: ScriptInterrupt, load: LoadAuthority) -> Arc<Self> {
+        let run = Self::unshared(interrupt, None, load.cx.chain.clone(), true);
+        Arc::new(Self { load: Some(load), ..run })
     }
 
     fn unshared(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Self {
         Self {
             interrupt: Arc::new(interrupt),
             cx,
+            load: None,
             chain,
             new_effects: Mutex::default(),
             logged: AtomicU32::new(0),
@@ -123,10 +136,24 @@ impl ScriptRun {
     /// Checks the permission for something that the script is about to touch.
     ///
     /// # Errors
-    /// As [`check_permission`]; a script that runs outside of any call.
+    /// As [`check_permission`], and as [`ScriptRun::authority`].
     pub(crate) async fn require(&self, need: Need) -> Result<(), ToolError> {
-        let cx = self.cx().map_err(ToolError::Failed)?;
-        check_permission(cx, &self.chain, &need).await
+        let cx = self.authority().map_err(ToolError::Failed)?;
+        let answer = check_permission(cx, &self.chain, &need).await;
+        if let (Some(load), Err(ToolError::Denied(denial))) = (&self.load, &answer) {
+            (load.on_refusal)(cx, need, denial);
+        }
+        answer
+    }
+
+    /// The context whose permissions count: that of the call, or the plugin's own while it loads.
+    ///
+    /// # Errors
+    /// A hook outside of calls, which has no permissions.
+    pub(crate) fn authority(&self) -> Result<&Arc<Cx>, String> {
+        let own = self.load.as_ref().map(|load| &load.cx);
+        let missing = || "this can only be called in a call, or while the plugin loads".to_owned();
+        self.cx.as_ref().or(own).ok_or_else(missing)
     }
 
     /// The engine's context of the call.

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use toold_lua::reload::check::check;
 use toold_lua::reload::plugin_tests::{test, test_with_coverage};
 
-use crate::world::write;
+use crate::world::{checked, write};
 
 fn folder(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let root = TempDir::new().unwrap();
@@ -27,7 +26,7 @@ hygge.register_hook('pre', print)
 hygge.register_tool{name = 'b', desciption = 'B', execute = print}
 error('at the end')",
     )]);
-    let report = check(&root.join("p.lua")).unwrap();
+    let report = checked(&root.join("p.lua"));
     let problems: Vec<_> = report.problems.iter().map(|problem| (problem.line, problem.message.as_str())).collect();
     assert_eq!(problems.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [Some(1), Some(3), Some(5)], "{problems:?}");
     assert!(problems[0].1.contains("field 'name'") && problems[1].1.contains("argument 1 'event'"), "{problems:?}");
@@ -78,14 +77,14 @@ fn check_lists_what_a_plugin_offers() {
          hygge.register_command{name = 'c', execute = print}
          hygge.register_subagent{name = 's', description = 'S', system_prompt = 'x'}",
     )]);
-    let report = check(&root.join("p")).unwrap();
+    let report = checked(&root.join("p"));
     assert!(report.is_good() && report.warnings.is_empty(), "{report:?}");
     assert_eq!(report.tools[0].name.as_str(), "t");
     assert_eq!(
-        (report.hooks, report.commands, report.subagents),
+        (report.hooks.into_iter().map(|hook| hook.name).collect(), report.commands, report.subagents),
         (vec!["h".into()], vec!["c".into()], vec!["s".into()])
     );
-    let missing = check(&root.join("none.lua")).unwrap();
+    let missing = checked(&root.join("none.lua"));
     assert!(!missing.is_good());
 }
 

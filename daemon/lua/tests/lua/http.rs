@@ -178,7 +178,7 @@ async fn private_addresses_and_bad_requests_are_refused() {
     }
     let held = world.call("held", json!({})).await;
     assert!(held.text().contains("capability network"), "{}", held.text());
-    assert!(world.plugin("early").error.unwrap().message.contains("can only be called from a handler"));
+    assert!(world.plugin("early").error.unwrap().message.contains("not allowed: network"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

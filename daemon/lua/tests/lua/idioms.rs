@@ -423,7 +423,7 @@ fn check_names_everything_that_this_lua_lacks() {
     write("plugin.lua", "for i = 1, 2 do\n  for j = 1, 2 do goto out end\nend\n::out::\nlocal x <const> = 1 << 2\n");
     write("lib.lua", "return string.dump(print)\n");
     write("fine.lua", "for i = 1, 2 do\n  if i == 1 then goto next end\n  ::next::\nend\n-- goto nowhere\n");
-    let report = toold_lua::reload::check::check(folder.path()).unwrap();
+    let report = crate::world::checked(folder.path());
     let lines: Vec<_> = report.problems.iter().map(|problem| problem.line.unwrap()).collect();
     assert_eq!(lines, [2, 4, 5, 5], "{:#?}", report.problems);
     assert!(report.problems[0].message.contains("use `continue`, a loop or a function"));

@@ -1,5 +1,6 @@
 //! Plugins as callers and authors see them: through the engine, from files in a folder.
 
+mod authority;
 mod authors;
 mod calls;
 mod carried;

@@ -6,6 +6,7 @@ use serde_json::json;
 use toold_engine::events::EventSelection;
 use toold_lua::plugin::registration_cache::RegistrationCache;
 use toold_lua::reload::check::check;
+use toold_lua::reload::options::StandaloneOptions;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::PluginTimer;
 
@@ -173,6 +174,6 @@ async fn mistakes_are_named() {
     assert!(late.contains("hygge.every: can only be called while the plugin loads"), "{late}");
     let script = world.root.path().join("checked.lua");
     write(&script, "hygge.every('1s', 1):stop() hygge.every('2m', print, {name = 'poll'})");
-    let report = check(&script).unwrap();
+    let report = check(&script, StandaloneOptions::default()).await.unwrap();
     assert_eq!((report.problems.len(), report.timers), (1, vec!["poll every 120s".to_owned()]));
 }

@@ -18,7 +18,8 @@ use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_host::environment::Environment;
 use toold_lua::plugin::store::KeyValueStore;
 use toold_lua::reload::PluginHost;
-use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions};
+use toold_lua::reload::check::{CheckReport, check};
+use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions, StandaloneOptions};
 use toold_proto::call::Progress;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{Plugin, PluginStatus};
@@ -261,4 +262,10 @@ pub(crate) fn git(folder: &Path, args: &[&str]) {
         .output()
         .unwrap();
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The report of `plugins check`.
+pub(crate) fn checked(path: &Path) -> CheckReport {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(check(path, StandaloneOptions::default())).unwrap()
 }

@@ -360,7 +360,7 @@ impl ActiveConfig {
         policy.private.extend(self.own_files.iter().cloned());
         policy.lost_refusals = self.store.lost_refusals();
         policy = self.with_strict_rules(policy, &loaded);
-        policy.control.extend(crate::config::plugins::dirs(&self.options, &loaded));
+        policy.control.extend(crate::config::plugins::control_files(&self.options, &loaded));
         for (project, open) in projects {
             policy = open.file.add_rules(policy, home, open.is_trusted());
             policy = self.with_strict_rules_of(policy, &open.file);

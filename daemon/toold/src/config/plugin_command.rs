@@ -6,17 +6,23 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
-use toold_lua::reload::check::{self, CheckReport};
+use toold_engine::hooks::HookEvent;
+use toold_lua::reload::check::{self, CheckReport, CheckedHook};
 use toold_lua::reload::coverage::{FileCoverage, TestCoverage};
 use toold_lua::reload::plugin_tests::{self, TestCase, TestFile, TestReport};
 use toold_proto::plugin::PluginError;
+
+use crate::config::options::Options;
+use crate::config::plugins;
 
 /// Loads a plugin and prints its registrations and errors. True when there are no errors.
 ///
 /// # Errors
 /// When the file cannot be read or stdout is closed.
-pub fn check(path: &Path) -> anyhow::Result<bool> {
-    let report = check::check(path).with_context(|| format!("can't check {}", path.display()))?;
+pub async fn check(path: &Path, options: &Options) -> anyhow::Result<bool> {
+    let report = check::check(path, plugins::standalone(options))
+        .await
+        .with_context(|| format!("can't check {}", path.display()))?;
     print_report(&report, &mut io::stdout().lock())?;
     Ok(report.is_good())
 }
@@ -73,8 +79,10 @@ fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {
     for tool in &report.tools {
         writeln!(out, "  tool      {}", tool.name)?;
     }
+    for hook in &report.hooks {
+        writeln!(out, "  hook      {}  {}", hook.name, seen_by(hook))?;
+    }
     for (what, names) in [
-        ("hook", &report.hooks),
         ("command", &report.commands),
         ("sub-agent", &report.subagents),
         ("resource", &report.resources),
@@ -85,6 +93,9 @@ fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "  {what:<9} {name}")?;
         }
     }
+    for need in &report.refused {
+        writeln!(out, "  refused   {} {}  ({})", need.category, need.target, need.rule)?;
+    }
     for warning in &report.warnings {
         print_error("warning", warning, out)?;
     }
@@ -92,6 +103,20 @@ fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {
         print_error("error", problem, out)?;
     }
     Ok(())
+}
+
+/// What a hook sees: that of other plugins and tools too.
+fn seen_by(hook: &CheckedHook) -> String {
+    let calls = match &hook.tools {
+        Some(tools) => format!("the calls of {}", tools.join(", ")),
+        None => "all calls of all tools".to_owned(),
+    };
+    match hook.event {
+        HookEvent::PreTool => format!("pre_tool: sees {calls} and can change or refuse them"),
+        HookEvent::PostTool => format!("post_tool: sees the results of {calls} and can change them"),
+        HookEvent::PreMessage => "pre_message: sees all your messages and can change them".to_owned(),
+        HookEvent::PostMessage => "post_message: sees all answers of the model and can change them".to_owned(),
+    }
 }
 
 fn print_tests(report: &TestReport, out: &mut impl Write) -> io::Result<()> {

@@ -9,22 +9,24 @@ use anyhow::Context;
 use serde_json::{Map, Value};
 use toold_engine::Engine;
 use toold_engine::registry::SourceScope;
+use toold_host::files;
 use toold_host::http::Http;
 use toold_host::sandbox::Sandbox;
 use toold_lua::plugin::content::{ContentDigest, ContentTrust};
 use toold_lua::plugin::kept_versions::KeptVersions;
 use toold_lua::plugin::registration_cache::RegistrationCache;
 use toold_lua::reload::PluginHost;
-use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions, PluginSettings};
+use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions, PluginSettings, StandaloneOptions};
+use toold_proto::permission::Verdict;
 use toold_store::trust::{Switch, TrustKind};
 use toold_store::{Store, StoreError};
 
 use crate::config::bundled;
 use crate::config::options::Options;
 use crate::config::project::ProjectFile;
-use crate::config::{LoadedConfig, PluginsConfig, expand_home};
+use crate::config::{self, LoadedConfig, PluginsConfig, expand_home};
 
-/// Starts the host; [`settings`] determines what it loads.
+/// Starts the host. It loads nothing before it gets its [`settings`], after the policy is in force.
 pub fn start(
     options: &Options,
     loaded: &LoadedConfig,
@@ -38,13 +40,8 @@ pub fn start(
     if let Err(error) = bundled::lay_out(&options.paths) {
         tracing::warn!(%error, "can't write the bundled plugins");
     }
-    let now = settings(options, loaded, store, &[]);
-    let mut host = PluginHostOptions::new(engine.clone(), now.dirs);
+    let mut host = PluginHostOptions::new(engine.clone(), Vec::new());
     host.memory = loaded.config.limits.vm_memory_mib << 20;
-    host.disabled =
-        now.disabled.into_iter().filter(|(scope, _)| *scope == SourceScope::Global).map(|(_, name)| name).collect();
-    host.enabled = now.enabled;
-    host.config = now.tables.get(&SourceScope::Global).cloned().unwrap_or_default();
     host.poll = loaded.config.plugins.poll_ms.map(|ms| Duration::from_millis(ms.get()));
     if let Some(ms) = loaded.config.plugins.release_after_ms {
         host.release_after = Some(Duration::from_millis(ms)).filter(|after| !after.is_zero());
@@ -58,6 +55,27 @@ pub fn start(
     host.http = http.clone();
     host.environment = options.of_children();
     PluginHost::start(host).context("can't start the Lua host")
+}
+
+/// The setting in which a plugin is loaded outside of the daemon: as in the daemon, but no rule allows it anything, since
+/// nobody has decided yet that it may run.
+pub fn standalone(options: &Options) -> StandaloneOptions {
+    let loaded = config::load(options);
+    let mut policy = loaded.policy.clone();
+    policy.rules.retain(|rule| rule.action != Verdict::Allow);
+    policy.control.extend(control_files(options, &loaded));
+    StandaloneOptions {
+        profile_dir: options.paths.config.clone(),
+        policy,
+        config: tables_of(&loaded.config.plugins),
+        environment: options.of_children(),
+    }
+}
+
+/// The places of plugins and the configuration, with links resolved: permissions are about resolved paths.
+pub fn control_files(options: &Options, loaded: &LoadedConfig) -> Vec<PathBuf> {
+    let files = dirs(options, loaded).into_iter().chain([options.config_file()]);
+    files.map(|path| files::resolve(&path, Path::new("/")).unwrap_or(path)).collect()
 }
 
 /// The plugins to load: by the user's configuration, by those of projects, and by what persons

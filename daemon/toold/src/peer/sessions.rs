@@ -169,7 +169,7 @@ impl SessionService {
             (Hold::Tool(starter), _) => Self::session_below(starter, &peer.hold, open),
             // Nothing can be read at the root by default, and grants for projects do not apply
             // there.
-            (Hold::Unknown, _) => {
+            (Hold::Unknown | Hold::Plugin { .. }, _) => {
                 let open = SessionRequest { roots: Vec::new(), env: BTreeMap::new(), ..open };
                 Ok(Session::held(new_session(open, "/".into(), Vec::new(), "/".into(), None), peer.hold.clone()))
             }

@@ -33,7 +33,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
     let tool = ToolName::parse("read").expect("small letters are a name");
     let (places, above, chain, made) = (session.places(), session.above(), session.chain(), session.made());
     let subject = Subject {
-        tool: &tool,
+        tool: Some(&tool),
         origin: Origin::Builtin,
         session: &session.id,
         above: &above,
@@ -44,6 +44,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
         chain: &chain,
         undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,
+        profile: None,
     };
     let need = entry_read_need(place, true, &mut Exclusions::default());
     decide(&engine.policy.load(), &engine.grants.snapshot(), &subject, &need).verdict

@@ -186,7 +186,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     let engine = &request.services.engine;
     let (places, above, chain, made) = (session.places(), session.above(), session.chain(), session.made());
     let subject = Subject {
-        tool: &tool,
+        tool: Some(&tool),
         origin,
         session: &session.id,
         above: &above,
@@ -197,6 +197,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         chain: &chain,
         undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,
+        profile: None,
     };
     let mut checked = check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs);
     if params.explain && category == Category::Shell {

@@ -67,8 +67,9 @@ fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
         line("timer", timer_line(timer))?;
     }
     for need in &details.refused {
-        let target = format!("{} {}", need.category, one_line(&need.target));
-        line("refused", format!("{target}  {DIM}by {}{DIM:#}", one_line(&need.rule)))?;
+        let when = if need.at_load { "while it loaded" } else { "in a call" };
+        let target = one_line(&need.target);
+        line("refused", format!("{} {target}  {DIM}{when}, by {}{DIM:#}", need.category, one_line(&need.rule)))?;
     }
     for file in &details.files {
         line("file", format!("{}  {DIM}{} bytes{DIM:#}", one_line(&file.path), file.bytes))?;

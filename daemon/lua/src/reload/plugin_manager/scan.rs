@@ -89,6 +89,17 @@ impl PluginManager {
         });
     }
 
+    /// Loads the plugins again that were refused something while they loaded which is allowed by now.
+    pub(super) fn load_refused(&mut self) {
+        let allowed = self.shared.load_refusals.allowed_by_now();
+        let is_meant = |(number, _): &EntryKey, entry: &PluginEntry| {
+            let scope = self.dirs.get(number).map(ResolvedDir::scope);
+            allowed.iter().any(|plugin| plugin.name == entry.name && Some(&plugin.scope) == scope.as_ref())
+        };
+        let keys = self.entries.iter().filter(|(key, entry)| is_meant(key, entry)).map(|(key, _)| key.clone());
+        keys.collect::<Vec<_>>().into_iter().for_each(|key| self.start_load(key, ReloadMode::RunScript));
+    }
+
     fn may_run(&self, dir: &ResolvedDir) -> Arc<dyn Fn(&str) -> bool + Send + Sync> {
         let (wanted, scope) = (self.settings.clone(), dir.scope());
         let is_disabled = move |name: &str| wanted.disabled.contains(&(scope.clone(), name.to_owned()));
