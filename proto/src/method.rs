@@ -25,7 +25,10 @@ use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
 };
-use crate::plugin::{ListPlugins, NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport};
+use crate::plugin::{
+    EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins,
+    TrustReport,
+};
 use crate::plugin_log::{LogsOfPlugin, PluginLogs};
 use crate::plugin_profile::{PluginProfile, ProfilePlugin};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
@@ -157,6 +160,7 @@ methods! {
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, including those that failed.", ListPlugins => PluginList;
     PluginsReload = "plugins.reload", "Reloads one plugin or all of them, changed or not.", ReloadPlugins => PluginList;
+    PluginsEvaluate = "plugins.evaluate", "Runs Lua that a person typed in a plugin's main Lua state, as a call.", EvaluateInPlugin => Evaluation;
     ShellsList = "shells.list", "Lists the background commands.", ListShells => ShellList;
     ShellsWrite = "shells.write", "Sends input to a background command.", WriteShell => Done;
     ShellsResize = "shells.resize", "Changes the size of a background command's terminal.", ResizeShell => Done;

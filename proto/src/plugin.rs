@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::call::CallProgress;
 use crate::command::CommandInfo;
 use crate::config::ConfigEntry;
 use crate::hook::HookInfo;
 use crate::permission::RuleInfo;
-use crate::tool::{Category, Tool};
+use crate::tool::{CallId, Category, SessionId, Tool, ToolResult};
 
 /// Params of `plugins.list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,6 +120,45 @@ pub struct ReloadPlugins {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamePlugin {
     pub name: String,
+}
+
+/// Params of `plugins.evaluate`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EvaluateInPlugin {
+    /// The plugin's name.
+    pub name: String,
+    /// Lua: an expression, whose values are the result, or statements. `ctx` is the call's.
+    pub source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Send `tools.progress` notifications before the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub progress: bool,
+}
+
+/// Answer of `plugins.evaluate`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evaluation {
+    /// The source is the beginning of something, such as of a function: nothing ran, and more lines are expected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+    /// The values as text, one a line, or the error. Absent when the source is incomplete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+}
+
+/// A line that `toold plugin repl` writes. It reads inputs, each as a JSON string on a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptLine {
+    Progress(CallProgress),
+    Answer(Box<Evaluation>),
+    /// The input was interrupted, or ran longer than it may.
+    Cancelled(String),
 }
 
 /// Answer of `plugins.show`.

@@ -70,8 +70,9 @@ fn a_plugin_is_cloned_shown_updated_and_removed() {
 
     let (code, out, err) = run(&daemon, &["plugins", "install", "--yes", &source]);
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains("may use   tools commands") && out.contains("resource  weather://now"), "{out}");
+    assert!(err.contains("may use   tools commands") && err.contains("resource  weather://now"), "{err}");
     assert!(err.contains("version one"), "{err}");
+    assert_eq!(out.trim_end(), daemon.plugins().join("weather").display().to_string());
     assert!(daemon.plugins().join("weather/plugin.lua").exists());
     until("the plugin serves", || run(&daemon, &["plugins", "show", "weather"]).1.contains("loaded").then_some(()));
     let (_, shown, _) = run(&daemon, &["plugins", "show", "weather"]);
@@ -91,8 +92,8 @@ fn a_plugin_is_cloned_shown_updated_and_removed() {
     assert_ne!(code, 0);
     assert!(err.contains("already exists"), "{err}");
 
-    let (_, _, err) = run(&daemon, &["plugins", "update"]);
-    assert!(err.contains("up to date"), "{err}");
+    let (_, out, _) = run(&daemon, &["plugins", "update"]);
+    assert!(out.contains("up to date"), "{out}");
     release(&upstream, "two");
     let (code, _, err) = run(&daemon, &["plugins", "update", "weather", "--yes"]);
     assert_eq!(code, 0, "{err}");
@@ -101,7 +102,7 @@ fn a_plugin_is_cloned_shown_updated_and_removed() {
 
     let (code, _, err) = run(&daemon, &["plugins", "remove", "weather", "--yes"]);
     assert_eq!(code, 0, "{err}");
-    assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 0);
+    assert_eq!(folders(&daemon), 0);
     until("the tool is gone", || {
         let listed = daemon.connect().result("tools.list", json!({"names": ["weather"]}));
         (listed["tools"] == json!([])).then_some(())
@@ -119,9 +120,9 @@ fn a_version_that_was_asked_for_stays() {
     assert_eq!(code, 0, "{err}");
     let text = fs::read_to_string(daemon.plugins().join("weather/plugin.lua")).unwrap();
     assert!(text.contains("one"), "{text}");
-    let (code, _, err) = run(&daemon, &["plugins", "update", "--yes"]);
+    let (code, out, err) = run(&daemon, &["plugins", "update", "--yes"]);
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("is pinned to the version"), "{err}");
+    assert!(out.contains("pinned") && out.contains("installed at one"), "{out}");
     let empty = daemon.work().join("empty");
     fs::create_dir(&empty).unwrap();
     git(&empty, &["init", "--quiet"]);
@@ -131,7 +132,155 @@ fn a_version_that_was_asked_for_stays() {
     let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &format!("local:{}", empty.display())]);
     assert_ne!(code, 0);
     assert!(err.contains("is not a plugin"), "{err}");
-    assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 1, "nothing is left of what was not installed");
+    assert_eq!(folders(&daemon), 1, "nothing is left of what was not installed");
+}
+
+/// How many folders the plugin folder has, hidden ones too.
+fn folders(daemon: &TestDaemon) -> usize {
+    fs::read_dir(daemon.plugins()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count()
+}
+
+fn lock(daemon: &TestDaemon) -> String {
+    fs::read_to_string(daemon.plugins().join("plugins.lock")).unwrap()
+}
+
+fn revision(dir: &Path) -> String {
+    let output = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(dir).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn the_lock_installs_the_same_revision_on_another_machine() {
+    let first = TestDaemon::start();
+    let upstream = repository(&first);
+    let source = format!("local:{}#main", upstream.display());
+    assert_eq!(run(&first, &["plugins", "install", "--yes", &source]).0, 0);
+    let written = lock(&first);
+    assert!(written.contains(&source) && written.contains(&revision(&upstream)), "{written}");
+    release(&upstream, "two");
+
+    let second = TestDaemon::start();
+    fs::write(second.plugins().join("plugins.lock"), &written).unwrap();
+    let (code, out, err) = run(&second, &["plugins", "install", "--yes", "--json"]);
+    assert_eq!(code, 0, "{err}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["plugins"][0]["result"], "installed");
+    until("the plugin serves", || run(&second, &["plugins", "show", "weather"]).1.contains("loaded").then_some(()));
+    assert_eq!(weather(&second), "one");
+    assert_eq!(lock(&second), written);
+    let (code, out, _) = run(&second, &["plugins", "install", "--yes"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("up to date"), "{out}");
+
+    // Other files than those that were locked are not installed, whatever the revision says.
+    let third = TestDaemon::start();
+    let digest = written.lines().find(|line| line.starts_with("digest")).unwrap();
+    let other = written.replace(digest, &format!("digest = \"{}\"", "0".repeat(64)));
+    fs::write(third.plugins().join("plugins.lock"), other).unwrap();
+    let (code, out, _) = run(&third, &["plugins", "install", "--yes"]);
+    assert_eq!(code, 3);
+    assert!(out.contains("another digest"), "{out}");
+    assert_eq!(folders(&third), 0);
+}
+
+#[test]
+fn an_update_goes_on_after_a_failure_and_replaces_nothing_that_was_changed_here() {
+    let daemon = TestDaemon::start();
+    let upstream = repository(&daemon);
+    let other = daemon.work().join("upstream/rain");
+    fs::create_dir_all(&other).unwrap();
+    git(&other, &["init", "--quiet", "--initial-branch", "main"]);
+    fs::write(other.join("plugin.lua"), "hygge.register_command{name = \"r\", execute = function() end}\n").unwrap();
+    git(&other, &["add", "."]);
+    git(&other, &["commit", "--quiet", "--message", "x"]);
+    for dir in [&upstream, &other] {
+        let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &format!("local:{}", dir.display())]);
+        assert_eq!(code, 0, "{err}");
+    }
+    fs::remove_dir_all(&other).unwrap();
+    release(&upstream, "two");
+    let (code, out, _) = run(&daemon, &["plugins", "update", "--yes"]);
+    assert_eq!(code, 3, "one failed");
+    assert!(out.contains("rain") && out.contains("failed") && out.contains("updated"), "{out}");
+    until("the new version serves", || (weather(&daemon) == "two").then_some(()));
+
+    // A plugin that was changed here is listed as such, and kept.
+    let script = daemon.plugins().join("weather/plugin.lua");
+    fs::write(&script, WEATHER.replace("VERSION", "mine")).unwrap();
+    let (_, listed, _) = run(&daemon, &["plugins", "list"]);
+    assert!(listed.contains("loaded (changed here)"), "{listed}");
+    let (_, shown, _) = run(&daemon, &["plugins", "show", "weather"]);
+    assert!(shown.contains("but its files were changed here"), "{shown}");
+    let (code, out, _) = run(&daemon, &["plugins", "update", "weather", "--yes"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("up to date") && out.contains("changed here"), "{out}");
+    release(&upstream, "three");
+    let (code, out, _) = run(&daemon, &["plugins", "update", "weather", "--yes"]);
+    assert_eq!(code, 3);
+    assert!(out.contains("--discard-changes"), "{out}");
+    assert!(fs::read_to_string(&script).unwrap().contains("mine"));
+    assert_eq!(run(&daemon, &["plugins", "update", "weather", "--yes", "--discard-changes"]).0, 0);
+    assert!(fs::read_to_string(&script).unwrap().contains("three"));
+    assert_eq!(folders(&daemon), 2);
+}
+
+#[test]
+fn a_branch_is_followed_and_a_rewritten_one_is_not_taken_unseen() {
+    let daemon = TestDaemon::start();
+    let upstream = repository(&daemon);
+    git(&upstream, &["checkout", "--quiet", "-b", "fix/wind"]);
+    release(&upstream, "windy");
+    git(&upstream, &["checkout", "--quiet", "main"]);
+    let source = format!("local:{}#fix/wind", upstream.display());
+    let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &source]);
+    assert_eq!(code, 0, "{err}");
+    let script = daemon.plugins().join("weather/plugin.lua");
+    assert!(fs::read_to_string(&script).unwrap().contains("windy"));
+    git(&upstream, &["checkout", "--quiet", "fix/wind"]);
+    release(&upstream, "calm");
+    assert_eq!(run(&daemon, &["plugins", "update", "--yes"]).0, 0);
+    assert!(fs::read_to_string(&script).unwrap().contains("calm"));
+
+    git(&upstream, &["reset", "--quiet", "--hard", "one"]);
+    release(&upstream, "other");
+    let (code, out, err) = run(&daemon, &["plugins", "update", "--yes"]);
+    assert_eq!(code, 3);
+    assert!(out.contains("history was rewritten") && err.contains("history was rewritten"), "{out}{err}");
+    assert!(fs::read_to_string(&script).unwrap().contains("calm"));
+    assert!(lock(&daemon).contains("fix/wind"), "{}", lock(&daemon));
+    assert_eq!(run(&daemon, &["plugins", "remove", "weather", "--yes"]).0, 0);
+    assert!(!lock(&daemon).contains("weather"), "{}", lock(&daemon));
+}
+
+#[test]
+fn the_configuration_of_an_installed_clone_is_not_read() {
+    let daemon = TestDaemon::start();
+    let upstream = repository(&daemon);
+    let source = format!("local:{}", upstream.display());
+    assert_eq!(run(&daemon, &["plugins", "install", "--yes", &source]).0, 0);
+    // As a plugin could write it, if it may write its own folder.
+    let clone = daemon.plugins().join("weather");
+    let ran = daemon.work().join("ran");
+    let program = daemon.work().join("program");
+    fs::write(&program, format!("#!/bin/sh\ntouch {}\n", ran.display())).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for key in [
+        "core.fsmonitor",
+        "core.sshCommand",
+        "diff.external",
+        "filter.x.clean",
+        "core.pager",
+        "remote.origin.uploadpack",
+    ] {
+        git(&clone, &["config", key, program.to_str().unwrap()]);
+    }
+    fs::write(clone.join(".git/info/attributes"), "* filter=x\n").unwrap();
+    release(&upstream, "two");
+    let (code, _, err) = run(&daemon, &["plugins", "update", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    run(&daemon, &["plugins", "list"]);
+    assert!(!ran.exists());
+    assert!(fs::read_to_string(clone.join("plugin.lua")).unwrap().contains("two"));
 }
 
 /// Reads its configuration, and a file elsewhere, while it loads.

@@ -52,13 +52,19 @@ enum ToolOutputTarget {
 pub(crate) enum Stdout {
     ResultOnly,
     ForPeople,
+    /// Its output is what the user asked for.
+    AllOutput,
 }
 
 impl LiveOutput {
     pub(crate) fn new(stdout: Stdout, quiet: bool) -> Self {
         // When both go to one file or pipe, stderr output would appear there twice.
         let one_reader = output::stdout_is_terminal() || same_file();
-        let person_reads_stdout = stdout == Stdout::ForPeople && one_reader;
+        let person_reads_stdout = match stdout {
+            Stdout::ResultOnly => false,
+            Stdout::ForPeople => one_reader,
+            Stdout::AllOutput => true,
+        };
         let place = match (quiet, person_reads_stdout, io::stderr().is_terminal()) {
             (true, ..) => ToolOutputTarget::Nowhere,
             (false, true, _) => ToolOutputTarget::Streams,

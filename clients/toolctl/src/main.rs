@@ -10,6 +10,7 @@ mod connection;
 mod event_line;
 mod exit;
 mod flame_graph;
+mod follow;
 mod form;
 mod globals;
 mod keys;

@@ -25,6 +25,12 @@ pub(crate) async fn run(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     Ok(if status.success() { OK } else { TOOL_ERROR })
 }
 
+/// As [`run`], with its output on stderr. Whether it succeeded.
+pub(crate) async fn run_on_stderr(arguments: &[&OsStr]) -> anyhow::Result<bool> {
+    let program = find_program()?;
+    Ok(ended(&program, command(&program, arguments).stdout(std::io::stderr()).status()).await?.success())
+}
+
 /// As [`run`], without a time limit.
 pub(crate) async fn run_to_the_end(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     let program = find_program()?;

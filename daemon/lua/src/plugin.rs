@@ -5,6 +5,7 @@
 pub mod command;
 pub mod content;
 pub(crate) mod endings;
+pub mod evaluate;
 pub(crate) mod failure_log;
 pub(crate) mod failures;
 pub(crate) mod handler;

@@ -7,6 +7,7 @@ pub mod check;
 pub mod coverage;
 mod dirs;
 mod entry;
+pub mod faked_prompt;
 mod git_lock;
 pub(crate) mod load;
 mod load_entry;
@@ -29,11 +30,13 @@ use tokio::sync::watch as latest;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use toold_engine::callable::Callable;
 use toold_engine::registry::SourceScope;
 use toold_proto::daemon::LuaMachines;
 use toold_proto::plugin::{Plugin as Description, PluginTimer};
 
 use crate::plugin::command::SlashCommand;
+use crate::plugin::evaluate::Evaluator;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::registrations::SubagentSpec;
@@ -176,11 +179,17 @@ impl PluginHost {
 
     /// The timers of the plugin with this path, as they are now. Empty for a plugin that is not in service.
     pub fn timers(&self, path: &str) -> Vec<PluginTimer> {
-        self.serving(path, |serving| serving.plugin.timers.describe(&serving.timers)).unwrap_or_default()
+        self.serving(path, |serving| serving.states.plugin.timers.describe(&serving.timers)).unwrap_or_default()
     }
 
     fn serving<T>(&self, path: &str, read: impl FnOnce(&ServingVersion) -> T) -> Option<T> {
         self.serving.load().iter().find(|serving| serving.path == path).map(read)
+    }
+
+    /// Runs Lua, given as `source`, in the main Lua state of the plugin with this path, if it is in service. For
+    /// `toold_engine::execute::execute_tool`, since it is in no registry.
+    pub fn evaluator(&self, path: &str) -> Option<Arc<dyn Callable>> {
+        self.serving(path, |serving| -> Arc<dyn Callable> { Arc::new(Evaluator::new(serving.states.clone())) })
     }
 
     /// How many Lua states there are, and how much memory they use. Never waits.

@@ -7,6 +7,7 @@ pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod diagnostics;
 pub(crate) mod dialect;
+pub(crate) mod display;
 pub(crate) mod gate;
 pub(crate) mod interrupt;
 pub(crate) mod line_hits;

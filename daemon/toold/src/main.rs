@@ -94,6 +94,13 @@ enum PluginCommand {
         #[command(flatten)]
         output: TestOutput,
     },
+    /// Run Lua in a plugin with the fakes of tests: each line of stdin is an input as a JSON string
+    Repl { path: PathBuf },
+    /// Print the digest of the files of each plugin, one a line
+    Digest {
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -240,6 +247,8 @@ fn author(what: &PluginCommand, places: impl Fn() -> anyhow::Result<DaemonPaths>
                 options(places()?, ConfigSources { config: None, set: Vec::new(), plugins: Vec::new() }, None)?;
             runtime()?.block_on(toold::config::plugin_command::check(path, &options))?
         }
+        PluginCommand::Repl { path } => runtime()?.block_on(toold::config::plugin_command::repl(path))?,
+        PluginCommand::Digest { paths } => toold::config::plugin_command::digest(paths).map(|()| true)?,
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

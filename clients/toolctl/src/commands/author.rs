@@ -13,7 +13,7 @@ use crate::exit::OK;
 use crate::{output, program};
 
 /// The type definitions of `hygge` for lua-language-server.
-const STUBS: &str = include_str!("../../../../plugins/types/hygge.lua");
+pub(crate) const STUBS: &str = include_str!("../../../../plugins/types/hygge.lua");
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
@@ -29,6 +29,12 @@ pub(crate) struct TestArgs {
 
 pub(crate) async fn check(path: &Path) -> anyhow::Result<u8> {
     program::run(&["plugin".as_ref(), "check".as_ref(), path.as_ref()]).await
+}
+
+/// Shows a plugin that may be installed, on stderr: loads it outside the daemon, with access to its own folder only.
+/// Whether it loads without errors.
+pub(crate) async fn preview(path: &Path) -> anyhow::Result<bool> {
+    program::run_on_stderr(&["plugin".as_ref(), "check".as_ref(), path.as_ref()]).await
 }
 
 /// Tests may take as long as their author lets them.

@@ -8,20 +8,19 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
 use toold_client::{Client, ClientError, RpcError};
-use toold_proto::call::{CancelCall, Execute, ToolSchema};
+use toold_proto::call::{Execute, ToolSchema};
 use toold_proto::error::{ArgumentError, CANCELLED};
-use toold_proto::method::{ToolsCancel, ToolsSchema};
-use toold_proto::tool::{Block, CallId, SessionId, Tool, ToolResult};
+use toold_proto::method::ToolsSchema;
+use toold_proto::tool::{Block, SessionId, Tool, ToolResult};
 
 use crate::exit::{INTERRUPTED, OK, STATUS_HELP, TOOL_ERROR, usage};
+use crate::follow::follow;
 use crate::form::{self, ArgumentProblem};
 use crate::globals::Globals;
-use crate::live::{LiveOutput, SPINNER_AFTER, Stdout};
+use crate::live::{LiveOutput, Stdout};
 use crate::output::{self, BAD, DIM, one_line, print_json, tame};
-use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
+use crate::prompts::Prompter;
 use crate::{arguments, completion, connection, keys};
 
 /// Call a tool
@@ -181,8 +180,9 @@ async fn call_once(
     };
     let mut live = LiveOutput::new(stdout, args.quiet);
     let shows_prompts = !args.no_ask && keys::has_terminal();
-    let prompter = if shows_prompts { Prompter::subscribe(client).await? } else { None };
-    Ok(follow(client, execute, &mut live, prompter).await?.map(|outcome| (outcome, live)))
+    let mut prompter = if shows_prompts { Prompter::subscribe(client).await? } else { None };
+    let call = client.execute(execute)?;
+    Ok(follow(client, call, &args.name, &mut live, &mut prompter).await?.map(|outcome| (outcome, live)))
 }
 
 /// Shows the outcome of the call; returns the exit status.
@@ -209,75 +209,6 @@ fn print_outcome(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> an
         }
         (Err(error), _) => Err(error.into()),
     }
-}
-
-/// Shows the call until it has ended; `None` when the user did not wait for that.
-async fn follow(
-    client: &Client,
-    execute: Execute,
-    live: &mut LiveOutput,
-    mut prompter: Option<Prompter>,
-) -> anyhow::Result<Option<CallOutcome>> {
-    let mut interrupts = signal(SignalKind::interrupt()).context("can't catch Ctrl-C")?;
-    let name = execute.name.clone();
-    let mut call = client.execute(execute)?;
-    let call_id = call.id().clone();
-    let mut cancelling = false;
-    let mut spinner_at = Some(Instant::now() + SPINNER_AFTER);
-    loop {
-        let spinner = spinner_at.unwrap_or_else(Instant::now);
-        // All of these are cancel-safe.
-        tokio::select! {
-            biased;
-            _ = interrupts.recv() => {
-                if cancelling {
-                    live.finish()?;
-                    return Ok(None);
-                }
-                cancelling = true;
-                live.message("cancelling; press Ctrl-C again to exit at once")?;
-                cancel(client, &call_id);
-            }
-            progress = call.progress() => match progress {
-                Some(progress) => live.show(progress)?,
-                None => break,
-            },
-            prompt = next_prompt(&mut prompter, &call_id) => {
-                let prompt = prompt?;
-                live.pause()?;
-                let outcome = match &mut prompter {
-                    Some(prompter) => prompter.show(&prompt).await?,
-                    None => PromptOutcome::Settled,
-                };
-                if outcome == PromptOutcome::Exited {
-                    cancelling = true;
-                    cancel(client, &call_id);
-                }
-                spinner_at = Some(Instant::now() + SPINNER_AFTER);
-            }
-            () = sleep_until(spinner), if spinner_at.is_some() => {
-                spinner_at = None;
-                live.start_spinner(&name);
-            }
-        }
-    }
-    live.finish()?;
-    Ok(Some(call.answer().await))
-}
-
-/// The next prompt of this call. Never ready when this client shows no prompts.
-async fn next_prompt(prompter: &mut Option<Prompter>, call_id: &CallId) -> Result<WaitingPrompt, ClientError> {
-    match prompter {
-        Some(prompter) => prompter.next(|prompt| prompt.is_for(call_id)).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Sends the request without waiting: the call's own answer says how it ended, and keys must keep working.
-fn cancel(client: &Client, call_id: &CallId) {
-    let params = CancelCall { call_id: call_id.clone(), session_id: None };
-    let client = client.clone();
-    tokio::spawn(async move { client.call::<ToolsCancel>(params).await });
 }
 
 fn status(result: &ToolResult) -> u8 {

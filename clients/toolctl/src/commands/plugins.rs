@@ -1,10 +1,12 @@
 //! `toolctl plugins`: plugins and their errors.
 
 mod grant;
-mod install;
+mod packages;
 mod profile;
+mod repl;
 mod show;
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -14,6 +16,11 @@ use comfy_table::{Cell, Color};
 use toold_proto::method::{PluginsList, PluginsReload};
 use toold_proto::plugin::{ListPlugins, Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
 
+use crate::commands::plugins::packages::changed::{InstalledPlugin, installed};
+use crate::commands::plugins::packages::source::FORMS;
+use crate::commands::plugins::packages::update::UpdateArgs;
+use crate::commands::plugins::packages::{install, remove, update};
+use crate::commands::plugins::repl::ReplArgs;
 use crate::commands::{author, trust};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
@@ -53,21 +60,16 @@ enum PluginsAction {
     },
     /// Record where a plugin spends its time, and write a flame graph
     Profile(profile::ProfileArgs),
-    /// Clone a plugin into the plugin folder
+    /// Clone a plugin into the plugin folder; without a source, all that its plugins.lock names
     Install {
-        /// github:OWNER/REPO or local:PATH, optionally followed by @REF
-        source: String,
+        #[arg(help = FORMS)]
+        source: Option<String>,
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
-    /// Update an installed plugin, or all of them
-    Update {
-        name: Option<String>,
-        /// Do not ask for confirmation
-        #[arg(long, short)]
-        yes: bool,
-    },
+    /// Update an installed plugin, or all of them; exit status 3 if one fails
+    Update(UpdateArgs),
     /// Remove a plugin from the plugin folder
     Remove {
         name: String,
@@ -82,6 +84,7 @@ enum PluginsAction {
     },
     /// Show the permissions that a plugin was refused, and grant them; exit status 3 if it does not load afterwards
     Grant(grant::GrantPluginArgs),
+    Repl(ReplArgs),
     /// Review a project's configuration and plugins, and trust them
     Trust(trust::TrustArgs),
     /// Enable a plugin permanently
@@ -116,6 +119,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
     let action = match args.action.unwrap_or(PluginsAction::List { all: false }) {
         PluginsAction::Trust(trust) => return trust::trust(trust, args.json, globals).await,
         PluginsAction::Grant(grant) => return grant::grant(grant, args.json, globals).await,
+        PluginsAction::Repl(repl) => return repl::run(repl, globals).await,
         action => action,
     };
     match &action {
@@ -126,13 +130,16 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         PluginsAction::Show { name } => return show::show(name.clone(), args.json, globals).await,
         PluginsAction::Logs { name, follow } => return show::logs(name.clone(), *follow, args.json, globals).await,
         PluginsAction::Profile(profile) => return profile::profile(profile, args.json, globals).await,
-        PluginsAction::Install { source, yes } => return install::install(source, *yes, globals).await,
-        PluginsAction::Update { name, yes } => return install::update(name.as_deref(), *yes, globals).await,
-        PluginsAction::Remove { name, yes } => return install::remove(name, *yes, globals).await,
+        PluginsAction::Install { source, yes } => {
+            return install::install(source.as_deref(), *yes, args.json, globals).await;
+        }
+        PluginsAction::Update(update) => return update::update(update, args.json, globals).await,
+        PluginsAction::Remove { name, yes } => return remove::remove(name, *yes, args.json, globals).await,
         PluginsAction::List { .. }
         | PluginsAction::Reload { .. }
         | PluginsAction::Grant(_)
         | PluginsAction::Trust(_)
+        | PluginsAction::Repl(_)
         | PluginsAction::Enable { .. }
         | PluginsAction::Disable { .. } => {}
     }
@@ -149,10 +156,11 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         | PluginsAction::Logs { .. }
         | PluginsAction::Profile(_)
         | PluginsAction::Install { .. }
-        | PluginsAction::Update { .. }
+        | PluginsAction::Update(_)
         | PluginsAction::Remove { .. }
         | PluginsAction::Grant(_)
         | PluginsAction::Trust(_)
+        | PluginsAction::Repl(_)
         | PluginsAction::List { .. } => (client.call::<PluginsList>(ListPlugins { all }).await?, OK),
         PluginsAction::Reload { name } => {
             let list = client.call::<PluginsReload>(ReloadPlugins { name: name.clone() }).await?;
@@ -161,12 +169,19 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
             (list, if failed { NOT_RUN } else { OK })
         }
     };
+    let installed = installed(&client, &list.plugins).await?;
     if args.json {
+        let mut list = serde_json::to_value(&list)?;
+        for plugin in list["plugins"].as_array_mut().into_iter().flatten() {
+            if let Some(installed) = plugin["path"].as_str().and_then(|path| installed.get(path)) {
+                plugin["installed"] = serde_json::to_value(installed)?;
+            }
+        }
         print_json(&list)?;
         return Ok(failure);
     }
     let mut out = output::stdout();
-    out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+    out.write_all(render(&list, &installed, table::terminal_width()).as_bytes())?;
     out.flush()?;
     if list.plugins.is_empty() {
         writeln!(output::stderr(), "no plugins")?;
@@ -174,7 +189,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
     Ok(failure)
 }
 
-fn render(list: &PluginList, width: Option<u16>) -> String {
+fn render(list: &PluginList, installed: &HashMap<String, InstalledPlugin>, width: Option<u16>) -> String {
     if list.plugins.is_empty() {
         return String::new();
     }
@@ -186,10 +201,14 @@ fn render(list: &PluginList, width: Option<u16>) -> String {
             PluginStatus::Failed => Color::Red,
             PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => Color::Yellow,
         };
+        let kind = match installed.get(&plugin.path) {
+            _ if plugin.bundled => " (bundled)",
+            Some(installed) if installed.changed => " (changed here)",
+            Some(_) | None => "",
+        };
         rows.add_row([
             table::name(&one_line(&plugin.name)),
-            Cell::new(format!("{}{}", plugin.status.as_str(), if plugin.bundled { " (bundled)" } else { "" }))
-                .fg(color),
+            Cell::new(format!("{}{kind}", plugin.status.as_str())).fg(color),
             Cell::new(plugin.version.as_deref().map(one_line).unwrap_or_default()),
             Cell::new(one_line(&plugin.tools.join(" "))),
             Cell::new(one_line(&plugin.path)),
@@ -239,7 +258,7 @@ mod tests {
              "loaded_at": "2026-11-20T10:00:00Z"}
         ]}))
         .unwrap();
-        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&list, None)).to_string(), @r"
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&list, &HashMap::new(), None)).to_string(), @r"
          PLUGIN  STATUS  VERSION  TOOLS             PATH
          git     loaded  1.2      git_log git_show  /p/git
          todo    failed           todo_find         /p/todo.lua

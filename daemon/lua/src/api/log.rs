@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use mlua::Value;
 use serde_json::Value as Json;
+use toold_proto::call::Stream;
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
@@ -109,6 +110,11 @@ fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json
         }
     }
     let Some(call) = &current else { return };
+    if let Some(cx) = cx.filter(|_| call.echoes_log) {
+        let fields = fields.as_ref().map(|fields| format!(" {fields}")).unwrap_or_default();
+        let level = if level == "info" { String::new() } else { format!("{level}: ") };
+        cx.output(Stream::Stdout, format!("{level}{message}{fields}\n"));
+    }
     let number = call.logged.fetch_add(1, Ordering::Relaxed);
     let message = match number {
         0..MAX_LOGGED => message,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use mlua::{Function, Lua, Table, Thread, Value as LuaValue};
+use mlua::{Function, Lua, MultiValue, Table, Thread, Value as LuaValue};
 use serde_json::{Map, Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::schema::Schema;
@@ -32,17 +32,32 @@ pub(crate) async fn run(
     given: &[&Value],
     read: impl FnOnce(&LuaValue) -> Result<ToolOutput, String>,
 ) -> Result<ToolOutput, ToolError> {
-    let start = Instant::now();
     let call = ScriptRun::of_call(cx.clone());
+    let read = |values: &MultiValue| read(values.front().unwrap_or(&LuaValue::Nil));
+    run_script(states, loaded, (handler, function), &call, input, given, read).await
+}
+
+/// The same for a run that is made already, and for all values that the function returned.
+pub(crate) async fn run_script(
+    states: &StatePool,
+    loaded: &LoadedState,
+    (handler, function): (HandlerName<'_>, &Function),
+    call: &Arc<ScriptRun>,
+    input: &Value,
+    given: &[&Value],
+    read: impl FnOnce(&MultiValue) -> Result<ToolOutput, String>,
+) -> Result<ToolOutput, ToolError> {
+    let start = Instant::now();
+    let cx = call.cx().map_err(ToolError::Failed)?;
     let watched = states.plugin.shared.watchdog.watch(&call.interrupt);
     let ended = match begin(loaded.state.lua(), function, cx, input, given) {
-        Ok(script) => loaded.state.run(&call, script, ()).await,
+        Ok(script) => loaded.state.run(call, script, ()).await,
         Err(error) => Err(error),
     };
     drop(watched);
     states.note_call(loaded.state.stalls());
     let output = match ended {
-        Ok(values) => Ok(read(values.front().unwrap_or(&LuaValue::Nil)).unwrap_or_else(|why| {
+        Ok(values) => Ok(read(&values).unwrap_or_else(|why| {
             let message = format!("the result of {} is not valid: {why}", handler.name);
             let output = ToolOutput::error(&message);
             states.report_failure(handler, cx, PluginError::of(message));

@@ -31,7 +31,9 @@ pub(crate) struct LoadFailure {
 pub(crate) struct LoadOptions {
     /// A registration with a mistake is recorded and skipped, so that all mistakes are found.
     pub(crate) lenient: bool,
-    /// Adds a tool of this name that runs this test file.
+    /// Adds the functions of test files, and fakes.
+    pub(crate) fakes: bool,
+    /// Adds a tool of this name that runs this test file; needs `fakes`.
     pub(crate) tests: Option<(&'static str, PathBuf)>,
     /// Counts how often each line runs.
     pub(crate) counts_lines: bool,
@@ -77,9 +79,9 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
         if extra.counts_lines {
             start_counting(lua);
         }
-        match &extra.tests {
-            Some(_) => testing::install_testing(lua),
-            None => Ok(()),
+        match extra.fakes {
+            true => testing::install_testing(lua),
+            false => Ok(()),
         }
     });
     let state = LuaState::new(lua.map_err(failed)?, plugin.shared.usage.clone(), plugin.sampler.clone());

@@ -27,12 +27,12 @@ use toold_engine::tool::Origin;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{Plugin as Description, PluginStatus};
 
-use crate::plugin::PluginVersion;
 use crate::plugin::command::SlashCommand;
 use crate::plugin::content::ContentTrust;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::kept_versions::KeptVersions;
 use crate::plugin::registrations::SubagentSpec;
+use crate::plugin::state_pool::StatePool;
 use crate::plugin::timers::TimerRegistration;
 use crate::reload::absent::AbsentPlugin;
 use crate::reload::dirs::ResolvedDir;
@@ -61,7 +61,7 @@ const MIN_RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 /// A version in service, for those who watch it run.
 pub(crate) struct ServingVersion {
     pub(crate) path: String,
-    pub(crate) plugin: Arc<PluginVersion>,
+    pub(crate) states: Arc<StatePool>,
     pub(crate) timers: Vec<TimerRegistration>,
 }
 

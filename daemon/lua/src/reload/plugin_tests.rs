@@ -123,8 +123,12 @@ async fn test_file(
         Ok(plugin) => plugin,
         Err(error) => return Ok(Err(error)),
     };
-    let extra =
-        LoadOptions { lenient: false, tests: Some((RUNNER, file.to_owned())), counts_lines: coverage.is_some() };
+    let extra = LoadOptions {
+        lenient: false,
+        fakes: true,
+        tests: Some((RUNNER, file.to_owned())),
+        counts_lines: coverage.is_some(),
+    };
     let loading = {
         let plugin = plugin.clone();
         tokio::task::spawn_blocking(move || load_with(&plugin, &extra).0)
@@ -167,10 +171,14 @@ fn cases(plugin: &PluginVersion, structured: Option<&Value>) -> Vec<TestCase> {
 }
 
 /// A folder for one test, removed with it.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> std::io::Result<Self> {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn new() -> std::io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("toold-plugin-test-{}-{number}", std::process::id()));

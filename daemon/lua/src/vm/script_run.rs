@@ -31,6 +31,8 @@ pub(crate) struct ScriptRun {
     new_effects: Mutex<Vec<BoxFuture<'static, ()>>>,
     /// How many lines it has logged.
     pub(crate) logged: AtomicU32,
+    /// Whether its log lines are output of its call too.
+    pub(crate) echoes_log: bool,
     /// Whether it may block its thread for as long as it needs.
     owns_thread: bool,
     /// Functions that run after the end of the call, the last one first; `None` where no call is running whose end they
@@ -87,6 +89,12 @@ impl ScriptRun {
         Arc::new(Self::unshared(interrupt, Some(cx), chain, false))
     }
 
+    /// The same for a person who typed the handler and reads its log lines.
+    pub(crate) fn of_prompt(cx: Arc<Cx>) -> Arc<Self> {
+        let run = Self::unshared(ScriptInterrupt::of_call(cx.clone()), Some(cx.clone()), cx.chain.clone(), false);
+        Arc::new(Self { endings: Some(Mutex::default()), echoes_log: true, ..run })
+    }
+
     /// A hook of `plugin`, which sees the call of `cx`, or a message.
     pub(crate) fn of_hook(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, plugin: &str) -> Arc<Self> {
         let outer = cx.as_ref().map(|cx| cx.outer_chain.clone()).unwrap_or_default();
@@ -108,6 +116,7 @@ impl ScriptRun {
             chain,
             new_effects: Mutex::default(),
             logged: AtomicU32::new(0),
+            echoes_log: false,
             owns_thread,
             endings: None,
         }

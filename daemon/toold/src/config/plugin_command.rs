@@ -1,16 +1,27 @@
-//! Check and test plugins without the daemon: `toold plugin check` and `toold plugin test`.
+//! Plugins without the daemon: `toold plugin check|test|repl|digest`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use toold_engine::hooks::HookEvent;
+use toold_engine::progress::ProgressSink;
+use toold_lua::plugin::content;
+use toold_lua::plugin::evaluate::is_incomplete;
 use toold_lua::reload::check::{self, CheckReport, CheckedHook};
 use toold_lua::reload::coverage::{FileCoverage, TestCoverage};
+use toold_lua::reload::faked_prompt::FakedPrompt;
 use toold_lua::reload::plugin_tests::{self, TestCase, TestFile, TestReport};
-use toold_proto::plugin::PluginError;
+use toold_proto::call::{CallProgress, Progress};
+use toold_proto::plugin::{Evaluation, PluginError, PromptLine};
+use toold_proto::tool::CallId;
 
 use crate::config::options::Options;
 use crate::config::plugins;
@@ -67,6 +78,77 @@ pub async fn test(path: &Path, output: &TestOutput) -> anyhow::Result<bool> {
         }
     }
     Ok(report.failed() == 0)
+}
+
+/// Loads a plugin with the fakes of tests, runs the inputs that stdin gives, and writes [`PromptLine`]s. An interrupt
+/// cancels the input that runs. False when the plugin cannot be loaded; the reason is on stderr.
+///
+/// # Errors
+/// When stdin is not what it should be, or stdout is closed.
+pub async fn repl(path: &Path) -> anyhow::Result<bool> {
+    let prompt = match FakedPrompt::open(path).await.with_context(|| format!("can't load {}", path.display()))? {
+        Ok(prompt) => prompt,
+        Err(error) => {
+            print_error("error", &error, &mut io::stderr().lock())?;
+            return Ok(false);
+        }
+    };
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut inputs = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = inputs.next_line().await? {
+        let source: String =
+            serde_json::from_str(&line).with_context(|| format!("expected a JSON string, got {line:?}"))?;
+        if is_incomplete(&source) {
+            write_line(&PromptLine::Answer(Box::new(Evaluation { incomplete: true, result: None })))?;
+            continue;
+        }
+        let cancel = CancellationToken::new();
+        let mut evaluating = pin!(prompt.evaluate(source, Arc::new(StdoutProgress), cancel.clone()));
+        let ended = tokio::select! {
+            biased;
+            ended = &mut evaluating => ended,
+            _ = interrupts.recv() => {
+                cancel.cancel();
+                evaluating.await
+            }
+        };
+        write_line(&match ended {
+            Ok(result) => PromptLine::Answer(Box::new(Evaluation { incomplete: false, result: Some(result) })),
+            Err(error) => PromptLine::Cancelled(error.to_string()),
+        })?;
+    }
+    Ok(true)
+}
+
+/// Writes the progress of an input to stdout.
+struct StdoutProgress;
+
+impl ProgressSink for StdoutProgress {
+    fn send(&self, seq: u64, progress: &Progress) {
+        let call_id = CallId::parse("prompt").expect("letters are an id");
+        let progress = CallProgress { call_id, seq, dropped: None, progress: progress.clone() };
+        // Fails when nobody reads any more, and then the end of stdin follows.
+        let _ = write_line(&PromptLine::Progress(progress));
+    }
+}
+
+fn write_line(line: &PromptLine) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(line)?)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints the digest of each plugin's files, as a person's trust and `plugins.lock` use it.
+///
+/// # Errors
+/// When a file cannot be read or stdout is closed.
+pub fn digest(paths: &[PathBuf]) -> anyhow::Result<()> {
+    for path in paths {
+        let digest = content::whole_digest(path).with_context(|| format!("can't read {}", path.display()))?;
+        writeln!(io::stdout().lock(), "{digest}")?;
+    }
+    Ok(())
 }
 
 fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {

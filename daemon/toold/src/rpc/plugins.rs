@@ -4,18 +4,24 @@ use std::path::Path;
 use std::time::Duration;
 
 use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::json;
 use toold_engine::events::EventSelection;
 use toold_engine::plugin_limits::withheld_categories;
+use toold_engine::execute::execute_tool;
 use toold_engine::registry::SourceScope;
 use toold_lua::plugin::content::Content;
+use toold_lua::plugin::evaluate::is_incomplete;
 use toold_lua::reload::UnknownPlugin;
 use toold_lua::reload::check;
 use toold_lua::reload::profile::ProfileError;
+use toold_proto::call::Execute;
 use toold_proto::method::{
-    PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsProfile, PluginsReload, PluginsShow, PluginsTrust,
+    PluginsDisable, PluginsEnable, PluginsEvaluate, PluginsList, PluginsLogs, PluginsProfile, PluginsReload, PluginsShow,
+    PluginsTrust,
 };
 use toold_proto::plugin::{
-    ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, RefusedNeed, ReloadPlugins, TrustPlugins, TrustReport,
+    EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, RefusedNeed, ReloadPlugins,
+    TrustPlugins, TrustReport,
 };
 use toold_proto::plugin_log::{LogsOfPlugin, PluginLogs};
 use toold_proto::plugin_profile::{PluginProfile, ProfilePlugin};
@@ -25,8 +31,9 @@ use toold_store::trust::Switch;
 use crate::config::trust::{TrustError, files_of};
 use crate::rpc::Services;
 use crate::rpc::commands::{command_info, is_seen};
-use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
+use crate::rpc::error::{NOT_KEPT, internal, invalid_params, of_call, refused, unknown};
 use crate::rpc::hooks::describe;
+use crate::rpc::tools::to_call;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name, may_decide};
 
 const MAX_PROFILE_SECONDS: u32 = 600;
@@ -41,7 +48,9 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PluginsProfile, _>(module, Right::Decider, profile)?;
     add_async::<PluginsEnable, _>(module, Right::Decider, |request, named| switch(request, named, true))?;
     add_async::<PluginsDisable, _>(module, Right::Decider, |request, named| switch(request, named, false))?;
-    add_async::<PluginsTrust, _>(module, Right::Decider, trust)
+    add_async::<PluginsTrust, _>(module, Right::Decider, trust)?;
+    // It runs code with the plugin's permissions, as changing the plugin's files does.
+    add_async::<PluginsEvaluate, _>(module, Right::Decider, evaluate)
 }
 
 /// The plugins that the caller's session sees, or would see; with `all` also the bundled ones that
@@ -214,6 +223,23 @@ async fn switch(request: MethodRequest, named: NamePlugin, on: bool) -> Result<P
     });
     kept.await?.map_err(|error| refused(NOT_KEPT, &error.to_string()))?;
     list(&request, false).await
+}
+
+/// Runs Lua in a plugin as a call: with the plugin's permissions, with progress, and with a row in the audit log.
+async fn evaluate(request: MethodRequest, params: EvaluateInPlugin) -> Result<Evaluation, ErrorObjectOwned> {
+    let EvaluateInPlugin { name, source, call_id, session_id, timeout_ms, progress } = params;
+    let plugin = find(&request, &name).await?;
+    let Some(tool) = request.services.plugins.evaluator(&plugin.path) else {
+        let words = format!("the plugin {name} is {}: `toolctl plugins show {name}` says why", plugin.status.as_str());
+        return Err(refused("not_serving", &words));
+    };
+    let arguments = json!({"source": source});
+    if blocking(move || is_incomplete(&source)).await? {
+        return Ok(Evaluation { incomplete: true, result: None });
+    }
+    let execute = Execute { name, arguments, call_id, session_id, timeout_ms, progress, ..Execute::default() };
+    let result = execute_tool(&request.services.engine, tool, to_call(&request, execute)?).await;
+    Ok(Evaluation { incomplete: false, result: Some(result.map_err(of_call)?) })
 }
 
 async fn trust(request: MethodRequest, params: TrustPlugins) -> Result<TrustReport, ErrorObjectOwned> {

@@ -9,6 +9,7 @@ use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
 use toold_proto::plugin::{NamePlugin, PluginDetails, PluginTimer};
 use toold_proto::plugin_log::LogsOfPlugin;
 
+use crate::commands::plugins::packages::changed::{InstalledPlugin, installed};
 use crate::connection;
 use crate::event_line::{event_line, traceback};
 use crate::exit::OK;
@@ -18,17 +19,26 @@ use crate::output::{self, DIM, NAME, one_line, plain, print_json};
 pub(crate) async fn show(name: String, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let details = client.call::<PluginsShow>(NamePlugin { name }).await?;
+    let installed = installed(&client, std::slice::from_ref(&details.plugin)).await?.remove(&details.plugin.path);
     if json {
+        let mut details = serde_json::to_value(&details)?;
+        if let Some(installed) = installed {
+            details["plugin"]["installed"] = serde_json::to_value(installed)?;
+        }
         print_json(&details)?;
         return Ok(OK);
     }
     let mut out = output::stdout();
-    write_details(&details, &mut out)?;
+    write_details(&details, installed.as_ref(), &mut out)?;
     out.flush()?;
     Ok(OK)
 }
 
-fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Result<()> {
+fn write_details(
+    details: &PluginDetails,
+    installed: Option<&InstalledPlugin>,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
     let plugin = &details.plugin;
     let version = plugin.version.as_deref().map(|version| format!(" {}", one_line(version))).unwrap_or_default();
     writeln!(out, "{NAME}{}{NAME:#}{version}  {}", one_line(&plugin.name), plugin.status.as_str())?;
@@ -37,6 +47,11 @@ fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
     }
     let mut line = |what: &str, text: String| writeln!(out, "  {DIM}{what:<10}{DIM:#} {text}");
     line("path", one_line(&plugin.path))?;
+    if let Some(installed) = installed {
+        line("source", one_line(&installed.source))?;
+        let changed = if installed.changed { ", but its files were changed here" } else { "" };
+        line("revision", format!("{}{changed}", installed.revision))?;
+    }
     if let Some(at) = &plugin.loaded_at {
         line("loaded", one_line(at))?;
     }

@@ -34,7 +34,7 @@ impl PluginManager {
             let serving = entry.serving.as_ref()?;
             Some(ServingVersion {
                 path: key.1.display().to_string(),
-                plugin: serving.states.plugin.clone(),
+                states: serving.states.clone(),
                 timers: serving.timers.clone(),
             })
         });

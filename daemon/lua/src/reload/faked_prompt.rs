@@ -1,0 +1,83 @@
+//! A prompt in a plugin that is loaded with the fakes of tests, without a daemon.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::call::{Call, CallError, Principal};
+use toold_engine::callable::Callable;
+use toold_engine::execute::execute_tool;
+use toold_engine::progress::ProgressSink;
+use toold_engine::tool::Origin;
+use toold_proto::plugin::PluginError;
+use toold_proto::session::Mode;
+use toold_proto::tool::ToolResult;
+
+use crate::plugin::evaluate::Evaluator;
+use crate::plugin::prepared::PreparedPlugin;
+use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::plugin_tests::Scratch;
+use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
+
+/// How long an input may run.
+const INPUT_LIMIT: Duration = Duration::from_secs(600);
+
+/// A plugin with the functions of test files: its programs and its requests are faked, its session has an empty folder.
+pub struct FakedPrompt {
+    engine: Arc<Engine>,
+    evaluator: Arc<dyn Callable>,
+    folder: Scratch,
+}
+
+impl FakedPrompt {
+    /// # Errors
+    /// The outer one: the system has no thread for the watchdog, or the folder cannot be made. The inner one: the plugin
+    /// cannot be loaded.
+    pub async fn open(path: &Path) -> std::io::Result<Result<Self, Box<PluginError>>> {
+        let folder = Scratch::new()?;
+        let engine = Arc::new(Engine::new("prompt"));
+        let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT)?) {
+            Ok(plugin) => plugin,
+            Err(error) => return Ok(Err(error)),
+        };
+        let options = LoadOptions { fakes: true, ..LoadOptions::default() };
+        let loading = {
+            let plugin = plugin.clone();
+            tokio::task::spawn_blocking(move || load_with(&plugin, &options).0)
+        };
+        let LoadedScript { loaded, registered, .. } = match loading.await.map_err(std::io::Error::other)? {
+            Ok(loaded) => loaded,
+            Err(failure) => return Ok(Err(Box::new(failure.error))),
+        };
+        let prepared = PreparedPlugin::new(plugin, Some(loaded), registered.as_data(), false);
+        engine.hooks.replace(&prepared.key, prepared.hooks);
+        if let Err(taken) = engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools) {
+            return Ok(Err(Box::new(plain(taken.to_string()))));
+        }
+        let evaluator = Arc::new(Evaluator::new(prepared.states));
+        Ok(Ok(Self { engine, evaluator, folder }))
+    }
+
+    /// Runs an input. It is stopped when `cancel` fires, and after 10 minutes.
+    ///
+    /// # Errors
+    /// It was stopped.
+    pub async fn evaluate(
+        &self,
+        source: String,
+        progress: Arc<dyn ProgressSink>,
+        cancel: CancellationToken,
+    ) -> Result<ToolResult, CallError> {
+        let session = session_in("prompt", self.folder.path(), Mode::Yolo);
+        let call = Call {
+            arguments: json!({"source": source}),
+            progress: vec![progress],
+            cancel,
+            ..call_in(session, Principal::Person, "prompt".to_owned(), INPUT_LIMIT)
+        };
+        execute_tool(&self.engine, self.evaluator.clone(), call).await
+    }
+}
