@@ -1355,6 +1355,29 @@ export interface PluginsEnableParams {
   name: string;
 }
 
+/** Params of `plugins.evaluate`. */
+export interface PluginsEvaluateParams {
+  /** The plugin's name. */
+  name: string;
+  /** Lua: an expression, whose values are the result, or statements. `ctx` is the call's. */
+  source: string;
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  timeout_ms?: number;
+  /** Send `tools.progress` notifications before the answer. */
+  progress?: boolean;
+}
+
+/** Answer of `plugins.evaluate`. */
+export interface PluginsEvaluateResult {
+  /** The source is the beginning of something, such as of a function: nothing ran, and more lines are expected. */
+  incomplete?: boolean;
+  /** The values as text, one a line, or the error. Absent when the source is incomplete. */
+  result?: ToolResult;
+}
+
 /** Params of `plugins.list`. */
 export interface PluginsListParams {
   /** Include the bundled plugins that are disabled. */
@@ -2133,6 +2156,8 @@ export interface Methods {
   "plugins.disable": { params: PluginsDisableParams; result: PluginList };
   /** Enables a plugin permanently. */
   "plugins.enable": { params: PluginsEnableParams; result: PluginList };
+  /** Runs Lua that a person typed in a plugin's main Lua state, as a call. */
+  "plugins.evaluate": { params: PluginsEvaluateParams; result: PluginsEvaluateResult };
   /** Lists the plugins, including those that failed. */
   "plugins.list": { params: PluginsListParams; result: PluginList };
   /** Returns the log lines, notices and messages of plugins that are still buffered. */

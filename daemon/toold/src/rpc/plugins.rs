@@ -20,8 +20,8 @@ use toold_proto::method::{
     PluginsTrust,
 };
 use toold_proto::plugin::{
-    EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, RefusedNeed, ReloadPlugins,
-    TrustPlugins, TrustReport,
+    EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, RefusedNeed,
+    ReloadPlugins, TrustPlugins, TrustReport,
 };
 use toold_proto::plugin_log::{LogsOfPlugin, PluginLogs};
 use toold_proto::plugin_profile::{PluginProfile, ProfilePlugin};

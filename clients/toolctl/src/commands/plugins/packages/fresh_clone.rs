@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use super::git::{git, git_says_yes, git_with_progress};
 use super::lock::LockedPlugin;
@@ -78,9 +79,19 @@ impl FreshClone {
         std::fs::rename(&self.path, target).with_context(|| format!("can't move it to {}", target.display()))
     }
 
-    /// Puts the clone in the place of another version, in one step: the daemon never finds none, and never half of one.
+    /// Puts the clone in the place of another version, in one step where the file system can do that: the daemon never
+    /// finds half of a version.
     pub(super) fn replace(self, target: &Path) -> anyhow::Result<()> {
-        let exchanged = renameat_with(CWD, &self.path, CWD, target, RenameFlags::EXCHANGE);
+        let exchanged = match renameat_with(CWD, &self.path, CWD, target, RenameFlags::EXCHANGE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let old = self.hidden.0.join("replaced");
+                std::fs::rename(target, &old).and_then(|()| {
+                    let restore = |_: &std::io::Error| drop(std::fs::rename(&old, target));
+                    std::fs::rename(&self.path, target).inspect_err(restore)
+                })
+            }
+            exchanged => exchanged.map_err(Into::into),
+        };
         exchanged.with_context(|| format!("can't move it to {}", target.display()))?;
         // The other version is in the hidden folder now.
         drop(self.hidden);
