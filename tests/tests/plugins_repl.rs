@@ -177,10 +177,10 @@ fn at_a_terminal_lines_are_edited_completed_and_asked_about() {
     wait_for_prompt(&terminal, 1);
     terminal.press("bump(\r");
     wait_for_prompt(&terminal, 2);
-    assert!(terminal.written().contains("... "));
+    terminal.wait_for("... ");
     terminal.press("41)\r");
     wait_for_prompt(&terminal, 3);
-    assert!(terminal.written().contains("41\r\n"));
+    terminal.wait_for("41\r\n");
     // Tab completes names of the API and names that were typed.
     terminal.press("hygge.fs.wri\t('made', count)\r");
     terminal.wait_for("allow once");
@@ -192,7 +192,7 @@ fn at_a_terminal_lines_are_edited_completed_and_asked_about() {
     wait_for_prompt(&terminal, 5);
     terminal.press("'bump is ' .. type(bu\t)\r");
     wait_for_prompt(&terminal, 6);
-    assert!(terminal.written().contains("\"bump is function\""));
+    terminal.wait_for("\"bump is function\"");
     terminal.press("\x04");
     let (status, written) = terminal.end();
     assert!(status.success(), "{written}");

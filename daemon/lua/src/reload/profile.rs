@@ -22,7 +22,8 @@ impl PluginHost {
     /// # Errors
     /// The plugin is not in service, or is being profiled already.
     pub async fn profile(&self, path: &str, time: Duration) -> Result<PluginProfile, ProfileError> {
-        let slot = self.serving(path, |serving| serving.states.plugin.sampler.clone()).ok_or(ProfileError::NotServing)?;
+        let slot =
+            self.serving(path, |serving| serving.states.plugin.sampler.clone()).ok_or(ProfileError::NotServing)?;
         let sampler = slot.start().ok_or(ProfileError::Busy)?;
         tokio::select! {
             () = tokio::time::sleep(time) => {}

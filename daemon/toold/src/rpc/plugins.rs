@@ -16,8 +16,8 @@ use toold_lua::reload::check;
 use toold_lua::reload::profile::ProfileError;
 use toold_proto::call::Execute;
 use toold_proto::method::{
-    PluginsDisable, PluginsEnable, PluginsEvaluate, PluginsList, PluginsLogs, PluginsProfile, PluginsReload, PluginsShow,
-    PluginsTrust,
+    PluginsDisable, PluginsEnable, PluginsEvaluate, PluginsList, PluginsLogs, PluginsProfile, PluginsReload,
+    PluginsShow, PluginsTrust,
 };
 use toold_proto::plugin::{
     EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, RefusedNeed,
