@@ -1,5 +1,5 @@
 -- Two tools that save a model a dozen calls of git: where a repository stands, and what changed
--- since some point. Every git command needs permission: `toolctl permissions grant shell 'git *'`.
+-- since some point. Every git command here only reads, so it needs no permission of its own.
 
 local parse = require("parse")
 

@@ -11,7 +11,8 @@
 ---Something that a call will touch, for the permission policy to decide on.
 ---@class hygge.Need
 ---@field category hygge.Category
----@field target string A path, a command line, `host:port`, for `mcp` `server/tool`, or a name.
+---@field target string | (string | number)[] A path, a command line or its words, `host:port`, for `mcp` `server/tool`, or a name.
+---@field dir? string For `shell`: the folder that the command runs in; the call's `cwd` when absent.
 ---@field reason? string Shown when you are asked for permission.
 
 ---A piece of a result: text, an image or audio in Base64, or a resource.
@@ -498,7 +499,7 @@ function describe(name, body) end
 ---@param body fun()
 function it(name, body) end
 
----Runs before each case, after the fakes of the previous case are removed.
+---Runs before each case of the `describe` that it stands in, or of the file, after the fakes of the previous case are removed.
 ---@param body fun()
 function before(body) end
 
@@ -518,13 +519,38 @@ function before(body) end
 ---@return hygge.Expectation
 function expect(got) end
 
----Calls a tool of the plugin.
+---Calls a tool of the plugin, or one of `fake.tool`. Raises if there is none, or the arguments do not fit its schema.
 ---@param name string
 ---@param input? table
 ---@return {content: string, is_error: boolean, metadata?: table, structured?: any}
 function call(name, input) end
 
----Replacements for programs and HTTP in this case. Without them, running a program or making a request raises.
+---Runs a slash command of the plugin.
+---@param name string
+---@param input? string What follows the command.
+---@return {content: string, is_error: boolean}
+function command(name, input) end
+
+---Renders a prompt of the plugin. Raises if an argument is missing or unknown.
+---@param name string
+---@param arguments? table<string, string>
+---@return {role: "user" | "assistant", content: hygge.Block}[] messages
+function render(name, arguments) end
+
+---Reads a resource of the plugin. Raises if there is none.
+---@param uri string
+---@return {uri: string, mime_type?: string, text?: string, blob?: string}[]
+function read(uri) end
+
+---Finds out which permissions a call of a tool needs before it runs: those of its `permission`, commands taken apart.
+---@param name string
+---@param input? table
+---@return {category: hygge.Category, target: string, reason?: string}[]
+function needs(name, input) end
+
+---Replacements for programs, HTTP and other tools in this case. Without them, running a program or making a request
+---raises, and only the plugin's own tools exist. `hygge.store` is empty at the start of each case, and `hygge.config` is a
+---table that a case may fill.
 fake = {}
 
 ---@param run fun(command: string, args: string[], options: table): string | {stdout?: string, stderr?: string, code?: integer}
@@ -532,3 +558,14 @@ function fake.exec(run) end
 
 ---@param run fun(request: {method: string, url: string, headers: table<string, string>, body?: string}): string | {status?: integer, headers?: table<string, string>, body?: string}
 function fake.http(run) end
+
+---Stands in for a tool of the daemon, such as `write`: for `hygge.call_tool`, and for `call`, to see what the plugin's
+---hooks do to it.
+---@param name string
+---@param run fun(input: table): string | number | boolean | hygge.Result | table | nil
+function fake.tool(name, run) end
+
+---Puts a file into the session's folder until the case ends, also if the plugin may not write files.
+---@param path string Relative, within the folder; its folders are made.
+---@param text string
+function fake.file(path, text) end

@@ -15,25 +15,68 @@ fn run(setup: &Setup, arguments: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn a_new_plugin_passes_its_check_and_its_test_and_serves() {
-    let daemon = TestDaemon::start();
-    let (code, out, err) = run(&daemon.setup, &["plugins", "new", "my-greeter"]);
-    assert_eq!(code, 0, "{err}");
-    assert!(out.contains("my-greeter"));
-    let (code, out, err) = run(&daemon.setup, &["plugins", "check", "my-greeter"]);
-    assert_eq!(code, 0, "{out}{err}");
-    assert!(out.contains("plugin my-greeter 0.1.0") && out.contains("my_greeter"), "{out}");
-    assert!(!out.contains("warning"), "{out}");
-    let (code, out, err) = run(&daemon.setup, &["plugins", "test", "my-greeter"]);
-    assert_eq!(code, 0, "{out}{err}");
-    assert!(out.contains("1 passed, 0 failed"), "{out}");
-
+    let daemon = Setup::new().file("poem.txt", "one two\nthree\n").start();
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["plugin.loaded"]}));
-    fs::rename(daemon.work().join("my-greeter"), daemon.plugins().join("my-greeter")).unwrap();
+    let (code, out, err) = run(&daemon.setup, &["plugins", "new", "my-words"]);
+    assert_eq!(code, 0, "{err}");
+    let path = daemon.plugins().join("my-words");
+    assert_eq!(out.trim_end(), path.to_str().unwrap());
+    assert!(err.contains("toolctl call my_words") && err.contains("toolctl plugins test"), "{err}");
+    let files =
+        ["plugin.toml", "plugin.lua", "plugin_test.lua", "README.md", ".gitignore", ".luarc.json", "types/hygge.lua"];
+    for file in files {
+        let text = fs::read_to_string(path.join(file)).unwrap();
+        assert!(!text.is_empty() && !text.contains("{{"), "{file}: {text}");
+    }
     wire.notification("events.event");
-    assert_eq!(wire.tool("my_greeter", json!({"name": "you"}))["content"][0]["text"], "hello you");
+    let result = wire.tool("my_words", json!({"path": "poem.txt"}));
+    assert_eq!(result["content"][0]["text"], "poem.txt: 2 lines, 3 words", "{result}");
+    assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 1, "nothing lies beside it");
+    passes(&daemon.setup, path.to_str().unwrap(), "plugin my-words 0.1.0");
+}
 
-    assert_ne!(run(&daemon.setup, &["plugins", "new", "Bad Name"]).0, 0);
+#[track_caller]
+fn passes(setup: &Setup, path: &str, shown: &str) {
+    let (code, out, err) = run(setup, &["plugins", "check", path]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains(shown) && !out.contains("warning"), "{out}");
+    let (code, out, err) = run(setup, &["plugins", "test", path]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("3 passed, 0 failed"), "{out}");
+}
+
+#[test]
+fn a_new_plugin_is_one_file_if_asked_and_goes_where_it_is_told() {
+    let setup = Setup::new();
+    let (code, out, err) = run(&setup, &["plugins", "new", "words", "--single", "--dir", "."]);
+    assert_eq!((code, out.trim_end()), (0, "./words.lua"), "{err}");
+    assert!(err.contains("once it is in a plugin folder"), "{err}");
+    assert_eq!(fs::read_dir(setup.path("work")).unwrap().count(), 2);
+    passes(&setup, "words.lua", "plugin words");
+    let (code, _, err) = run(&setup, &["plugins", "new", "words", "--dir", "."]);
+    assert_eq!(code, 0, "{err}");
+    passes(&setup, "words", "plugin words 0.1.0");
+}
+
+#[test]
+fn a_name_that_cannot_be_is_refused_with_a_way_out() {
+    let daemon = TestDaemon::start();
+    let refused = |arguments: &[&str], expected: &str| {
+        let (code, out, err) = run(&daemon.setup, &[&["plugins", "new"], arguments].concat());
+        assert!(code != 0 && out.is_empty() && err.contains(expected), "{arguments:?}: {code} {out}{err}");
+    };
+    refused(
+        &["Word Count"],
+        "\"Word Count\" is not a plugin name: expected a lower-case letter, then letters, digits, _ and -, at most 60; word_count is one",
+    );
+    refused(&["--", "-9"], "at most 60\n");
+    refused(&["ports"], "there is a bundled plugin ports already");
+    refused(&["words", "--dir", "no/such"], "there is no folder no/such: create it first");
+    fs::write(daemon.work().join("words.lua"), "mine").unwrap();
+    refused(&["words", "--single", "--dir", "."], "./words.lua already exists: choose another name, or remove it");
+    assert_eq!(fs::read_to_string(daemon.work().join("words.lua")).unwrap(), "mine");
+    assert!(!daemon.work().join("words_test.lua").exists());
 }
 
 #[test]
@@ -48,6 +91,19 @@ fn a_broken_plugin_is_reported_with_its_line() {
     let (code, out, _) = run(&setup, &["plugins", "test", "failing.lua"]);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("FAILED") && out.contains("0 passed, 1 failed"), "{out}");
+}
+
+#[test]
+fn a_path_without_a_plugin_or_without_tests_is_named() {
+    let setup = Setup::new().file("untested.lua", "").file("p/plugin.lua", "");
+    for command in ["check", "test"] {
+        let (code, out, err) = run(&setup, &["plugins", command, "no-such"]);
+        assert!(code == 1 && format!("{out}{err}").contains("no-such: No such file"), "{command}: {code} {out}{err}");
+    }
+    for (path, expected) in [("untested.lua", "untested_test.lua"), ("p", "p/plugin_test.lua")] {
+        let (code, _, err) = run(&setup, &["plugins", "test", path]);
+        assert!(code == 0 && err.contains(&format!("there are no tests: write some into {expected}")), "{code} {err}");
+    }
 }
 
 #[test]

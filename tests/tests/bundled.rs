@@ -38,14 +38,39 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(name, status)| ((*name).to_owned(), (*status).to_owned())).collect()
 }
 
+/// The plugins in the repository, sorted.
+fn shipped() -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_file = path.extension().is_some_and(|end| end == "lua") && !name.ends_with("_test");
+        if is_file || path.join("plugin.toml").exists() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn all_bundled_plugins_serve_together() {
+    let config = format!("[plugins]\nbundled = {:?}\n", shipped());
+    let daemon = Setup::new().config(&config).start();
+    let on: Vec<_> = shipped().into_iter().map(|name| (name, "loaded".to_owned())).collect();
+    assert_eq!(listed(&daemon, json!({})), on);
+}
+
 #[test]
 fn bundled_plugins_are_off_and_listed_when_asked_for() {
     let daemon = TestDaemon::start();
     assert_eq!(listed(&daemon, json!({})), []);
-    let off = pairs(&[("git_summary", "disabled"), ("json_query", "disabled"), ("todo_finder", "disabled")]);
+    let shipped = shipped();
+    assert_eq!(shipped.len(), 10);
+    let off: Vec<_> = shipped.iter().map(|name| (name.clone(), "disabled".to_owned())).collect();
     assert_eq!(listed(&daemon, json!({"all": true})), off);
     let table = run(&daemon, &["plugins", "list", "--all"]);
-    assert_eq!(table.matches("disabled (bundled)").count(), 3, "{table}");
+    assert_eq!(table.matches("disabled (bundled)").count(), shipped.len(), "{table}");
     assert_eq!(run(&daemon, &["plugins", "list"]), "");
     let status = daemon.connect().result("daemon.status", json!({}));
     assert_eq!(status["plugins"], json!({"loaded": 0, "failed": 0, "other": 0}));

@@ -370,3 +370,40 @@ fn every_client_passes_the_same_variables_and_says_so() {
         assert_eq!(toolchain_of(file), expected, "{file}");
     }
 }
+
+/// The commands of a session and their outputs, without the statuses of those that failed.
+fn recorded(session: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in fs::read_to_string(repository().join(session)).unwrap().lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push((command.to_owned(), String::new()));
+        } else if let (Some(printed), Some((_, output))) = (line.strip_prefix("    "), found.last_mut())
+            && !printed.starts_with("[status ")
+        {
+            output.push_str(printed);
+            output.push('\n');
+        }
+    }
+    found
+}
+
+#[test]
+fn the_guide_shows_what_its_session_prints() {
+    let recorded = recorded("tests/sessions/guide.session");
+    let mut count = 0;
+    for block in blocks(Path::new("plugins/GUIDE.md")).iter().filter(|block| block.language == "console") {
+        for (command, output) in commands(block) {
+            // The session begins in the home folder, and changes to another one for some commands.
+            let is_same = |(line, printed): &(String, String)| {
+                // Empty lines of an output stand in the session like those between commands.
+                let lines = |text: &str| -> Vec<String> {
+                    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+                };
+                (*line == command || line.ends_with(&format!(" && {command}"))) && lines(printed) == lines(&output)
+            };
+            assert!(recorded.iter().any(is_same), "{}: {command}\n{output}", block.place);
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count}");
+}

@@ -261,3 +261,36 @@ fn a_project_grant_holds_in_its_project_only() {
         );
     }
 }
+
+#[test]
+fn a_command_that_a_tool_declares_is_asked_for_once_and_before_it_starts() {
+    let tool = "hygge.register_tool{name = 'mark',
+        permission = function(input) return {category = 'shell', target = 'touch mark-' .. input.name, reason = 'to mark it'} end,
+        execute = function(ctx, input) return hygge.exec('touch', {'mark-' .. input.name}).code end}";
+    let daemon = Setup::new().plugin("marks.lua", tool).start();
+    let (mut person, mut agent) = (subscribed(&daemon), daemon.connect());
+    let id = agent.request("tools.execute", json!({"name": "mark", "arguments": {"name": "once"}}));
+    let ask = asked(&mut person);
+    assert_eq!((&ask["target"], &ask["chain"]), (&json!("touch mark-once"), &json!(["marks"])), "{ask}");
+    assert!(ask["reason"].as_str().unwrap().contains("to mark it"), "{ask}");
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
+    let result = agent.answer(id)["result"].take();
+    assert_eq!(result["content"][0]["text"], "0", "{result}");
+    assert_eq!(event(&mut person)["type"], "resolved");
+
+    // An answer for longer covers the declaration and the run of the next call.
+    let id = agent.request("tools.execute", json!({"name": "mark", "arguments": {"name": "again"}}));
+    let ask = asked(&mut person);
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow", "scope": "always"}));
+    assert_eq!(agent.answer(id)["result"]["content"][0]["text"], "0");
+    assert_eq!(agent.tool("mark", json!({"name": "again"}))["content"][0]["text"], "0");
+
+    // A grant for the caller's own commands is none for the plugin's.
+    person.result("permissions.grant", json!({"category": "shell", "pattern": "touch mark-other", "scope": "always"}));
+    let id = agent.request("tools.execute", json!({"name": "mark", "arguments": {"name": "other"}}));
+    assert_eq!(event(&mut person)["type"], "resolved");
+    let ask = asked(&mut person);
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny"}));
+    assert_ne!(agent.answer(id)["result"]["is_error"], false);
+    assert!(!daemon.work().join("mark-other").exists());
+}

@@ -295,7 +295,6 @@ const WITHOUT_DAEMON: &[&str] = &[
     "mcp token",
     "plugins check",
     "plugins install",
-    "plugins new",
     "plugins test",
     "plugins types",
 ];

@@ -21,6 +21,7 @@ pub(crate) mod plugins;
 pub(crate) mod prompt;
 pub(crate) mod remotes;
 pub(crate) mod restart;
+pub(crate) mod scaffold;
 pub(crate) mod schema;
 pub(crate) mod sessions;
 pub(crate) mod shells;

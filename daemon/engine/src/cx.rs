@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::provide::{CallInfo, CallState};
-use toold_proto::tool::{CallId, Source, SourceKind, ToolName};
+use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
 
 use crate::Engine;
 use crate::audit::DecisionRecord;
@@ -226,8 +226,24 @@ impl Cx {
     /// The result depends on these needs and on everything that is recorded from now on.
     pub(crate) fn start_noting(&self, needs: &[Need]) {
         let mut depends = Dependencies::default();
-        needs.iter().for_each(|need| depends.need(&self.tool, self.origin, need, &self.outer_chain, true));
+        for need in needs {
+            depends.need(&self.tool, self.origin, need, self.chain_of_declared(need), true);
+        }
         self.notes().depends = depends;
+    }
+
+    /// The chain that a need which the tool declares is judged with: the chain of the same need when the tool comes to
+    /// it, so that one answer serves for both. Calling the tool itself is the caller's need.
+    pub(crate) fn chain_of_declared(&self, need: &Need) -> &[String] {
+        match need.category {
+            Category::Plugin => &self.outer_chain,
+            Category::FileRead
+            | Category::FileWrite
+            | Category::Shell
+            | Category::Network
+            | Category::Mcp
+            | Category::Agent => &self.chain,
+        }
     }
 
     pub(crate) fn note_need(&self, need: &Need, chain: &[String], allowed: bool) {
@@ -265,11 +281,13 @@ impl Cx {
     }
 
     pub(crate) fn remember_once(&self, need: &Need, chain: &[String]) {
-        self.notes().granted_once.push((need.clone(), chain.to_vec()));
+        self.notes().granted_once.push((need.without_reason(), chain.to_vec()));
     }
 
+    /// A reason is only a text for the person who was asked.
     pub(crate) fn was_granted_once(&self, need: &Need, chain: &[String]) -> bool {
-        self.notes().granted_once.iter().any(|(granted, by)| granted == need && by == chain)
+        let need = need.without_reason();
+        self.notes().granted_once.iter().any(|(granted, by)| *granted == need && by == chain)
     }
 
     /// The files that the command names as operands are approved with it.

@@ -277,7 +277,7 @@ async fn check_permissions(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>
             true => needs_on_own_task(tool, input, cx).boxed().await?,
         };
         for need in &needs {
-            check_permission(cx, &cx.outer_chain, need).await?;
+            check_permission(cx, cx.chain_of_declared(need), need).await?;
         }
         Ok(needs)
     });

@@ -78,6 +78,10 @@ impl Need {
         self.reason = Some(reason.into());
         self
     }
+
+    pub(crate) fn without_reason(&self) -> Self {
+        Self { reason: None, ..self.clone() }
+    }
 }
 
 /// A word of a simple command, after the shell's quote removal.

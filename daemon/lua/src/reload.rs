@@ -11,12 +11,14 @@ pub mod faked_prompt;
 mod git_lock;
 pub(crate) mod load;
 mod load_entry;
+mod memory_store;
 pub mod options;
 mod plugin_manager;
 pub mod plugin_tests;
 pub mod profile;
 mod source_check;
 pub(crate) mod standalone;
+mod test_functions;
 mod watch;
 
 use std::collections::HashMap;

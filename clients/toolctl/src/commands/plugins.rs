@@ -21,6 +21,7 @@ use crate::commands::plugins::packages::source::FORMS;
 use crate::commands::plugins::packages::update::UpdateArgs;
 use crate::commands::plugins::packages::{install, remove, update};
 use crate::commands::plugins::repl::ReplArgs;
+use crate::commands::scaffold::{self, NewPluginArgs};
 use crate::commands::{author, trust};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
@@ -97,13 +98,8 @@ enum PluginsAction {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
-    /// Create a plugin folder with a working tool, a test, and settings for lua-language-server
-    New {
-        name: String,
-        /// The folder to create it in
-        #[arg(long, value_name = "DIR", default_value = ".")]
-        dir: PathBuf,
-    },
+    /// Create a plugin with a working tool and its tests, and serve it
+    New(NewPluginArgs),
     /// Load a plugin outside the daemon and print every problem; exit status 1 if there is one
     Check {
         /// The plugin's file or folder
@@ -123,7 +119,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         action => action,
     };
     match &action {
-        PluginsAction::New { name, dir } => return author::new(name, dir),
+        PluginsAction::New(new) => return scaffold::new(new, globals).await,
         PluginsAction::Check { path } => return author::check(path).await,
         PluginsAction::Test(test) => return author::test(test, args.json).await,
         PluginsAction::Types => return author::types(),
@@ -148,7 +144,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
     let (list, failure) = match action {
         PluginsAction::Enable { name } => (trust::switch(name, true, globals).await?, OK),
         PluginsAction::Disable { name } => (trust::switch(name, false, globals).await?, OK),
-        PluginsAction::New { .. }
+        PluginsAction::New(_)
         | PluginsAction::Check { .. }
         | PluginsAction::Test(_)
         | PluginsAction::Types

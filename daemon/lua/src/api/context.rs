@@ -16,7 +16,7 @@ use toold_proto::question::QuestionOption;
 use crate::api::{ApiTable, HostReply};
 use crate::plugin::handler::SESSION;
 use crate::plugin::messages::messages;
-use crate::plugin::needs::need;
+use crate::plugin::needs::written_needs;
 use crate::vm::args::{Args, Fields, text};
 use crate::vm::convert;
 use crate::vm::script_run::{self};
@@ -82,14 +82,17 @@ fn methods(ctx: &ApiTable) -> mlua::Result<()> {
         call.at_end(function).map_err(|why| format!("ctx.on_end: {why}"))
     })?;
     ctx.waiting("ask", "ctx.ask", |host_call| {
-        let need = need(&host_call.args.fields(1, "need")?, host_call.call, &host_call.context.plugin)?;
+        let needs = written_needs(&host_call.args.fields(1, "need")?, host_call.call, &host_call.context.plugin)?;
         let call = host_call.call.clone();
         Ok(async move {
-            match call.require(need).await {
-                Ok(()) => Ok(HostReply::Json(Json::Bool(true))),
-                Err(ToolError::Denied(_)) => Ok(HostReply::Json(Json::Bool(false))),
-                Err(other) => Err(other.to_string()),
+            for need in needs {
+                match call.require(need).await {
+                    Ok(()) => {}
+                    Err(ToolError::Denied(_)) => return Ok(HostReply::Json(Json::Bool(false))),
+                    Err(other) => return Err(other.to_string()),
+                }
             }
+            Ok(HostReply::Json(Json::Bool(true)))
         })
     })?;
     ctx.waiting("question", "ctx.question", |host_call| {

@@ -1,7 +1,6 @@
 //! `hygge.exec`, and what `io.popen` and `os.execute` run through.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +15,11 @@ use toold_host::files::{self, ResolvedPath};
 use toold_host::process::{ProcessCommand, ProcessEnding, ProcessOutput, run};
 use toold_host::process_registry::StartedFor;
 use toold_host::sandbox::Sandbox;
-use toold_host::shell_grammar::{self, Surroundings};
 use toold_proto::call::Stream;
-use toold_proto::tool::Category;
 
 use crate::api::{ApiTable, HostCall, HostReply};
 use crate::plugin::PluginVersion;
-use crate::plugin::needs::may_know;
+use crate::plugin::needs::{command_needs, may_know, quoted};
 use crate::vm::args::{Fields, text};
 use crate::vm::script_run::ScriptRun;
 
@@ -168,25 +165,9 @@ impl Program {
                 self.call.require(file_needs::read_need(place, &mut Exclusions::default())).await?;
             }
         }
-        let rules = self.sandbox.rules_in(self.cx.session.project());
-        let mut is_known = |place: &Path| may_know(&self.call, &self.plugin, place);
         let (cwd, environment) = (&self.command.cwd, &self.command.environment);
-        let needs = shell_grammar::needs(&self.line, &mut Surroundings { cwd, environment, may_read: &mut is_known });
-        for mut need in needs {
-            let owned = || self.plugin.owns(Path::new(&need.target));
-            if need.category == Category::FileRead && need.forbidden.is_none() && owned() {
-                continue;
-            }
-            if need.of_command.is_some() {
-                need.harmless = rules.describe().is_some() && rules.eases();
-            }
-            if need.category == Category::Shell
-                && let Some(confined) = rules.describe()
-            {
-                need.reason = Some(format!("[sandbox: {confined}]"));
-                need.harmless = rules.eases();
-            }
-            need.harmless &= !self.sandbox.eases_no_more(self.cx.session.project());
+        let needs = command_needs(&self.line, cwd, environment, &self.call, &self.plugin).map_err(ToolError::Failed)?;
+        for need in needs {
             self.call.require(need).await?;
         }
         Ok(())
@@ -251,15 +232,6 @@ fn set_variables(command: &mut ProcessCommand, env: &Fields) -> Result<Vec<Strin
 fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// One word for the shell's grammar (POSIX, section 2.2.2: single quotes).
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 impl PendingOutput {

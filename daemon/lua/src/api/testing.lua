@@ -2,7 +2,17 @@
 -- Runs before the plugin, so that even the plugin's first lines use the fakes.
 local hygge = ...
 
-local fakes, before_each, cases, path = {}, {}, {}, {}
+-- `before_each` has a list for each `describe` that is open, the outermost first.
+local fakes, before_each, cases, path = {}, { {} }, {}, {}
+
+-- The engine, once the plugin has loaded.
+local ask, fake_tool, make_file, between
+
+local function engine(kind, name, given)
+  local ok, value = ask(kind, name, given)
+  if not ok then error(value, 3) end
+  return value
+end
 
 hygge.exec = function(command, args, options)
   if not fakes.exec then
@@ -122,37 +132,59 @@ end
 
 function describe(name, body)
   path[#path + 1] = name
+  before_each[#before_each + 1] = {}
   body()
-  path[#path] = nil
+  path[#path], before_each[#before_each] = nil, nil
 end
 
 function it(name, body)
   local full = table.concat(path, " ")
-  cases[#cases + 1] = { name = full == "" and name or full .. " " .. name, body = body }
+  cases[#cases + 1] = { name = full == "" and name or full .. " " .. name, body = body, before = { unpack(before_each) } }
 end
 
 function before(body)
-  before_each[#before_each + 1] = body
+  table.insert(before_each[#before_each], body)
 end
 
 fake = {
   exec = function(run) fakes.exec = run end,
   http = function(run) fakes.http = run end,
+  file = function(path, text) make_file(path, text) end,
+  tool = function(name, run) fake_tool(name, function(_, input) return run(input) end) end,
 }
 
 function call(name, input)
   return hygge.call_tool(name, input)
 end
 
--- Returns the function that runs the cases of the file, after the plugin has loaded.
-return function(chunk, traceback)
+function command(name, input)
+  return engine("command", name, input or "")
+end
+
+function render(name, arguments)
+  return engine("render", name, arguments or {}).messages
+end
+
+function read(uri)
+  return engine("read", uri)
+end
+
+function needs(name, input)
+  return engine("needs", name, input or {})
+end
+
+-- Runs the cases of the file, after the plugin has loaded.
+local function run(chunk, traceback)
   chunk()
   local results = {}
   for i, case in ipairs(cases) do
     fakes = {}
+    between(true)
     local trace
     local ok, message = xpcall(function()
-      for _, prepare in ipairs(before_each) do prepare() end
+      for _, prepares in ipairs(case.before) do
+        for _, prepare in ipairs(prepares) do prepare() end
+      end
       case.body()
     end, function(message)
       trace = traceback()
@@ -160,5 +192,8 @@ return function(chunk, traceback)
     end)
     results[i] = { name = case.name, ok = ok, message = not ok and tostring(message) or nil, traceback = trace }
   end
+  between(false)
   return { structured = { cases = hygge.json.array(results) } }
 end
+
+return run, function(...) ask, fake_tool, make_file, between = ... end

@@ -11,12 +11,16 @@ use crate::plugin::registrations::{ToolHandlers, ToolPermission};
 
 /// The name, in the registry of the Lua state, of the function that runs tests.
 const RUN: &str = "toold.tests";
+/// And of the function that connects them with the engine.
+pub(crate) const CONNECT: &str = "toold.tests.connect";
 
 /// Adds `describe`, `it`, `expect` and the fakes to a Lua state, before the plugin runs in it.
 pub(crate) fn install_testing(lua: &Lua) -> mlua::Result<()> {
     let hygge: Table = lua.globals().raw_get("hygge")?;
-    let run: Function = lua.load(include_str!("testing.lua")).set_name("=[toold]").call(hygge)?;
-    lua.set_named_registry_value(RUN, run)
+    let script = lua.load(include_str!("testing.lua")).set_name("=[toold]");
+    let (run, connect): (Function, Function) = script.call(hygge)?;
+    lua.set_named_registry_value(RUN, run)?;
+    lua.set_named_registry_value(CONNECT, connect)
 }
 
 /// A tool that runs the cases of a compiled file and returns the result of each.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use mlua::Function;
 use serde_json::Value;
 use toold_engine::Engine;
 use toold_engine::call::Principal;
@@ -13,12 +14,15 @@ use toold_engine::tool::Origin;
 use toold_proto::plugin::PluginError;
 use toold_proto::session::Mode;
 
+use crate::api::testing;
 use crate::plugin::PluginVersion;
 use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::coverage::TestCoverage;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::memory_store::MemoryStore;
 use crate::reload::options::StandaloneOptions;
 use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
+use crate::reload::test_functions::TestFunctions;
 
 /// The results of a plugin's tests.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +71,7 @@ const RUNNER: &str = "run_the_tests_of_this_plugin";
 /// file gets a freshly loaded plugin, an empty folder as its session's, and only the programs that it fakes.
 ///
 /// # Errors
-/// The system has no thread for the watchdog, or the folder cannot be made.
+/// There is no plugin at `path`, the system has no thread for the watchdog, or the folder cannot be made.
 pub async fn test(path: &Path) -> std::io::Result<TestReport> {
     run(path, &mut None).await
 }
@@ -96,7 +100,7 @@ async fn run(path: &Path, coverage: &mut Option<TestCoverage>) -> std::io::Resul
 }
 
 fn tests_of(path: &Path) -> std::io::Result<Vec<PathBuf>> {
-    if !path.is_dir() {
+    if !std::fs::metadata(path)?.is_dir() {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let beside = path.with_file_name(format!("{stem}_test.lua"));
         return Ok(if beside.is_file() { vec![beside] } else { Vec::new() });
@@ -117,18 +121,19 @@ async fn test_file(
     file: &Path,
     coverage: &mut Option<TestCoverage>,
 ) -> std::io::Result<Result<Vec<TestCase>, Box<PluginError>>> {
+    // As the plugin's own files, so that messages name it in the same way.
+    let file = file.canonicalize()?;
     let folder = Scratch::new()?;
     let engine = Arc::new(Engine::new("test"));
-    let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT, StandaloneOptions::default())?) {
+    let store = Arc::<MemoryStore>::default();
+    let mut resources = shared(engine.clone(), LOAD_LIMIT, StandaloneOptions::default())?;
+    Arc::get_mut(&mut resources).expect("nothing else has it yet").store = Some(store.clone());
+    let plugin = match plugin_at(path, resources) {
         Ok(plugin) => plugin,
         Err(error) => return Ok(Err(error)),
     };
-    let extra = LoadOptions {
-        lenient: false,
-        fakes: true,
-        tests: Some((RUNNER, file.to_owned())),
-        counts_lines: coverage.is_some(),
-    };
+    let extra =
+        LoadOptions { lenient: false, fakes: true, tests: Some((RUNNER, file)), counts_lines: coverage.is_some() };
     let loading = {
         let plugin = plugin.clone();
         tokio::task::spawn_blocking(move || load_with(&plugin, &extra).0)
@@ -137,8 +142,11 @@ async fn test_file(
         Ok(loaded) => loaded,
         Err(failure) => return Ok(Err(Box::new(failure.error))),
     };
-    let prepared = PreparedPlugin::new(plugin.clone(), Some(loaded), registered.as_data(), false);
-    engine.hooks.replace(&prepared.key, prepared.hooks);
+    let connect: Function = loaded.state.lua().named_registry_value(testing::CONNECT).map_err(std::io::Error::other)?;
+    let lua = loaded.state.lua().clone();
+    let mut prepared = PreparedPlugin::new(plugin.clone(), Some(loaded), registered.as_data(), false);
+    let functions = TestFunctions::new(engine.clone(), &mut prepared, store, &folder.0);
+    functions.install(&lua, &connect).map_err(std::io::Error::other)?;
     if let Err(taken) = engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools) {
         return Ok(Err(Box::new(plain(taken.to_string()))));
     }

@@ -1,6 +1,5 @@
 //! A plugin without a daemon: for checks and tests.
 
-mod passing_store;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -29,7 +28,7 @@ use crate::plugin::manifest::{Manifest, explain};
 use crate::plugin::version_files::VersionFiles;
 use crate::reload::load;
 use crate::reload::options::StandaloneOptions;
-use crate::reload::standalone::passing_store::PassingStore;
+use crate::reload::memory_store::MemoryStore;
 use crate::vm::create::HostChunks;
 use crate::vm::watchdog::Watchdog;
 
@@ -94,7 +93,7 @@ pub(crate) fn shared(
         release_after: None,
         tables: ArcSwap::from_pointee(tables),
         profile_dir: options.profile_dir,
-        store: Some(Arc::new(PassingStore::default())),
+        store: Some(Arc::new(MemoryStore::default())),
         environment: options.environment,
         http: Arc::new(Http::new(Guard::default())),
         sandbox: Arc::default(),

@@ -196,3 +196,86 @@ end}
     assert!(lcov.contains(&format!("SF:{}\nDA:1,2\nDA:2,2\nDA:3,3\nDA:4,0\n", path.display())), "{lcov}");
     assert!(lcov.contains("LF:6\nLH:4\nend_of_record\n"), "{lcov}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_reach_hooks_prompts_resources_commands_permissions_and_the_store() {
+    let (_keep, root) = folder(&[
+        (
+            "p.lua",
+            "local count = 0
+hygge.register_hook('pre_tool', {tools = 'write'}, function(event)
+  if event.tool_input.path == '.env' then return {decision = 'deny', reason = 'no secrets'} end
+  if event.tool_input.path == 'a' then return {decision = 'modify', modified_tool_input = {path = 'b'}} end
+end)
+hygge.register_hook('pre_tool', {}, function(event) count = count + 1 end)
+hygge.register_prompt{name = 'plan', arguments = {{name = 'day', required = true}},
+  render = function(ctx, given) return 'Plan ' .. given.day end}
+hygge.register_resource{uri_template = 'notes://{day}', name = 'note', mime_type = 'text/plain',
+  read = function(ctx, uri, given) return hygge.store.get(given.day) end}
+hygge.register_command{name = 'keep', execute = function(ctx, input) hygge.store.set('monday', input) return 'kept' end}
+hygge.register_tool{name = 'count', execute = function() return count end}
+hygge.register_tool{name = 'find', execute = function(ctx, input) return hygge.call_tool('grep', {pattern = 'x'}).content end,
+  permission = function(input) return {category = 'shell', target = 'rg x | sort -o out', reason = 'to look'} end}",
+        ),
+        (
+            "p_test.lua",
+            "it('hooks', function()
+  local seen
+  fake.tool('write', function(input) seen = input.path return 'written' end)
+  local refused = call('write', {path = '.env'})
+  expect(refused.is_error).to_be_truthy()
+  expect(refused.content).to_contain('no secrets')
+  expect(seen).to_be_nil()
+  expect(call('write', {path = 'a'}).content).to_be('written')
+  expect(seen).to_be('b')
+  expect(call('count').content).to_be('2')
+end)
+it('forgets fakes', function()
+  expect(function() call('write', {path = 'c'}) end).to_raise('no tool write')
+end)
+it('offers', function()
+  expect(render('plan', {day = 'Monday'})[1].content.text).to_be('Plan Monday')
+  expect(function() render('plan') end).to_raise('day is missing')
+  expect(function() read('notes://monday') end).to_raise('there is no resource notes://monday')
+  expect(command('keep', 'bread').content).to_be('kept')
+  expect(read('notes://monday')[1].text).to_be('bread')
+  expect(read('notes://monday')[1].mime_type).to_be('text/plain')
+  expect(function() command('lose') end).to_raise('there is no command lose')
+end)
+it('starts with an empty store', function()
+  expect(hygge.store.keys()).to_equal({})
+end)
+it('has files', function()
+  fake.file('a b/-c.txt', 'words')
+  expect(hygge.fs.read('a b/-c.txt')).to_be('words')
+  for _, path in ipairs{'../x', '/x', 'a/../../x'} do
+    expect(function() fake.file(path, '') end).to_raise('within the session')
+  end
+end)
+describe('before', function()
+  local order = {}
+  before(function() table.insert(order, 'outer') end)
+  describe('in a describe', function()
+    before(function() table.insert(order, 'inner') end)
+    it('runs', function() end)
+  end)
+  it('is for its describe', function() expect(order).to_equal({'outer', 'inner', 'outer'}) end)
+end)
+it('has no files of other cases', function()
+  expect(hygge.fs.exists('a b/-c.txt')).to_be(false)
+end)
+it('finds needs', function()
+  fake.tool('grep', function(input) return 'found ' .. input.pattern end)
+  expect(call('find').content).to_be('found x')
+  local found = needs('find')
+  expect(found[1].target).to_be('rg x')
+  expect(found[1].reason).to_be('to look')
+  expect(found[#found].category).to_be('file.write')
+  expect(found[#found].target).to_match('/out$')
+end)",
+        ),
+    ]);
+    let report = test(&root.join("p.lua")).await.unwrap();
+    assert_eq!(report.files[0].error, None);
+    assert_eq!((report.passed(), report.failed()), (9, 0), "{report:#?}");
+}

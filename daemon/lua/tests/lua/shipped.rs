@@ -34,6 +34,29 @@ async fn with_shipped(name: &str) -> TestPlugins {
     world
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn shipped_plugins_pass_their_checks_and_tests() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(shipped()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let is_file = name.ends_with(".lua") && !name.ends_with("_test.lua");
+        if !is_file && !path.join("plugin.toml").exists() {
+            continue;
+        }
+        count += 1;
+        let checked = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || toold_lua::reload::check::check(&path).unwrap()).await.unwrap()
+        };
+        assert!(checked.is_good() && checked.warnings.is_empty(), "{name}: {checked:#?}");
+        assert!(is_file || checked.capabilities.is_some(), "{name} declares no capabilities");
+        let report = toold_lua::reload::plugin_tests::test(&path).await.unwrap();
+        assert!(report.failed() == 0 && report.passed() >= 4, "{name}: {report:#?}");
+    }
+    assert_eq!(count, 10);
+}
+
 fn git(world: &TestPlugins, args: &[&str]) {
     let output = Command::new("git")
         .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])

@@ -73,6 +73,11 @@ pub async fn test(path: &Path, output: &TestOutput) -> anyhow::Result<bool> {
         writeln!(out, "{:#}", tests_as_json(&report, coverage.as_ref()))?;
     } else {
         print_tests(&report, &mut out)?;
+        if report.files.is_empty() {
+            let expected = if path.is_dir() { path.join("plugin_test.lua") } else { path.with_extension("") };
+            let end = if path.is_dir() { "" } else { "_test.lua" };
+            writeln!(io::stderr(), "there are no tests: write some into {}{end}", expected.display())?;
+        }
         if let Some(coverage) = coverage.filter(|_| output.coverage) {
             print_coverage(&coverage, &mut out)?;
         }
@@ -153,7 +158,9 @@ pub fn digest(paths: &[PathBuf]) -> anyhow::Result<()> {
 
 fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {
     let version = report.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-    writeln!(out, "plugin {}{version}", report.name)?;
+    if !report.name.is_empty() {
+        writeln!(out, "plugin {}{version}", report.name)?;
+    }
     if let Some(capabilities) = &report.capabilities {
         let names = if capabilities.is_empty() { "nothing".to_owned() } else { capabilities.join(" ") };
         writeln!(out, "  may use   {names}")?;

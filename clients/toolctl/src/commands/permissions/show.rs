@@ -65,7 +65,7 @@ fn verdict(verdict: Verdict) -> Cell {
 
 fn only_for(tools: Option<&[String]>, cwd: Option<&str>, chain: &[String]) -> String {
     let tools = tools.map(|tools| tools.join(" "));
-    let chain = (!chain.is_empty()).then(|| format!("through {}", chain.join(", ")));
+    let chain = (!chain.is_empty()).then(|| format!("calls through {}", chain.join(", ")));
     let parts: Vec<String> = [tools, cwd.map(str::to_owned), chain].into_iter().flatten().collect();
     one_line(&parts.join("; "))
 }
@@ -201,8 +201,8 @@ mod tests {
          RULE   CATEGORY  PATTERN     ONLY FOR  FROM
          allow  shell     git status  bash      /c.toml:3
 
-         GRANT        CATEGORY    PATTERN  SCOPE       ONLY FOR   BY
-         g1     deny  file.write  src/**   project /x  through p  toolctl
+         GRANT        CATEGORY    PATTERN  SCOPE       ONLY FOR         BY
+         g1     deny  file.write  src/**   project /x  calls through p  toolctl
         ");
     }
 
