@@ -132,7 +132,7 @@ fn last_good_version(request: &LoadRequest, newest: Option<ContentDigest>) -> Op
 }
 
 fn load_files(request: &LoadRequest) -> LoadOutcome {
-    let mut read = Err(LoadOutcome::Gone);
+    let mut read = Err(Box::new(LoadOutcome::Gone));
     for _ in 0..READS {
         let trees = GitTrees::around(&request.path);
         let lock = || trees.lock(&request.stale_locks);
@@ -141,7 +141,7 @@ fn load_files(request: &LoadRequest) -> LoadOutcome {
         }
         read = read_entry(request);
         // What is known is whole.
-        let is_known = matches!(read, Err(LoadOutcome::Unchanged(_)));
+        let is_known = matches!(&read, Err(outcome) if matches!(**outcome, LoadOutcome::Unchanged(_)));
         if let Some(lock) = lock().filter(|_| !is_known) {
             return LoadOutcome::Locked(lock);
         }
@@ -151,15 +151,15 @@ fn load_files(request: &LoadRequest) -> LoadOutcome {
     }
     match read {
         Ok((digest, files)) => load_version(request, digest, files),
-        Err(outcome) => outcome,
+        Err(outcome) => *outcome,
     }
 }
 
 /// The files of an entry that changed.
-fn read_entry(request: &LoadRequest) -> Result<(ContentDigest, VersionFiles), LoadOutcome> {
+fn read_entry(request: &LoadRequest) -> Result<(ContentDigest, VersionFiles), Box<LoadOutcome>> {
     let path = &request.path;
     if !is_plugin(path) {
-        return Err(LoadOutcome::Gone);
+        return Err(Box::new(LoadOutcome::Gone));
     }
     if let (Some(_), SourceScope::Project(project)) = (&request.trust, &request.scope) {
         match link_outward(path, project) {
@@ -168,9 +168,9 @@ fn read_entry(request: &LoadRequest) -> Result<(ContentDigest, VersionFiles), Lo
                 let link = link.display();
                 let message =
                     format!("{link} is a link to a file outside the plugin: copy the file into the plugin's folder");
-                return Err(LoadOutcome::broken(path, &message));
+                return Err(Box::new(LoadOutcome::broken(path, &message)));
             }
-            Err(error) => return Err(unreadable(path, path, &error)),
+            Err(error) => return Err(Box::new(unreadable(path, path, &error))),
         }
     }
     // Content that has to be trusted is read whole, so that all of it was reviewed.
@@ -179,10 +179,10 @@ fn read_entry(request: &LoadRequest) -> Result<(ContentDigest, VersionFiles), Lo
         Some(_) => Content::read(path).map(|content| (content.digest, VersionFiles::of_content(content))),
     };
     match read {
-        Ok((digest, _)) if request.known.contains(&digest) => Err(LoadOutcome::Unchanged(digest)),
+        Ok((digest, _)) if request.known.contains(&digest) => Err(Box::new(LoadOutcome::Unchanged(digest))),
         Ok(version) => Ok(version),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(LoadOutcome::Gone),
-        Err(error) => Err(unreadable(path, path, &error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Box::new(LoadOutcome::Gone)),
+        Err(error) => Err(Box::new(unreadable(path, path, &error))),
     }
 }
 
