@@ -110,8 +110,9 @@ fn hosts(text: &str) -> Vec<String> {
     let unwrapped = format!("{inside}{port}");
     let below = host.strip_prefix('.').map(|below| format!("**.{below}"));
     let without_port = host.rsplit_once(':').map(|(host, _)| host.to_owned());
-    let stars = unwrapped.trim_start_matches(['*', '.']);
-    let every = (stars.is_empty() || stars.starts_with(':')).then(|| format!("**{}", stars.trim_end_matches(":*")));
+    let port_of_every = unwrapped.strip_prefix('*').map(|rest| rest.trim_start_matches(['*', '.']));
+    let every = port_of_every.filter(|port| port.is_empty() || port.starts_with(':'));
+    let every = every.map(|port| format!("**{}", port.trim_end_matches(":*")));
     let all = network.into_iter().chain(every).chain(bare).chain(below).chain([host.to_owned(), unwrapped]);
     all.chain(without_port).filter(|host| !host.is_empty()).collect()
 }
