@@ -56,7 +56,7 @@ end}",
         ),
         ("p/lib.lua", "return function() hygge.slep(1) end"),
     ]);
-    let report = check(&root.join("p")).unwrap();
+    let report = checked(&root.join("p"));
     assert!(report.is_good());
     let warnings: Vec<_> = report.warnings.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
     let expected = [
