@@ -4,6 +4,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -80,6 +81,9 @@ pub(crate) async fn new(args: &NewPluginArgs, globals: &Globals) -> anyhow::Resu
         }
         made?;
     }
+    if dir.is_none() {
+        wait_until_found(name, globals).await?;
+    }
     writeln!(output::stdout(), "{}", path.display())?;
     output::stderr().write_all(next_steps(&path, &tool, dir.is_none(), *single).as_bytes())?;
     Ok(OK)
@@ -120,6 +124,19 @@ async fn plugin_folder(name: &str, globals: &Globals) -> anyhow::Result<PathBuf>
         status.plugin_dirs.first().map(PathBuf::from).context("the daemon has no plugin folder: give --dir")?;
     std::fs::create_dir_all(&folder).with_context(|| format!("can't create {}", folder.display()))?;
     Ok(folder)
+}
+
+/// Waits until the daemon has noticed the plugin, so that the next command can use it; five seconds at most.
+async fn wait_until_found(name: &str, globals: &Globals) -> anyhow::Result<()> {
+    let client = connection::open(globals).await?;
+    for _ in 0..50 {
+        let list = client.call::<PluginsList>(ListPlugins { all: false }).await?;
+        if list.plugins.iter().any(|plugin| plugin.name == name) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
