@@ -1,6 +1,5 @@
 //! A plugin without a daemon: for checks and tests.
 
-
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +26,8 @@ use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::manifest::{Manifest, explain};
 use crate::plugin::version_files::VersionFiles;
 use crate::reload::load;
-use crate::reload::options::StandaloneOptions;
 use crate::reload::memory_store::MemoryStore;
+use crate::reload::options::StandaloneOptions;
 use crate::vm::create::HostChunks;
 use crate::vm::watchdog::Watchdog;
 

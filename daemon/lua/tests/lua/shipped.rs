@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toold_engine::offers::{read, render};
 
-use crate::world::{MemoryStore, TestPlugins, write};
+use crate::world::{TestPlugins, TestStore, write};
 
 fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins")
@@ -202,7 +202,7 @@ async fn examples_of_the_guide_work() {
     assert!(examples.len() >= 7);
     for example in examples {
         let at = format!("plugins/README.md:{}", example.line);
-        let store = Arc::<MemoryStore>::default();
+        let store = Arc::<TestStore>::default();
         let files = [("example.lua", example.text.as_str())];
         let world = TestPlugins::with(&files, |options| options.store = Some(store)).await;
         assert_eq!(world.plugin("example").error, None, "{at}");

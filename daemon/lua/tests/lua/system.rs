@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::{MemoryStore, TestPlugins, write};
+use crate::world::{TestPlugins, TestStore, write};
 
 fn tool(body: &str) -> String {
     format!("hygge.register_tool{{name = 't', execute = function(ctx, input) {body} end}}")
@@ -225,7 +225,7 @@ async fn the_store_keeps_values_for_each_plugin() {
                return s.get('n') .. hygge.json.encode(s.get('t')) .. table.concat(s.keys(), ',') .. tostring(s.delete('t')) .. tostring(s.get('t')) end}}"
         )
     };
-    let store = Arc::<MemoryStore>::default();
+    let store = Arc::<TestStore>::default();
     let world =
         TestPlugins::with(&[("a.lua", &script("a")), ("b.lua", &script("b"))], |options| options.store = Some(store))
             .await;
@@ -248,7 +248,7 @@ async fn updates_of_parallel_calls_are_all_counted() {
          end
          return '' end}
        hygge.register_tool{name = 'total', execute = function() return hygge.store.get('n').n end}";
-    let store = Arc::<MemoryStore>::default();
+    let store = Arc::<TestStore>::default();
     // Two hosts, as two daemons have; each with several Lua states.
     let (one, other) = (store.clone(), store.clone());
     let one = TestPlugins::with(&[("p.lua", script)], |options| options.store = Some(one)).await;
@@ -281,7 +281,7 @@ async fn compare_and_set_changes_only_what_is_as_expected() {
          note(select(2, pcall(s.update, 'k', function() s.set('k', math.random()) return 1 end)))
          return table.concat(out, '\\n')",
     );
-    let store = Arc::<MemoryStore>::default();
+    let store = Arc::<TestStore>::default();
     let world = TestPlugins::with(&[("p.lua", &script)], |options| options.store = Some(store)).await;
     assert_eq!(world.plugin("p").error, None);
     let text = world.text("t", json!({})).await;

@@ -215,9 +215,9 @@ impl ProgressSink for ProgressRecord {
 
 /// A store that lasts as long as its test.
 #[derive(Default)]
-pub(crate) struct MemoryStore(Mutex<BTreeMap<(String, String), Value>>);
+pub(crate) struct TestStore(Mutex<BTreeMap<(String, String), Value>>);
 
-impl KeyValueStore for MemoryStore {
+impl KeyValueStore for TestStore {
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String> {
         Ok(self.0.lock().unwrap().get(&(plugin.to_owned(), key.to_owned())).cloned())
     }
