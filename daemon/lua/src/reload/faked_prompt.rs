@@ -19,6 +19,7 @@ use toold_proto::tool::ToolResult;
 use crate::plugin::evaluate::Evaluator;
 use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::options::StandaloneOptions;
 use crate::reload::plugin_tests::Scratch;
 use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
 
@@ -39,7 +40,7 @@ impl FakedPrompt {
     pub async fn open(path: &Path) -> std::io::Result<Result<Self, Box<PluginError>>> {
         let folder = Scratch::new()?;
         let engine = Arc::new(Engine::new("prompt"));
-        let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT)?) {
+        let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT, StandaloneOptions::default())?) {
             Ok(plugin) => plugin,
             Err(error) => return Ok(Err(error)),
         };

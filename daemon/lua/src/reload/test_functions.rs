@@ -23,6 +23,7 @@ use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Annotations, Source, SourceKind, ToolName};
 
 use crate::plugin::command::SlashCommand;
+use crate::plugin::failures::HandlerName;
 use crate::plugin::handler;
 use crate::plugin::prepared::PreparedPlugin;
 use crate::plugin::state_pool::StatePool;
@@ -234,8 +235,9 @@ impl Callable for FakeTool {
         async move {
             let loaded = self.states.main().await.map_err(ToolError::Failed)?;
             let lua = loaded.state.lua();
-            let read = |value: &LuaValue| tool_result::output(lua, value, &self.spec).unwrap_or_else(ToolOutput::error);
-            handler::run(&self.states, &loaded, &self.run, &cx, &input, &[&input], read).await
+            let read = |value: &LuaValue| tool_result::output(lua, value, &self.spec);
+            let handler = HandlerName { kind: "fake", name: self.spec.name.as_str() };
+            handler::run(&self.states, &loaded, (handler, &self.run), &cx, &input, &[&input], read).await
         }
         .boxed()
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toold_engine::offers::{read, render};
+use toold_lua::reload::options::StandaloneOptions;
 
 use crate::world::{TestPlugins, TestStore, write};
 
@@ -45,10 +46,7 @@ async fn shipped_plugins_pass_their_checks_and_tests() {
             continue;
         }
         count += 1;
-        let checked = {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || toold_lua::reload::check::check(&path).unwrap()).await.unwrap()
-        };
+        let checked = toold_lua::reload::check::check(&path, StandaloneOptions::default()).await.unwrap();
         assert!(checked.is_good() && checked.warnings.is_empty(), "{name}: {checked:#?}");
         assert!(is_file || checked.capabilities.is_some(), "{name} declares no capabilities");
         let report = toold_lua::reload::plugin_tests::test(&path).await.unwrap();
