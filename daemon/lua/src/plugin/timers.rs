@@ -10,6 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use toold_proto::plugin::{PluginError, PluginTimer};
 
 use crate::plugin::failure_log::log_failure;
+use crate::plugin::own_authority;
 use crate::plugin::state_pool::StatePool;
 use crate::vm::interrupt::ScriptInterrupt;
 use crate::vm::script_run::ScriptRun;
@@ -136,7 +137,7 @@ async fn run(
     let missing = || failed("the plugin no longer registers it".to_owned());
     let function = loaded.timers.get(place).ok_or_else(missing)?;
     let interrupt = ScriptInterrupt::of_timer(timer.interval.min(MAX_RUN), plugin.timers.retired.clone());
-    let call = ScriptRun::of_hook(interrupt, None, plugin.name());
+    let call = ScriptRun::of_plugin(interrupt, own_authority::of_load(plugin));
     let _watched = plugin.shared.watchdog.watch(&call.interrupt);
     let explain = |error: &mlua::Error| plugin.sources.explain(error);
     let script = loaded.state.lua().create_thread(function.clone()).map_err(|error| explain(&error))?;

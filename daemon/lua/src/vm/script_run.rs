@@ -24,7 +24,7 @@ pub(crate) struct ScriptRun {
     pub(crate) interrupt: Arc<ScriptInterrupt>,
     /// The engine's context of the call; `None` outside of calls, such as while a plugin loads.
     pub(crate) cx: Option<Arc<Cx>>,
-    /// The plugin's own authority, which counts while it loads.
+    /// The plugin's own authority, which counts while it loads, and in its timers.
     load: Option<LoadAuthority>,
     /// The plugins between the caller and what the script touches; its own is the last.
     pub(crate) chain: Arc<[String]>,
@@ -106,6 +106,12 @@ impl ScriptRun {
     pub(crate) fn of_load(interrupt: ScriptInterrupt, load: LoadAuthority) -> Arc<Self> {
         let run = Self::unshared(interrupt, None, load.cx.chain.clone(), true);
         Arc::new(Self { load: Some(load), ..run })
+    }
+
+    /// A plugin that acts on its own after it has loaded, such as in its timers.
+    pub(crate) fn of_plugin(interrupt: ScriptInterrupt, own: LoadAuthority) -> Arc<Self> {
+        let run = Self::unshared(interrupt, None, own.cx.chain.clone(), false);
+        Arc::new(Self { load: Some(own), ..run })
     }
 
     fn unshared(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Self {

@@ -149,11 +149,12 @@ async fn a_timer_has_no_session_and_may_do_nothing_that_nobody_allowed() {
            local ran, result = pcall(hygge.exec, 'touch', {'x'})
            hygge.log('info', tostring(ran and result.code == 0))
            hygge.log('info', tostring(pcall(hygge.fs.write, '/tmp/x', 'y')))
+           hygge.log('info', tostring(pcall(hygge.fs.read, hygge.plugin.dir .. '/p.lua')))
          end, {immediately = true})",
-        3,
+        4,
     )
     .await;
-    assert_eq!(lines, ["", "false", "false"]);
+    assert_eq!(lines, ["", "false", "false", "true"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
