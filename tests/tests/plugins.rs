@@ -272,9 +272,9 @@ fn a_missing_tool_has_a_reason() {
         .plugin("off.lua", &named("asleep"))
         .plugin("broken.lua", &format!("{}error('out of tea')", named("tea")))
         .file("../config/toold/plugins/a/plugin.toml", "name = 'twin'")
-        .file("../config/toold/plugins/a/plugin.lua", &twin("first"))
+        .file("../config/toold/plugins/a/plugin.lua", twin("first"))
         .file("../config/toold/plugins/b/plugin.toml", "name = 'twin'")
-        .file("../config/toold/plugins/b/plugin.lua", &twin("second"));
+        .file("../config/toold/plugins/b/plugin.lua", twin("second"));
     let daemon = setup.start();
     let project = |name: &str| {
         let folder = daemon.setup.path(name);

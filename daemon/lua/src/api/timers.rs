@@ -64,6 +64,12 @@ fn every(args: &Args, context: &Arc<ScriptContext>) -> Result<usize, String> {
 fn handle(lua: &Lua, place: usize, context: &ScriptContext) -> mlua::Result<Table> {
     let stop = context.plugin.timers.stop_token(place);
     let handle = lua.create_table()?;
-    handle.raw_set("stop", lua.create_function(move |_, _: MultiValue| Ok(stop.cancel()))?)?;
+    handle.raw_set(
+        "stop",
+        lua.create_function(move |_, _: MultiValue| {
+            stop.cancel();
+            Ok(())
+        })?,
+    )?;
     Ok(handle)
 }

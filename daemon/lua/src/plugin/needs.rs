@@ -107,7 +107,7 @@ pub(crate) fn command_needs(
     call: &ScriptRun,
     plugin: &PluginVersion,
 ) -> Result<Vec<Need>, String> {
-    let (project, sandbox) = (call.cx()?.session.project(), &plugin.shared.sandbox);
+    let (project, sandbox) = (call.authority()?.session.project(), &plugin.shared.sandbox);
     let rules = sandbox.rules_in(project);
     let confined = rules.describe();
     let mut is_known = |place: &Path| may_know(call, plugin, place);

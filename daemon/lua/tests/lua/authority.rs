@@ -269,7 +269,7 @@ async fn a_refusal_at_load_says_how_to_allow_it_and_fails_nothing_by_itself() {
     let parts: Vec<&str> = told.split('|').collect();
     let [file, why, code, stderr, ok, error] = parts[..] else { panic!("{told}") };
     assert_eq!((file, code, ok), ("true nil", "1", "false"));
-    let command = format!("toolctl permissions grant file.read '{}' --chain 'p'", outside.display());
+    let command = format!("toolctl permissions grant file.read {} --chain p", outside.display());
     assert!(why.contains(&command), "{why}");
     assert!(stderr.contains(&command), "{stderr}");
     assert!(error.contains(&command), "{error}");
