@@ -308,7 +308,7 @@ fn a_plugin_reads_its_configuration_while_it_loads_and_shows_what_it_was_refused
     assert!(shown.contains(&format!("refused    file.read {note}  while it loaded")), "{shown}");
     let (_, logs, _) = run(&daemon, &["plugins", "logs", "curious"]);
     let line = logs.lines().find(|line| line.contains("plugin.refused")).unwrap_or_default();
-    assert!(line.contains(&note) && line.contains("--chain 'curious'"), "{logs}");
+    assert!(line.contains(&note) && line.contains("--chain curious"), "{logs}");
     let (code, _, err) = run(&daemon, &["permissions", "grant", "file.read", &note, "--chain", "curious"]);
     assert_eq!(code, 0, "{err}");
     until("the plugin loads again", || described("kelvin a note"));

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toold_tests::{Setup, Wire, until};
 
 const PLUGINS: usize = 20;
@@ -242,7 +242,7 @@ fn no_call_misses_its_tool_while_plugins_are_saved_in_every_way() {
                     let log = format!("{} {version}", plugin.name);
                     let start = Instant::now();
                     let mut loaded = || {
-                        while wire.notification("events.event")["result"]["message"] != Value::from(log.as_str()) {}
+                        while wire.notification("events.event")["result"]["message"] != log.as_str() {}
                     };
                     let (took, limit) = WAYS[way].1(plugin, plugin.halves(&version), &mut loaded);
                     slow[way] = slow[way].max(took);

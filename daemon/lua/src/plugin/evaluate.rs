@@ -86,7 +86,8 @@ pub fn is_incomplete(source: &str) -> bool {
     let ends_early = |text: String| match compiler.compile(text) {
         Ok(_) => Ok(()),
         Err(mlua::Error::SyntaxError { message, incomplete_input }) => {
-            Err(incomplete_input || (message.contains("Malformed string") && opens_long_string(source)))
+            let is_open = ["Malformed string", "unfinished comment"].iter().any(|part| message.contains(part));
+            Err(incomplete_input || (is_open && opens_long_bracket(source)))
         }
         Err(_) => Err(false),
     };
@@ -105,7 +106,7 @@ fn as_statements(source: &str) -> String {
     format!("local ctx = ... {source}\n")
 }
 
-fn opens_long_string(source: &str) -> bool {
+fn opens_long_bracket(source: &str) -> bool {
     source.rfind("[[").is_some_and(|opened| source.rfind("]]").is_none_or(|closed| closed < opened))
 }
 

@@ -154,7 +154,8 @@ mod tests {
 
     #[track_caller]
     fn check(script: &str, expected: &str) {
-        let values: MultiValue = Lua::new().load(script).set_name("=p.lua").eval().unwrap();
+        let lua = Lua::new();
+        let values: MultiValue = lua.load(script).set_name("=p.lua").eval().unwrap();
         assert_eq!(display(&values), expected, "{script}");
     }
 
