@@ -1,21 +1,25 @@
 //! From a model's answer to calls: [`parse`] for a whole text, [`CallParser`] for a stream.
 //!
 //! Three layers, each fed one character at a time, so that chunks cannot matter:
-//! `thinking.rs` takes thinking out, `scan.rs` tells calls from text, `families/` read the calls.
+//! `thinking.rs` takes thinking out, `scan.rs` tells calls from text, `shapes/` read the calls, whose marks are in
+//! `formats.rs`.
 //! Each character is looked at a bounded number of times.
 //!
 //! No call is made that is not certain: what cannot be read is an error in words, fit to be sent
 //! back to the model.
 
 pub mod collect;
-mod families;
+pub mod formats;
+mod found_call;
 pub mod known;
 pub(crate) mod lenient_json;
 mod markers;
+mod quoting;
 pub(crate) mod raw_value;
 mod scan;
-mod shape;
+mod shapes;
 mod thinking;
+mod whole_answer;
 
 use toold_proto::prompt::{ParsedCall, ParsedPrompt};
 

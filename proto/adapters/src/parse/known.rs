@@ -7,7 +7,7 @@ use toold_proto::prompt::ParsedCall;
 use toold_proto::tool::Tool;
 
 use super::lenient_json::excerpt;
-use super::shape::{FoundCall, RawArguments};
+use super::found_call::{FoundCall, RawArguments, RawParameter};
 use crate::parse::raw_value;
 
 /// The tools that a model may call. Calls of others become errors that name some there are.
@@ -45,6 +45,11 @@ impl KnownTools {
         self.tools.as_ref().is_none_or(|tools| tools.contains_key(name))
     }
 
+    /// Whether the tools there are have been listed.
+    pub(crate) fn is_list(&self) -> bool {
+        self.tools.is_some()
+    }
+
     /// Whether it is known for certain that there is such a tool.
     pub(crate) fn lists(&self, name: &str) -> bool {
         self.tools.as_ref().is_some_and(|tools| tools.contains_key(name))
@@ -56,6 +61,9 @@ impl KnownTools {
     pub(crate) fn admit(&self, found: FoundCall) -> Result<ParsedCall, String> {
         if !self.has(&found.name) {
             return Err(self.unknown(&found.name));
+        }
+        if found.only_name && !self.lists(&found.name) {
+            return Err(format!("`{}` alone is no call; add the arguments", excerpt(&found.name)));
         }
         let arguments = match found.arguments {
             RawArguments::Object(map) => map,
@@ -75,13 +83,13 @@ impl KnownTools {
         format!("there is no tool `{}`; {list}", excerpt(name))
     }
 
-    fn typed(&self, tool: &str, pairs: Vec<(String, String)>) -> Result<Map<String, Value>, String> {
+    fn typed(&self, tool: &str, parameters: Vec<RawParameter>) -> Result<Map<String, Value>, String> {
         let schema = self.tools.as_ref().and_then(|tools| tools.get(tool)).and_then(Option::as_ref);
         let properties = schema.and_then(|schema| schema.get("properties"));
         let mut map = Map::new();
-        for (key, raw) in pairs {
-            let types = properties.and_then(|properties| properties.get(&key)).and_then(types);
-            let value = raw_value::read(&raw, types.as_deref())
+        for RawParameter { key, text, kind } in parameters {
+            let types = properties.and_then(|properties| properties.get(&key)).and_then(|schema| types(schema, 0));
+            let value = raw_value::read(&text, kind, types.as_deref())
                 .map_err(|reason| format!("the parameter `{}` {reason}", excerpt(&key)))?;
             map.insert(key, value);
         }
@@ -89,11 +97,34 @@ impl KnownTools {
     }
 }
 
+/// Schemas may be nested, and `anyOf` in `anyOf` says nothing new.
+const MAX_DEPTH: usize = 8;
+
 /// The types that a property's schema allows, when it says so plainly.
-fn types(schema: &Value) -> Option<Vec<String>> {
+fn types(schema: &Value, depth: usize) -> Option<Vec<String>> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
     match schema.get("type") {
-        Some(Value::String(one)) => Some(vec![one.clone()]),
-        Some(Value::Array(several)) => several.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
-        _ => None,
+        Some(Value::String(one)) => return Some(vec![one.clone()]),
+        Some(Value::Array(several)) => return several.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
+        _ => {}
+    }
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
+        return Some(choices.iter().map(|choice| type_of(choice).to_owned()).collect());
+    }
+    let branches = ["anyOf", "oneOf"].into_iter().find_map(|key| schema.get(key)?.as_array())?;
+    let branches: Option<Vec<Vec<String>>> = branches.iter().map(|branch| types(branch, depth + 1)).collect();
+    Some(branches?.concat())
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }

@@ -4,9 +4,11 @@
 
 use serde_json::Value;
 
+use crate::parse::found_call::RawKind;
 use crate::parse::lenient_json;
 
-/// Tags that would end a value early, or make its end look missing.
+/// Tags that would end a value early, or make its end look missing, where a value stands between `<parameter=KEY>` and
+/// `</parameter>`.
 pub(crate) const TAGS: [&str; 4] = ["</parameter>", "<parameter=", "</function>", "<function="];
 
 /// The text of one value, without the line breaks around it.
@@ -21,21 +23,37 @@ pub(crate) fn write(value: &Value) -> String {
 /// # Errors
 ///
 /// In words, to follow "the parameter `x`", when the text cannot be of any of the types.
-pub(crate) fn read(raw: &str, types: Option<&[String]>) -> Result<Value, String> {
+pub(crate) fn read(raw: &str, kind: RawKind, types: Option<&[String]>) -> Result<Value, String> {
+    match kind {
+        RawKind::Unknown => {}
+        RawKind::Text => return Ok(Value::String(raw.to_owned())),
+        RawKind::Json => return json(raw).ok_or_else(|| "is not JSON".to_owned()),
+    }
     let raw = raw.strip_prefix('\n').unwrap_or(raw);
     let raw = raw.strip_suffix('\n').unwrap_or(raw);
     let string_fits = types.is_none_or(|types| types.iter().any(|one| one == "string"));
-    let only_string = types.is_some_and(|types| types.iter().all(|one| one == "string"));
+    // Where a string or nothing is expected, digits are a string.
+    let is_string = types.is_some_and(|types| string_fits && types.iter().all(|one| one == "string" || one == "null"));
     if string_fits && let Some(text) = unquoted(raw) {
         return Ok(Value::String(text));
     }
-    if !only_string && let Some(value) = plain(raw) {
-        return Ok(value);
+    match plain(raw) {
+        Some(Value::Null) if is_string && !may_be_null(types) => {}
+        Some(value) if !is_string || value.is_null() => return Ok(value),
+        Some(_) | None => {}
     }
     match (string_fits, types) {
         (false, Some(types)) => Err(format!("must be of type {}", types.join(" or "))),
         (_, _) => Ok(Value::String(raw.to_owned())),
     }
+}
+
+fn json(raw: &str) -> Option<Value> {
+    plain(raw).or_else(|| serde_json::from_str(raw).ok())
+}
+
+fn may_be_null(types: Option<&[String]>) -> bool {
+    types.is_none_or(|types| types.iter().any(|one| one == "null"))
 }
 
 /// A string that could be taken for something else is written as JSON, in quotes.

@@ -5,11 +5,14 @@
 //! such a tag the rest of the text is skipped. What is skipped and never closed stays text.
 
 use super::ParsedPiece;
-use super::families::pythonic::PythonList;
-use super::families::{CallBlock, Flow, ParsedCalls};
+use super::formats::FORMATS;
 use super::known::KnownTools;
 use super::lenient_json::excerpt;
 use super::markers::{Mark, Match, Matcher};
+use super::quoting::Quoting;
+use super::shapes::pythonic::PythonList;
+use super::shapes::{BlockEnds, CallBlock, Flow, MessageKind, ParsedCalls};
+use super::whole_answer::{AnswerStep, WholeAnswer};
 
 #[derive(Debug)]
 pub(crate) struct Scanner {
@@ -17,6 +20,21 @@ pub(crate) struct Scanner {
     state: ScanState,
     /// Nothing but white space stands between here and the beginning of the line.
     blank: bool,
+    quoting: Quoting,
+    /// Nothing but white space has been read, and perhaps the line that opens a fence.
+    fresh: bool,
+    /// The last thing but white space was a call.
+    after_call: bool,
+    /// Tokens that end the model's turn, and white space: text if more text follows.
+    ending: String,
+    /// Calls in a fence, which are prose if the fence holds anything else.
+    fenced: Option<FencedCalls>,
+}
+
+#[derive(Debug, Default)]
+struct FencedCalls {
+    pieces: Vec<ParsedPiece>,
+    raw: String,
 }
 
 #[derive(Debug)]
@@ -33,6 +51,17 @@ enum ScanState {
         raw: String,
     },
     Broken(BrokenBlock),
+    /// A message of a channel that is no call.
+    Message {
+        kind: MessageKind,
+        matcher: Matcher,
+    },
+    /// After `<|close|>`: up to `<|sep|>`.
+    CloseHeader {
+        raw: String,
+        matcher: Matcher,
+    },
+    Answer(WholeAnswer),
 }
 
 /// A line that may be Python's list of calls. If it is not, it is text.
@@ -58,15 +87,27 @@ struct Prose {
 #[derive(Debug)]
 struct BrokenBlock {
     reason: String,
-    tags: Option<(Mark, Mark)>,
-    depth: usize,
+    ends: Option<BlockEnds>,
+    depth: isize,
     matcher: Matcher,
     raw: String,
 }
 
+/// Longer headers of Kimi K3 are none.
+const LONGEST_CLOSE_HEADER: usize = 32;
+
 impl Scanner {
     pub(crate) fn new(known: KnownTools) -> Self {
-        Self { known, state: ScanState::text(), blank: true }
+        Self {
+            known,
+            state: ScanState::text(),
+            blank: true,
+            quoting: Quoting::new(),
+            fresh: true,
+            after_call: false,
+            ending: String::new(),
+            fenced: None,
+        }
     }
 
     /// Whether the next character is data, whatever it looks like.
@@ -74,7 +115,12 @@ impl Scanner {
         match &self.state {
             ScanState::Line(line) => line.list.in_string(),
             ScanState::Block { block, .. } => block.in_string(),
-            ScanState::Text { .. } | ScanState::Prose(_) | ScanState::Broken(_) => false,
+            ScanState::Answer(answer) => answer.in_string(),
+            ScanState::Text { .. }
+            | ScanState::Prose(_)
+            | ScanState::Broken(_)
+            | ScanState::Message { .. }
+            | ScanState::CloseHeader { .. } => false,
         }
     }
 
@@ -86,15 +132,15 @@ impl Scanner {
                 self.text(&held, out);
                 String::new()
             }
-            ScanState::Prose(_) => String::new(),
-            ScanState::Line(_) | ScanState::Block { .. } | ScanState::Broken(_) => self.push(' ', out),
+            ScanState::Prose(_) | ScanState::Message { .. } => String::new(),
+            ScanState::Line(_) | ScanState::Block { .. } | ScanState::Broken(_) | ScanState::CloseHeader { .. }
+            | ScanState::Answer(_) => self.push(' ', out),
         }
     }
 
     /// As if nothing had been read.
     pub(crate) fn forget(&mut self) {
-        self.state = ScanState::text();
-        self.blank = true;
+        *self = Self::new(std::mem::take(&mut self.known));
     }
 
     /// Answers what is to be read again.
@@ -102,6 +148,10 @@ impl Scanner {
         match &mut self.state {
             ScanState::Text { matcher, begins_line } => {
                 if matcher.is_idle() {
+                    if self.fresh && self.known.is_list() && WholeAnswer::may_begin(c) {
+                        self.state = ScanState::Answer(WholeAnswer::begin(c));
+                        return String::new();
+                    }
                     *begins_line = self.blank;
                 }
                 match matcher.push(c) {
@@ -111,7 +161,7 @@ impl Scanner {
                         self.text(c.encode_utf8(&mut [0; 4]), out);
                         String::new()
                     }
-                    Match::None(held) if *begins_line && held.starts_with('[') => {
+                    Match::None(held) if *begins_line && held.starts_with('[') && !self.quoting.is_quoted() => {
                         self.state = ScanState::Line(ProseLine { raw: "[".to_owned(), ..ProseLine::default() });
                         // Of the mark's characters only the last can be no part of a name.
                         held[1..].chars().for_each(|c| {
@@ -127,8 +177,9 @@ impl Scanner {
             }
             ScanState::Line(line) => match line.push(c) {
                 LineStep::More => String::new(),
-                LineStep::Calls(calls, rest) if self.any_known(&calls) => {
-                    self.close(calls, "[", out);
+                LineStep::Calls(calls, rest) if any_known(&self.known, &calls) => {
+                    let raw = line.raw[..line.raw.len() - rest.len()].to_owned();
+                    self.close(calls, &raw, out);
                     rest
                 }
                 LineStep::Calls(_, rest) | LineStep::Text(rest) => {
@@ -157,6 +208,40 @@ impl Scanner {
                 }
                 String::new()
             }
+            ScanState::Message { kind, matcher } => {
+                let kind = *kind;
+                match matcher.push(c) {
+                    Match::Partial => String::new(),
+                    Match::Full(mark, text) => self.in_message(kind, mark, text, out),
+                    Match::None(held) if held.is_empty() => {
+                        self.message(kind, c.encode_utf8(&mut [0; 4]), out);
+                        String::new()
+                    }
+                    Match::None(held) => {
+                        self.message(kind, &held, out);
+                        self.push(c, out)
+                    }
+                }
+            }
+            ScanState::CloseHeader { raw, matcher } => {
+                raw.push(c);
+                let is_over = raw.len() > LONGEST_CLOSE_HEADER;
+                match matcher.push(c) {
+                    Match::Full(Mark::HeaderEnd, _) => self.state = ScanState::text(),
+                    Match::Partial if !is_over => {}
+                    Match::None(held) if held.is_empty() && !is_over && c.is_ascii_alphabetic() => {}
+                    Match::Full(..) | Match::Partial | Match::None(_) => {
+                        let raw = std::mem::take(raw);
+                        self.state = ScanState::text();
+                        self.text(&raw, out);
+                    }
+                }
+                String::new()
+            }
+            ScanState::Answer(answer) => match answer.push(c) {
+                AnswerStep::More => String::new(),
+                AnswerStep::Text => self.give_up_answer(out),
+            },
         }
     }
 
@@ -164,10 +249,10 @@ impl Scanner {
     pub(crate) fn finish(&mut self, out: &mut Vec<ParsedPiece>) {
         match std::mem::replace(&mut self.state, ScanState::text()) {
             ScanState::Text { mut matcher, .. } => self.text(&matcher.take(), out),
-            ScanState::Line(ProseLine { calls: Some(calls), matcher, .. })
-                if matcher.is_idle() && self.any_known(&calls) =>
+            ScanState::Line(ProseLine { calls: Some(calls), matcher, raw, .. })
+                if matcher.is_idle() && any_known(&self.known, &calls) =>
             {
-                self.close(calls, "[", out);
+                self.close(calls, &raw, out);
             }
             ScanState::Line(line) => {
                 self.state = ScanState::Line(line);
@@ -190,15 +275,86 @@ impl Scanner {
                 out.push(refused(&broken.raw, &broken.reason));
                 self.text(&broken.raw, out);
             }
+            ScanState::Message { kind, mut matcher } => {
+                let held = matcher.take();
+                self.message(kind, &held, out);
+            }
+            ScanState::CloseHeader { .. } => {}
+            ScanState::Answer(answer) => match answer.calls(&self.known) {
+                Ok(calls) => self.close(calls, "", out),
+                Err(raw) => {
+                    self.fresh = false;
+                    for c in raw.chars() {
+                        // At the end of the text there is nothing to go back to but this text.
+                        let mut again = self.push(c, out);
+                        while !again.is_empty() {
+                            again = again.chars().map(|c| self.push(c, out)).collect();
+                        }
+                    }
+                    return self.finish(out);
+                }
+            },
+        }
+        if let Some(fenced) = self.fenced.take() {
+            out.extend(fenced.pieces);
         }
     }
 
-    fn open(&mut self, mark: Mark, text: &str, out: &mut Vec<ParsedPiece>) -> String {
-        match CallBlock::opened_by(mark) {
-            Some(block) => self.state = ScanState::Block { block, raw: text.to_owned() },
-            None => self.text(text, out),
+    fn open(&mut self, mark: Mark, text: &'static str, out: &mut Vec<ParsedPiece>) -> String {
+        if self.quoting.is_quoted() {
+            self.text(text, out);
+            return String::new();
+        }
+        if let Some(block) = CallBlock::opened_by(mark, text) {
+            self.state = ScanState::Block { block, raw: text.to_owned() };
+            return String::new();
+        }
+        self.state = ScanState::text();
+        match mark {
+            // They belong to calls that were there already, or that never were.
+            Mark::SectionClose | Mark::CallEnd | Mark::ElementClose | Mark::PythonClose | Mark::Wrapper => {}
+            Mark::HeaderClose => {
+                self.state = ScanState::CloseHeader { raw: text.to_owned(), matcher: Matcher::default() };
+            }
+            Mark::End | Mark::MessageEnd if self.after_call => {}
+            Mark::End | Mark::MessageEnd => self.ending.push_str(text),
+            _ => self.text(text, out),
         }
         String::new()
+    }
+
+    /// A mark in a message that is no call.
+    fn in_message(
+        &mut self,
+        kind: MessageKind,
+        mark: Mark,
+        text: &'static str,
+        out: &mut Vec<ParsedPiece>,
+    ) -> String {
+        match mark {
+            Mark::MessageEnd | Mark::End => {
+                self.state = ScanState::text();
+                String::new()
+            }
+            Mark::MessageStart | Mark::HeaderOpen | Mark::HeaderClose => {
+                self.state = ScanState::text();
+                self.open(mark, text, out)
+            }
+            mark if kind == MessageKind::Text && mark.opens() => self.open(mark, text, out),
+            _ => {
+                self.message(kind, text, out);
+                String::new()
+            }
+        }
+    }
+
+    fn message(&mut self, kind: MessageKind, text: &str, out: &mut Vec<ParsedPiece>) {
+        match (kind, out.last_mut()) {
+            _ if text.is_empty() => {}
+            (MessageKind::Text, _) => self.text(text, out),
+            (MessageKind::Thinking, Some(ParsedPiece::Thinking(last))) => last.push_str(text),
+            (MessageKind::Thinking, _) => out.push(ParsedPiece::Thinking(text.to_owned())),
+        }
     }
 
     fn follow(&mut self, flow: Flow, c: char, out: &mut Vec<ParsedPiece>) -> String {
@@ -215,10 +371,12 @@ impl Scanner {
                 String::new()
             }
             Flow::DoneBefore(calls, rest) => {
+                raw.truncate(raw.len() - rest.len());
                 self.close(calls, &raw, out);
                 rest
             }
             Flow::DoneAt(calls, mark, text) => {
+                raw.truncate(raw.len() - text.len());
                 self.close(calls, &raw, out);
                 self.open(mark, text, out)
             }
@@ -227,8 +385,12 @@ impl Scanner {
                 self.text(&raw, out);
                 c.to_string()
             }
+            Flow::Message(kind) => {
+                self.state = ScanState::Message { kind, matcher: Matcher::default() };
+                String::new()
+            }
             Flow::Fail { reason, held } => {
-                let mut broken = BrokenBlock { reason, tags: block.tags(), depth: 1, matcher: Matcher::default(), raw };
+                let mut broken = BrokenBlock { reason, ends: block.ends(), depth: 1, matcher: Matcher::default(), raw };
                 let closed = held.chars().any(|c| broken.skip(c));
                 self.state = ScanState::Broken(broken);
                 if closed {
@@ -240,21 +402,65 @@ impl Scanner {
     }
 
     fn text(&mut self, text: &str, out: &mut Vec<ParsedPiece>) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.ending.is_empty() {
+            if text.chars().all(char::is_whitespace) {
+                self.ending.push_str(text);
+                return;
+            }
+            // More text follows, so the model spoke of these tokens.
+            let ending = std::mem::take(&mut self.ending);
+            self.plain_text(&ending, out);
+        }
+        self.plain_text(text, out);
+    }
+
+    fn plain_text(&mut self, text: &str, out: &mut Vec<ParsedPiece>) {
         for c in text.chars() {
             self.blank = c == '\n' || (self.blank && c.is_whitespace());
-        }
-        match out.last_mut() {
-            _ if text.is_empty() => {}
-            Some(ParsedPiece::Text(last)) => last.push_str(text),
-            _ => out.push(ParsedPiece::Text(text.to_owned())),
+            self.quoting.push(c);
+            self.after_call &= c.is_whitespace();
+            self.fresh &= c.is_whitespace() || self.quoting.in_fence();
+            match &mut self.fenced {
+                Some(fenced) => {
+                    fenced.raw.push(c);
+                    push_text(c.encode_utf8(&mut [0; 4]), &mut fenced.pieces);
+                    let (is_prose, is_over) = (self.quoting.is_prose(), !self.quoting.in_fence());
+                    if (is_prose || is_over)
+                        && let Some(fenced) = self.fenced.take()
+                    {
+                        match is_over {
+                            true => out.extend(fenced.pieces),
+                            false => push_text(&fenced.raw, out),
+                        }
+                    }
+                }
+                None => push_text(c.encode_utf8(&mut [0; 4]), out),
+            }
         }
     }
 
     /// Makes the calls of a block, which ends here.
     fn close(&mut self, calls: ParsedCalls, raw: &str, out: &mut Vec<ParsedPiece>) {
-        self.forget();
+        self.state = ScanState::text();
+        self.blank = true;
+        self.fresh = false;
+        self.after_call = true;
+        self.ending.clear();
+        let in_fence = self.quoting.in_fence();
+        self.quoting.note_call();
+        let pieces = match in_fence {
+            true => {
+                let fenced = self.fenced.get_or_insert_default();
+                fenced.raw.push_str(raw);
+                &mut fenced.pieces
+            }
+            false => out,
+        };
         for call in calls {
-            out.push(match call.and_then(|found| self.known.admit(found)) {
+            pieces.push(match call.and_then(|found| self.known.admit(found)) {
                 Ok(call) => ParsedPiece::Call(call),
                 Err(reason) => refused(raw, &reason),
             });
@@ -265,7 +471,24 @@ impl Scanner {
         if let ScanState::Broken(broken) = &self.state {
             out.push(refused(&broken.raw, &broken.reason));
         }
-        self.forget();
+        self.state = ScanState::text();
+        self.blank = true;
+        self.after_call = true;
+    }
+
+    /// The answer is no call: its first character is text, and the rest is read again.
+    fn give_up_answer(&mut self, out: &mut Vec<ParsedPiece>) -> String {
+        let ScanState::Answer(answer) = std::mem::replace(&mut self.state, ScanState::text()) else {
+            return String::new();
+        };
+        self.fresh = false;
+        let raw = answer.into_raw();
+        let mut rest = raw.chars();
+        if let Some(first) = rest.next() {
+            let again = self.push(first, out);
+            return again + rest.as_str();
+        }
+        String::new()
     }
 
     /// Hands out the line as text, but for the last `rest` bytes, which are to be read again.
@@ -299,10 +522,18 @@ impl Scanner {
             ));
         }
     }
+}
 
-    /// A line that names no tool at all is prose or a program, not a mistaken call.
-    fn any_known(&self, calls: &ParsedCalls) -> bool {
-        calls.iter().flatten().any(|found| self.known.has(&found.name))
+/// A line that names no tool at all is prose or a program, not a mistaken call.
+fn any_known(known: &KnownTools, calls: &ParsedCalls) -> bool {
+    calls.iter().flatten().any(|found| known.has(&found.name))
+}
+
+fn push_text(text: &str, out: &mut Vec<ParsedPiece>) {
+    match out.last_mut() {
+        _ if text.is_empty() => {}
+        Some(ParsedPiece::Text(last)) => last.push_str(text),
+        _ => out.push(ParsedPiece::Text(text.to_owned())),
     }
 }
 
@@ -331,7 +562,9 @@ impl ProseLine {
                     LineStep::More
                 }
                 Flow::Fail { held, .. } => LineStep::Text(held),
-                Flow::DoneBefore(..) | Flow::DoneAt(..) | Flow::Mentioned => LineStep::Text(String::new()),
+                Flow::DoneBefore(..) | Flow::DoneAt(..) | Flow::Mentioned | Flow::Message(_) => {
+                    LineStep::Text(String::new())
+                }
             };
         };
         if self.matcher.is_idle() && matches!(c, ' ' | '\t' | '\r') {
@@ -356,7 +589,7 @@ impl ProseLine {
 impl Prose {
     fn look(&mut self, c: char) {
         match self.matcher.push(c) {
-            Match::Full(mark, _) => self.suspect |= CallBlock::opened_by(mark).is_some(),
+            Match::Full(mark, _) => self.suspect |= mark.opens(),
             Match::None(held) if !held.is_empty() => self.look(c),
             Match::Partial | Match::None(_) => {}
         }
@@ -366,18 +599,20 @@ impl Prose {
 impl BrokenBlock {
     /// Whether the block's own close tag is complete with this character.
     fn skip(&mut self, c: char) -> bool {
-        let Some((open, close)) = self.tags else { return false };
+        let Some(ends) = self.ends else { return false };
         match self.matcher.push(c) {
-            Match::Full(mark, _) if mark == open => self.depth += 1,
-            Match::Full(mark, _) if mark == close => self.depth -= 1,
+            Match::Full(mark, _) => self.depth += ends.depth(mark),
             Match::None(held) if !held.is_empty() => return self.skip(c),
-            Match::Full(..) | Match::Partial | Match::None(_) => {}
+            Match::Partial | Match::None(_) => {}
         }
-        self.depth == 0
+        self.depth <= 0
     }
 }
 
 /// In words that can be sent back to the model.
 fn refused(raw: &str, reason: &str) -> ParsedPiece {
-    ParsedPiece::Error(format!("the call that begins `{}` was not made: {reason}", excerpt(raw)))
+    let begins = |text: &&(&str, Mark)| text.1.opens() && raw.starts_with(text.0);
+    let family = FORMATS.iter().find(|format| format.marks.iter().any(|mark| begins(&mark)));
+    let family = family.map(|format| format!(" (format {})", format.family)).unwrap_or_default();
+    ParsedPiece::Error(format!("the call that begins `{}`{family} was not made: {reason}", excerpt(raw)))
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::after::After;
 use super::{CUT_OFF, Flow, ParsedCalls};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
-use crate::parse::shape;
+use crate::parse::found_call;
 
 /// `[name(key=value), ...]`, whose first bracket has been read.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ enum ListState {
 
 /// `name(key=value)`.
 #[derive(Debug, Default)]
-struct PythonCall {
+pub(crate) struct PythonCall {
     name: String,
     spaced: bool,
     arguments: Option<JsonReader>,
@@ -86,11 +86,11 @@ impl PythonList {
 }
 
 impl PythonCall {
-    fn in_string(&self) -> bool {
+    pub(crate) fn in_string(&self) -> bool {
         self.arguments.as_ref().is_some_and(JsonReader::in_string)
     }
 
-    fn push(&mut self, c: char) -> Flow {
+    pub(crate) fn push(&mut self, c: char) -> Flow {
         if let Some(reader) = &mut self.arguments {
             return match reader.push(c) {
                 JsonStep::More => Flow::More,
@@ -119,11 +119,11 @@ impl PythonCall {
         Flow::More
     }
 
-    fn close(&mut self, arguments: Value) -> Result<shape::FoundCall, String> {
+    fn close(&mut self, arguments: Value) -> Result<found_call::FoundCall, String> {
         let name = std::mem::take(&mut self.name);
         // Llama 3.1's built-in tools are objects with one method.
         let name = name.strip_suffix(".call").map(str::to_owned).unwrap_or(name);
-        shape::named(name, arguments)
+        found_call::named(name, arguments)
     }
 }
 
@@ -184,7 +184,7 @@ impl Tagged {
             TaggedState::Json(reader) => match reader.push(c) {
                 JsonStep::More => Flow::More,
                 JsonStep::Fail(reason) => Flow::fail(reason, c),
-                JsonStep::Done(value) => self.take(shape::calls(value)),
+                JsonStep::Done(value) => self.take(found_call::calls(value)),
             },
             TaggedState::List(list) => match list.push(c) {
                 Flow::Done(calls) => self.take(calls),

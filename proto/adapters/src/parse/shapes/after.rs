@@ -3,7 +3,7 @@
 //! White space, a mark or the end of the text ends such a call. Anything that goes on like JSON
 //! says that the value has ended too early, with a bracket too many, and is not what was meant.
 
-use super::{CallBlock, Flow, ParsedCalls};
+use super::{Flow, ParsedCalls};
 use crate::parse::markers::{Mark, Match, Matcher};
 
 #[derive(Debug, Default)]
@@ -26,8 +26,8 @@ impl After {
         }
         match self.matcher.push(c) {
             Match::Partial => Flow::More,
-            Match::Full(Mark::PythonClose, _) => Flow::Done(std::mem::take(calls)),
-            Match::Full(mark, text) if CallBlock::opened_by(mark).is_some() => {
+            Match::Full(Mark::PythonClose | Mark::End | Mark::MessageEnd, _) => Flow::Done(std::mem::take(calls)),
+            Match::Full(mark, text) if mark.opens() => {
                 Flow::DoneAt(std::mem::take(calls), mark, text)
             }
             Match::Full(_, text) => self.end(text, calls),

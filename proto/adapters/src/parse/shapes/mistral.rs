@@ -11,7 +11,7 @@
 use super::after::After;
 use super::{CUT_OFF, Flow, ParsedCalls};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep};
-use crate::parse::shape;
+use crate::parse::found_call;
 
 #[derive(Debug, Default)]
 pub(crate) struct ToolCalls {
@@ -53,7 +53,7 @@ impl ToolCalls {
             ToolCallsState::Name | ToolCallsState::Named if c.is_whitespace() => {
                 self.become_state(ToolCallsState::Named)
             }
-            ToolCallsState::Start | ToolCallsState::Name if shape::is_name_char(c) => {
+            ToolCallsState::Start | ToolCallsState::Name if found_call::is_name_char(c) => {
                 self.name.push(c);
                 self.become_state(ToolCallsState::Name)
             }
@@ -73,8 +73,8 @@ impl ToolCalls {
                 JsonStep::Fail(reason) => Flow::fail(reason, c),
                 JsonStep::Done(value) => {
                     self.calls = match self.name.is_empty() {
-                        true => shape::calls(value),
-                        false => vec![shape::named(std::mem::take(&mut self.name), value)],
+                        true => found_call::calls(value),
+                        false => vec![found_call::named(std::mem::take(&mut self.name), value)],
                     };
                     self.become_state(ToolCallsState::After(After::default()))
                 }

@@ -9,20 +9,44 @@ use super::lenient_json::{self, excerpt};
 pub(crate) struct FoundCall {
     pub name: String,
     pub arguments: RawArguments,
+    /// Nothing but the name says that this is a call: it is one only if there is such a tool.
+    pub only_name: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum RawArguments {
     Object(Map<String, Value>),
-    /// As they stand between tags; only the tool's schema knows which of them are strings.
-    Raw(Vec<(String, String)>),
+    /// As they stand between tags.
+    Raw(Vec<RawParameter>),
 }
+
+/// An argument as it stands between tags.
+#[derive(Debug)]
+pub(crate) struct RawParameter {
+    pub key: String,
+    pub text: String,
+    pub kind: RawKind,
+}
+
+/// What is known of the type of an argument between tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RawKind {
+    /// Nothing: only the tool's schema tells strings from other values.
+    Unknown,
+    /// A string.
+    Text,
+    /// JSON that is no string.
+    Json,
+}
+
+/// The keys under which models put the name.
+const NAME_KEYS: [&str; 2] = ["name", "tool_name"];
 
 /// The keys under which models put the arguments.
 const ARGUMENT_KEYS: [&str; 3] = ["args", "arguments", "parameters"];
 
 /// Keys that say nothing of what is called with what.
-const IDLE_KEYS: [&str; 4] = ["type", "id", "call_id", "index"];
+const IDLE_KEYS: [&str; 5] = ["type", "id", "call_id", "tool_call_id", "index"];
 
 /// The calls of one value: an object is one, a list holds several. One that cannot be read
 /// does not hurt its siblings.
@@ -33,8 +57,27 @@ pub(crate) fn calls(value: Value) -> Vec<Result<FoundCall, String>> {
     }
 }
 
+/// The calls of objects whose only key is the name of a tool, and whose value is its arguments.
+pub(crate) fn keyed_calls(value: Value) -> Vec<Result<FoundCall, String>> {
+    let items = match value {
+        Value::Array(items) => items,
+        other => vec![other],
+    };
+    items.into_iter().map(keyed_call).collect()
+}
+
+fn keyed_call(value: Value) -> Result<FoundCall, String> {
+    match value {
+        Value::Object(map) if map.len() == 1 && !map.contains_key("name") => {
+            let (name, arguments) = map.into_iter().next().expect("it has one key");
+            named(name, arguments)
+        }
+        other => call(other),
+    }
+}
+
 pub(crate) fn named(name: String, arguments: Value) -> Result<FoundCall, String> {
-    Ok(FoundCall { arguments: RawArguments::Object(object(arguments)?), name })
+    Ok(FoundCall { arguments: RawArguments::Object(object(arguments)?), name, only_name: false })
 }
 
 /// Whether a name that is not quoted may look like this.
@@ -47,7 +90,7 @@ fn call(value: Value) -> Result<FoundCall, String> {
         return Err("a call is an object with a name and arguments".to_owned());
     };
     // The chat completions' way: everything but the id is one level down.
-    if !map.contains_key("name")
+    if !NAME_KEYS.iter().any(|key| map.contains_key(*key))
         && let Some(Value::Object(function)) = map.get_mut("function")
     {
         let function = std::mem::take(function);
@@ -55,7 +98,8 @@ fn call(value: Value) -> Result<FoundCall, String> {
         only_idle(&map)?;
         map = function;
     }
-    let name = match map.shift_remove("name") {
+    let named_by = NAME_KEYS.into_iter().find(|key| map.contains_key(*key));
+    let name = match named_by.and_then(|key| map.shift_remove(key)) {
         Some(Value::String(name)) if !name.trim().is_empty() => name.trim().to_owned(),
         Some(_) => return Err("`name` must be the name of a tool".to_owned()),
         None => return Err("it has no `name`".to_owned()),

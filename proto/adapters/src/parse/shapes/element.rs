@@ -1,0 +1,257 @@
+//! A tag that names the tool, with JSON in it or with one tag for each argument.
+//!
+//! - `<function=NAME>{"key": ...}</function>`: Llama 3.1's custom tools
+//!   (<https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1/>, "User-defined custom
+//!   tool calling") and Functionary 3.1.
+//! - `<function=NAME><parameter=KEY>value</parameter></function>`: Qwen3-Coder.
+//! - `<invoke name="NAME"><parameter name="KEY">value</parameter></invoke>` and its like.
+
+use std::collections::HashSet;
+
+use super::gap::{Gap, GapStep};
+use super::Flow;
+use crate::parse::found_call::{self, FoundCall, RawArguments, RawKind, RawParameter};
+use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
+use crate::parse::markers::{Mark, Match, Matcher};
+use crate::parse::shapes::header::Attributes;
+
+/// The tags of one style.
+pub(crate) struct ElementStyle {
+    /// Before the name of the tool; with `=` at its end the name follows, else attributes do.
+    open: &'static str,
+    close: &'static str,
+    parameter: &'static str,
+    parameter_close: &'static str,
+}
+
+/// By the number in [`Mark::ElementOpen`] and [`Mark::ParameterOpen`].
+pub(crate) const STYLES: [ElementStyle; 6] = [
+    style("<function=", "</function>", "<parameter=", "</parameter>"),
+    style("<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter ", "</｜DSML｜parameter>"),
+    style("<invoke ", "</invoke>", "<parameter ", "</parameter>"),
+    style("<function ", "</function>", "<param ", "</param>"),
+    style(concat!("<", "ant", "ml:invoke "), concat!("</", "ant", "ml:invoke>"), concat!("<", "ant", "ml:parameter "), concat!("</", "ant", "ml:parameter>")),
+    style("<steptml:invoke ", "</steptml:invoke>", "<steptml:parameter ", "</steptml:parameter>"),
+];
+
+const fn style(
+    open: &'static str,
+    close: &'static str,
+    parameter: &'static str,
+    parameter_close: &'static str,
+) -> ElementStyle {
+    ElementStyle { open, close, parameter, parameter_close }
+}
+
+#[derive(Debug)]
+pub(crate) struct Element {
+    style: usize,
+    state: ElementState,
+    name: String,
+    json: Option<Result<FoundCall, String>>,
+    parameters: Vec<RawParameter>,
+    keys: HashSet<String>,
+}
+
+#[derive(Debug)]
+enum ElementState {
+    /// After the `=`.
+    Name,
+    /// The attributes of the tool's tag, or of an argument's.
+    Attributes {
+        attributes: Attributes,
+        of_parameter: bool,
+    },
+    Gap(Gap),
+    Json(JsonReader),
+    Key(String),
+    Value {
+        key: String,
+        kind: RawKind,
+        text: String,
+        matcher: Matcher,
+    },
+}
+
+const LONGEST_KEY: usize = 256;
+
+impl Element {
+    pub(crate) fn new(style: usize) -> Self {
+        let state = match STYLES[style].open.ends_with('=') {
+            true => ElementState::Name,
+            false => ElementState::Attributes { attributes: Attributes::default(), of_parameter: false },
+        };
+        Self { style, state, name: String::new(), json: None, parameters: Vec::new(), keys: HashSet::new() }
+    }
+
+    fn style(&self) -> &'static ElementStyle {
+        &STYLES[self.style]
+    }
+
+    pub(crate) fn in_string(&self) -> bool {
+        match &self.state {
+            ElementState::Json(reader) => reader.in_string(),
+            ElementState::Value { .. } => true,
+            ElementState::Name | ElementState::Attributes { .. } | ElementState::Gap(_) | ElementState::Key(_) => false,
+        }
+    }
+
+    pub(crate) fn push(&mut self, c: char) -> Flow {
+        let close = self.style().parameter_close;
+        match &mut self.state {
+            ElementState::Name if c == '>' && !self.name.is_empty() => self.gap(),
+            ElementState::Name if found_call::is_name_char(c) && self.name.len() < LONGEST_KEY => {
+                self.name.push(c);
+                Flow::More
+            }
+            ElementState::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
+            ElementState::Name => Flow::fail("expected the name of a tool and `>` after `<function=`", c),
+            ElementState::Attributes { attributes, of_parameter } => {
+                if c != '>' || attributes.in_quotes() {
+                    let is_first = !*of_parameter;
+                    return match attributes.push(c) {
+                        Ok(()) => Flow::More,
+                        // What is no tag is prose or a program.
+                        Err(_) if is_first => Flow::Mentioned,
+                        Err(reason) => Flow::fail(reason, c),
+                    };
+                }
+                let (name, of_parameter) = (attributes.take("name"), *of_parameter);
+                let kind = match attributes.take("string").as_deref() {
+                    Some("true") => RawKind::Text,
+                    Some("false") => RawKind::Json,
+                    Some(_) | None => RawKind::Unknown,
+                };
+                match (name, of_parameter) {
+                    (Some(key), true) => self.value(key, kind),
+                    (None, true) => Flow::fail(format!("expected {}name=\"KEY\">", self.style().parameter), c),
+                    (Some(name), false) => {
+                        self.name = name;
+                        self.gap()
+                    }
+                    (None, false) => Flow::Mentioned,
+                }
+            }
+            ElementState::Gap(gap) => match gap.push(c) {
+                GapStep::More => Flow::More,
+                GapStep::Char('{') if self.json.is_none() && self.parameters.is_empty() => {
+                    let mut reader = JsonReader::new(JsonDialect::Json);
+                    // An opening bracket is always taken.
+                    reader.push('{');
+                    self.state = ElementState::Json(reader);
+                    Flow::More
+                }
+                GapStep::Mark(Mark::ParameterOpen(style), _) if self.json.is_none() => {
+                    self.style = if STYLES[style].close == self.style().close { style } else { self.style };
+                    self.state = match STYLES[style].parameter.ends_with('=') {
+                        true => ElementState::Key(String::new()),
+                        false => ElementState::Attributes { attributes: Attributes::default(), of_parameter: true },
+                    };
+                    Flow::More
+                }
+                GapStep::Mark(Mark::ElementClose, _) => Flow::Done(vec![self.close()]),
+                GapStep::Mark(_, text) => Flow::fail(self.expected(), text),
+                GapStep::Mentioned | GapStep::Char(_) => Flow::fail(self.expected(), c),
+                GapStep::Other(held) => Flow::fail(self.expected(), held),
+            },
+            ElementState::Json(reader) => match reader.push(c) {
+                JsonStep::More => Flow::More,
+                JsonStep::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
+                JsonStep::Done(value) => {
+                    self.json = Some(found_call::named(self.name.clone(), value));
+                    self.gap()
+                }
+            },
+            ElementState::Key(key) => {
+                if c == '>' && !key.is_empty() {
+                    let key = std::mem::take(key);
+                    return self.value(key, RawKind::Unknown);
+                }
+                if c == '\n' || c == '<' || c == '>' || key.len() >= LONGEST_KEY {
+                    return Flow::fail("expected a key and `>` after `<parameter=`", c);
+                }
+                key.push(c);
+                Flow::More
+            }
+            ElementState::Value { text, matcher, .. } => {
+                match matcher.push(c) {
+                    Match::Partial => return Flow::More,
+                    Match::Full(Mark::ParameterClose, tag) if tag == close => return self.take(),
+                    Match::Full(_, mark) => text.push_str(mark),
+                    Match::None(held) if held.is_empty() => text.push(c),
+                    Match::None(held) => {
+                        text.push_str(&held);
+                        // It may begin the next mark, and only that can hold it back again.
+                        return self.push(c);
+                    }
+                }
+                Flow::More
+            }
+        }
+    }
+
+    fn gap(&mut self) -> Flow {
+        self.state = ElementState::Gap(Gap::default());
+        Flow::More
+    }
+
+    fn value(&mut self, key: String, kind: RawKind) -> Flow {
+        self.state = ElementState::Value { key, kind, text: String::new(), matcher: Matcher::default() };
+        Flow::More
+    }
+
+    fn take(&mut self) -> Flow {
+        let gap = ElementState::Gap(Gap::default());
+        let ElementState::Value { key, kind, text, .. } = std::mem::replace(&mut self.state, gap) else {
+            return Flow::More;
+        };
+        if !self.keys.insert(key.clone()) {
+            return Flow::fail(format!("the parameter `{}` is given twice", excerpt(&key)), "");
+        }
+        // Then its own close tag is missing, most likely, and the value is not what was meant.
+        let ElementStyle { open, close, parameter, parameter_close } = self.style();
+        let tags = [parameter_close, parameter, close, open];
+        if let Some(tag) = tags.into_iter().find(|tag| text.contains(**tag)) {
+            let key = excerpt(&key);
+            return Flow::fail(format!("the parameter `{key}` holds `{tag}`; is its {parameter_close} missing?"), "");
+        }
+        self.parameters.push(RawParameter { key, text, kind });
+        Flow::More
+    }
+
+    fn close(&mut self) -> Result<FoundCall, String> {
+        match self.json.take() {
+            Some(found) => found,
+            None => Ok(FoundCall {
+                name: std::mem::take(&mut self.name),
+                arguments: RawArguments::Raw(std::mem::take(&mut self.parameters)),
+                only_name: false,
+            }),
+        }
+    }
+
+    fn expected(&self) -> String {
+        let ElementStyle { close, parameter, .. } = self.style();
+        let key = if parameter.ends_with('=') { "KEY>" } else { "name=\"KEY\">" };
+        format!("expected {parameter}{key}, a JSON object or {close}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::markers::marks;
+    use crate::parse::raw_value;
+
+    #[test]
+    fn the_marks_of_the_styles_are_marks() {
+        let has = |text: &str, mark: Mark| marks().any(|other| other == (text, mark));
+        for (number, style) in STYLES.iter().enumerate() {
+            assert!(has(style.open, Mark::ElementOpen(number)), "{}", style.open);
+            assert!(has(style.parameter, Mark::ParameterOpen(number)), "{}", style.parameter);
+            assert!(has(style.close, Mark::ElementClose), "{}", style.close);
+            assert!(has(style.parameter_close, Mark::ParameterClose), "{}", style.parameter_close);
+        }
+        assert_eq!(raw_value::TAGS, [STYLES[0].parameter_close, STYLES[0].parameter, STYLES[0].close, STYLES[0].open]);
+    }
+}

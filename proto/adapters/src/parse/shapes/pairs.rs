@@ -1,0 +1,140 @@
+//! GLM: the name, and then each argument as `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
+
+use super::gap::{Gap, GapStep};
+use super::{CUT_OFF, Flow};
+use crate::parse::found_call::{FoundCall, RawArguments, RawKind, RawParameter};
+use crate::parse::lenient_json::excerpt;
+use crate::parse::markers::{Mark, Match, Matcher};
+
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    name: String,
+    state: PairsState,
+    arguments: Vec<RawParameter>,
+}
+
+#[derive(Debug)]
+enum PairsState {
+    Key { text: String, matcher: Matcher },
+    BetweenKeyAndValue { key: String, gap: Gap },
+    Value { key: String, text: String, matcher: Matcher },
+    Gap(Gap),
+}
+
+/// The effect of a character on the arguments.
+pub(crate) enum PairsStep {
+    More,
+    /// Another mark has come, which none of the arguments has.
+    Done(FoundCall, Mark, &'static str),
+    Fail(Flow),
+}
+
+const LONGEST_KEY: usize = 256;
+
+impl Pairs {
+    /// After the first `<arg_key>`.
+    pub(crate) fn new(name: String) -> Self {
+        Self { name, state: key(), arguments: Vec::new() }
+    }
+
+    pub(crate) fn in_string(&self) -> bool {
+        matches!(self.state, PairsState::Value { .. })
+    }
+
+    pub(crate) fn push(&mut self, c: char) -> PairsStep {
+        match &mut self.state {
+            PairsState::Key { text, matcher } => match matcher.push(c) {
+                Match::Partial => PairsStep::More,
+                Match::Full(Mark::KeyClose, _) => {
+                    let key = text.trim().to_owned();
+                    if key.is_empty() || self.arguments.iter().any(|argument| argument.key == key) {
+                        return fail(format!("the argument `{}` has no name of its own", excerpt(&key)), "");
+                    }
+                    self.state = PairsState::BetweenKeyAndValue { key, gap: Gap::default() };
+                    PairsStep::More
+                }
+                Match::None(held) if held.is_empty() && text.len() < LONGEST_KEY => {
+                    text.push(c);
+                    PairsStep::More
+                }
+                Match::Full(_, mark) => fail("expected </arg_key>", mark),
+                Match::None(mut held) => {
+                    held.push(c);
+                    fail("expected </arg_key>", held)
+                }
+            },
+            PairsState::BetweenKeyAndValue { key, gap } => match gap.push(c) {
+                GapStep::More => PairsStep::More,
+                GapStep::Mark(Mark::ValueOpen, _) => {
+                    let (key, text, matcher) = (std::mem::take(key), String::new(), Matcher::default());
+                    self.state = PairsState::Value { key, text, matcher };
+                    PairsStep::More
+                }
+                GapStep::Mark(_, text) => fail("expected <arg_value>", text),
+                GapStep::Other(held) => fail("expected <arg_value>", held),
+                GapStep::Char(_) | GapStep::Mentioned => fail("expected <arg_value>", c),
+            },
+            PairsState::Value { key, text, matcher } => match matcher.push(c) {
+                Match::Partial => PairsStep::More,
+                Match::Full(Mark::ValueClose, _) => {
+                    // Then its own close tag is missing, most likely.
+                    if text.contains("<arg_key>") || text.contains("<arg_value>") {
+                        let key = excerpt(key);
+                        return fail(format!("the argument `{key}` holds another; is its </arg_value> missing?"), "");
+                    }
+                    let (key, text) = (std::mem::take(key), std::mem::take(text));
+                    self.arguments.push(RawParameter { key, text, kind: RawKind::Unknown });
+                    self.state = PairsState::Gap(Gap::default());
+                    PairsStep::More
+                }
+                Match::Full(_, mark) => {
+                    text.push_str(mark);
+                    PairsStep::More
+                }
+                Match::None(held) if held.is_empty() => {
+                    text.push(c);
+                    PairsStep::More
+                }
+                Match::None(held) => {
+                    text.push_str(&held);
+                    self.push(c)
+                }
+            },
+            PairsState::Gap(gap) => match gap.push(c) {
+                GapStep::More => PairsStep::More,
+                GapStep::Mark(Mark::KeyOpen, _) => {
+                    self.state = key();
+                    PairsStep::More
+                }
+                GapStep::Mark(mark, text) => PairsStep::Done(self.close(), mark, text),
+                GapStep::Other(held) => fail(EXPECTED, held),
+                GapStep::Char(_) | GapStep::Mentioned => fail(EXPECTED, c),
+            },
+        }
+    }
+
+    /// The call at the end of the text.
+    pub(crate) fn finish(mut self) -> Result<FoundCall, String> {
+        match self.state {
+            PairsState::Gap(_) => Ok(self.close()),
+            PairsState::Key { .. } | PairsState::BetweenKeyAndValue { .. } | PairsState::Value { .. } => {
+                Err(CUT_OFF.to_owned())
+            }
+        }
+    }
+
+    fn close(&mut self) -> FoundCall {
+        let arguments = RawArguments::Raw(std::mem::take(&mut self.arguments));
+        FoundCall { name: std::mem::take(&mut self.name), arguments, only_name: false }
+    }
+}
+
+fn key() -> PairsState {
+    PairsState::Key { text: String::new(), matcher: Matcher::default() }
+}
+
+fn fail(reason: impl Into<String>, held: impl Into<String>) -> PairsStep {
+    PairsStep::Fail(Flow::fail(reason, held))
+}
+
+const EXPECTED: &str = "expected <arg_key> or the close tag";
