@@ -9,6 +9,7 @@
 pub mod families;
 #[cfg(feature = "fuzzing")]
 pub mod fuzz;
+mod mark;
 pub mod parse;
 pub mod prompt;
 pub mod providers;

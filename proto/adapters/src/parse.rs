@@ -2,14 +2,13 @@
 //!
 //! Three layers, each fed one character at a time, so that chunks cannot matter:
 //! `thinking.rs` takes thinking out, `scan.rs` tells calls from text, `shapes/` read the calls, whose marks are in
-//! `formats.rs`.
+//! [`crate::families`].
 //! Each character is looked at a bounded number of times.
 //!
 //! No call is made that is not certain: what cannot be read is an error in words, fit to be sent
 //! back to the model.
 
 pub mod collect;
-pub mod formats;
 mod found_call;
 pub mod known;
 pub(crate) mod lenient_json;
@@ -27,7 +26,7 @@ use collect::collect;
 use known::KnownTools;
 
 use scan::Scanner;
-use thinking::{OpenThinking, Tag, TagMatcher, TagVerdict};
+use thinking::{OpenThinking, QUOTES, Tag, TagMatcher, TagVerdict};
 
 /// Reads a whole answer. With `known_tools`, calls of other names become errors.
 pub fn parse(text: &str, known_tools: Option<&[String]>) -> ParsedPrompt {
@@ -68,6 +67,10 @@ pub struct CallParser {
     before: Option<String>,
     /// Some thinking has been handed out.
     thought: bool,
+    /// The quote that stands directly before the next character.
+    quote: Option<char>,
+    /// A tag of thinking after a quote: the same quote after it says that it is only spoken of.
+    quoted: Option<(char, Tag, String)>,
     /// The text that is still to be read, the last part first.
     stack: Vec<NextPiece>,
     steps: u64,
@@ -76,7 +79,7 @@ pub struct CallParser {
 #[derive(Clone, Copy, Debug)]
 struct NextPiece {
     c: char,
-    /// A `<` that is known to begin no tag of thinking.
+    /// It is known to begin no tag of thinking.
     plain: bool,
 }
 
@@ -88,6 +91,8 @@ impl CallParser {
             thinking: None,
             before: Some(String::new()),
             thought: false,
+            quote: None,
+            quoted: None,
             stack: Vec::new(),
             steps: 0,
         }
@@ -119,6 +124,9 @@ impl CallParser {
     }
 
     fn end(&mut self, out: &mut Vec<ParsedPiece>) {
+        if let Some((_, tag, text)) = self.quoted.take() {
+            self.meet(tag, text, out);
+        }
         let held = self.tag.take();
         match self.thinking {
             Some(_) => self.think(&held, out),
@@ -131,7 +139,15 @@ impl CallParser {
     fn drain(&mut self, out: &mut Vec<ParsedPiece>) {
         while let Some(next) = self.stack.pop() {
             self.steps += 1;
-            if self.thinking.is_some() {
+            if let Some((quote, tag, text)) = self.quoted.take() {
+                self.stack.push(next);
+                match (next.c == quote, self.thinking.is_some()) {
+                    (false, _) => self.meet(tag, text, out),
+                    (true, true) => self.think(&text, out),
+                    (true, false) => self.again_plain(&text),
+                }
+                self.quote = None;
+            } else if self.thinking.is_some() {
                 self.read_thinking(next.c, out);
             } else {
                 self.read(next, out);
@@ -139,14 +155,51 @@ impl CallParser {
         }
     }
 
+    /// A tag of thinking has come.
+    fn found(&mut self, tag: Tag, text: String, out: &mut Vec<ParsedPiece>) {
+        match self.quote.take() {
+            Some(quote) => self.quoted = Some((quote, tag, text)),
+            None => self.meet(tag, text, out),
+        }
+    }
+
+    fn meet(&mut self, tag: Tag, text: String, out: &mut Vec<ParsedPiece>) {
+        if let Some(open) = &mut self.thinking {
+            if open.meets(tag) {
+                self.thinking = None;
+            } else {
+                self.think(&text, out);
+            }
+            return;
+        }
+        if let Tag::Close(_) = tag {
+            match self.before.take() {
+                Some(before) => self.reclassify(&before, out),
+                None => self.again_plain(&text),
+            }
+            return;
+        }
+        self.before = None;
+        let again = self.scanner.part(out);
+        self.again(&again);
+        if let Tag::Open(sort) = tag {
+            self.thinking = Some(OpenThinking { sort: Some(sort), depth: 1 });
+            if self.thought {
+                self.think("\n", out);
+            }
+        }
+    }
+
     fn read(&mut self, next: NextPiece, out: &mut Vec<ParsedPiece>) {
         if self.tag.is_idle() && (next.plain || self.scanner.in_string()) {
+            self.quote = QUOTES.into_iter().find(|quote| *quote == next.c);
             let again = self.scanner.push(next.c, out);
             return self.again(&again);
         }
         match self.tag.push(next.c) {
             TagVerdict::Partial => {}
             TagVerdict::None(held) if held.is_empty() => {
+                self.quote = QUOTES.into_iter().find(|quote| *quote == next.c);
                 let again = self.scanner.push(next.c, out);
                 self.again(&again);
             }
@@ -154,39 +207,23 @@ impl CallParser {
                 self.stack.push(next);
                 self.again_plain(&held);
             }
-            TagVerdict::Tag(Tag::Close(_), text) => match self.before.take() {
-                Some(before) => self.reclassify(&before, out),
-                None => self.again_plain(&text),
-            },
-            TagVerdict::Tag(tag, _) => {
-                self.before = None;
-                let again = self.scanner.part(out);
-                self.again(&again);
-                if let Tag::Open(sort) = tag {
-                    self.thinking = Some(OpenThinking { sort: Some(sort), depth: 1 });
-                    if self.thought {
-                        self.think("\n", out);
-                    }
-                }
-            }
+            TagVerdict::Tag(tag, text) => self.found(tag, text, out),
         }
     }
 
     fn read_thinking(&mut self, c: char, out: &mut Vec<ParsedPiece>) {
         match self.tag.push(c) {
             TagVerdict::Partial => {}
-            TagVerdict::None(held) if held.is_empty() => self.think(c.encode_utf8(&mut [0; 4]), out),
+            TagVerdict::None(held) if held.is_empty() => {
+                self.quote = QUOTES.into_iter().find(|quote| *quote == c);
+                self.think(c.encode_utf8(&mut [0; 4]), out);
+            }
             TagVerdict::None(held) => {
+                self.quote = None;
                 self.think(&held, out);
                 self.read_thinking(c, out);
             }
-            TagVerdict::Tag(tag, text) => {
-                if self.thinking.as_mut().is_some_and(|open| open.meets(tag)) {
-                    self.thinking = None;
-                } else {
-                    self.think(&text, out);
-                }
-            }
+            TagVerdict::Tag(tag, text) => self.found(tag, text, out),
         }
     }
 
@@ -204,7 +241,7 @@ impl CallParser {
     fn reclassify(&mut self, before: &str, out: &mut Vec<ParsedPiece>) {
         let waiting: usize = self.stack.iter().map(|next| next.c.len_utf8()).sum();
         let read = &before[..before.len() - waiting];
-        let thinking = &read[..read.rfind('<').unwrap_or(0)];
+        let thinking = &read[..read.rfind(['<', '[']).unwrap_or(0)];
         self.thought = !thinking.is_empty();
         self.scanner.forget();
         out.clear();
@@ -215,7 +252,7 @@ impl CallParser {
         self.stack.extend(text.chars().rev().map(|c| NextPiece { c, plain: false }));
     }
 
-    /// For what begins with a `<` that is no tag of thinking.
+    /// For a text whose first character begins no tag of thinking.
     fn again_plain(&mut self, text: &str) {
         self.again(text);
         if let Some(first) = self.stack.last_mut().filter(|_| !text.is_empty()) {

@@ -35,7 +35,7 @@ fn example(family: Family) -> String {
         Family::Mistral => r#"[TOOL_CALLS][{"name": "tool_name", "arguments": {...}}]"#.to_owned(),
         Family::Llama => r#"<|python_tag|>{"name": "tool_name", "parameters": {...}}"#.to_owned(),
         Family::Function => "<function=tool_name>{...}</function>".to_owned(),
-        Family::Gemma | Family::Pythonic | Family::QwenCoder => {
+        family => {
             let arguments = json!({"text_argument": "text", "number_argument": 1});
             render_calls(family, &[ParsedCall { name: "tool_name".to_owned(), arguments }])
         }
@@ -48,12 +48,18 @@ fn ending(family: Family) -> &'static str {
         Family::Hermes => "Put every call in tags of its own. When done, respond without tool_call tags.",
         Family::Gemma => "Text stands between <|\"|> and <|\"|>. When done, respond without tool_call marks.",
         Family::Mistral => "Put several calls in one list. When done, respond without [TOOL_CALLS].",
+        Family::MistralArgs => "Put [TOOL_CALLS] before each of several calls. When done, respond without it.",
         Family::Llama => "Put ; between several calls. When done, respond without <|python_tag|>.",
+        Family::Llama3 => "Put ; between several calls, and nothing else into the answer. When done, respond without calls.",
         Family::Pythonic => {
             "Put the list on a line of its own, several calls in one list, every argument with its name. \
              When done, respond without such a list."
         }
+        Family::Xlam | Family::Phi4Mini => {
+            "Put several calls in one list, and nothing else into the answer. When done, respond without calls."
+        }
         Family::Function | Family::QwenCoder => "When done, respond without function tags.",
+        _ => "Write each call exactly so. When done, respond without calls.",
     }
 }
 

@@ -199,7 +199,7 @@ fn each_family_writes_calls_its_own_way() {
 
 #[test]
 fn no_tools_and_no_calls_are_no_text() {
-    for family in Family::ALL {
+    for family in Family::all() {
         assert_eq!(render_prompt(family, &[], Detail::Schema), "");
         assert_eq!(render_calls(family, &[]), "");
     }
@@ -207,18 +207,19 @@ fn no_tools_and_no_calls_are_no_text() {
 
 #[test]
 fn a_prompt_is_the_same_bytes_each_time() {
-    for family in Family::ALL {
+    for family in Family::all() {
         assert_eq!(prompt(family, Detail::Schema), prompt(family, Detail::Schema));
     }
 }
 
 #[test]
 fn every_family_is_found_by_its_name() {
-    for family in Family::ALL {
+    for family in Family::all() {
         assert_eq!(Family::parse(family.as_str()), Ok(family));
     }
-    assert_eq!(Family::parse("qwen"), Ok(Family::Hermes));
-    assert_snapshot!(Family::parse("xml").unwrap_err(), @r#"there is no prompt format "xml"; there are tags, hermes, gemma, mistral, llama, pythonic, function, qwen_coder"#);
+    assert_eq!(Family::parse("function_tag"), Ok(Family::Function));
+    let error = Family::parse("xml").unwrap_err().to_string();
+    assert!(error.starts_with(r#"there is no prompt format "xml"; there are tags, hermes, qwen, "#), "{error}");
 }
 
 #[test]
@@ -226,7 +227,9 @@ fn calls_of_several_families_in_one_answer_are_all_read() {
     let one = |name: &str| ParsedCall { name: name.to_owned(), arguments: json!({"a": "b"}) };
     let mut text = String::new();
     let mut expected = Vec::new();
-    for (n, family) in Family::ALL.into_iter().enumerate() {
+    // These are calls only if nothing else stands in the answer.
+    let whole = [Family::Llama3, Family::Xlam, Family::Phi4Mini, Family::Gigachat];
+    for (n, family) in Family::all().filter(|family| !whole.contains(family)).enumerate() {
         let call = one(&format!("f{n}"));
         text.push_str(&render_calls(family, std::slice::from_ref(&call)));
         text.push_str("\nand\n");

@@ -6,7 +6,7 @@ use toold_adapters::families::Family;
 use toold_adapters::fuzz::fuzz_one;
 use toold_adapters::parse::collect::collect;
 use toold_adapters::parse::known::KnownTools;
-use toold_adapters::parse::{CallParser, parse, steps};
+use toold_adapters::parse::{CallParser, parse, parse_with, steps};
 use toold_adapters::prompt::calls::render_calls;
 use toold_proto::prompt::ParsedCall;
 
@@ -151,9 +151,10 @@ proptest! {
 
     #[test]
     fn rendered_calls_are_read_back(calls in prop::collection::vec(call(), 0..4)) {
-        for family in Family::ALL {
+        let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
+        for family in Family::all() {
             let text = render_calls(family, &calls);
-            let parsed = parse(&text, None);
+            let parsed = parse_with(&text, KnownTools::names(&names));
             prop_assert_eq!(&parsed.errors, &Vec::<String>::new(), "{}: {}", family, text);
             prop_assert_eq!(&parsed.calls, &calls, "{}: {}", family, text);
             prop_assert_eq!(parsed.text, "", "{}: {}", family, text);
@@ -171,15 +172,17 @@ proptest! {
     #[test]
     fn nothing_in_thinking_is_called(text in soup(), after in soup()) {
         // Without tags of its own, what stands in a block of thinking is thinking whole.
-        let text = if text.to_lowercase().contains("think") { text.replace('<', "") } else { text };
+        let text = if text.to_lowercase().contains("think") { text.replace(['<', '['], "") } else { text };
+        // Between quotes, a tag is only spoken of.
+        let (text, after) = (text.trim_end_matches(['`', '"', '\'']), after.trim_start_matches(['`', '"', '\'']));
         let parsed = parse(&format!("<think>{text}</think>{after}"), None);
         prop_assert_eq!(parsed.calls, parse(&format!("<think></think>{after}"), None).calls);
     }
 
     #[test]
     fn a_damaged_block_does_not_let_out_what_its_strings_hold(
-        outer in prop::sample::select(&Family::ALL[..]),
-        inner in prop::sample::select(&Family::ALL[..]),
+        outer in prop::sample::select(Family::all().collect::<Vec<_>>()),
+        inner in prop::sample::select(Family::all().collect::<Vec<_>>()),
         damage in prop::option::of(prop::sample::select("\"'{}[](),:;=<> x\\\n".chars().collect::<Vec<_>>())),
         place in any::<prop::sample::Index>(),
     ) {
@@ -190,6 +193,7 @@ proptest! {
         let text = render_calls(outer, &[call]);
         // Without its open tag a block is none; with Python that is `[fine(`.
         let begin = text.find("fine").unwrap() + if outer == Family::Pythonic { 5 } else { 0 };
+        let known = KnownTools::names(&["fine".to_owned(), "evil".to_owned()]);
         // And it is a line, which a line break ends.
         let damage = damage.map(|c| if c == '\n' && outer == Family::Pythonic { ' ' } else { c });
         let mut chars: Vec<char> = text.chars().collect();
@@ -201,7 +205,7 @@ proptest! {
             }
         }
         let damaged: String = chars.into_iter().collect();
-        let parsed = parse(&damaged, None);
+        let parsed = parse_with(&damaged, known);
         prop_assert!(parsed.calls.iter().all(|call| call.name != "evil"), "{}: {:?}", damaged, parsed);
     }
 

@@ -1,97 +1,21 @@
-//! The marks between which calls stand, and how a mark is found in a stream.
+//! Finding marks in a stream.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::formats::FORMATS;
+use crate::mark::Mark;
+use crate::families::FORMATS;
 
-/// The meaning of a mark. What each format calls it is in [`super::formats`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// A section of calls begins.
-    SectionOpen,
-    /// The same, of objects whose only key is the name of a tool.
-    KeyedSectionOpen,
-    SectionClose,
-    /// The header of one call begins, up to the separator: the name, or something like `function`.
-    CallBegin,
-    CallSeparator,
-    CallEnd,
-    /// A tag that names a tool, of this style: see [`super::shapes::element::STYLES`].
-    ElementOpen(usize),
-    ElementClose,
-    /// A tag that names an argument, of this style.
-    ParameterOpen(usize),
-    ParameterClose,
-    /// `<arg_key>` and its like: the key of an argument.
-    KeyOpen,
-    KeyClose,
-    ValueOpen,
-    ValueClose,
-    /// `[TOOL_CALLS]`.
-    ToolCalls,
-    /// `<|python_tag|>` or `<|python_start|>`.
-    PythonOpen,
-    PythonClose,
-    /// A message of a channel begins, with its header.
-    MessageStart,
-    /// Within the header.
-    MessagePart,
-    /// The header ends and the message follows.
-    MessageBody,
-    MessageEnd,
-    /// Kimi K3: a header that opens something, up to [`Mark::HeaderEnd`].
-    HeaderOpen,
-    /// The same of one that closes something.
-    HeaderClose,
-    HeaderEnd,
-    /// A token that says nothing about calls and is no text either.
-    Wrapper,
-    /// The model has ended its turn.
-    End,
-}
-
-impl Mark {
-    /// Whether a call, or several, may follow.
-    pub(crate) fn opens(self) -> bool {
-        match self {
-            Self::SectionOpen
-            | Self::KeyedSectionOpen
-            | Self::CallBegin
-            | Self::ElementOpen(_)
-            | Self::ToolCalls
-            | Self::PythonOpen
-            | Self::MessageStart
-            | Self::HeaderOpen => true,
-            Self::SectionClose
-            | Self::CallSeparator
-            | Self::CallEnd
-            | Self::ElementClose
-            | Self::ParameterOpen(_)
-            | Self::ParameterClose
-            | Self::KeyOpen
-            | Self::KeyClose
-            | Self::ValueOpen
-            | Self::ValueClose
-            | Self::PythonClose
-            | Self::MessagePart
-            | Self::MessageBody
-            | Self::MessageEnd
-            | Self::HeaderClose
-            | Self::HeaderEnd
-            | Self::Wrapper
-            | Self::End => false,
-        }
-    }
-}
-
-/// All marks, sorted. Each begins with a character that does not occur in it again, and none begins another, so a mark
-/// is found without going back: see [`Matcher`].
+/// All marks, sorted. None begins another, and but for MiniMax's each begins with a character that does not occur in it
+/// again, so a mark is found without going back: see [`Matcher`].
 static MARKS: LazyLock<Vec<(&str, Mark)>> = LazyLock::new(|| {
     let mut marks: Vec<(&str, Mark)> = FORMATS.iter().flat_map(|format| format.marks).copied().collect();
     marks.sort_unstable_by_key(|(text, _)| *text);
     marks
 });
+
+/// The characters that begin marks.
+const BEGINNINGS: [char; 3] = ['<', '[', ']'];
 
 /// Finds marks, one character at a time.
 #[derive(Debug, Default)]
@@ -114,7 +38,7 @@ pub(crate) enum Match {
 impl Matcher {
     pub(crate) fn push(&mut self, c: char) -> Match {
         if self.held.is_empty() {
-            if c != '<' && c != '[' {
+            if !BEGINNINGS.contains(&c) {
                 return Match::None(String::new());
             }
             self.candidates = 0..MARKS.len();
@@ -124,7 +48,7 @@ impl Matcher {
         let start = self.candidates.start + among.partition_point(|mark| next(mark) < Some(c));
         let end = self.candidates.start + among.partition_point(|mark| next(mark) <= Some(c));
         if start == end {
-            return Match::None(std::mem::take(&mut self.held));
+            return Match::None(self.release());
         }
         self.held.push(c);
         self.candidates = start..end;
@@ -135,6 +59,28 @@ impl Matcher {
             }
             _ => Match::Partial,
         }
+    }
+
+    /// What is held begins no mark. In the one mark that holds the beginning of others, another may have begun: it
+    /// stays held.
+    fn release(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        let mut released = String::with_capacity(held.len());
+        let mut rest = held.chars();
+        released.extend(rest.next());
+        for c in rest {
+            match self.push(c) {
+                Match::Partial => {}
+                Match::Full(..) => unreachable!("no mark stands within the beginning of another"),
+                Match::None(text) => {
+                    released.push_str(&text);
+                    if let Match::None(_) = self.push(c) {
+                        released.push(c);
+                    }
+                }
+            }
+        }
+        released
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -157,12 +103,42 @@ pub(crate) fn marks() -> impl Iterator<Item = (&'static str, Mark)> {
 mod tests {
     use super::*;
 
+    /// The text around the marks, and the marks in `<>`.
+    fn found(text: &str) -> String {
+        let mut matcher = Matcher::default();
+        let mut out = String::new();
+        for c in text.chars() {
+            loop {
+                match matcher.push(c) {
+                    Match::Partial => {}
+                    Match::Full(_, mark) => out.push_str(&format!("{{{mark}}}")),
+                    Match::None(held) if held.is_empty() => out.push(c),
+                    Match::None(held) => {
+                        out.push_str(&held);
+                        continue;
+                    }
+                }
+                break;
+            }
+        }
+        out + &matcher.take()
+    }
+
+    #[test]
+    fn a_mark_may_begin_within_what_is_none() {
+        assert_eq!(found("]<tool_call>"), "]{<tool_call>}");
+        assert_eq!(found("]<]<tool_call>"), "]<]{<tool_call>}");
+        assert_eq!(found("]<]minimax[>[<tool_call>"), "{]<]minimax[>[}{<tool_call>}");
+        assert_eq!(found("]<]minimax[TOOL_CALLS]"), "]<]minimax{[TOOL_CALLS]}");
+        assert_eq!(found("]]<]<"), "]]<]<");
+    }
+
     #[test]
     fn a_mark_needs_no_going_back() {
         for (text, _) in MARKS.iter() {
             let first = text.chars().next().unwrap();
-            assert!(!text[1..].contains(first), "{text}");
-            assert!(!text[1..].contains(['<']), "{text}");
+            assert!(BEGINNINGS.contains(&first), "{text}");
+            assert!(first == ']' || !text[1..].contains(BEGINNINGS) || first == '[', "{text}");
             assert_eq!(MARKS.iter().filter(|(other, _)| other.starts_with(text)).count(), 1, "{text}");
         }
     }

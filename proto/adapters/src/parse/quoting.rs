@@ -73,6 +73,11 @@ impl Quoting {
         }
     }
 
+    /// Whether the backticks that have just come begin their line, as those of a fence do.
+    pub(crate) fn may_begin_fence(&self) -> bool {
+        self.run > 0 && self.begins_line
+    }
+
     /// Whether a mark that comes now is spoken of.
     pub(crate) fn is_quoted(&self) -> bool {
         if self.run > 0 {

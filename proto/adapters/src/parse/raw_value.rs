@@ -15,9 +15,27 @@ pub(crate) const TAGS: [&str; 4] = ["</parameter>", "<parameter=", "</function>"
 pub(crate) fn write(value: &Value) -> String {
     match value {
         Value::String(text) if !needs_quotes(text) => text.clone(),
-        // No tag survives this: `<` only occurs in JSON's strings.
-        other => other.to_string().replace('<', "\\u003c"),
+        other => quoted(other),
     }
+}
+
+/// The same where no line breaks stand around the value, and these tags would end it.
+pub(crate) fn write_between(value: &Value, tags: &[&str]) -> String {
+    match value {
+        Value::String(text) if tags.iter().any(|tag| text.contains(tag)) => quoted(value),
+        // Reading takes one line break from each end.
+        Value::String(text) if text.starts_with('\n') || text.ends_with('\n') => match write(value) {
+            plain if plain == *text => format!("\n{text}\n"),
+            quoted => quoted,
+        },
+        Value::Array(_) | Value::Object(_) => quoted(value),
+        other => write(other),
+    }
+}
+
+/// No tag survives this: `<` only occurs in JSON's strings.
+fn quoted(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c")
 }
 
 /// # Errors
@@ -61,14 +79,15 @@ fn needs_quotes(text: &str) -> bool {
     TAGS.iter().any(|tag| text.contains(tag)) || plain(text).is_some() || unquoted(text).is_some()
 }
 
-/// A value that [`write`] has put in quotes, and nothing else that looks like it.
+/// A value that [`write`] or [`write_between`] has put in quotes, and nothing else that looks like it.
 fn unquoted(raw: &str) -> Option<String> {
     if !raw.starts_with('"') {
         return None;
     }
     let text: String = serde_json::from_str(raw).ok()?;
     let written = serde_json::to_string(&text).ok()?.replace('<', "\\u003c");
-    (written == raw && needs_quotes(&text)).then_some(text)
+    // Only a string with some tag has this escape.
+    (written == raw && (needs_quotes(&text) || raw.contains("\\u003c"))).then_some(text)
 }
 
 /// A JSON value that is no string, written as JSON demands it.

@@ -5,14 +5,15 @@
 //! such a tag the rest of the text is skipped. What is skipped and never closed stays text.
 
 use super::ParsedPiece;
-use super::formats::FORMATS;
 use super::known::KnownTools;
 use super::lenient_json::excerpt;
-use super::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use super::markers::{Match, Matcher};
 use super::quoting::Quoting;
 use super::shapes::pythonic::PythonList;
 use super::shapes::{BlockEnds, CallBlock, Flow, MessageKind, ParsedCalls};
-use super::whole_answer::{AnswerStep, WholeAnswer};
+use super::whole_answer::{AnswerEnd, AnswerStep, WholeAnswer};
+use crate::families::FORMATS;
 
 #[derive(Debug)]
 pub(crate) struct Scanner {
@@ -62,6 +63,11 @@ enum ScanState {
         matcher: Matcher,
     },
     Answer(WholeAnswer),
+    /// An answer that begins like JSON and cannot be read.
+    Unreadable {
+        reason: String,
+        raw: String,
+    },
 }
 
 /// A line that may be Python's list of calls. If it is not, it is text.
@@ -120,7 +126,8 @@ impl Scanner {
             | ScanState::Prose(_)
             | ScanState::Broken(_)
             | ScanState::Message { .. }
-            | ScanState::CloseHeader { .. } => false,
+            | ScanState::CloseHeader { .. }
+            | ScanState::Unreadable { .. } => false,
         }
     }
 
@@ -134,7 +141,7 @@ impl Scanner {
             }
             ScanState::Prose(_) | ScanState::Message { .. } => String::new(),
             ScanState::Line(_) | ScanState::Block { .. } | ScanState::Broken(_) | ScanState::CloseHeader { .. }
-            | ScanState::Answer(_) => self.push(' ', out),
+            | ScanState::Answer(_) | ScanState::Unreadable { .. } => self.push(' ', out),
         }
     }
 
@@ -148,7 +155,8 @@ impl Scanner {
         match &mut self.state {
             ScanState::Text { matcher, begins_line } => {
                 if matcher.is_idle() {
-                    if self.fresh && self.known.is_list() && WholeAnswer::may_begin(c) {
+                    let may_be_answer = self.fresh && self.known.is_list() && !self.quoting.is_quoted();
+                    if may_be_answer && WholeAnswer::may_begin(c) {
                         self.state = ScanState::Answer(WholeAnswer::begin(c));
                         return String::new();
                     }
@@ -240,8 +248,20 @@ impl Scanner {
             }
             ScanState::Answer(answer) => match answer.push(c) {
                 AnswerStep::More => String::new(),
-                AnswerStep::Text => self.give_up_answer(out),
+                AnswerStep::Text => match std::mem::replace(&mut self.state, ScanState::text()) {
+                    ScanState::Answer(answer) => self.give_up_answer(answer, out),
+                    _ => String::new(),
+                },
+                AnswerStep::Unreadable(reason) => {
+                    let raw = answer.raw().to_owned();
+                    self.state = ScanState::Unreadable { reason, raw };
+                    String::new()
+                }
             },
+            ScanState::Unreadable { raw, .. } => {
+                raw.push(c);
+                String::new()
+            }
         }
     }
 
@@ -280,20 +300,22 @@ impl Scanner {
                 self.message(kind, &held, out);
             }
             ScanState::CloseHeader { .. } => {}
-            ScanState::Answer(answer) => match answer.calls(&self.known) {
-                Ok(calls) => self.close(calls, "", out),
-                Err(raw) => {
-                    self.fresh = false;
-                    for c in raw.chars() {
-                        // At the end of the text there is nothing to go back to but this text.
-                        let mut again = self.push(c, out);
-                        while !again.is_empty() {
-                            again = again.chars().map(|c| self.push(c, out)).collect();
-                        }
+            ScanState::Answer(answer) => match answer.finish(&self.known) {
+                AnswerEnd::Calls(calls, fence) => {
+                    self.close(calls, "", out);
+                    self.text(&fence, out);
+                }
+                AnswerEnd::Unreadable(raw) => self.end_unreadable(&raw, "it ends in the middle of the JSON", out),
+                AnswerEnd::Text(answer) => {
+                    let mut again = self.give_up_answer(answer, out);
+                    while !again.is_empty() {
+                        let mut rest = again.chars();
+                        again = rest.next().map(|c| self.push(c, out)).unwrap_or_default() + rest.as_str();
                     }
                     return self.finish(out);
                 }
             },
+            ScanState::Unreadable { reason, raw } => self.end_unreadable(&raw, &reason, out),
         }
         if let Some(fenced) = self.fenced.take() {
             out.extend(fenced.pieces);
@@ -312,7 +334,8 @@ impl Scanner {
         self.state = ScanState::text();
         match mark {
             // They belong to calls that were there already, or that never were.
-            Mark::SectionClose | Mark::CallEnd | Mark::ElementClose | Mark::PythonClose | Mark::Wrapper => {}
+            Mark::SectionClose | Mark::CallEnd | Mark::ElementClose | Mark::PythonClose | Mark::Wrapper
+            | Mark::Namespace => {}
             Mark::HeaderClose => {
                 self.state = ScanState::CloseHeader { raw: text.to_owned(), matcher: Matcher::default() };
             }
@@ -422,7 +445,7 @@ impl Scanner {
             self.blank = c == '\n' || (self.blank && c.is_whitespace());
             self.quoting.push(c);
             self.after_call &= c.is_whitespace();
-            self.fresh &= c.is_whitespace() || self.quoting.in_fence();
+            self.fresh &= c.is_whitespace() || self.quoting.in_fence() || self.quoting.may_begin_fence();
             match &mut self.fenced {
                 Some(fenced) => {
                     fenced.raw.push(c);
@@ -476,19 +499,24 @@ impl Scanner {
         self.after_call = true;
     }
 
-    /// The answer is no call: its first character is text, and the rest is read again.
-    fn give_up_answer(&mut self, out: &mut Vec<ParsedPiece>) -> String {
-        let ScanState::Answer(answer) = std::mem::replace(&mut self.state, ScanState::text()) else {
-            return String::new();
-        };
-        self.fresh = false;
-        let raw = answer.into_raw();
-        let mut rest = raw.chars();
-        if let Some(first) = rest.next() {
-            let again = self.push(first, out);
-            return again + rest.as_str();
+    fn end_unreadable(&mut self, raw: &str, reason: &str, out: &mut Vec<ParsedPiece>) {
+        if raw.contains("name") {
+            out.push(refused(raw, reason));
         }
-        String::new()
+        self.text(raw, out);
+    }
+
+    /// The answer is no call. What was read as JSON is text, and the rest is read again: at least its first character is
+    /// text.
+    fn give_up_answer(&mut self, answer: WholeAnswer, out: &mut Vec<ParsedPiece>) -> String {
+        self.fresh = false;
+        let (json, rest) = answer.into_parts();
+        self.text(&json, out);
+        if !json.is_empty() {
+            return rest;
+        }
+        let mut rest = rest.chars();
+        rest.next().map(|first| self.push(first, out)).unwrap_or_default() + rest.as_str()
     }
 
     /// Hands out the line as text, but for the last `rest` bytes, which are to be read again.

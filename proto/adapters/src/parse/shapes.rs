@@ -13,9 +13,10 @@ pub(crate) mod named_json;
 pub(crate) mod pairs;
 pub(crate) mod pythonic;
 pub(crate) mod section;
+pub(crate) mod tree;
 
 use super::found_call::FoundCall;
-use super::markers::Mark;
+use crate::mark::Mark;
 
 pub(crate) type ParsedCalls = Vec<Result<FoundCall, String>>;
 
@@ -68,7 +69,11 @@ impl CallBlock {
     /// `None` for marks that open nothing.
     pub(crate) fn opened_by(mark: Mark, text: &'static str) -> Option<Self> {
         match mark {
-            Mark::SectionOpen | Mark::KeyedSectionOpen | Mark::CallBegin | Mark::ElementOpen(_) => {
+            Mark::SectionOpen
+            | Mark::CallOpen
+            | Mark::KeyedSectionOpen
+            | Mark::CallBegin
+            | Mark::ElementOpen(_) => {
                 Some(Self::Section(section::Section::opened_by(mark)))
             }
             Mark::ToolCalls => Some(Self::ToolCalls(mistral::ToolCalls::default())),

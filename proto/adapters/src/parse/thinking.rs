@@ -2,7 +2,8 @@
 //!
 //! `<think>` and `<thinking>`, in any case and with attributes, as Qwen3, DeepSeek-R1 and many
 //! prompts have them (<https://huggingface.co/Qwen/Qwen3-8B>, `chat_template`), and Gemma 4's
-//! `<|channel>thought ... <channel|>` (<https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4>).
+//! `<|channel>thought ... <channel|>` (<https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4>); the tokens of
+//! Command A, Seed-OSS, Magistral, Apertus and MiniCPM are in [`TAGS`].
 
 /// Of what sort a block of thinking is: only a close tag of its own sort ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,11 @@ pub(crate) enum Sort {
     Think,
     Thinking,
     Channel,
+    Cohere,
+    Seed,
+    Mistral,
+    Apertus,
+    MiniCpm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +26,27 @@ pub(crate) enum Tag {
     Empty,
 }
 
-/// Finds thinking's tags. Fed from a `<` on, until it decides.
+/// In lower case; no tag begins another.
+const TAGS: [(&str, Tag); 16] = [
+    ("<think>", Tag::Open(Sort::Think)),
+    ("</think>", Tag::Close(Sort::Think)),
+    ("<thinking>", Tag::Open(Sort::Thinking)),
+    ("</thinking>", Tag::Close(Sort::Thinking)),
+    ("<|channel>thought", Tag::Open(Sort::Channel)),
+    ("<channel|>", Tag::Close(Sort::Channel)),
+    ("<|start_thinking|>", Tag::Open(Sort::Cohere)),
+    ("<|end_thinking|>", Tag::Close(Sort::Cohere)),
+    ("<seed:think>", Tag::Open(Sort::Seed)),
+    ("</seed:think>", Tag::Close(Sort::Seed)),
+    ("[think]", Tag::Open(Sort::Mistral)),
+    ("[/think]", Tag::Close(Sort::Mistral)),
+    ("<|inner_prefix|>", Tag::Open(Sort::Apertus)),
+    ("<|inner_suffix|>", Tag::Close(Sort::Apertus)),
+    ("<|thought_start|>", Tag::Open(Sort::MiniCpm)),
+    ("<|thought_end|>", Tag::Close(Sort::MiniCpm)),
+];
+
+/// Finds thinking's tags. Fed from a `<` or `[` on, until it decides.
 #[derive(Debug, Default)]
 pub(crate) struct TagMatcher {
     held: String,
@@ -51,7 +77,7 @@ impl TagMatcher {
     }
 
     pub(crate) fn push(&mut self, c: char) -> TagVerdict {
-        if self.held.is_empty() && c != '<' {
+        if self.held.is_empty() && c != '<' && c != '[' {
             return TagVerdict::None(String::new());
         }
         if let Some(sort) = self.attributes {
@@ -66,36 +92,29 @@ impl TagMatcher {
             self.held.push(c);
             return TagVerdict::Partial;
         }
+        let before = self.held.to_ascii_lowercase();
         self.held.push(c);
-        let name = self.held[1..].to_ascii_lowercase();
-        let tag = match name.as_str() {
-            "think>" => Some(Tag::Open(Sort::Think)),
-            "thinking>" => Some(Tag::Open(Sort::Thinking)),
-            "|channel>thought" => Some(Tag::Open(Sort::Channel)),
-            "/think>" => Some(Tag::Close(Sort::Think)),
-            "/thinking>" => Some(Tag::Close(Sort::Thinking)),
-            "channel|>" => Some(Tag::Close(Sort::Channel)),
-            _ => None,
-        };
-        if let Some(tag) = tag {
+        let text = self.held.to_ascii_lowercase();
+        if let Some((_, tag)) = TAGS.into_iter().find(|(tag, _)| *tag == text) {
             return TagVerdict::Tag(tag, self.take());
         }
-        let before = &name[..name.len() - c.len_utf8().min(name.len())];
         if c.is_whitespace() || c == '/' {
-            self.attributes = match before {
-                "think" => Some(Sort::Think),
-                "thinking" => Some(Sort::Thinking),
+            self.attributes = match before.as_str() {
+                "<think" => Some(Sort::Think),
+                "<thinking" => Some(Sort::Thinking),
                 _ => None,
             };
         }
-        let starts = ["thinking>", "think>", "/thinking>", "/think>", "|channel>thought", "channel|>"];
-        if self.attributes.is_some() || starts.iter().any(|start| start.starts_with(&name)) {
+        if self.attributes.is_some() || TAGS.iter().any(|(tag, _)| tag.starts_with(&text)) {
             return TagVerdict::Partial;
         }
         self.held.pop();
         TagVerdict::None(std::mem::take(&mut self.held))
     }
 }
+
+/// A tag is spoken of when it stands between two of the same.
+pub(crate) const QUOTES: [char; 3] = ['`', '"', '\''];
 
 /// A block of thinking that has begun.
 #[derive(Debug)]

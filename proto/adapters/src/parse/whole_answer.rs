@@ -10,7 +10,8 @@
 use super::found_call::{self, FoundCall};
 use super::known::KnownTools;
 use super::lenient_json::{JsonDialect, JsonReader, JsonStep};
-use super::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use super::markers::{Match, Matcher};
 use super::shapes::ParsedCalls;
 
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct WholeAnswer {
     raw: String,
     state: AnswerState,
     calls: Vec<FoundCall>,
+    /// Bytes up to the end of the last value.
+    read: usize,
 }
 
 #[derive(Debug)]
@@ -31,12 +34,24 @@ enum AnswerState {
     Fence,
 }
 
-const LITERALS: [&str; 2] = ["functools", "function call<|role_sep|>"];
+const LITERALS: [&str; 2] = ["functools", "function call"];
 
 pub(crate) enum AnswerStep {
     More,
-    /// It is no call: everything so far is text.
+    /// It is no call: everything so far is text, and what follows may be one.
     Text,
+    /// It begins like JSON and cannot be read: it is text to its end, since what looks like a call in it may stand in a
+    /// string.
+    Unreadable(String),
+}
+
+pub(crate) enum AnswerEnd {
+    /// The calls, and the fence around them that is to be closed.
+    Calls(ParsedCalls, String),
+    /// It is no call.
+    Text(WholeAnswer),
+    /// It begins like JSON and ends within it.
+    Unreadable(String),
 }
 
 impl WholeAnswer {
@@ -49,7 +64,7 @@ impl WholeAnswer {
             '{' | '[' => AnswerState::Between(Matcher::default()),
             _ => AnswerState::Literal,
         };
-        let mut answer = Self { raw: String::new(), state, calls: Vec::new() };
+        let mut answer = Self { raw: String::new(), state, calls: Vec::new(), read: 0 };
         answer.push(c);
         answer
     }
@@ -87,16 +102,18 @@ impl WholeAnswer {
             },
             AnswerState::Between(matcher) => match matcher.push(c) {
                 Match::Partial => AnswerStep::More,
-                Match::Full(Mark::End | Mark::MessageEnd | Mark::PythonClose | Mark::SectionClose, _) => {
+                Match::Full(Mark::End | Mark::MessageEnd | Mark::PythonClose | Mark::SectionClose | Mark::Wrapper, _) => {
                     AnswerStep::More
                 }
                 Match::Full(..) | Match::None(_) => AnswerStep::Text,
             },
             AnswerState::Json(reader) => match reader.push(c) {
                 JsonStep::More => AnswerStep::More,
+                JsonStep::Fail(reason) if self.looks_like_json() => AnswerStep::Unreadable(reason),
                 JsonStep::Fail(_) => AnswerStep::Text,
                 JsonStep::Done(value) => {
                     self.state = AnswerState::Between(Matcher::default());
+                    self.read = self.raw.len();
                     for call in found_call::calls(value) {
                         let Ok(call) = call else { return AnswerStep::Text };
                         self.calls.push(call);
@@ -109,22 +126,35 @@ impl WholeAnswer {
         }
     }
 
-    /// The calls at the end of the text, if all of them are of known tools.
-    ///
-    /// # Errors
-    ///
-    /// The text, which is no call.
-    pub(crate) fn calls(self, known: &KnownTools) -> Result<ParsedCalls, String> {
-        let is_between = matches!(&self.state, AnswerState::Between(matcher) if matcher.is_idle());
-        let is_complete = is_between || matches!(self.state, AnswerState::Fence);
+    /// The text ends here: the calls, if all of them are of known tools.
+    pub(crate) fn finish(self, known: &KnownTools) -> AnswerEnd {
+        let is_complete = match &self.state {
+            AnswerState::Between(matcher) => matcher.is_idle(),
+            AnswerState::Fence => true,
+            AnswerState::Json(_) if self.looks_like_json() => return AnswerEnd::Unreadable(self.raw),
+            AnswerState::Json(_) | AnswerState::Literal => false,
+        };
         let are_known = self.calls.iter().all(|call| known.lists(&call.name));
-        match is_complete && are_known && !self.calls.is_empty() {
-            true => Ok(self.calls.into_iter().map(Ok).collect()),
-            false => Err(self.raw),
+        if !is_complete || !are_known || self.calls.is_empty() {
+            return AnswerEnd::Text(self);
         }
+        let fence = if matches!(self.state, AnswerState::Fence) { "\n```".to_owned() } else { String::new() };
+        AnswerEnd::Calls(self.calls.into_iter().map(Ok).collect(), fence)
     }
 
-    pub(crate) fn into_raw(self) -> String {
-        self.raw
+    pub(crate) fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    /// Quotes or further brackets after its first bracket.
+    fn looks_like_json(&self) -> bool {
+        let start = self.raw.find(['{', '[']).unwrap_or_default();
+        self.raw[start..].trim_start_matches(['{', '[', ' ', '\t', '\r', '\n']).starts_with(['"', '\''])
+    }
+
+    /// The part that was read as JSON, whose strings hold no calls, and the rest.
+    pub(crate) fn into_parts(mut self) -> (String, String) {
+        let rest = self.raw.split_off(self.read);
+        (self.raw, rest)
     }
 }

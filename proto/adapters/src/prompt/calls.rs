@@ -8,33 +8,127 @@ use crate::parse::lenient_json::{STRING_MARKS, is_key_char};
 use crate::parse::raw_value;
 
 /// The calls as a model of this family would have written them, for the history that is shown to
-/// it. [`crate::parse::parse`] reads them back as they were, as long as the names are names of
+/// it. [`crate::parse::parse_with`] reads them back as they were, as long as the names are names of known
 /// tools and the arguments are objects. Empty without calls.
 pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
     if calls.is_empty() {
         return String::new();
     }
-    let each =
-        |write: fn(&ParsedCall) -> String, between: &str| calls.iter().map(write).collect::<Vec<_>>().join(between);
+    let each = |write: &dyn Fn(&ParsedCall) -> String, between: &str| {
+        calls.iter().map(write).collect::<Vec<_>>().join(between)
+    };
+    let objects = |key: &str| calls.iter().map(|call| object(call, key)).collect::<Vec<_>>();
+    let list = |key: &str| Value::Array(objects(key));
     match family {
-        Family::Tags => each(|call| tagged(&json!({"name": call.name, "args": call.arguments}).to_string()), "\n"),
-        Family::Hermes => {
-            each(|call| tagged(&json!({"name": call.name, "arguments": call.arguments}).to_string()), "\n")
+        Family::Tags => each(&|call| tagged(&object(call, "args").to_string()), "\n"),
+        Family::Hermes => each(&|call| tagged(&object(call, "arguments").to_string()), "\n"),
+        Family::Qwen | Family::Ernie45 => {
+            each(&|call| tagged(&format!("\n{}\n", object(call, "arguments"))), "\n")
         }
-        Family::Gemma => each(gemma, ""),
-        Family::Mistral => {
-            let list: Vec<Value> =
-                calls.iter().map(|call| json!({"name": call.name, "arguments": call.arguments})).collect();
-            format!("[TOOL_CALLS]{}", Value::Array(list))
+        Family::Gemma => each(&|call| gemma(call, ["<|tool_call>", "<tool_call|>"], STRING_MARKS[0]), ""),
+        Family::FunctionGemma => {
+            each(&|call| gemma(call, ["<start_function_call>", "<end_function_call>"], STRING_MARKS[1]), "")
         }
-        Family::Llama => {
-            let list = each(|call| json!({"name": call.name, "parameters": call.arguments}).to_string(), "; ");
-            format!("<|python_tag|>{list}")
+        Family::Mistral => format!("[TOOL_CALLS]{}", list("arguments")),
+        Family::MistralArgs => each(&|call| format!("[TOOL_CALLS]{}[ARGS]{}", call.name, call.arguments), ""),
+        Family::Llama => format!("<|python_tag|>{}", each(&|call| object(call, "parameters").to_string(), "; ")),
+        Family::Llama3 => each(&|call| object(call, "parameters").to_string(), "; "),
+        Family::Llama4 => format!("<|python_start|>[{}]<|python_end|>", each(&pythonic, ", ")),
+        Family::Pythonic => format!("[{}]", each(&pythonic, ", ")),
+        Family::Lfm2 => format!("<|tool_call_start|>[{}]<|tool_call_end|>", each(&pythonic, ", ")),
+        Family::Olmo3 => format!("<function_calls>\n{}\n</function_calls>", each(&pythonic, "\n")),
+        Family::Function => each(&function, "\n"),
+        Family::QwenCoder => each(&|call| tagged(&format!("\n{}\n", qwen_coder(call))), "\n"),
+        Family::SeedOss => {
+            each(&|call| format!("<seed:tool_call>\n{}\n</seed:tool_call>", qwen_coder(call)), "\n")
         }
-        Family::Pythonic => format!("[{}]", each(pythonic, ", ")),
-        Family::Function => each(function, "\n"),
-        Family::QwenCoder => each(qwen_coder, "\n"),
+        Family::DeepseekV3 => {
+            let each = each(&|call| deepseek(&format!("function<｜tool▁sep｜>{}\n```json\n{}\n```", call.name, call.arguments)), "\n");
+            format!("<｜tool▁calls▁begin｜>{each}<｜tool▁calls▁end｜>")
+        }
+        Family::DeepseekV31 => {
+            let each = each(&|call| deepseek(&format!("{}<｜tool▁sep｜>{}", call.name, call.arguments)), "");
+            format!("<｜tool▁calls▁begin｜>{each}<｜tool▁calls▁end｜>")
+        }
+        Family::DeepseekV32 => {
+            let each = each(&|call| element(call, &DSML), "\n");
+            format!("<｜DSML｜function_calls>\n{each}\n</｜DSML｜function_calls>")
+        }
+        Family::Glm => each(&glm, "\n"),
+        Family::KimiK2 => {
+            let each = calls.iter().enumerate().map(|(number, ParsedCall { name, arguments })| {
+                format!("<|tool_call_begin|>functions.{name}:{number}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>")
+            });
+            format!("<|tool_calls_section_begin|>{}<|tool_calls_section_end|>", each.collect::<String>())
+        }
+        Family::KimiK3 => {
+            let each = calls.iter().enumerate().map(|(place, call)| kimi_k3(call, place + 1));
+            format!("<|open|>tools<|sep|>{}<|close|>tools<|sep|>", each.collect::<String>())
+        }
+        Family::MinimaxM1 => {
+            format!("<tool_calls>\n{}\n</tool_calls>", each(&|call| object(call, "arguments").to_string(), "\n"))
+        }
+        Family::MinimaxM2 => {
+            let each = each(&|call| element(call, &INVOKE), "\n");
+            format!("<minimax:tool_call>\n{each}\n</minimax:tool_call>")
+        }
+        Family::MinimaxM3 => {
+            let each = each(&minimax_m3, "\n");
+            format!("{M3}<tool_call>\n{each}\n{M3}</tool_call>")
+        }
+        Family::Anthropic => {
+            format!("<function_calls>\n{}\n</function_calls>", each(&|call| element(call, &INVOKE), "\n"))
+        }
+        Family::Minicpm => each(&|call| element(call, &MINICPM), "\n"),
+        Family::Step3 => {
+            let each = each(
+                &|call| format!("<｜tool_call_begin｜>function<｜tool_sep｜>{}<｜tool_call_end｜>", element(call, &STEP)),
+                "\n",
+            );
+            format!("<｜tool_calls_begin｜>{each}<｜tool_calls_end｜>")
+        }
+        Family::GptOss => {
+            let message = |ParsedCall { name, arguments }: &ParsedCall| {
+                format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}<|call|>")
+            };
+            each(&message, "<|start|>assistant")
+        }
+        Family::CohereCommand => {
+            let list = calls.iter().enumerate().map(|(number, ParsedCall { name, arguments })| {
+                json!({"tool_call_id": number.to_string(), "tool_name": name, "parameters": arguments})
+            });
+            format!("<|START_ACTION|>{}<|END_ACTION|>", Value::Array(list.collect()))
+        }
+        Family::Hunyuan | Family::Jamba => format!("<tool_calls>{}</tool_calls>", list("arguments")),
+        Family::Longcat => each(
+            &|call| format!("<longcat_tool_call>\n{}\n</longcat_tool_call>", object(call, "arguments")),
+            "\n",
+        ),
+        Family::Phi4 => format!("<|tool_call|>{}<|/tool_call|>", list("arguments")),
+        Family::Phi4Mini => format!("functools{}", list("arguments")),
+        Family::Internlm => each(
+            &|call| format!("<|action_start|><|plugin|>{}<|action_end|>", object(call, "parameters")),
+            "\n",
+        ),
+        Family::Xlam => list("arguments").to_string(),
+        Family::Apertus => {
+            let list = calls.iter().map(|call| json!({&call.name: call.arguments}));
+            format!("<|tools_prefix|>{}<|tools_suffix|>", Value::Array(list.collect()))
+        }
+        Family::Gigachat => {
+            format!("function call<|role_sep|>\n{}", each(&|call| object(call, "arguments").to_string(), "\n"))
+        }
+        Family::Granite => each(&|call| format!("<function_call> {}", object(call, "arguments")), "\n"),
+        Family::Nemotron => format!("<TOOLCALL>{}</TOOLCALL>", list("arguments")),
     }
+}
+
+fn object(call: &ParsedCall, key: &str) -> Value {
+    json!({"name": call.name, key: call.arguments})
+}
+
+fn arguments(call: &ParsedCall) -> impl Iterator<Item = (&String, &Value)> {
+    call.arguments.as_object().into_iter().flatten()
 }
 
 fn tagged(content: &str) -> String {
@@ -45,21 +139,161 @@ fn function(call: &ParsedCall) -> String {
     format!("<function={}>{}</function>", call.name, call.arguments)
 }
 
-fn gemma(call: &ParsedCall) -> String {
-    let mut text = format!("<|tool_call>call:{}", call.name);
-    gemma_value(&call.arguments, &mut text);
-    text.push_str("<tool_call|>");
-    text
+fn deepseek(content: &str) -> String {
+    format!("<｜tool▁call▁begin｜>{content}<｜tool▁call▁end｜>")
 }
 
-fn gemma_value(value: &Value, out: &mut String) {
+/// The tags of a family that names tools and arguments in attributes.
+struct ElementTags {
+    open: &'static str,
+    close: &'static str,
+    parameter: &'static str,
+    parameter_close: &'static str,
+    /// An attribute says whether a value is a string.
+    typed: bool,
+}
+
+const DSML: ElementTags = ElementTags {
+    open: "<｜DSML｜invoke",
+    close: "</｜DSML｜invoke>",
+    parameter: "<｜DSML｜parameter",
+    parameter_close: "</｜DSML｜parameter>",
+    typed: true,
+};
+const INVOKE: ElementTags = ElementTags {
+    open: "<invoke",
+    close: "</invoke>",
+    parameter: "<parameter",
+    parameter_close: "</parameter>",
+    typed: false,
+};
+const STEP: ElementTags = ElementTags {
+    open: "<steptml:invoke",
+    close: "</steptml:invoke>",
+    parameter: "<steptml:parameter",
+    parameter_close: "</steptml:parameter>",
+    typed: false,
+};
+const MINICPM: ElementTags = ElementTags {
+    open: "<function",
+    close: "</function>",
+    parameter: "<param",
+    parameter_close: "</param>",
+    typed: false,
+};
+
+fn element(call: &ParsedCall, tags: &ElementTags) -> String {
+    let ElementTags { open, close, parameter, parameter_close, typed } = tags;
+    let mut text = format!("{open} name=\"{}\">", call.name);
+    // Such a key cannot stand in an attribute.
+    if arguments(call).any(|(key, _)| !fits_attribute(key)) {
+        return format!("{text}{}{close}", call.arguments);
+    }
+    text.push('\n');
+    for (key, value) in arguments(call) {
+        let own = [*parameter_close, *parameter, *close, *open];
+        let (is_text, written) = match value {
+            Value::String(text) if *typed && !own.iter().any(|tag| text.contains(tag)) => (true, text.clone()),
+            value if *typed => (false, value.to_string().replace('<', "\\u003c")),
+            value => (false, raw_value::write_between(value, &own)),
+        };
+        let attribute = if *typed { format!(" string=\"{is_text}\"") } else { String::new() };
+        text.push_str(&format!("{parameter} name=\"{}\"{attribute}>{written}{parameter_close}\n", escaped(key)));
+    }
+    text + close
+}
+
+fn fits_attribute(key: &str) -> bool {
+    !key.is_empty() && key.len() <= 200
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn glm(call: &ParsedCall) -> String {
+    const TAGS: [&str; 4] = ["</arg_value>", "<arg_value>", "<arg_key>", "</arg_key>"];
+    // Such a key cannot stand between tags.
+    let fits = |key: &String| !key.is_empty() && key.len() <= 200 && key.trim() == key && !key.contains(['<', '[', ']']);
+    // A name alone is a call only if the tools are known.
+    if !arguments(call).all(|(key, _)| fits(key)) || arguments(call).next().is_none() {
+        return tagged(&object(call, "arguments").to_string());
+    }
+    let mut text = call.name.clone();
+    for (key, value) in arguments(call) {
+        let value = raw_value::write_between(value, &TAGS);
+        text.push_str(&format!("\n<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>"));
+    }
+    tagged(&(text + "\n"))
+}
+
+fn kimi_k3(call: &ParsedCall, index: usize) -> String {
+    const CLOSE: &str = "<|close|>argument<|sep|>";
+    if arguments(call).any(|(key, _)| !fits_attribute(key)) {
+        return format!("<|close|>tools<|sep|>{}<|open|>tools<|sep|>", tagged(&object(call, "arguments").to_string()));
+    }
+    let mut text = format!("<|open|>call tool=\"{}\" index=\"{index}\"<|sep|>", call.name);
+    for (key, value) in arguments(call) {
+        let (kind, written) = match value {
+            Value::String(text) if !text.contains("<|close|>") => ("string", text.clone()),
+            Value::String(_) => ("json", value.to_string().replace('<', "\\u003c")),
+            Value::Null => ("null", value.to_string()),
+            Value::Bool(_) => ("boolean", value.to_string()),
+            Value::Number(_) => ("number", value.to_string()),
+            Value::Array(_) => ("array", value.to_string().replace('<', "\\u003c")),
+            Value::Object(_) => ("object", value.to_string().replace('<', "\\u003c")),
+        };
+        text.push_str(&format!("<|open|>argument key=\"{}\" type=\"{kind}\"<|sep|>{written}{CLOSE}", escaped(key)));
+    }
+    text + "<|close|>call<|sep|>"
+}
+
+/// MiniMax M3 writes this before each tag.
+const M3: &str = "]<]minimax[>[";
+
+fn minimax_m3(call: &ParsedCall) -> String {
+    let open = format!("{M3}<invoke name=\"{}\">", call.name);
+    let mut text = open.clone();
+    for (key, value) in arguments(call) {
+        if !m3_tag(key, value, &mut text) {
+            return format!("{open}{}{M3}</invoke>", call.arguments);
+        }
+    }
+    text + M3 + "</invoke>"
+}
+
+/// False for a key that cannot be a tag.
+fn m3_tag(key: &str, value: &Value, out: &mut String) -> bool {
+    let fits = key.starts_with(|c: char| c.is_ascii_alphabetic()) && key.len() <= 200 && key.chars().all(is_key_char);
+    out.push_str(&format!("{M3}<{key}>"));
+    let is_written = match value {
+        Value::Object(map) if !map.is_empty() && !map.keys().all(|key| key == "item") => {
+            map.iter().all(|(key, value)| m3_tag(key, value, out))
+        }
+        Value::Array(items) if !items.is_empty() => items.iter().all(|item| m3_tag("item", item, out)),
+        other => {
+            out.push_str(&raw_value::write_between(other, &[M3]));
+            true
+        }
+    };
+    out.push_str(&format!("{M3}</{key}>"));
+    fits && is_written
+}
+
+fn gemma(call: &ParsedCall, marks: [&str; 2], quote: &str) -> String {
+    let mut text = format!("{}call:{}", marks[0], call.name);
+    gemma_value(&call.arguments, quote, &mut text);
+    text + marks[1]
+}
+
+fn gemma_value(value: &Value, quote: &str, out: &mut String) {
     match value {
         Value::String(text) if !STRING_MARKS.iter().any(|mark| text.contains(mark)) => {
-            out.push_str(STRING_MARKS[0]);
+            out.push_str(quote);
             out.push_str(text);
-            out.push_str(STRING_MARKS[0]);
+            out.push_str(quote);
         }
-        Value::Array(items) => list(items.iter(), ['[', ']'], out, gemma_value),
+        Value::Array(items) => list(items.iter(), ['[', ']'], out, |item, out| gemma_value(item, quote, out)),
         Value::Object(map) => list(map.iter(), ['{', '}'], out, |(key, value), out| {
             if !key.is_empty() && key.chars().all(is_key_char) {
                 out.push_str(key);
@@ -67,7 +301,7 @@ fn gemma_value(value: &Value, out: &mut String) {
                 out.push_str(&Value::from(key.as_str()).to_string());
             }
             out.push(':');
-            gemma_value(value, out);
+            gemma_value(value, quote, out);
         }),
         other => out.push_str(&other.to_string()),
     }
@@ -119,12 +353,11 @@ fn qwen_coder(call: &ParsedCall) -> String {
     let arguments = call.arguments.as_object().unwrap_or(&none);
     // Such a key cannot stand in a tag.
     if arguments.keys().any(|key| key.is_empty() || key.len() > 100 || key.contains(['<', '>', '\n'])) {
-        return tagged(&function(call));
+        return function(call);
     }
     let mut text = format!("<function={}>\n", call.name);
     for (key, value) in arguments {
         text.push_str(&format!("<parameter={key}>\n{}\n</parameter>\n", raw_value::write(value)));
     }
-    text.push_str("</function>");
-    tagged(&format!("\n{text}\n"))
+    text + "</function>"
 }

@@ -4,7 +4,8 @@
 //! says that the value has ended too early, with a bracket too many, and is not what was meant.
 
 use super::{Flow, ParsedCalls};
-use crate::parse::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug, Default)]
 pub(crate) struct After {

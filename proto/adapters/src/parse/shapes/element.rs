@@ -12,8 +12,10 @@ use super::gap::{Gap, GapStep};
 use super::Flow;
 use crate::parse::found_call::{self, FoundCall, RawArguments, RawKind, RawParameter};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
-use crate::parse::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use crate::parse::markers::{Match, Matcher};
 use crate::parse::shapes::header::Attributes;
+use crate::parse::shapes::tree::{Tree, TreeStep};
 
 /// The tags of one style.
 pub(crate) struct ElementStyle {
@@ -65,6 +67,7 @@ enum ElementState {
     Gap(Gap),
     Json(JsonReader),
     Key(String),
+    Tree(Tree),
     Value {
         key: String,
         kind: RawKind,
@@ -92,6 +95,7 @@ impl Element {
         match &self.state {
             ElementState::Json(reader) => reader.in_string(),
             ElementState::Value { .. } => true,
+            ElementState::Tree(tree) => tree.in_string(),
             ElementState::Name | ElementState::Attributes { .. } | ElementState::Gap(_) | ElementState::Key(_) => false,
         }
     }
@@ -149,10 +153,23 @@ impl Element {
                     };
                     Flow::More
                 }
+                GapStep::Mark(Mark::Namespace, _) if self.json.is_none() && self.parameters.is_empty() => {
+                    self.state = ElementState::Tree(Tree::new());
+                    Flow::More
+                }
+                GapStep::Mark(Mark::Namespace, _) => Flow::More,
                 GapStep::Mark(Mark::ElementClose, _) => Flow::Done(vec![self.close()]),
                 GapStep::Mark(_, text) => Flow::fail(self.expected(), text),
                 GapStep::Mentioned | GapStep::Char(_) => Flow::fail(self.expected(), c),
                 GapStep::Other(held) => Flow::fail(self.expected(), held),
+            },
+            ElementState::Tree(tree) => match tree.push(c) {
+                TreeStep::More => Flow::More,
+                TreeStep::Fail(flow) => flow,
+                TreeStep::Done => {
+                    self.parameters = std::mem::take(&mut tree.arguments);
+                    Flow::Done(vec![self.close()])
+                }
             },
             ElementState::Json(reader) => match reader.push(c) {
                 JsonStep::More => Flow::More,

@@ -1,6 +1,7 @@
 //! The text that may surround a call within its block: white space, a code fence, marks.
 
-use crate::parse::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug, Default)]
 pub(crate) struct Gap {
@@ -61,7 +62,7 @@ impl Gap {
                 self.state = GapState::Ticks { count: 1, first };
                 return GapStep::More;
             }
-            if c != '<' {
+            if c != '<' && c != ']' {
                 return GapStep::Char(c);
             }
         }

@@ -8,7 +8,8 @@ use super::gap::{Gap, GapStep};
 use super::{CUT_OFF, Flow, MessageKind, ParsedCalls};
 use crate::parse::found_call::{FoundCall, RawArguments, RawKind, RawParameter};
 use crate::parse::lenient_json::excerpt;
-use crate::parse::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use crate::parse::markers::{Match, Matcher};
 
 /// `name="value"` pairs, read one character at a time.
 #[derive(Debug, Default)]

@@ -8,7 +8,8 @@ use super::named_json::plain_name;
 use super::{CUT_OFF, Flow, MessageKind, ParsedCalls};
 use crate::parse::found_call;
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep};
-use crate::parse::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]
 pub(crate) struct Message {
@@ -65,6 +66,10 @@ impl Message {
                 Match::None(held) if held.is_empty() && c != '`' && self.header.len() < LONGEST_HEADER => {
                     self.header.push(c);
                     Flow::More
+                }
+                Match::None(mut held) if self.recipient().is_some() => {
+                    held.push(c);
+                    Flow::fail("expected <|message|> after the header", held)
                 }
                 // What has no header is prose.
                 Match::None(_) => Flow::Mentioned,

@@ -9,7 +9,8 @@ use super::gap::{Gap, GapStep};
 use super::{CUT_OFF, Flow};
 use crate::parse::found_call::{self, FoundCall};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
-use crate::parse::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]
 pub(crate) struct NamedJson {

@@ -1,10 +1,11 @@
 //! GLM: the name, and then each argument as `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
 
 use super::gap::{Gap, GapStep};
-use super::{CUT_OFF, Flow};
+use super::Flow;
 use crate::parse::found_call::{FoundCall, RawArguments, RawKind, RawParameter};
 use crate::parse::lenient_json::excerpt;
-use crate::parse::markers::{Mark, Match, Matcher};
+use crate::mark::Mark;
+use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]
 pub(crate) struct Pairs {
@@ -110,16 +111,6 @@ impl Pairs {
                 GapStep::Other(held) => fail(EXPECTED, held),
                 GapStep::Char(_) | GapStep::Mentioned => fail(EXPECTED, c),
             },
-        }
-    }
-
-    /// The call at the end of the text.
-    pub(crate) fn finish(mut self) -> Result<FoundCall, String> {
-        match self.state {
-            PairsState::Gap(_) => Ok(self.close()),
-            PairsState::Key { .. } | PairsState::BetweenKeyAndValue { .. } | PairsState::Value { .. } => {
-                Err(CUT_OFF.to_owned())
-            }
         }
     }
 

@@ -17,7 +17,7 @@ use super::pythonic::{PythonCall, PythonList};
 use super::{BlockEnds, CUT_OFF, Flow, ParsedCalls};
 use crate::parse::found_call::{self, FoundCall, RawArguments};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
-use crate::parse::markers::Mark;
+use crate::mark::Mark;
 
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -28,6 +28,8 @@ pub(crate) struct Section {
     ends: BlockEnds,
     /// Objects have the name of the tool as their only key.
     keyed: bool,
+    /// No mark closes it: other text does.
+    unclosed: bool,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,7 @@ impl Section {
             Mark::CallBegin => (SectionState::Named(NamedJson::new()), BlockEnds::Call),
             _ => (SectionState::Gap(Gap::default()), BlockEnds::Section),
         };
-        Self { state, calls: Vec::new(), any: false, ends, keyed: mark == Mark::KeyedSectionOpen }
+        Self { state, calls: Vec::new(), any: false, ends, keyed: mark == Mark::KeyedSectionOpen, unclosed: mark == Mark::CallOpen }
     }
 
     pub(crate) fn ends(&self) -> BlockEnds {
@@ -90,6 +92,7 @@ impl Section {
         match &mut self.state {
             SectionState::Gap(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
+                GapStep::Char(c) if self.is_over(c) => Flow::DoneBefore(std::mem::take(&mut self.calls), c.to_string()),
                 GapStep::Char(c) => self.begin(c),
                 GapStep::Mark(mark, text) => self.mark(mark, text),
                 GapStep::Mentioned if !self.any => Flow::Mentioned,
@@ -166,17 +169,20 @@ impl Section {
                 self.calls.push(Ok(named.finish()?));
                 Ok(self.calls)
             }
-            SectionState::Pairs(pairs) => {
-                self.calls.push(Ok(pairs.finish()?));
-                Ok(self.calls)
-            }
-            SectionState::Word { .. }
+            // Further arguments may have followed.
+            SectionState::Pairs(_)
+            | SectionState::Word { .. }
             | SectionState::Bracket
             | SectionState::Json { .. }
             | SectionState::List(_)
             | SectionState::Python(_)
             | SectionState::Element(_) => Err(CUT_OFF.to_owned()),
         }
+    }
+
+    /// Whether this character ends a section that no mark closes.
+    fn is_over(&self, c: char) -> bool {
+        self.unclosed && self.any && !matches!(c, '{' | '[' | ',' | ';')
     }
 
     fn begin(&mut self, c: char) -> Flow {
@@ -246,7 +252,7 @@ impl Section {
             // A call that opened without a section is followed by others, or by the section's close mark.
             Mark::SectionClose | Mark::CallEnd if self.any => Flow::Done(std::mem::take(&mut self.calls)),
             Mark::SectionClose => Flow::Done(vec![Err("the block is empty".to_owned())]),
-            Mark::Wrapper => {
+            Mark::Wrapper | Mark::Namespace => {
                 self.state = SectionState::Gap(Gap::default());
                 Flow::More
             }
