@@ -214,29 +214,19 @@ pub const FORMATS: &[CallFormat] = &[
         family: Family::Llama,
         shape: CallShape::Json,
         source: "https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1/",
-        marks: &[
-            ("<|python_tag|>", Mark::PythonOpen),
-        ],
+        marks: &[("<|python_tag|>", Mark::PythonOpen)],
     },
     CallFormat {
         family: Family::Llama3,
         shape: CallShape::Json,
         source: "https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_2/",
-        marks: &[
-            ("<|eom_id|>", Mark::End),
-            ("<|eot_id|>", Mark::End),
-            ("<|end_of_text|>", Mark::End),
-        ],
+        marks: &[("<|eom_id|>", Mark::End), ("<|eot_id|>", Mark::End), ("<|end_of_text|>", Mark::End)],
     },
     CallFormat {
         family: Family::Llama4,
         shape: CallShape::Pythonic,
         source: "https://www.llama.com/docs/model-cards-and-prompt-formats/llama4/",
-        marks: &[
-            ("<|python_start|>", Mark::PythonOpen),
-            ("<|python_end|>", Mark::PythonClose),
-            ("<|eot|>", Mark::End),
-        ],
+        marks: &[("<|python_start|>", Mark::PythonOpen), ("<|python_end|>", Mark::PythonClose), ("<|eot|>", Mark::End)],
     },
     CallFormat {
         family: Family::Mistral,
@@ -313,11 +303,7 @@ pub const FORMATS: &[CallFormat] = &[
         family: Family::KimiK3,
         shape: CallShape::Channel,
         source: "https://huggingface.co/moonshotai (chat_template of Kimi K3)",
-        marks: &[
-            ("<|open|>", Mark::HeaderOpen),
-            ("<|close|>", Mark::HeaderClose),
-            ("<|sep|>", Mark::HeaderEnd),
-        ],
+        marks: &[("<|open|>", Mark::HeaderOpen), ("<|close|>", Mark::HeaderClose), ("<|sep|>", Mark::HeaderEnd)],
     },
     CallFormat {
         family: Family::MinimaxM2,
@@ -335,9 +321,7 @@ pub const FORMATS: &[CallFormat] = &[
         family: Family::MinimaxM3,
         shape: CallShape::Parameters,
         source: "https://huggingface.co/MiniMaxAI (chat_template of MiniMax M3)",
-        marks: &[
-            ("]<]minimax[>[", Mark::Namespace),
-        ],
+        marks: &[("]<]minimax[>[", Mark::Namespace)],
     },
     CallFormat {
         family: Family::GptOss,
@@ -408,11 +392,7 @@ pub const FORMATS: &[CallFormat] = &[
         family: Family::Hunyuan,
         shape: CallShape::Json,
         source: "https://huggingface.co/tencent/Hunyuan-A13B-Instruct (chat_template)",
-        marks: &[
-            ("<tool_calls>", Mark::SectionOpen),
-            ("</tool_calls>", Mark::SectionClose),
-            ("<|eos|>", Mark::End),
-        ],
+        marks: &[("<tool_calls>", Mark::SectionOpen), ("</tool_calls>", Mark::SectionClose), ("<|eos|>", Mark::End)],
     },
     CallFormat {
         family: Family::Jamba,
@@ -546,11 +526,7 @@ pub const FORMATS: &[CallFormat] = &[
         family: Family::Nemotron,
         shape: CallShape::Json,
         source: "https://huggingface.co/nvidia/NVIDIA-Nemotron-Nano-9B-v2 (README)",
-        marks: &[
-            ("<TOOLCALL>", Mark::SectionOpen),
-            ("</TOOLCALL>", Mark::SectionClose),
-            ("<SPECIAL_12>", Mark::End),
-        ],
+        marks: &[("<TOOLCALL>", Mark::SectionOpen), ("</TOOLCALL>", Mark::SectionClose), ("<SPECIAL_12>", Mark::End)],
     },
     CallFormat {
         family: Family::Anthropic,

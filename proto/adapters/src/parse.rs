@@ -191,7 +191,9 @@ impl CallParser {
     }
 
     fn read(&mut self, next: NextPiece, out: &mut Vec<ParsedPiece>) {
-        if self.tag.is_idle() && (next.plain || self.scanner.in_string()) {
+        // A bracket is part of a call's own syntax.
+        let is_plain = next.plain || self.scanner.in_string() || (next.c == '[' && !self.scanner.is_in_text());
+        if self.tag.is_idle() && is_plain {
             self.quote = QUOTES.into_iter().find(|quote| *quote == next.c);
             let again = self.scanner.push(next.c, out);
             return self.again(&again);

@@ -50,7 +50,9 @@ fn ending(family: Family) -> &'static str {
         Family::Mistral => "Put several calls in one list. When done, respond without [TOOL_CALLS].",
         Family::MistralArgs => "Put [TOOL_CALLS] before each of several calls. When done, respond without it.",
         Family::Llama => "Put ; between several calls. When done, respond without <|python_tag|>.",
-        Family::Llama3 => "Put ; between several calls, and nothing else into the answer. When done, respond without calls.",
+        Family::Llama3 => {
+            "Put ; between several calls, and nothing else into the answer. When done, respond without calls."
+        }
         Family::Pythonic => {
             "Put the list on a line of its own, several calls in one list, every argument with its name. \
              When done, respond without such a list."

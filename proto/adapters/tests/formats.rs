@@ -36,8 +36,14 @@ fn tools() -> Vec<Tool> {
         cacheable: false,
     };
     vec![
-        tool("get_weather", json!({"city": {"type": "string"}, "days": {"type": "integer"}, "unit": {"type": ["string", "null"]}})),
-        tool("run", json!({"command": {"type": "string"}, "env": {"type": "object"}, "args": {"type": "array"}, "wait": {"type": "boolean"}})),
+        tool(
+            "get_weather",
+            json!({"city": {"type": "string"}, "days": {"type": "integer"}, "unit": {"type": ["string", "null"]}}),
+        ),
+        tool(
+            "run",
+            json!({"command": {"type": "string"}, "env": {"type": "object"}, "args": {"type": "array"}, "wait": {"type": "boolean"}}),
+        ),
         tool("now", json!({})),
     ]
 }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use toold_proto::prompt::ParsedCall;
 use toold_proto::tool::Tool;
 
-use super::lenient_json::excerpt;
 use super::found_call::{FoundCall, RawArguments, RawParameter};
+use super::lenient_json::excerpt;
 use crate::parse::raw_value;
 
 /// The tools that a model may call. Calls of others become errors that name some there are.

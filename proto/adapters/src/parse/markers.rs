@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use crate::mark::Mark;
 use crate::families::FORMATS;
+use crate::mark::Mark;
 
 /// All marks, sorted. None begins another, and but for MiniMax's each begins with a character that does not occur in it
 /// again, so a mark is found without going back: see [`Matcher`].

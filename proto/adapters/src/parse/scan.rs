@@ -7,13 +7,13 @@
 use super::ParsedPiece;
 use super::known::KnownTools;
 use super::lenient_json::excerpt;
-use crate::mark::Mark;
 use super::markers::{Match, Matcher};
 use super::quoting::Quoting;
 use super::shapes::pythonic::PythonList;
 use super::shapes::{BlockEnds, CallBlock, Flow, MessageKind, ParsedCalls};
 use super::whole_answer::{AnswerEnd, AnswerStep, WholeAnswer};
 use crate::families::FORMATS;
+use crate::mark::Mark;
 
 #[derive(Debug)]
 pub(crate) struct Scanner {
@@ -45,10 +45,10 @@ enum ScanState {
         /// The held text began a line.
         begins_line: bool,
     },
-    Line(ProseLine),
+    Line(Box<ProseLine>),
     Prose(Prose),
     Block {
-        block: CallBlock,
+        block: Box<CallBlock>,
         raw: String,
     },
     Broken(BrokenBlock),
@@ -131,6 +131,10 @@ impl Scanner {
         }
     }
 
+    pub(crate) fn is_in_text(&self) -> bool {
+        matches!(self.state, ScanState::Text { .. })
+    }
+
     /// Something was taken out here: what stands before and after it must not grow together.
     pub(crate) fn part(&mut self, out: &mut Vec<ParsedPiece>) -> String {
         match &mut self.state {
@@ -140,8 +144,12 @@ impl Scanner {
                 String::new()
             }
             ScanState::Prose(_) | ScanState::Message { .. } => String::new(),
-            ScanState::Line(_) | ScanState::Block { .. } | ScanState::Broken(_) | ScanState::CloseHeader { .. }
-            | ScanState::Answer(_) | ScanState::Unreadable { .. } => self.push(' ', out),
+            ScanState::Line(_)
+            | ScanState::Block { .. }
+            | ScanState::Broken(_)
+            | ScanState::CloseHeader { .. }
+            | ScanState::Answer(_)
+            | ScanState::Unreadable { .. } => self.push(' ', out),
         }
     }
 
@@ -170,7 +178,8 @@ impl Scanner {
                         String::new()
                     }
                     Match::None(held) if *begins_line && held.starts_with('[') && !self.quoting.is_quoted() => {
-                        self.state = ScanState::Line(ProseLine { raw: "[".to_owned(), ..ProseLine::default() });
+                        self.state =
+                            ScanState::Line(Box::new(ProseLine { raw: "[".to_owned(), ..ProseLine::default() }));
                         // Of the mark's characters only the last can be no part of a name.
                         held[1..].chars().for_each(|c| {
                             self.push(c, out);
@@ -269,10 +278,8 @@ impl Scanner {
     pub(crate) fn finish(&mut self, out: &mut Vec<ParsedPiece>) {
         match std::mem::replace(&mut self.state, ScanState::text()) {
             ScanState::Text { mut matcher, .. } => self.text(&matcher.take(), out),
-            ScanState::Line(ProseLine { calls: Some(calls), matcher, raw, .. })
-                if matcher.is_idle() && any_known(&self.known, &calls) =>
-            {
-                self.close(calls, &raw, out);
+            ScanState::Line(line) if line.is_over_and(|calls| any_known(&self.known, calls)) => {
+                self.close(line.calls.unwrap_or_default(), &line.raw, out);
             }
             ScanState::Line(line) => {
                 self.state = ScanState::Line(line);
@@ -328,13 +335,17 @@ impl Scanner {
             return String::new();
         }
         if let Some(block) = CallBlock::opened_by(mark, text) {
-            self.state = ScanState::Block { block, raw: text.to_owned() };
+            self.state = ScanState::Block { block: Box::new(block), raw: text.to_owned() };
             return String::new();
         }
         self.state = ScanState::text();
         match mark {
             // They belong to calls that were there already, or that never were.
-            Mark::SectionClose | Mark::CallEnd | Mark::ElementClose | Mark::PythonClose | Mark::Wrapper
+            Mark::SectionClose
+            | Mark::CallEnd
+            | Mark::ElementClose
+            | Mark::PythonClose
+            | Mark::Wrapper
             | Mark::Namespace => {}
             Mark::HeaderClose => {
                 self.state = ScanState::CloseHeader { raw: text.to_owned(), matcher: Matcher::default() };
@@ -347,13 +358,7 @@ impl Scanner {
     }
 
     /// A mark in a message that is no call.
-    fn in_message(
-        &mut self,
-        kind: MessageKind,
-        mark: Mark,
-        text: &'static str,
-        out: &mut Vec<ParsedPiece>,
-    ) -> String {
+    fn in_message(&mut self, kind: MessageKind, mark: Mark, text: &'static str, out: &mut Vec<ParsedPiece>) -> String {
         match mark {
             Mark::MessageEnd | Mark::End => {
                 self.state = ScanState::text();
@@ -580,6 +585,11 @@ enum LineStep {
 }
 
 impl ProseLine {
+    /// Whether it holds a list of calls, and nothing after it, and the calls are so.
+    fn is_over_and(&self, are_so: impl Fn(&ParsedCalls) -> bool) -> bool {
+        self.matcher.is_idle() && self.calls.as_ref().is_some_and(are_so)
+    }
+
     fn push(&mut self, c: char) -> LineStep {
         self.raw.push(c);
         let Some(calls) = &mut self.calls else {

@@ -58,7 +58,7 @@ impl Flow {
 /// A block that has begun.
 #[derive(Debug)]
 pub(crate) enum CallBlock {
-    Section(section::Section),
+    Section(Box<section::Section>),
     ToolCalls(mistral::ToolCalls),
     Python(pythonic::Tagged),
     Message(message::Message),
@@ -69,12 +69,8 @@ impl CallBlock {
     /// `None` for marks that open nothing.
     pub(crate) fn opened_by(mark: Mark, text: &'static str) -> Option<Self> {
         match mark {
-            Mark::SectionOpen
-            | Mark::CallOpen
-            | Mark::KeyedSectionOpen
-            | Mark::CallBegin
-            | Mark::ElementOpen(_) => {
-                Some(Self::Section(section::Section::opened_by(mark)))
+            Mark::SectionOpen | Mark::CallOpen | Mark::KeyedSectionOpen | Mark::CallBegin | Mark::ElementOpen(_) => {
+                Some(Self::Section(Box::new(section::Section::opened_by(mark))))
             }
             Mark::ToolCalls => Some(Self::ToolCalls(mistral::ToolCalls::default())),
             Mark::PythonOpen => Some(Self::Python(pythonic::Tagged::default())),

@@ -10,9 +10,9 @@
 use super::found_call::{self, FoundCall};
 use super::known::KnownTools;
 use super::lenient_json::{JsonDialect, JsonReader, JsonStep};
-use crate::mark::Mark;
 use super::markers::{Match, Matcher};
 use super::shapes::ParsedCalls;
+use crate::mark::Mark;
 
 #[derive(Debug)]
 pub(crate) struct WholeAnswer {
@@ -102,9 +102,10 @@ impl WholeAnswer {
             },
             AnswerState::Between(matcher) => match matcher.push(c) {
                 Match::Partial => AnswerStep::More,
-                Match::Full(Mark::End | Mark::MessageEnd | Mark::PythonClose | Mark::SectionClose | Mark::Wrapper, _) => {
-                    AnswerStep::More
-                }
+                Match::Full(
+                    Mark::End | Mark::MessageEnd | Mark::PythonClose | Mark::SectionClose | Mark::Wrapper,
+                    _,
+                ) => AnswerStep::More,
                 Match::Full(..) | Match::None(_) => AnswerStep::Text,
             },
             AnswerState::Json(reader) => match reader.push(c) {

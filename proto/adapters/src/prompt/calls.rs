@@ -22,9 +22,7 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
     match family {
         Family::Tags => each(&|call| tagged(&object(call, "args").to_string()), "\n"),
         Family::Hermes => each(&|call| tagged(&object(call, "arguments").to_string()), "\n"),
-        Family::Qwen | Family::Ernie45 => {
-            each(&|call| tagged(&format!("\n{}\n", object(call, "arguments"))), "\n")
-        }
+        Family::Qwen | Family::Ernie45 => each(&|call| tagged(&format!("\n{}\n", object(call, "arguments"))), "\n"),
         Family::Gemma => each(&|call| gemma(call, ["<|tool_call>", "<tool_call|>"], STRING_MARKS[0]), ""),
         Family::FunctionGemma => {
             each(&|call| gemma(call, ["<start_function_call>", "<end_function_call>"], STRING_MARKS[1]), "")
@@ -39,11 +37,12 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
         Family::Olmo3 => format!("<function_calls>\n{}\n</function_calls>", each(&pythonic, "\n")),
         Family::Function => each(&function, "\n"),
         Family::QwenCoder => each(&|call| tagged(&format!("\n{}\n", qwen_coder(call))), "\n"),
-        Family::SeedOss => {
-            each(&|call| format!("<seed:tool_call>\n{}\n</seed:tool_call>", qwen_coder(call)), "\n")
-        }
+        Family::SeedOss => each(&|call| format!("<seed:tool_call>\n{}\n</seed:tool_call>", qwen_coder(call)), "\n"),
         Family::DeepseekV3 => {
-            let each = each(&|call| deepseek(&format!("function<｜tool▁sep｜>{}\n```json\n{}\n```", call.name, call.arguments)), "\n");
+            let each = each(
+                &|call| deepseek(&format!("function<｜tool▁sep｜>{}\n```json\n{}\n```", call.name, call.arguments)),
+                "\n",
+            );
             format!("<｜tool▁calls▁begin｜>{each}<｜tool▁calls▁end｜>")
         }
         Family::DeepseekV31 => {
@@ -82,7 +81,9 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
         Family::Minicpm => each(&|call| element(call, &MINICPM), "\n"),
         Family::Step3 => {
             let each = each(
-                &|call| format!("<｜tool_call_begin｜>function<｜tool_sep｜>{}<｜tool_call_end｜>", element(call, &STEP)),
+                &|call| {
+                    format!("<｜tool_call_begin｜>function<｜tool_sep｜>{}<｜tool_call_end｜>", element(call, &STEP))
+                },
                 "\n",
             );
             format!("<｜tool_calls_begin｜>{each}<｜tool_calls_end｜>")
@@ -100,16 +101,14 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
             format!("<|START_ACTION|>{}<|END_ACTION|>", Value::Array(list.collect()))
         }
         Family::Hunyuan | Family::Jamba => format!("<tool_calls>{}</tool_calls>", list("arguments")),
-        Family::Longcat => each(
-            &|call| format!("<longcat_tool_call>\n{}\n</longcat_tool_call>", object(call, "arguments")),
-            "\n",
-        ),
+        Family::Longcat => {
+            each(&|call| format!("<longcat_tool_call>\n{}\n</longcat_tool_call>", object(call, "arguments")), "\n")
+        }
         Family::Phi4 => format!("<|tool_call|>{}<|/tool_call|>", list("arguments")),
         Family::Phi4Mini => format!("functools{}", list("arguments")),
-        Family::Internlm => each(
-            &|call| format!("<|action_start|><|plugin|>{}<|action_end|>", object(call, "parameters")),
-            "\n",
-        ),
+        Family::Internlm => {
+            each(&|call| format!("<|action_start|><|plugin|>{}<|action_end|>", object(call, "parameters")), "\n")
+        }
         Family::Xlam => list("arguments").to_string(),
         Family::Apertus => {
             let list = calls.iter().map(|call| json!({&call.name: call.arguments}));
@@ -214,7 +213,8 @@ fn escaped(text: &str) -> String {
 fn glm(call: &ParsedCall) -> String {
     const TAGS: [&str; 4] = ["</arg_value>", "<arg_value>", "<arg_key>", "</arg_key>"];
     // Such a key cannot stand between tags.
-    let fits = |key: &String| !key.is_empty() && key.len() <= 200 && key.trim() == key && !key.contains(['<', '[', ']']);
+    let fits =
+        |key: &String| !key.is_empty() && key.len() <= 200 && key.trim() == key && !key.contains(['<', '[', ']']);
     // A name alone is a call only if the tools are known.
     if !arguments(call).all(|(key, _)| fits(key)) || arguments(call).next().is_none() {
         return tagged(&object(call, "arguments").to_string());

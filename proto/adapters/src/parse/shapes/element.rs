@@ -8,11 +8,11 @@
 
 use std::collections::HashSet;
 
-use super::gap::{Gap, GapStep};
 use super::Flow;
+use super::gap::{Gap, GapStep};
+use crate::mark::Mark;
 use crate::parse::found_call::{self, FoundCall, RawArguments, RawKind, RawParameter};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
-use crate::mark::Mark;
 use crate::parse::markers::{Match, Matcher};
 use crate::parse::shapes::header::Attributes;
 use crate::parse::shapes::tree::{Tree, TreeStep};
@@ -32,7 +32,12 @@ pub(crate) const STYLES: [ElementStyle; 6] = [
     style("<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter ", "</｜DSML｜parameter>"),
     style("<invoke ", "</invoke>", "<parameter ", "</parameter>"),
     style("<function ", "</function>", "<param ", "</param>"),
-    style(concat!("<", "ant", "ml:invoke "), concat!("</", "ant", "ml:invoke>"), concat!("<", "ant", "ml:parameter "), concat!("</", "ant", "ml:parameter>")),
+    style(
+        concat!("<", "ant", "ml:invoke "),
+        concat!("</", "ant", "ml:invoke>"),
+        concat!("<", "ant", "ml:parameter "),
+        concat!("</", "ant", "ml:parameter>"),
+    ),
     style("<steptml:invoke ", "</steptml:invoke>", "<steptml:parameter ", "</steptml:parameter>"),
 ];
 
@@ -112,11 +117,11 @@ impl Element {
             ElementState::Name => Flow::fail("expected the name of a tool and `>` after `<function=`", c),
             ElementState::Attributes { attributes, of_parameter } => {
                 if c != '>' || attributes.in_quotes() {
-                    let is_first = !*of_parameter;
+                    // What is no tag is prose or a program.
+                    let is_prose = !*of_parameter && attributes.are_empty();
                     return match attributes.push(c) {
                         Ok(()) => Flow::More,
-                        // What is no tag is prose or a program.
-                        Err(_) if is_first => Flow::Mentioned,
+                        Err(_) if is_prose => Flow::Mentioned,
                         Err(reason) => Flow::fail(reason, c),
                     };
                 }
@@ -133,7 +138,8 @@ impl Element {
                         self.name = name;
                         self.gap()
                     }
-                    (None, false) => Flow::Mentioned,
+                    (None, false) if attributes.are_empty() => Flow::Mentioned,
+                    (None, false) => Flow::fail(format!("expected {}name=\"NAME\">", self.style().open), c),
                 }
             }
             ElementState::Gap(gap) => match gap.push(c) {

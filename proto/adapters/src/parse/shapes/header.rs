@@ -6,9 +6,9 @@
 
 use super::gap::{Gap, GapStep};
 use super::{CUT_OFF, Flow, MessageKind, ParsedCalls};
+use crate::mark::Mark;
 use crate::parse::found_call::{FoundCall, RawArguments, RawKind, RawParameter};
 use crate::parse::lenient_json::excerpt;
-use crate::mark::Mark;
 use crate::parse::markers::{Match, Matcher};
 
 /// `name="value"` pairs, read one character at a time.
@@ -38,6 +38,11 @@ const MAX_LENGTH: usize = 1_024;
 impl Attributes {
     pub(crate) fn in_quotes(&self) -> bool {
         matches!(self.state, AttributesState::Value { .. })
+    }
+
+    /// No attribute has begun.
+    pub(crate) fn are_empty(&self) -> bool {
+        self.pairs.is_empty() && matches!(self.state, AttributesState::Space | AttributesState::Name(_))
     }
 
     /// # Errors
@@ -100,10 +105,23 @@ pub(crate) struct Header {
 #[derive(Debug)]
 enum HeaderState {
     /// The word of a header, and its attributes.
-    Open { word: String, attributes: Option<Attributes>, matcher: Matcher },
-    Close { word: String, matcher: Matcher },
+    Open {
+        word: String,
+        attributes: Option<Attributes>,
+        matcher: Matcher,
+    },
+    Close {
+        word: String,
+        matcher: Matcher,
+    },
     Gap(Gap),
-    Value { key: String, kind: RawKind, text: String, matcher: Matcher, closing: Option<String> },
+    Value {
+        key: String,
+        kind: RawKind,
+        text: String,
+        matcher: Matcher,
+        closing: Option<String>,
+    },
 }
 
 impl Default for HeaderState {
@@ -257,8 +275,7 @@ impl Header {
         if let Some(so_far) = closing {
             so_far.push(c);
             if so_far == VALUE_CLOSE {
-                let argument =
-                    RawParameter { key: std::mem::take(key), text: std::mem::take(text), kind: *kind };
+                let argument = RawParameter { key: std::mem::take(key), text: std::mem::take(text), kind: *kind };
                 if let Some((_, arguments)) = &mut self.call {
                     arguments.push(argument);
                 }

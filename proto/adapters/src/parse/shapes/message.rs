@@ -6,9 +6,9 @@
 use super::gap::{Gap, GapStep};
 use super::named_json::plain_name;
 use super::{CUT_OFF, Flow, MessageKind, ParsedCalls};
+use crate::mark::Mark;
 use crate::parse::found_call;
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep};
-use crate::mark::Mark;
 use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]

@@ -10,8 +10,8 @@
 
 use super::after::After;
 use super::{CUT_OFF, Flow, ParsedCalls};
-use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep};
 use crate::parse::found_call;
+use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep};
 
 #[derive(Debug, Default)]
 pub(crate) struct ToolCalls {

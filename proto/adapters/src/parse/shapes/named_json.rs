@@ -7,9 +7,9 @@
 use super::element::Element;
 use super::gap::{Gap, GapStep};
 use super::{CUT_OFF, Flow};
+use crate::mark::Mark;
 use crate::parse::found_call::{self, FoundCall};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
-use crate::mark::Mark;
 use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ enum NamedState {
     /// Between the name and the JSON.
     Named(Gap),
     Json(JsonReader),
-    Element(Element),
+    Element(Box<Element>),
     /// After the arguments.
     After(Gap),
 }
@@ -71,7 +71,9 @@ impl NamedJson {
             NamedState::Header(matcher) => match matcher.push(c) {
                 Match::Partial => NamedStep::More,
                 Match::Full(Mark::CallSeparator, _) => self.become_state(NamedState::Start(Gap::default())),
-                Match::Full(Mark::ElementOpen(style), _) => self.become_state(NamedState::Element(Element::new(style))),
+                Match::Full(Mark::ElementOpen(style), _) => {
+                    self.become_state(NamedState::Element(Box::new(Element::new(style))))
+                }
                 Match::Full(_, text) => fail("expected the separator after the name of the call", text),
                 Match::None(held) if held.is_empty() && c != '`' && self.name.len() < LONGEST_NAME => {
                     self.name.push(c);
@@ -86,7 +88,9 @@ impl NamedJson {
                 GapStep::More => NamedStep::More,
                 GapStep::Char('{') => self.json(),
                 GapStep::Char(c) if found_call::is_name_char(c) => self.become_state(NamedState::Name(c.to_string())),
-                GapStep::Mark(Mark::ElementOpen(style), _) => self.become_state(NamedState::Element(Element::new(style))),
+                GapStep::Mark(Mark::ElementOpen(style), _) => {
+                    self.become_state(NamedState::Element(Box::new(Element::new(style))))
+                }
                 step => gap_failed(step, "expected the name or the arguments of the call", c),
             },
             NamedState::Name(name) => {

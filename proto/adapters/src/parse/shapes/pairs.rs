@@ -1,10 +1,10 @@
 //! GLM: the name, and then each argument as `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
 
-use super::gap::{Gap, GapStep};
 use super::Flow;
+use super::gap::{Gap, GapStep};
+use crate::mark::Mark;
 use crate::parse::found_call::{FoundCall, RawArguments, RawKind, RawParameter};
 use crate::parse::lenient_json::excerpt;
-use crate::mark::Mark;
 use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::after::After;
 use super::{CUT_OFF, Flow, ParsedCalls};
-use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 use crate::parse::found_call;
+use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 
 /// `[name(key=value), ...]`, whose first bracket has been read.
 #[derive(Debug, Default)]

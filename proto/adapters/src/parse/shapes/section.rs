@@ -15,9 +15,9 @@ use super::named_json::{NamedJson, NamedStep, plain_name};
 use super::pairs::{Pairs, PairsStep};
 use super::pythonic::{PythonCall, PythonList};
 use super::{BlockEnds, CUT_OFF, Flow, ParsedCalls};
+use crate::mark::Mark;
 use crate::parse::found_call::{self, FoundCall, RawArguments};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
-use crate::mark::Mark;
 
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -65,7 +65,14 @@ impl Section {
             Mark::CallBegin => (SectionState::Named(NamedJson::new()), BlockEnds::Call),
             _ => (SectionState::Gap(Gap::default()), BlockEnds::Section),
         };
-        Self { state, calls: Vec::new(), any: false, ends, keyed: mark == Mark::KeyedSectionOpen, unclosed: mark == Mark::CallOpen }
+        Self {
+            state,
+            calls: Vec::new(),
+            any: false,
+            ends,
+            keyed: mark == Mark::KeyedSectionOpen,
+            unclosed: mark == Mark::CallOpen,
+        }
     }
 
     pub(crate) fn ends(&self) -> BlockEnds {
@@ -227,7 +234,8 @@ impl Section {
             return Flow::More;
         }
         *spaced = true;
-        let wrong = |text: &str, c: &str| format!("`{}{c}` does not begin a call; write call:NAME{{...}}", excerpt(text));
+        let wrong =
+            |text: &str, c: &str| format!("`{}{c}` does not begin a call; write call:NAME{{...}}", excerpt(text));
         match gap.push(c) {
             GapStep::More => Flow::More,
             GapStep::Mark(Mark::KeyOpen, _) => {

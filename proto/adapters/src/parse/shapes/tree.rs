@@ -6,9 +6,9 @@
 use serde_json::{Map, Value};
 
 use super::Flow;
+use crate::mark::Mark;
 use crate::parse::found_call::{RawKind, RawParameter};
 use crate::parse::lenient_json::{MAX_DEPTH, excerpt};
-use crate::mark::Mark;
 use crate::parse::markers::{Match, Matcher};
 use crate::parse::raw_value;
 
