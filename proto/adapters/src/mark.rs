@@ -14,7 +14,7 @@ pub(crate) enum Mark {
     CallBegin,
     CallSeparator,
     CallEnd,
-    /// A tag that names a tool, of this style: see [`super::shapes::element::STYLES`].
+    /// A tag that names a tool, of this style: see [`super::shapes::tool_tag::STYLES`].
     ElementOpen(usize),
     ElementClose,
     /// A tag that names an argument, of this style.

@@ -5,7 +5,7 @@
 
 /// Follows a text, one character at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Quoting {
+pub(crate) struct MarkdownCode {
     /// Backticks that have just come.
     run: usize,
     /// The run began a line.
@@ -14,11 +14,11 @@ pub(crate) struct Quoting {
     blank: bool,
     /// The length of the run that opened the inline span.
     span: Option<usize>,
-    fence: Option<Fence>,
+    fence: Option<CodeFence>,
 }
 
 #[derive(Debug)]
-struct Fence {
+struct CodeFence {
     ticks: usize,
     /// The line that opened it has ended, or calls came.
     open: bool,
@@ -26,7 +26,7 @@ struct Fence {
     prose: bool,
 }
 
-impl Quoting {
+impl MarkdownCode {
     pub(crate) fn new() -> Self {
         Self { blank: true, ..Self::default() }
     }
@@ -63,7 +63,7 @@ impl Quoting {
             Some(fence) if self.begins_line && run >= fence.ticks && next.is_whitespace() => self.fence = None,
             Some(fence) => fence.prose = true,
             None if self.begins_line && run >= 3 => {
-                self.fence = Some(Fence { ticks: run, open: next == '\n', prose: false });
+                self.fence = Some(CodeFence { ticks: run, open: next == '\n', prose: false });
             }
             None => match self.span {
                 Some(open) if open == run => self.span = None,
@@ -114,7 +114,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, quoted: bool, in_fence: bool) {
-        let mut quoting = Quoting::new();
+        let mut quoting = MarkdownCode::new();
         text.chars().for_each(|c| quoting.push(c));
         assert_eq!((quoting.is_quoted(), quoting.in_fence()), (quoted, in_fence), "{text:?}");
     }

@@ -8,7 +8,7 @@ use super::ParsedPiece;
 use super::known::KnownTools;
 use super::lenient_json::excerpt;
 use super::markers::{Match, Matcher};
-use super::quoting::Quoting;
+use super::quoting::MarkdownCode;
 use super::shapes::pythonic::PythonList;
 use super::shapes::{BlockEnds, CallBlock, Flow, MessageKind, ParsedCalls};
 use super::whole_answer::{AnswerEnd, AnswerStep, WholeAnswer};
@@ -21,7 +21,7 @@ pub(crate) struct Scanner {
     state: ScanState,
     /// Nothing but white space stands between here and the beginning of the line.
     blank: bool,
-    quoting: Quoting,
+    quoting: MarkdownCode,
     /// Nothing but white space has been read, and perhaps the line that opens a fence.
     fresh: bool,
     /// The last thing but white space was a call.
@@ -108,7 +108,7 @@ impl Scanner {
             known,
             state: ScanState::text(),
             blank: true,
-            quoting: Quoting::new(),
+            quoting: MarkdownCode::new(),
             fresh: true,
             after_call: false,
             ending: String::new(),

@@ -4,15 +4,15 @@
 //! where it ends. What happens to a block that cannot be read is in `scan.rs`.
 
 pub(crate) mod after;
-pub(crate) mod element;
 pub(crate) mod gap;
 pub(crate) mod header;
+pub(crate) mod key_value_tags;
 pub(crate) mod message;
 pub(crate) mod mistral;
 pub(crate) mod named_json;
-pub(crate) mod pairs;
 pub(crate) mod pythonic;
 pub(crate) mod section;
+pub(crate) mod tool_tag;
 pub(crate) mod tree;
 
 use super::found_call::FoundCall;
@@ -58,11 +58,11 @@ impl Flow {
 /// A block that has begun.
 #[derive(Debug)]
 pub(crate) enum CallBlock {
-    Section(Box<section::Section>),
+    Section(Box<section::CallSection>),
     ToolCalls(mistral::ToolCalls),
     Python(pythonic::Tagged),
-    Message(message::Message),
-    Header(header::Header),
+    Message(message::ChannelMessage),
+    Header(header::HeaderBlock),
 }
 
 impl CallBlock {
@@ -70,12 +70,12 @@ impl CallBlock {
     pub(crate) fn opened_by(mark: Mark, text: &'static str) -> Option<Self> {
         match mark {
             Mark::SectionOpen | Mark::CallOpen | Mark::KeyedSectionOpen | Mark::CallBegin | Mark::ElementOpen(_) => {
-                Some(Self::Section(Box::new(section::Section::opened_by(mark))))
+                Some(Self::Section(Box::new(section::CallSection::opened_by(mark))))
             }
             Mark::ToolCalls => Some(Self::ToolCalls(mistral::ToolCalls::default())),
             Mark::PythonOpen => Some(Self::Python(pythonic::Tagged::default())),
-            Mark::MessageStart => Some(Self::Message(message::Message::opened_by(text))),
-            Mark::HeaderOpen => Some(Self::Header(header::Header::default())),
+            Mark::MessageStart => Some(Self::Message(message::ChannelMessage::opened_by(text))),
+            Mark::HeaderOpen => Some(Self::Header(header::HeaderBlock::default())),
             _ => None,
         }
     }

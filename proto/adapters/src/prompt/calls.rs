@@ -143,7 +143,7 @@ fn deepseek(content: &str) -> String {
 }
 
 /// The tags of a family that names tools and arguments in attributes.
-struct ElementTags {
+struct ToolTagNames {
     open: &'static str,
     close: &'static str,
     parameter: &'static str,
@@ -152,28 +152,28 @@ struct ElementTags {
     typed: bool,
 }
 
-const DSML: ElementTags = ElementTags {
+const DSML: ToolTagNames = ToolTagNames {
     open: "<｜DSML｜invoke",
     close: "</｜DSML｜invoke>",
     parameter: "<｜DSML｜parameter",
     parameter_close: "</｜DSML｜parameter>",
     typed: true,
 };
-const INVOKE: ElementTags = ElementTags {
+const INVOKE: ToolTagNames = ToolTagNames {
     open: "<invoke",
     close: "</invoke>",
     parameter: "<parameter",
     parameter_close: "</parameter>",
     typed: false,
 };
-const STEP: ElementTags = ElementTags {
+const STEP: ToolTagNames = ToolTagNames {
     open: "<steptml:invoke",
     close: "</steptml:invoke>",
     parameter: "<steptml:parameter",
     parameter_close: "</steptml:parameter>",
     typed: false,
 };
-const MINICPM: ElementTags = ElementTags {
+const MINICPM: ToolTagNames = ToolTagNames {
     open: "<function",
     close: "</function>",
     parameter: "<param",
@@ -181,8 +181,8 @@ const MINICPM: ElementTags = ElementTags {
     typed: false,
 };
 
-fn element(call: &ParsedCall, tags: &ElementTags) -> String {
-    let ElementTags { open, close, parameter, parameter_close, typed } = tags;
+fn element(call: &ParsedCall, tags: &ToolTagNames) -> String {
+    let ToolTagNames { open, close, parameter, parameter_close, typed } = tags;
     let mut text = format!("{open} name=\"{}\">", call.name);
     // Such a key cannot stand in an attribute.
     if arguments(call).any(|(key, _)| !fits_attribute(key)) {

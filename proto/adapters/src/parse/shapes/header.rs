@@ -13,14 +13,14 @@ use crate::parse::markers::{Match, Matcher};
 
 /// `name="value"` pairs, read one character at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Attributes {
+pub(crate) struct TagAttributes {
     pairs: Vec<(String, String)>,
-    state: AttributesState,
+    state: TagAttributesState,
     length: usize,
 }
 
 #[derive(Debug, Default)]
-enum AttributesState {
+enum TagAttributesState {
     #[default]
     Space,
     Name(String),
@@ -35,14 +35,14 @@ enum AttributesState {
 /// Longer headers are none.
 const MAX_LENGTH: usize = 1_024;
 
-impl Attributes {
+impl TagAttributes {
     pub(crate) fn in_quotes(&self) -> bool {
-        matches!(self.state, AttributesState::Value { .. })
+        matches!(self.state, TagAttributesState::Value { .. })
     }
 
     /// No attribute has begun.
     pub(crate) fn are_empty(&self) -> bool {
-        self.pairs.is_empty() && matches!(self.state, AttributesState::Space | AttributesState::Name(_))
+        self.pairs.is_empty() && matches!(self.state, TagAttributesState::Space | TagAttributesState::Name(_))
     }
 
     /// # Errors
@@ -55,26 +55,26 @@ impl Attributes {
         }
         let wrong = |c: char| format!("expected name=\"value\", found `{c}`");
         self.state = match std::mem::take(&mut self.state) {
-            AttributesState::Space if c.is_whitespace() => AttributesState::Space,
-            AttributesState::Space if c.is_ascii_alphabetic() => AttributesState::Name(c.to_string()),
-            AttributesState::Space => return Err(wrong(c)),
-            AttributesState::Name(name) if c == '=' => AttributesState::Equals(name),
-            AttributesState::Name(mut name) if c.is_ascii_alphanumeric() || c == '_' || c == '-' => {
+            TagAttributesState::Space if c.is_whitespace() => TagAttributesState::Space,
+            TagAttributesState::Space if c.is_ascii_alphabetic() => TagAttributesState::Name(c.to_string()),
+            TagAttributesState::Space => return Err(wrong(c)),
+            TagAttributesState::Name(name) if c == '=' => TagAttributesState::Equals(name),
+            TagAttributesState::Name(mut name) if c.is_ascii_alphanumeric() || c == '_' || c == '-' => {
                 name.push(c);
-                AttributesState::Name(name)
+                TagAttributesState::Name(name)
             }
-            AttributesState::Name(_) => return Err(wrong(c)),
-            AttributesState::Equals(name) if c == '"' || c == '\'' => {
-                AttributesState::Value { name, quote: c, text: String::new() }
+            TagAttributesState::Name(_) => return Err(wrong(c)),
+            TagAttributesState::Equals(name) if c == '"' || c == '\'' => {
+                TagAttributesState::Value { name, quote: c, text: String::new() }
             }
-            AttributesState::Equals(_) => return Err(wrong(c)),
-            AttributesState::Value { name, quote, text } if c == quote => {
+            TagAttributesState::Equals(_) => return Err(wrong(c)),
+            TagAttributesState::Value { name, quote, text } if c == quote => {
                 self.pairs.push((name, unescaped(&text)));
-                AttributesState::Space
+                TagAttributesState::Space
             }
-            AttributesState::Value { name, quote, mut text } => {
+            TagAttributesState::Value { name, quote, mut text } => {
                 text.push(c);
-                AttributesState::Value { name, quote, text }
+                TagAttributesState::Value { name, quote, text }
             }
         };
         Ok(())
@@ -94,8 +94,8 @@ fn unescaped(text: &str) -> String {
 
 /// A block that a header opened.
 #[derive(Debug, Default)]
-pub(crate) struct Header {
-    state: HeaderState,
+pub(crate) struct HeaderBlock {
+    state: HeaderBlockState,
     /// The call that is read.
     call: Option<(String, Vec<RawParameter>)>,
     in_tools: bool,
@@ -103,11 +103,11 @@ pub(crate) struct Header {
 }
 
 #[derive(Debug)]
-enum HeaderState {
+enum HeaderBlockState {
     /// The word of a header, and its attributes.
     Open {
         word: String,
-        attributes: Option<Attributes>,
+        attributes: Option<TagAttributes>,
         matcher: Matcher,
     },
     Close {
@@ -124,7 +124,7 @@ enum HeaderState {
     },
 }
 
-impl Default for HeaderState {
+impl Default for HeaderBlockState {
     fn default() -> Self {
         Self::Open { word: String::new(), attributes: None, matcher: Matcher::default() }
     }
@@ -132,15 +132,15 @@ impl Default for HeaderState {
 
 const VALUE_CLOSE: &str = "<|close|>argument<|sep|>";
 
-impl Header {
+impl HeaderBlock {
     pub(crate) fn in_string(&self) -> bool {
-        matches!(self.state, HeaderState::Value { .. })
+        matches!(self.state, HeaderBlockState::Value { .. })
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
-            HeaderState::Open { word, attributes, matcher } => {
-                if matcher.is_idle() && c != '<' || attributes.as_ref().is_some_and(Attributes::in_quotes) {
+            HeaderBlockState::Open { word, attributes, matcher } => {
+                if matcher.is_idle() && c != '<' || attributes.as_ref().is_some_and(TagAttributes::in_quotes) {
                     return match attributes {
                         Some(attributes) => match attributes.push(c) {
                             Ok(()) => Flow::More,
@@ -152,7 +152,7 @@ impl Header {
                             Flow::More
                         }
                         None if c.is_whitespace() && !word.is_empty() => {
-                            *attributes = Some(Attributes::default());
+                            *attributes = Some(TagAttributes::default());
                             Flow::More
                         }
                         None => Flow::fail("expected the name of a channel after <|open|>", c),
@@ -168,7 +168,7 @@ impl Header {
                     }
                 }
             }
-            HeaderState::Close { word, matcher } => {
+            HeaderBlockState::Close { word, matcher } => {
                 if matcher.is_idle() && c.is_ascii_alphabetic() && word.len() < 16 {
                     word.push(c);
                     return Flow::More;
@@ -183,14 +183,14 @@ impl Header {
                     }
                 }
             }
-            HeaderState::Gap(gap) => match gap.push(c) {
+            HeaderBlockState::Gap(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Mark(Mark::HeaderOpen, _) => {
-                    self.state = HeaderState::default();
+                    self.state = HeaderBlockState::default();
                     Flow::More
                 }
                 GapStep::Mark(Mark::HeaderClose, _) => {
-                    self.state = HeaderState::Close { word: String::new(), matcher: Matcher::default() };
+                    self.state = HeaderBlockState::Close { word: String::new(), matcher: Matcher::default() };
                     Flow::More
                 }
                 GapStep::Mark(Mark::End, _) if self.call.is_none() && !self.calls.is_empty() => {
@@ -200,19 +200,19 @@ impl Header {
                 GapStep::Mentioned | GapStep::Char(_) => Flow::fail(EXPECTED, c),
                 GapStep::Other(held) => Flow::fail(EXPECTED, held),
             },
-            HeaderState::Value { .. } => self.value(c),
+            HeaderBlockState::Value { .. } => self.value(c),
         }
     }
 
     pub(crate) fn finish(self) -> Result<ParsedCalls, String> {
         match (self.call, self.state) {
-            (None, HeaderState::Gap(_)) if !self.calls.is_empty() => Ok(self.calls),
+            (None, HeaderBlockState::Gap(_)) if !self.calls.is_empty() => Ok(self.calls),
             _ => Err(CUT_OFF.to_owned()),
         }
     }
 
     fn opened(&mut self) -> Flow {
-        let HeaderState::Open { word, attributes, .. } = std::mem::replace(&mut self.state, gap()) else {
+        let HeaderBlockState::Open { word, attributes, .. } = std::mem::replace(&mut self.state, gap()) else {
             return Flow::More;
         };
         let mut attributes = attributes.unwrap_or_default();
@@ -243,7 +243,7 @@ impl Header {
                     None => RawKind::Unknown,
                 };
                 let (text, matcher) = (String::new(), Matcher::default());
-                self.state = HeaderState::Value { key, kind, text, matcher, closing: None };
+                self.state = HeaderBlockState::Value { key, kind, text, matcher, closing: None };
                 Flow::More
             }
             _ => Flow::fail(format!("<|open|>{} is out of place", excerpt(&word)), ""),
@@ -251,7 +251,7 @@ impl Header {
     }
 
     fn closed(&mut self) -> Flow {
-        let HeaderState::Close { word, .. } = std::mem::replace(&mut self.state, gap()) else { return Flow::More };
+        let HeaderBlockState::Close { word, .. } = std::mem::replace(&mut self.state, gap()) else { return Flow::More };
         match word.as_str() {
             "call" => match self.call.take() {
                 Some((name, arguments)) => {
@@ -271,7 +271,7 @@ impl Header {
 
     /// A value ends with [`VALUE_CLOSE`], and holds anything else.
     fn value(&mut self, c: char) -> Flow {
-        let HeaderState::Value { key, kind, text, matcher, closing } = &mut self.state else { return Flow::More };
+        let HeaderBlockState::Value { key, kind, text, matcher, closing } = &mut self.state else { return Flow::More };
         if let Some(so_far) = closing {
             so_far.push(c);
             if so_far == VALUE_CLOSE {
@@ -303,8 +303,8 @@ impl Header {
     }
 }
 
-fn gap() -> HeaderState {
-    HeaderState::Gap(Gap::default())
+fn gap() -> HeaderBlockState {
+    HeaderBlockState::Gap(Gap::default())
 }
 
 const EXPECTED: &str = "expected <|open|>call, <|open|>argument or a close header";

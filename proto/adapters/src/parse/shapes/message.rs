@@ -12,8 +12,8 @@ use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep};
 use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]
-pub(crate) struct Message {
-    state: MessageState,
+pub(crate) struct ChannelMessage {
+    state: ChannelMessageState,
     /// Its words, with each mark as a space.
     header: String,
     channel: Option<usize>,
@@ -21,7 +21,7 @@ pub(crate) struct Message {
 }
 
 #[derive(Debug)]
-enum MessageState {
+enum ChannelMessageState {
     Header(Matcher),
     Start(Gap),
     Json(JsonReader),
@@ -31,11 +31,11 @@ enum MessageState {
 /// Longer headers are none.
 const LONGEST_HEADER: usize = 256;
 
-impl Message {
+impl ChannelMessage {
     /// `mark` is the mark that begins the message.
     pub(crate) fn opened_by(mark: &str) -> Self {
         Self {
-            state: MessageState::Header(Matcher::default()),
+            state: ChannelMessageState::Header(Matcher::default()),
             header: String::new(),
             channel: (mark == CHANNEL).then_some(0),
             calls: Vec::new(),
@@ -43,12 +43,12 @@ impl Message {
     }
 
     pub(crate) fn in_string(&self) -> bool {
-        matches!(&self.state, MessageState::Json(reader) if reader.in_string())
+        matches!(&self.state, ChannelMessageState::Json(reader) if reader.in_string())
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
-            MessageState::Header(matcher) => match matcher.push(c) {
+            ChannelMessageState::Header(matcher) => match matcher.push(c) {
                 Match::Partial => Flow::More,
                 Match::Full(Mark::MessageBody, _) => self.body(),
                 Match::Full(Mark::MessageStart, text) => {
@@ -74,13 +74,13 @@ impl Message {
                 // What has no header is prose.
                 Match::None(_) => Flow::Mentioned,
             },
-            MessageState::Start(gap) => match gap.push(c) {
+            ChannelMessageState::Start(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Char('{') => {
                     let mut reader = JsonReader::new(JsonDialect::Json);
                     // An opening bracket is always taken.
                     reader.push('{');
-                    self.state = MessageState::Json(reader);
+                    self.state = ChannelMessageState::Json(reader);
                     Flow::More
                 }
                 GapStep::Mark(Mark::MessageEnd, _) => Flow::Done(vec![Err("the call has no arguments".to_owned())]),
@@ -88,17 +88,17 @@ impl Message {
                 GapStep::Other(held) => Flow::fail(EXPECTED, held),
                 GapStep::Char(_) | GapStep::Mentioned => Flow::fail(EXPECTED, c),
             },
-            MessageState::Json(reader) => match reader.push(c) {
+            ChannelMessageState::Json(reader) => match reader.push(c) {
                 JsonStep::More => Flow::More,
                 JsonStep::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
                 JsonStep::Done(value) => {
                     let name = self.recipient().unwrap_or_default();
                     self.calls.push(found_call::named(name, value));
-                    self.state = MessageState::After(Gap::default());
+                    self.state = ChannelMessageState::After(Gap::default());
                     Flow::More
                 }
             },
-            MessageState::After(gap) => match gap.push(c) {
+            ChannelMessageState::After(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Mark(Mark::MessageEnd | Mark::End, _) => Flow::Done(std::mem::take(&mut self.calls)),
                 GapStep::Mark(Mark::MessageStart, text) => {
@@ -112,7 +112,7 @@ impl Message {
     }
 
     pub(crate) fn finish(self) -> Result<ParsedCalls, String> {
-        if matches!(self.state, MessageState::After(_)) { Ok(self.calls) } else { Err(CUT_OFF.to_owned()) }
+        if matches!(self.state, ChannelMessageState::After(_)) { Ok(self.calls) } else { Err(CUT_OFF.to_owned()) }
     }
 
     /// The tool that the message is for.
@@ -123,7 +123,7 @@ impl Message {
 
     fn body(&mut self) -> Flow {
         if self.recipient().is_some() {
-            self.state = MessageState::Start(Gap::default());
+            self.state = ChannelMessageState::Start(Gap::default());
             return Flow::More;
         }
         let channel = self.channel.and_then(|start| self.header[start..].split_whitespace().next());

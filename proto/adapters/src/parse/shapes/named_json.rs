@@ -4,8 +4,8 @@
 //! - Kimi K2: `functions.NAME:0`, the separator, JSON.
 //! - Step 3: `function`, the separator, and a tag that names the tool.
 
-use super::element::Element;
 use super::gap::{Gap, GapStep};
+use super::tool_tag::ToolTag;
 use super::{CUT_OFF, Flow};
 use crate::mark::Mark;
 use crate::parse::found_call::{self, FoundCall};
@@ -29,7 +29,7 @@ enum NamedState {
     /// Between the name and the JSON.
     Named(Gap),
     Json(JsonReader),
-    Element(Box<Element>),
+    Element(Box<ToolTag>),
     /// After the arguments.
     After(Gap),
 }
@@ -72,7 +72,7 @@ impl NamedJson {
                 Match::Partial => NamedStep::More,
                 Match::Full(Mark::CallSeparator, _) => self.become_state(NamedState::Start(Gap::default())),
                 Match::Full(Mark::ElementOpen(style), _) => {
-                    self.become_state(NamedState::Element(Box::new(Element::new(style))))
+                    self.become_state(NamedState::Element(Box::new(ToolTag::new(style))))
                 }
                 Match::Full(_, text) => fail("expected the separator after the name of the call", text),
                 Match::None(held) if held.is_empty() && c != '`' && self.name.len() < LONGEST_NAME => {
@@ -89,7 +89,7 @@ impl NamedJson {
                 GapStep::Char('{') => self.json(),
                 GapStep::Char(c) if found_call::is_name_char(c) => self.become_state(NamedState::Name(c.to_string())),
                 GapStep::Mark(Mark::ElementOpen(style), _) => {
-                    self.become_state(NamedState::Element(Box::new(Element::new(style))))
+                    self.become_state(NamedState::Element(Box::new(ToolTag::new(style))))
                 }
                 step => gap_failed(step, "expected the name or the arguments of the call", c),
             },

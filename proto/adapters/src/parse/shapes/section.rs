@@ -7,21 +7,21 @@
 //! - `call:NAME{...}` as Gemma writes it, and `NAME{...}`;
 //! - `NAME` with tagged arguments (GLM), or alone if there is such a tool;
 //! - `name(key=value)`, one on each line or in a list;
-//! - tags that name the tool ([`Element`]), and calls with a header ([`NamedJson`]).
+//! - tags that name the tool ([`ToolTag`]), and calls with a header ([`NamedJson`]).
 
-use super::element::Element;
 use super::gap::{Gap, GapStep};
+use super::key_value_tags::{KeyValueStep, KeyValueTags};
 use super::named_json::{NamedJson, NamedStep, plain_name};
-use super::pairs::{Pairs, PairsStep};
 use super::pythonic::{PythonCall, PythonList};
+use super::tool_tag::ToolTag;
 use super::{BlockEnds, CUT_OFF, Flow, ParsedCalls};
 use crate::mark::Mark;
 use crate::parse::found_call::{self, FoundCall, RawArguments};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 
 #[derive(Debug)]
-pub(crate) struct Section {
-    state: SectionState,
+pub(crate) struct CallSection {
+    state: CallSectionState,
     calls: ParsedCalls,
     /// At least one value has been read, even if it held no call.
     any: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Section {
 }
 
 #[derive(Debug)]
-enum SectionState {
+enum CallSectionState {
     Gap(Gap),
     /// A word that is no JSON, so far: the name of a tool, perhaps after `call:`.
     Word {
@@ -50,20 +50,20 @@ enum SectionState {
     },
     List(PythonList),
     Python(PythonCall),
-    Element(Element),
+    Element(ToolTag),
     Named(NamedJson),
-    Pairs(Pairs),
+    Pairs(KeyValueTags),
 }
 
 const CALL: &str = "call:";
 const LONGEST_WORD: usize = 256;
 
-impl Section {
+impl CallSection {
     pub(crate) fn opened_by(mark: Mark) -> Self {
         let (state, ends) = match mark {
-            Mark::ElementOpen(style) => (SectionState::Element(Element::new(style)), BlockEnds::Element),
-            Mark::CallBegin => (SectionState::Named(NamedJson::new()), BlockEnds::Call),
-            _ => (SectionState::Gap(Gap::default()), BlockEnds::Section),
+            Mark::ElementOpen(style) => (CallSectionState::Element(ToolTag::new(style)), BlockEnds::Element),
+            Mark::CallBegin => (CallSectionState::Named(NamedJson::new()), BlockEnds::Call),
+            _ => (CallSectionState::Gap(Gap::default()), BlockEnds::Section),
         };
         Self {
             state,
@@ -81,23 +81,23 @@ impl Section {
 
     pub(crate) fn in_string(&self) -> bool {
         match &self.state {
-            SectionState::Json { reader, .. } => reader.in_string(),
-            SectionState::List(list) => list.in_string(),
-            SectionState::Python(call) => call.in_string(),
-            SectionState::Element(element) => element.in_string(),
-            SectionState::Named(named) => named.in_string(),
-            SectionState::Pairs(pairs) => pairs.in_string(),
-            SectionState::Gap(_) | SectionState::Word { .. } | SectionState::Bracket => false,
+            CallSectionState::Json { reader, .. } => reader.in_string(),
+            CallSectionState::List(list) => list.in_string(),
+            CallSectionState::Python(call) => call.in_string(),
+            CallSectionState::Element(element) => element.in_string(),
+            CallSectionState::Named(named) => named.in_string(),
+            CallSectionState::Pairs(pairs) => pairs.in_string(),
+            CallSectionState::Gap(_) | CallSectionState::Word { .. } | CallSectionState::Bracket => false,
         }
     }
 
     pub(crate) fn is_mentioned(&self) -> bool {
-        !self.any && matches!(&self.state, SectionState::Gap(gap) if gap.is_mentioned())
+        !self.any && matches!(&self.state, CallSectionState::Gap(gap) if gap.is_mentioned())
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
-            SectionState::Gap(gap) => match gap.push(c) {
+            CallSectionState::Gap(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Char(c) if self.is_over(c) => Flow::DoneBefore(std::mem::take(&mut self.calls), c.to_string()),
                 GapStep::Char(c) => self.begin(c),
@@ -106,17 +106,17 @@ impl Section {
                 GapStep::Mentioned => Flow::fail(self.expected("`"), c),
                 GapStep::Other(held) => Flow::fail(self.expected(&held), held),
             },
-            SectionState::Word { .. } => self.word(c),
-            SectionState::Bracket if c.is_whitespace() => Flow::More,
-            SectionState::Bracket if c.is_ascii_alphabetic() || c == '_' => {
-                self.state = SectionState::List(PythonList::default());
+            CallSectionState::Word { .. } => self.word(c),
+            CallSectionState::Bracket if c.is_whitespace() => Flow::More,
+            CallSectionState::Bracket if c.is_ascii_alphabetic() || c == '_' => {
+                self.state = CallSectionState::List(PythonList::default());
                 self.push(c)
             }
-            SectionState::Bracket => {
+            CallSectionState::Bracket => {
                 self.json('[', None);
                 self.push(c)
             }
-            SectionState::Json { reader, name } => match reader.push(c) {
+            CallSectionState::Json { reader, name } => match reader.push(c) {
                 JsonStep::More => Flow::More,
                 JsonStep::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
                 JsonStep::Done(value) => {
@@ -128,21 +128,21 @@ impl Section {
                     self.take(calls)
                 }
             },
-            SectionState::List(list) => match list.push(c) {
+            CallSectionState::List(list) => match list.push(c) {
                 Flow::Done(calls) => self.take(calls),
                 other => other,
             },
-            SectionState::Python(call) => match call.push(c) {
+            CallSectionState::Python(call) => match call.push(c) {
                 Flow::Done(calls) => self.take(calls),
                 other => other,
             },
-            SectionState::Element(element) => match element.push(c) {
+            CallSectionState::Element(element) => match element.push(c) {
                 Flow::Done(calls) if self.ends == BlockEnds::Element => Flow::Done(calls),
                 Flow::Done(calls) => self.take(calls),
                 Flow::Mentioned if self.ends != BlockEnds::Element => Flow::fail(self.expected("a tag"), c),
                 other => other,
             },
-            SectionState::Named(named) => {
+            CallSectionState::Named(named) => {
                 if self.ends == BlockEnds::Call && named.is_mentioned_by(c) {
                     return Flow::Mentioned;
                 }
@@ -157,10 +157,10 @@ impl Section {
                     }
                 }
             }
-            SectionState::Pairs(pairs) => match pairs.push(c) {
-                PairsStep::More => Flow::More,
-                PairsStep::Fail(flow) => flow,
-                PairsStep::Done(call, mark, text) => {
+            CallSectionState::Pairs(pairs) => match pairs.push(c) {
+                KeyValueStep::More => Flow::More,
+                KeyValueStep::Fail(flow) => flow,
+                KeyValueStep::Done(call, mark, text) => {
                     self.take(vec![Ok(call)]);
                     self.mark(mark, text)
                 }
@@ -170,20 +170,20 @@ impl Section {
 
     pub(crate) fn finish(mut self) -> Result<ParsedCalls, String> {
         match self.state {
-            SectionState::Gap(_) if self.any => Ok(self.calls),
-            SectionState::Gap(_) => Err("the block is empty".to_owned()),
-            SectionState::Named(named) => {
+            CallSectionState::Gap(_) if self.any => Ok(self.calls),
+            CallSectionState::Gap(_) => Err("the block is empty".to_owned()),
+            CallSectionState::Named(named) => {
                 self.calls.push(Ok(named.finish()?));
                 Ok(self.calls)
             }
             // Further arguments may have followed.
-            SectionState::Pairs(_)
-            | SectionState::Word { .. }
-            | SectionState::Bracket
-            | SectionState::Json { .. }
-            | SectionState::List(_)
-            | SectionState::Python(_)
-            | SectionState::Element(_) => Err(CUT_OFF.to_owned()),
+            CallSectionState::Pairs(_)
+            | CallSectionState::Word { .. }
+            | CallSectionState::Bracket
+            | CallSectionState::Json { .. }
+            | CallSectionState::List(_)
+            | CallSectionState::Python(_)
+            | CallSectionState::Element(_) => Err(CUT_OFF.to_owned()),
         }
     }
 
@@ -196,13 +196,13 @@ impl Section {
         match c {
             '{' => self.json(c, None),
             '[' => {
-                self.state = SectionState::Bracket;
+                self.state = CallSectionState::Bracket;
                 Flow::More
             }
             // Between calls, and only there.
             ',' | ';' if self.any => Flow::More,
             c if c.is_ascii_alphanumeric() || c == '_' => {
-                self.state = SectionState::Word { text: c.to_string(), spaced: false, gap: Gap::default() };
+                self.state = CallSectionState::Word { text: c.to_string(), spaced: false, gap: Gap::default() };
                 Flow::More
             }
             _ => Flow::fail(self.expected(c.encode_utf8(&mut [0; 4])), c),
@@ -210,7 +210,7 @@ impl Section {
     }
 
     fn word(&mut self, c: char) -> Flow {
-        let SectionState::Word { text, spaced, gap } = &mut self.state else { return Flow::More };
+        let CallSectionState::Word { text, spaced, gap } = &mut self.state else { return Flow::More };
         // `call:` may have a space after it.
         if c.is_whitespace() && text == CALL {
             return Flow::More;
@@ -224,7 +224,7 @@ impl Section {
                 _ => {
                     let mut call = PythonCall::default();
                     let flow = name.chars().chain([c]).map(|c| call.push(c)).last().unwrap_or(Flow::More);
-                    self.state = SectionState::Python(call);
+                    self.state = CallSectionState::Python(call);
                     flow
                 }
             };
@@ -240,7 +240,7 @@ impl Section {
             GapStep::More => Flow::More,
             GapStep::Mark(Mark::KeyOpen, _) => {
                 let name = std::mem::take(text);
-                self.state = SectionState::Pairs(Pairs::new(name));
+                self.state = CallSectionState::Pairs(KeyValueTags::new(name));
                 Flow::More
             }
             GapStep::Mark(mark, mark_text) if !text.starts_with(CALL) && mark == Mark::SectionClose => {
@@ -261,15 +261,15 @@ impl Section {
             Mark::SectionClose | Mark::CallEnd if self.any => Flow::Done(std::mem::take(&mut self.calls)),
             Mark::SectionClose => Flow::Done(vec![Err("the block is empty".to_owned())]),
             Mark::Wrapper | Mark::Namespace => {
-                self.state = SectionState::Gap(Gap::default());
+                self.state = CallSectionState::Gap(Gap::default());
                 Flow::More
             }
             Mark::ElementOpen(style) => {
-                self.state = SectionState::Element(Element::new(style));
+                self.state = CallSectionState::Element(ToolTag::new(style));
                 Flow::More
             }
             Mark::CallBegin => {
-                self.state = SectionState::Named(NamedJson::new());
+                self.state = CallSectionState::Named(NamedJson::new());
                 Flow::More
             }
             Mark::End if self.any => Flow::DoneAt(std::mem::take(&mut self.calls), mark, text),
@@ -283,14 +283,14 @@ impl Section {
         let mut reader = JsonReader::new(JsonDialect::Json);
         // An opening bracket is always taken.
         reader.push(c);
-        self.state = SectionState::Json { reader, name };
+        self.state = CallSectionState::Json { reader, name };
         Flow::More
     }
 
     fn take(&mut self, calls: ParsedCalls) -> Flow {
         self.calls.extend(calls);
         self.any = true;
-        self.state = SectionState::Gap(Gap::default());
+        self.state = CallSectionState::Gap(Gap::default());
         Flow::More
     }
 

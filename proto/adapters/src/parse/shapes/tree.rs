@@ -14,9 +14,9 @@ use crate::parse::raw_value;
 
 /// The arguments of a call, after the first token.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct NestedTags {
     /// The open tags, with their contents.
-    open: Vec<Node>,
+    open: Vec<NestedTag>,
     /// A tag, so far.
     tag: Option<String>,
     matcher: Matcher,
@@ -24,7 +24,7 @@ pub(crate) struct Tree {
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct NestedTag {
     key: String,
     text: String,
     children: Vec<(String, Value)>,
@@ -33,14 +33,14 @@ struct Node {
 const LONGEST_TAG: usize = 256;
 const ITEM: &str = "item";
 
-pub(crate) enum TreeStep {
+pub(crate) enum NestedTagsStep {
     More,
     /// The tag of the call is closed.
     Done,
     Fail(Flow),
 }
 
-impl Tree {
+impl NestedTags {
     pub(crate) fn new() -> Self {
         Self { tag: Some(String::new()), ..Self::default() }
     }
@@ -50,7 +50,7 @@ impl Tree {
         !self.open.is_empty() && self.tag.is_none()
     }
 
-    pub(crate) fn push(&mut self, c: char) -> TreeStep {
+    pub(crate) fn push(&mut self, c: char) -> NestedTagsStep {
         if let Some(tag) = &mut self.tag {
             let is_tag = match tag.is_empty() {
                 true => c == '<' || c.is_whitespace(),
@@ -66,7 +66,7 @@ impl Tree {
             if !(tag.is_empty() && c.is_whitespace()) {
                 tag.push(c);
             }
-            return TreeStep::More;
+            return NestedTagsStep::More;
         }
         match self.matcher.push(c) {
             Match::Partial => {}
@@ -75,34 +75,34 @@ impl Tree {
             Match::None(held) if held.is_empty() => return self.text(c.encode_utf8(&mut [0; 4])),
             Match::None(held) => {
                 return match self.text(&held) {
-                    TreeStep::More => self.push(c),
+                    NestedTagsStep::More => self.push(c),
                     other => other,
                 };
             }
         }
-        TreeStep::More
+        NestedTagsStep::More
     }
 
-    fn text(&mut self, text: &str) -> TreeStep {
+    fn text(&mut self, text: &str) -> NestedTagsStep {
         match self.open.last_mut() {
             Some(node) => node.text.push_str(text),
             None if text.trim().is_empty() => {}
             None => return fail(format!("`{}` stands between the arguments", excerpt(text)), text),
         }
-        TreeStep::More
+        NestedTagsStep::More
     }
 
-    fn read_tag(&mut self, tag: &str) -> TreeStep {
+    fn read_tag(&mut self, tag: &str) -> NestedTagsStep {
         let Some(closed) = tag.strip_prefix('/') else {
             if self.open.len() == MAX_DEPTH {
                 return fail(format!("it is nested deeper than {MAX_DEPTH} levels"), "");
             }
-            self.open.push(Node { key: tag.to_owned(), ..Node::default() });
-            return TreeStep::More;
+            self.open.push(NestedTag { key: tag.to_owned(), ..NestedTag::default() });
+            return NestedTagsStep::More;
         };
         let Some(node) = self.open.pop() else {
             return match closed {
-                "invoke" => TreeStep::Done,
+                "invoke" => NestedTagsStep::Done,
                 _ => fail(format!("</{}> closes nothing", excerpt(closed)), ""),
             };
         };
@@ -131,11 +131,11 @@ impl Tree {
             }
             None => self.arguments.push(RawParameter { key: node.key, text, kind }),
         }
-        TreeStep::More
+        NestedTagsStep::More
     }
 }
 
-impl Node {
+impl NestedTag {
     fn value(&self) -> Result<Value, String> {
         if self.children.iter().all(|(key, _)| key == ITEM) {
             return Ok(self.children.iter().map(|(_, value)| value.clone()).collect());
@@ -150,6 +150,6 @@ impl Node {
     }
 }
 
-fn fail(reason: impl Into<String>, held: impl Into<String>) -> TreeStep {
-    TreeStep::Fail(Flow::fail(reason, held))
+fn fail(reason: impl Into<String>, held: impl Into<String>) -> NestedTagsStep {
+    NestedTagsStep::Fail(Flow::fail(reason, held))
 }

@@ -14,11 +14,11 @@ use crate::mark::Mark;
 use crate::parse::found_call::{self, FoundCall, RawArguments, RawKind, RawParameter};
 use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 use crate::parse::markers::{Match, Matcher};
-use crate::parse::shapes::header::Attributes;
-use crate::parse::shapes::tree::{Tree, TreeStep};
+use crate::parse::shapes::header::TagAttributes;
+use crate::parse::shapes::tree::{NestedTags, NestedTagsStep};
 
 /// The tags of one style.
-pub(crate) struct ElementStyle {
+pub(crate) struct ToolTagStyle {
     /// Before the name of the tool; with `=` at its end the name follows, else attributes do.
     open: &'static str,
     close: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct ElementStyle {
 }
 
 /// By the number in [`Mark::ElementOpen`] and [`Mark::ParameterOpen`].
-pub(crate) const STYLES: [ElementStyle; 6] = [
+pub(crate) const STYLES: [ToolTagStyle; 6] = [
     style("<function=", "</function>", "<parameter=", "</parameter>"),
     style("<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter ", "</｜DSML｜parameter>"),
     style("<invoke ", "</invoke>", "<parameter ", "</parameter>"),
@@ -46,14 +46,14 @@ const fn style(
     close: &'static str,
     parameter: &'static str,
     parameter_close: &'static str,
-) -> ElementStyle {
-    ElementStyle { open, close, parameter, parameter_close }
+) -> ToolTagStyle {
+    ToolTagStyle { open, close, parameter, parameter_close }
 }
 
 #[derive(Debug)]
-pub(crate) struct Element {
+pub(crate) struct ToolTag {
     style: usize,
-    state: ElementState,
+    state: ToolTagState,
     name: String,
     json: Option<Result<FoundCall, String>>,
     parameters: Vec<RawParameter>,
@@ -61,18 +61,18 @@ pub(crate) struct Element {
 }
 
 #[derive(Debug)]
-enum ElementState {
+enum ToolTagState {
     /// After the `=`.
     Name,
     /// The attributes of the tool's tag, or of an argument's.
     Attributes {
-        attributes: Attributes,
+        attributes: TagAttributes,
         of_parameter: bool,
     },
     Gap(Gap),
     Json(JsonReader),
     Key(String),
-    Tree(Tree),
+    Tree(NestedTags),
     Value {
         key: String,
         kind: RawKind,
@@ -83,39 +83,39 @@ enum ElementState {
 
 const LONGEST_KEY: usize = 256;
 
-impl Element {
+impl ToolTag {
     pub(crate) fn new(style: usize) -> Self {
         let state = match STYLES[style].open.ends_with('=') {
-            true => ElementState::Name,
-            false => ElementState::Attributes { attributes: Attributes::default(), of_parameter: false },
+            true => ToolTagState::Name,
+            false => ToolTagState::Attributes { attributes: TagAttributes::default(), of_parameter: false },
         };
         Self { style, state, name: String::new(), json: None, parameters: Vec::new(), keys: HashSet::new() }
     }
 
-    fn style(&self) -> &'static ElementStyle {
+    fn style(&self) -> &'static ToolTagStyle {
         &STYLES[self.style]
     }
 
     pub(crate) fn in_string(&self) -> bool {
         match &self.state {
-            ElementState::Json(reader) => reader.in_string(),
-            ElementState::Value { .. } => true,
-            ElementState::Tree(tree) => tree.in_string(),
-            ElementState::Name | ElementState::Attributes { .. } | ElementState::Gap(_) | ElementState::Key(_) => false,
+            ToolTagState::Json(reader) => reader.in_string(),
+            ToolTagState::Value { .. } => true,
+            ToolTagState::Tree(tree) => tree.in_string(),
+            ToolTagState::Name | ToolTagState::Attributes { .. } | ToolTagState::Gap(_) | ToolTagState::Key(_) => false,
         }
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         let close = self.style().parameter_close;
         match &mut self.state {
-            ElementState::Name if c == '>' && !self.name.is_empty() => self.gap(),
-            ElementState::Name if found_call::is_name_char(c) && self.name.len() < LONGEST_KEY => {
+            ToolTagState::Name if c == '>' && !self.name.is_empty() => self.gap(),
+            ToolTagState::Name if found_call::is_name_char(c) && self.name.len() < LONGEST_KEY => {
                 self.name.push(c);
                 Flow::More
             }
-            ElementState::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
-            ElementState::Name => Flow::fail("expected the name of a tool and `>` after `<function=`", c),
-            ElementState::Attributes { attributes, of_parameter } => {
+            ToolTagState::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
+            ToolTagState::Name => Flow::fail("expected the name of a tool and `>` after `<function=`", c),
+            ToolTagState::Attributes { attributes, of_parameter } => {
                 if c != '>' || attributes.in_quotes() {
                     // What is no tag is prose or a program.
                     let is_prose = !*of_parameter && attributes.are_empty();
@@ -142,25 +142,25 @@ impl Element {
                     (None, false) => Flow::fail(format!("expected {}name=\"NAME\">", self.style().open), c),
                 }
             }
-            ElementState::Gap(gap) => match gap.push(c) {
+            ToolTagState::Gap(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Char('{') if self.json.is_none() && self.parameters.is_empty() => {
                     let mut reader = JsonReader::new(JsonDialect::Json);
                     // An opening bracket is always taken.
                     reader.push('{');
-                    self.state = ElementState::Json(reader);
+                    self.state = ToolTagState::Json(reader);
                     Flow::More
                 }
                 GapStep::Mark(Mark::ParameterOpen(style), _) if self.json.is_none() => {
                     self.style = if STYLES[style].close == self.style().close { style } else { self.style };
                     self.state = match STYLES[style].parameter.ends_with('=') {
-                        true => ElementState::Key(String::new()),
-                        false => ElementState::Attributes { attributes: Attributes::default(), of_parameter: true },
+                        true => ToolTagState::Key(String::new()),
+                        false => ToolTagState::Attributes { attributes: TagAttributes::default(), of_parameter: true },
                     };
                     Flow::More
                 }
                 GapStep::Mark(Mark::Namespace, _) if self.json.is_none() && self.parameters.is_empty() => {
-                    self.state = ElementState::Tree(Tree::new());
+                    self.state = ToolTagState::Tree(NestedTags::new());
                     Flow::More
                 }
                 GapStep::Mark(Mark::Namespace, _) => Flow::More,
@@ -169,15 +169,15 @@ impl Element {
                 GapStep::Mentioned | GapStep::Char(_) => Flow::fail(self.expected(), c),
                 GapStep::Other(held) => Flow::fail(self.expected(), held),
             },
-            ElementState::Tree(tree) => match tree.push(c) {
-                TreeStep::More => Flow::More,
-                TreeStep::Fail(flow) => flow,
-                TreeStep::Done => {
+            ToolTagState::Tree(tree) => match tree.push(c) {
+                NestedTagsStep::More => Flow::More,
+                NestedTagsStep::Fail(flow) => flow,
+                NestedTagsStep::Done => {
                     self.parameters = std::mem::take(&mut tree.arguments);
                     Flow::Done(vec![self.close()])
                 }
             },
-            ElementState::Json(reader) => match reader.push(c) {
+            ToolTagState::Json(reader) => match reader.push(c) {
                 JsonStep::More => Flow::More,
                 JsonStep::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
                 JsonStep::Done(value) => {
@@ -185,7 +185,7 @@ impl Element {
                     self.gap()
                 }
             },
-            ElementState::Key(key) => {
+            ToolTagState::Key(key) => {
                 if c == '>' && !key.is_empty() {
                     let key = std::mem::take(key);
                     return self.value(key, RawKind::Unknown);
@@ -196,7 +196,7 @@ impl Element {
                 key.push(c);
                 Flow::More
             }
-            ElementState::Value { text, matcher, .. } => {
+            ToolTagState::Value { text, matcher, .. } => {
                 match matcher.push(c) {
                     Match::Partial => return Flow::More,
                     Match::Full(Mark::ParameterClose, tag) if tag == close => return self.take(),
@@ -214,25 +214,25 @@ impl Element {
     }
 
     fn gap(&mut self) -> Flow {
-        self.state = ElementState::Gap(Gap::default());
+        self.state = ToolTagState::Gap(Gap::default());
         Flow::More
     }
 
     fn value(&mut self, key: String, kind: RawKind) -> Flow {
-        self.state = ElementState::Value { key, kind, text: String::new(), matcher: Matcher::default() };
+        self.state = ToolTagState::Value { key, kind, text: String::new(), matcher: Matcher::default() };
         Flow::More
     }
 
     fn take(&mut self) -> Flow {
-        let gap = ElementState::Gap(Gap::default());
-        let ElementState::Value { key, kind, text, .. } = std::mem::replace(&mut self.state, gap) else {
+        let gap = ToolTagState::Gap(Gap::default());
+        let ToolTagState::Value { key, kind, text, .. } = std::mem::replace(&mut self.state, gap) else {
             return Flow::More;
         };
         if !self.keys.insert(key.clone()) {
             return Flow::fail(format!("the parameter `{}` is given twice", excerpt(&key)), "");
         }
         // Then its own close tag is missing, most likely, and the value is not what was meant.
-        let ElementStyle { open, close, parameter, parameter_close } = self.style();
+        let ToolTagStyle { open, close, parameter, parameter_close } = self.style();
         let tags = [parameter_close, parameter, close, open];
         if let Some(tag) = tags.into_iter().find(|tag| text.contains(**tag)) {
             let key = excerpt(&key);
@@ -254,7 +254,7 @@ impl Element {
     }
 
     fn expected(&self) -> String {
-        let ElementStyle { close, parameter, .. } = self.style();
+        let ToolTagStyle { close, parameter, .. } = self.style();
         let key = if parameter.ends_with('=') { "KEY>" } else { "name=\"KEY\">" };
         format!("expected {parameter}{key}, a JSON object or {close}")
     }

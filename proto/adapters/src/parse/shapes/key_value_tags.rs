@@ -8,14 +8,14 @@ use crate::parse::lenient_json::excerpt;
 use crate::parse::markers::{Match, Matcher};
 
 #[derive(Debug)]
-pub(crate) struct Pairs {
+pub(crate) struct KeyValueTags {
     name: String,
-    state: PairsState,
+    state: KeyValueState,
     arguments: Vec<RawParameter>,
 }
 
 #[derive(Debug)]
-enum PairsState {
+enum KeyValueState {
     Key { text: String, matcher: Matcher },
     BetweenKeyAndValue { key: String, gap: Gap },
     Value { key: String, text: String, matcher: Matcher },
@@ -23,7 +23,7 @@ enum PairsState {
 }
 
 /// The effect of a character on the arguments.
-pub(crate) enum PairsStep {
+pub(crate) enum KeyValueStep {
     More,
     /// Another mark has come, which none of the arguments has.
     Done(FoundCall, Mark, &'static str),
@@ -32,31 +32,31 @@ pub(crate) enum PairsStep {
 
 const LONGEST_KEY: usize = 256;
 
-impl Pairs {
+impl KeyValueTags {
     /// After the first `<arg_key>`.
     pub(crate) fn new(name: String) -> Self {
         Self { name, state: key(), arguments: Vec::new() }
     }
 
     pub(crate) fn in_string(&self) -> bool {
-        matches!(self.state, PairsState::Value { .. })
+        matches!(self.state, KeyValueState::Value { .. })
     }
 
-    pub(crate) fn push(&mut self, c: char) -> PairsStep {
+    pub(crate) fn push(&mut self, c: char) -> KeyValueStep {
         match &mut self.state {
-            PairsState::Key { text, matcher } => match matcher.push(c) {
-                Match::Partial => PairsStep::More,
+            KeyValueState::Key { text, matcher } => match matcher.push(c) {
+                Match::Partial => KeyValueStep::More,
                 Match::Full(Mark::KeyClose, _) => {
                     let key = text.trim().to_owned();
                     if key.is_empty() || self.arguments.iter().any(|argument| argument.key == key) {
                         return fail(format!("the argument `{}` has no name of its own", excerpt(&key)), "");
                     }
-                    self.state = PairsState::BetweenKeyAndValue { key, gap: Gap::default() };
-                    PairsStep::More
+                    self.state = KeyValueState::BetweenKeyAndValue { key, gap: Gap::default() };
+                    KeyValueStep::More
                 }
                 Match::None(held) if held.is_empty() && text.len() < LONGEST_KEY => {
                     text.push(c);
-                    PairsStep::More
+                    KeyValueStep::More
                 }
                 Match::Full(_, mark) => fail("expected </arg_key>", mark),
                 Match::None(mut held) => {
@@ -64,19 +64,19 @@ impl Pairs {
                     fail("expected </arg_key>", held)
                 }
             },
-            PairsState::BetweenKeyAndValue { key, gap } => match gap.push(c) {
-                GapStep::More => PairsStep::More,
+            KeyValueState::BetweenKeyAndValue { key, gap } => match gap.push(c) {
+                GapStep::More => KeyValueStep::More,
                 GapStep::Mark(Mark::ValueOpen, _) => {
                     let (key, text, matcher) = (std::mem::take(key), String::new(), Matcher::default());
-                    self.state = PairsState::Value { key, text, matcher };
-                    PairsStep::More
+                    self.state = KeyValueState::Value { key, text, matcher };
+                    KeyValueStep::More
                 }
                 GapStep::Mark(_, text) => fail("expected <arg_value>", text),
                 GapStep::Other(held) => fail("expected <arg_value>", held),
                 GapStep::Char(_) | GapStep::Mentioned => fail("expected <arg_value>", c),
             },
-            PairsState::Value { key, text, matcher } => match matcher.push(c) {
-                Match::Partial => PairsStep::More,
+            KeyValueState::Value { key, text, matcher } => match matcher.push(c) {
+                Match::Partial => KeyValueStep::More,
                 Match::Full(Mark::ValueClose, _) => {
                     // Then its own close tag is missing, most likely.
                     if text.contains("<arg_key>") || text.contains("<arg_value>") {
@@ -85,29 +85,29 @@ impl Pairs {
                     }
                     let (key, text) = (std::mem::take(key), std::mem::take(text));
                     self.arguments.push(RawParameter { key, text, kind: RawKind::Unknown });
-                    self.state = PairsState::Gap(Gap::default());
-                    PairsStep::More
+                    self.state = KeyValueState::Gap(Gap::default());
+                    KeyValueStep::More
                 }
                 Match::Full(_, mark) => {
                     text.push_str(mark);
-                    PairsStep::More
+                    KeyValueStep::More
                 }
                 Match::None(held) if held.is_empty() => {
                     text.push(c);
-                    PairsStep::More
+                    KeyValueStep::More
                 }
                 Match::None(held) => {
                     text.push_str(&held);
                     self.push(c)
                 }
             },
-            PairsState::Gap(gap) => match gap.push(c) {
-                GapStep::More => PairsStep::More,
+            KeyValueState::Gap(gap) => match gap.push(c) {
+                GapStep::More => KeyValueStep::More,
                 GapStep::Mark(Mark::KeyOpen, _) => {
                     self.state = key();
-                    PairsStep::More
+                    KeyValueStep::More
                 }
-                GapStep::Mark(mark, text) => PairsStep::Done(self.close(), mark, text),
+                GapStep::Mark(mark, text) => KeyValueStep::Done(self.close(), mark, text),
                 GapStep::Other(held) => fail(EXPECTED, held),
                 GapStep::Char(_) | GapStep::Mentioned => fail(EXPECTED, c),
             },
@@ -120,12 +120,12 @@ impl Pairs {
     }
 }
 
-fn key() -> PairsState {
-    PairsState::Key { text: String::new(), matcher: Matcher::default() }
+fn key() -> KeyValueState {
+    KeyValueState::Key { text: String::new(), matcher: Matcher::default() }
 }
 
-fn fail(reason: impl Into<String>, held: impl Into<String>) -> PairsStep {
-    PairsStep::Fail(Flow::fail(reason, held))
+fn fail(reason: impl Into<String>, held: impl Into<String>) -> KeyValueStep {
+    KeyValueStep::Fail(Flow::fail(reason, held))
 }
 
 const EXPECTED: &str = "expected <arg_key> or the close tag";
