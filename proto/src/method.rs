@@ -31,7 +31,7 @@ use crate::plugin::{
 };
 use crate::plugin_log::{LogsOfPlugin, PluginLogs};
 use crate::plugin_profile::{PluginProfile, ProfilePlugin};
-use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
+use crate::prompt::{ParsePrompt, ParseStream, ParsedPrompt, ParsedStream, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::remote::{ReconnectRemote, RemoteList};
@@ -190,6 +190,7 @@ methods! {
     HooksRun = "hooks.run", "Runs the message hooks and returns their combined answer.", RunHooks => HookAction;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;
     PromptParse = "prompt.parse", "Reads the calls in a model's answer.", ParsePrompt => ParsedPrompt;
+    PromptParseStream = "prompt.parse_stream", "Reads the calls in a model's answer as it comes in.", ParseStream => ParsedStream;
     WorkspacesList = "workspaces.list", "Lists the folders in which agents may work.", NoParams => WorkspaceList;
     WorkspacesAllow = "workspaces.allow", "Allows every agent to work in a folder from now on.", NameWorkspace => WorkspaceList;
     WorkspacesForget = "workspaces.forget", "Removes a folder from the workspaces; running sessions keep it.", NameWorkspace => WorkspaceList;

@@ -42,9 +42,76 @@ pub struct RenderedPrompt {
 pub struct ParsePrompt {
     /// A model's answer.
     pub text: String,
-    /// The names of existing tools; calls of others become errors. When absent, any name is accepted.
+    /// The names of existing tools; calls of others become errors. When absent, any name is accepted, and the schemas of
+    /// the daemon's own tools say which arguments are strings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+}
+
+/// Params of `prompt.parse_stream`: a model's answer, as it comes in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ParseStream {
+    pub action: StreamAction,
+    /// The stream that `open` returned. It belongs to its connection, and ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_id: Option<String>,
+    /// The next part of the answer, of any length; for `push`, and for `open` and `end` too.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// For `open`: as in `prompt.parse`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// For `open`: the model's template has opened the thinking, so the text begins within it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thinking: bool,
+}
+
+/// A step of `prompt.parse_stream`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamAction {
+    /// Begins a stream.
+    #[default]
+    Open,
+    /// Reads a part of the text.
+    Push,
+    /// The text has ended.
+    End,
+}
+
+/// Answer of `prompt.parse_stream`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ParsedStream {
+    pub stream_id: String,
+    /// The parts that this text completed, in order. A call is there once nothing that follows can change it.
+    pub pieces: Vec<StreamedPiece>,
+    /// At the end: everything, as `prompt.parse` returns it for the whole text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parsed: Option<ParsedPrompt>,
+}
+
+/// A part of a model's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StreamedPiece {
+    /// Neither a call nor thinking. One text may come in several pieces.
+    Text {
+        text: String,
+    },
+    Thinking {
+        text: String,
+    },
+    Call {
+        call: ParsedCall,
+    },
+    /// A part that could not be parsed with certainty, as a sentence that can be sent back to the model.
+    Error {
+        message: String,
+    },
+    /// All that came before was thinking, and this is it: a close tag came without an open one. At most once a stream.
+    WasThinking {
+        text: String,
+    },
 }
 
 /// Answer of `prompt.parse`.

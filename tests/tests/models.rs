@@ -88,3 +88,58 @@ fn built_ins_are_listed_to_each_provider_as_snapshots_say() {
         insta::assert_snapshot!(format!("built_ins_for_{format}"), text);
     }
 }
+
+#[test]
+fn an_answer_is_read_as_it_comes_in() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let opened = wire.result("prompt.parse_stream", json!({"action": "open", "text": "I gr"}));
+    let id = opened["stream_id"].clone();
+    assert_eq!(opened["pieces"], json!([{"kind": "text", "text": "I gr"}]));
+    let push = |text: &str| json!({"action": "push", "stream_id": id, "text": text});
+    let half = "<tool_call>greet\n<arg_key>name</arg_key>\n<arg_value>12";
+    assert_eq!(wire.result("prompt.parse_stream", push("eet. "))["pieces"], json!([{"kind": "text", "text": "eet. "}]));
+    assert_eq!(wire.result("prompt.parse_stream", push(half))["pieces"], json!([]));
+    let call = json!({"name": "greet", "arguments": {"name": "12"}});
+    let closed = wire.result("prompt.parse_stream", push("</arg_value></tool_call>"));
+    assert_eq!(
+        closed["pieces"],
+        json!([{"kind": "call", "call": call}]),
+        "the daemon's schema says that it is a string"
+    );
+    let ended = wire.result("prompt.parse_stream", json!({"action": "end", "stream_id": id, "text": "<|im_end|>"}));
+    let whole = json!({"calls": [call], "text": "I greet.", "thinking": "", "errors": []});
+    assert_eq!(ended["parsed"], whole);
+    // It has ended, and another connection never had it.
+    assert_eq!(wire.error("prompt.parse_stream", push("x"))["code"], -32602);
+    let other = wire.result("prompt.parse_stream", json!({"action": "open", "tools": ["greet"], "thinking": true}));
+    let steal = json!({"action": "push", "stream_id": other["stream_id"], "text": "x"});
+    assert_eq!(daemon.connect().error("prompt.parse_stream", steal)["code"], -32602);
+    let ended = wire
+        .result("prompt.parse_stream", json!({"action": "end", "stream_id": other["stream_id"], "text": "a</think>b"}));
+    assert_eq!(ended["parsed"], json!({"calls": [], "text": "b", "thinking": "a", "errors": []}));
+}
+
+#[test]
+fn a_connection_has_a_bounded_number_of_streams() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let ids: Vec<Value> =
+        (0..64).map(|_| wire.result("prompt.parse_stream", json!({"action": "open"}))["stream_id"].clone()).collect();
+    let error = wire.error("prompt.parse_stream", json!({"action": "open"}));
+    assert!(error["message"].as_str().unwrap().contains("64 open streams"), "{error}");
+    wire.result("prompt.parse_stream", json!({"action": "end", "stream_id": ids[0]}));
+    wire.result("prompt.parse_stream", json!({"action": "open"}));
+}
+
+#[test]
+fn an_answer_that_is_a_call_as_a_whole_is_one_of_a_known_tool() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let bare = r#"{"name": "greet", "parameters": {"name": "you"}}<|eot_id|>"#;
+    let parsed = wire.result("prompt.parse", json!({"text": bare}));
+    assert_eq!(parsed["calls"], json!([{"name": "greet", "arguments": {"name": "you"}}]));
+    let other = r#"{"name": "Ada", "parameters": {"age": 3}}"#;
+    let parsed = wire.result("prompt.parse", json!({"text": other}));
+    assert_eq!((&parsed["calls"], &parsed["text"]), (&json!([]), &json!(other)));
+}

@@ -17,6 +17,7 @@ pub mod mcp_host;
 pub mod message_budget;
 pub mod metrics;
 pub mod outboxes;
+pub mod parse_streams;
 pub mod parsed_memory;
 mod permissions;
 mod plugins;

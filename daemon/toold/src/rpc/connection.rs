@@ -36,6 +36,7 @@ use pending::PendingRequests;
 use crate::peer::Peer;
 use crate::rpc::message_budget::MessageBudget;
 use crate::rpc::outboxes::{Outbox, Outboxes};
+use crate::rpc::parse_streams::ParseStreams;
 use crate::rpc::parsed_memory::ParsedMemory;
 
 /// What the transport sets for all connections.
@@ -106,6 +107,8 @@ pub struct ClientConnection {
     gone: AtomicBool,
     /// It said that it acts for a model. There is no way back.
     agent: AtomicBool,
+    /// The answers of models that it has in parsing.
+    pub parse_streams: ParseStreams,
 }
 
 /// Put into the extensions of each request, in an `Arc`.
@@ -150,6 +153,7 @@ impl ClientConnection {
             own_session: OnceLock::new(),
             gone: AtomicBool::new(false),
             agent: AtomicBool::new(false),
+            parse_streams: ParseStreams::default(),
         }
     }
 

@@ -3,11 +3,13 @@
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_adapters::families::Family;
 use toold_adapters::parse::known::KnownTools;
-use toold_adapters::parse::{parse, parse_with};
+use toold_adapters::parse::{CallParser, parse_with};
 use toold_adapters::prompt::render_prompt;
 use toold_engine::session::Session;
-use toold_proto::method::{PromptParse, PromptRender};
-use toold_proto::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
+use toold_proto::method::{PromptParse, PromptParseStream, PromptRender};
+use toold_proto::prompt::{
+    ParsePrompt, ParseStream, ParsedPrompt, ParsedStream, RenderPrompt, RenderedPrompt, StreamAction,
+};
 use toold_proto::tool::Tool;
 
 use crate::rpc::error::invalid_params;
@@ -15,16 +17,42 @@ use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PromptRender, _>(module, Right::Anyone, render)?;
-    add_async::<PromptParse, _>(module, Right::Anyone, read)
+    add_async::<PromptParse, _>(module, Right::Anyone, read)?;
+    add_async::<PromptParseStream, _>(module, Right::Anyone, read_stream)
 }
 
 async fn read(request: MethodRequest, asked: ParsePrompt) -> Result<ParsedPrompt, ErrorObjectOwned> {
-    let Some(names) = asked.tools else { return Ok(parse(&asked.text, None)) };
+    let known = known_tools(&request, asked.tools.as_deref()).await?;
+    Ok(parse_with(&asked.text, known))
+}
+
+async fn read_stream(request: MethodRequest, asked: ParseStream) -> Result<ParsedStream, ErrorObjectOwned> {
+    let streams = &request.connection().parse_streams;
+    let id =
+        || asked.stream_id.as_deref().ok_or_else(|| invalid_params("stream_id: expected the id that open returned"));
+    let answer = match asked.action {
+        StreamAction::Open => {
+            let known = known_tools(&request, asked.tools.as_deref()).await?;
+            let parser = if asked.thinking { CallParser::inside_thinking(known) } else { CallParser::new(known) };
+            streams.open(parser).and_then(|id| streams.push(&id, &asked.text))
+        }
+        StreamAction::Push => streams.push(id()?, &asked.text),
+        StreamAction::End => streams.end(id()?, &asked.text),
+    };
+    answer.map_err(|message| invalid_params(&message))
+}
+
+/// The tools that calls may be of, with the schemas of those that the session sees: they say which arguments are strings
+/// where a model's syntax does not.
+async fn known_tools(request: &MethodRequest, names: Option<&[String]>) -> Result<KnownTools, ErrorObjectOwned> {
     let session = request.session(None)?;
     request.services.plugins.settled().await;
-    // The schemas say which arguments are strings where a model's syntax does not.
-    let tools = view(&request, &session, |name| names.iter().any(|known| known == name));
-    Ok(parse_with(&asked.text, KnownTools::listed(&names, &tools)))
+    Ok(match names {
+        Some(names) => {
+            KnownTools::listed(names, &view(request, &session, |name| names.iter().any(|known| known == name)))
+        }
+        None => KnownTools::any_with(&view(request, &session, |_| true)),
+    })
 }
 
 async fn render(request: MethodRequest, asked: RenderPrompt) -> Result<RenderedPrompt, ErrorObjectOwned> {

@@ -13,8 +13,10 @@ use crate::parse::raw_value;
 /// The tools that a model may call. Calls of others become errors that name some there are.
 #[derive(Clone, Debug, Default)]
 pub struct KnownTools {
-    /// `None`: any name will do. The schema is that of the tool's arguments.
-    tools: Option<BTreeMap<String, Option<Value>>>,
+    /// The schema is that of the tool's arguments.
+    tools: BTreeMap<String, Option<Value>>,
+    /// Other names are no tools.
+    only_these: bool,
 }
 
 impl KnownTools {
@@ -23,36 +25,42 @@ impl KnownTools {
         Self::default()
     }
 
+    /// Any name will do. The schemas of these tools say which arguments are strings, and an answer that is a call as a
+    /// whole may be one of them.
+    pub fn any_with(tools: &[Tool]) -> Self {
+        Self { only_these: false, ..Self::tools(tools) }
+    }
+
     pub fn names(names: &[String]) -> Self {
-        Self { tools: Some(names.iter().map(|name| (name.clone(), None)).collect()) }
+        Self { tools: names.iter().map(|name| (name.clone(), None)).collect(), only_these: true }
     }
 
     /// As [`KnownTools::names`]; the schemas also say which arguments are strings where a model's
     /// syntax does not (`<parameter=KEY>`).
     pub fn tools(tools: &[Tool]) -> Self {
         let pairs = tools.iter().map(|tool| (tool.name.as_str().to_owned(), Some(tool.input_schema.clone())));
-        Self { tools: Some(pairs.collect()) }
+        Self { tools: pairs.collect(), only_these: true }
     }
 
     /// As [`KnownTools::names`], with the schemas of those names that stand among the tools too.
     pub fn listed(names: &[String], tools: &[Tool]) -> Self {
         let schema =
             |name: &String| tools.iter().find(|tool| tool.name.as_str() == name).map(|tool| tool.input_schema.clone());
-        Self { tools: Some(names.iter().map(|name| (name.clone(), schema(name))).collect()) }
+        Self { tools: names.iter().map(|name| (name.clone(), schema(name))).collect(), only_these: true }
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.contains_key(name))
+        !self.only_these || self.tools.contains_key(name)
     }
 
-    /// Whether the tools there are have been listed.
+    /// Whether some tools are known for certain.
     pub(crate) fn is_list(&self) -> bool {
-        self.tools.is_some()
+        !self.tools.is_empty()
     }
 
     /// Whether it is known for certain that there is such a tool.
     pub(crate) fn lists(&self, name: &str) -> bool {
-        self.tools.as_ref().is_some_and(|tools| tools.contains_key(name))
+        self.tools.contains_key(name)
     }
 
     /// # Errors
@@ -74,7 +82,7 @@ impl KnownTools {
 
     fn unknown(&self, name: &str) -> String {
         const SHOWN: usize = 20;
-        let names: Vec<&str> = self.tools.iter().flatten().map(|(name, _)| name.as_str()).take(SHOWN + 1).collect();
+        let names: Vec<&str> = self.tools.keys().map(String::as_str).take(SHOWN + 1).collect();
         let list = match names.len() {
             0 => "there are no tools".to_owned(),
             n if n > SHOWN => format!("some of them are: {}", names[..SHOWN].join(", ")),
@@ -84,7 +92,7 @@ impl KnownTools {
     }
 
     fn typed(&self, tool: &str, parameters: Vec<RawParameter>) -> Result<Map<String, Value>, String> {
-        let schema = self.tools.as_ref().and_then(|tools| tools.get(tool)).and_then(Option::as_ref);
+        let schema = self.tools.get(tool).and_then(Option::as_ref);
         let properties = schema.and_then(|schema| schema.get("properties"));
         let mut map = Map::new();
         for RawParameter { key, text, kind } in parameters {
