@@ -1566,7 +1566,10 @@ export interface PluginsTrustResult {
 export interface PromptParseParams {
   /** A model's answer. */
   text: string;
-  /** The names of existing tools; calls of others become errors. When absent, any name is accepted. */
+  /**
+   * The names of existing tools; calls of others become errors. When absent, any name is accepted, and the schemas of
+   * the daemon's own tools say which arguments are strings.
+   */
   tools?: string[];
 }
 
@@ -1583,6 +1586,48 @@ export interface PromptParseResult {
   thinking: string;
   /** Parts that could not be parsed with certainty, as sentences that can be sent back to the model. */
   errors: string[];
+}
+
+/** Params of `prompt.parse_stream`. */
+export interface PromptParseStreamParams {
+  /** A step of `prompt.parse_stream`. */
+  action: "open" | "push" | "end";
+  /** The stream that `open` returned. It belongs to its connection, and ends with it. */
+  stream_id?: string;
+  /** The next part of the answer, of any length; for `push`, and for `open` and `end` too. */
+  text?: string;
+  /** For `open`: as in `prompt.parse`. */
+  tools?: string[];
+  /** For `open`: the model's template has opened the thinking, so the text begins within it. */
+  thinking?: boolean;
+}
+
+/** Answer of `prompt.parse_stream`. */
+export interface PromptParseStreamResult {
+  stream_id: string;
+  /** The parts that this text completed, in order. A call is there once nothing that follows can change it. */
+  pieces: Array<{
+    kind: "text";
+    text: string;
+  } | {
+    kind: "thinking";
+    text: string;
+  } | {
+    kind: "call";
+    call: {
+      name: string;
+      /** An object. */
+      arguments: unknown;
+    };
+  } | {
+    kind: "error";
+    message: string;
+  } | {
+    kind: "was_thinking";
+    text: string;
+  }>;
+  /** At the end: everything, as `prompt.parse` returns it for the whole text. */
+  parsed?: PromptParseResult;
 }
 
 /** Params of `prompt.render`. */
@@ -2172,6 +2217,8 @@ export interface Methods {
   "plugins.trust": { params: PluginsTrustParams; result: PluginsTrustResult };
   /** Reads the calls in a model's answer. */
   "prompt.parse": { params: PromptParseParams; result: PromptParseResult };
+  /** Reads the calls in a model's answer as it comes in. */
+  "prompt.parse_stream": { params: PromptParseStreamParams; result: PromptParseStreamResult };
   /** Renders the text that teaches a model the tools. */
   "prompt.render": { params: PromptRenderParams; result: PromptRenderResult };
   /** Answers a tool's question; the first reply wins. */
