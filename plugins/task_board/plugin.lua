@@ -205,7 +205,7 @@ hygge.register_command {
   name = "board",
   description = "Shows the tasks of this folder; `/board Fix the login` adds one.",
   execute = function(ctx, input)
-    local text = input:match("^%s*(.-)%s*$")
+    local text = input:match("^%s*(.-)%s*$") or ""
     if text ~= "" then return hygge.call_tool("board_add", { text = text:sub(1, 300) }).content end
     return hygge.call_tool("board_list", {}).content
   end,

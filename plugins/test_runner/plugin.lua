@@ -76,6 +76,7 @@ hygge.register_tool {
     end
     local seconds = hygge.now() - begun
     local output = clean(result.stdout .. (result.stderr ~= "" and "\n" .. result.stderr or ""))
+    ---@type {passed: integer?, failed: integer?, failures: {name: string, text: string}[]}
     local found = parse[runner.parser](output)
     local is_good = result.code == 0 and not result.timed_out
 
