@@ -79,7 +79,7 @@ pub async fn test(path: &Path) -> std::io::Result<TestReport> {
 /// The same, with the lines that ran.
 ///
 /// # Errors
-/// As [`test`].
+/// As [`test()`].
 pub async fn test_with_coverage(path: &Path) -> std::io::Result<(TestReport, TestCoverage)> {
     let mut coverage = Some(TestCoverage::default());
     let report = run(path, &mut coverage).await?;
