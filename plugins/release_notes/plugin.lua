@@ -1,4 +1,4 @@
--- What changed between two points of a Git history, sorted for the readers of release notes. Every git command here only
+-- The changes between two points of a Git history, sorted for the readers of release notes. Every git command here only
 -- reads, so it needs no permission of its own.
 
 local MAX_COMMITS = 500

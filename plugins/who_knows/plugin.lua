@@ -1,4 +1,4 @@
--- Who to ask about a file or a folder: the authors of its lines and of its commits, recent ones first, and its owners by
+-- The people to ask about a file or a folder: the authors of its lines and of its commits, recent ones first, and its owners by
 -- CODEOWNERS. Every git command here only reads, so it needs no permission of its own.
 
 local owners = require("owners")

@@ -117,7 +117,7 @@ end }
     for (tool, arguments) in own.into_iter().chain([shell]).chain(through) {
         let refusal = wire.tool(tool, arguments.clone());
         let command = named_command(&refusal);
-        // What a plugin's tool declares is the plugin's own need; calling the tool is its caller's.
+        // A need that a plugin's tool declares is the plugin's own; calling the tool is its caller's.
         let is_callers = ["bash", "of_plugin"].contains(&tool);
         assert_eq!(command.contains(" --chain asking"), !is_callers, "{command}");
         run_as_written(&daemon, command);
@@ -241,7 +241,7 @@ fn single_permissions_are_chosen_at_the_terminal() {
     assert!(left.len() == 1 && left[0]["target"] == "two.example:443", "{left:?}");
 }
 
-/// What the manifest does not declare, no way around it gives: neither another tool, nor a grant, nor a mode.
+/// No other tool, no grant and no mode gives a capability that the manifest does not declare.
 #[test]
 fn declared_capabilities_are_the_limit_of_everything_that_a_plugin_calls() {
     let manifest = "name = \"limited\"\napi = \"toold\"\n[capabilities]\ntools = true\nfs_read = true\n";

@@ -20,7 +20,7 @@ fn repl(daemon: &TestDaemon, arguments: &[&str]) -> Command {
     command
 }
 
-/// What the prompt makes of these lines.
+/// The output of the prompt for these lines.
 fn piped(daemon: &TestDaemon, arguments: &[&str], lines: &str) -> Output {
     let mut command = repl(daemon, arguments);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

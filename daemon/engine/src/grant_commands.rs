@@ -42,7 +42,7 @@ pub fn workspace_command(folder: &str) -> String {
 }
 
 /// One word for the shell (POSIX, section 2.2.2: single quotes), as it is if no shell changes it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+:,./-".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

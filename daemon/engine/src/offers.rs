@@ -184,7 +184,7 @@ impl Offers {
         all.into_values().collect()
     }
 
-    /// What this source offers and no session gets from it, since an earlier source offers the same.
+    /// Offers of this source that no session uses, since an earlier source has the same.
     pub fn hidden(&self, key: &SourceKey) -> Vec<HiddenOffer> {
         let written = self.writers.lock();
         let Some(own) = written.sources.get(key) else { return Vec::new() };

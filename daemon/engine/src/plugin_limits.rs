@@ -9,7 +9,7 @@ use toold_proto::tool::Category;
 use crate::need::Need;
 use crate::registry::{SourceKey, SourceScope};
 
-/// What the manifests of plugins in service withhold. A plugin without declared capabilities has no limit.
+/// The categories that the manifests of plugins in service withhold. A plugin without declared capabilities has no limit.
 #[derive(Default)]
 pub struct PluginLimits {
     withheld: RwLock<HashMap<(SourceScope, String), Vec<Category>>>,
@@ -55,7 +55,7 @@ impl PluginLimits {
         }
     }
 
-    /// What the plugins of a chain withhold, in sessions of a project.
+    /// The categories that the plugins of a chain withhold, in sessions of a project.
     pub fn of_chain(&self, chain: &[String], project: &Path) -> Vec<Undeclared> {
         if chain.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What plugins asked for and were refused, for the person who may grant it.
+//! The permissions that plugins were refused, for the person who may grant them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
@@ -120,7 +120,7 @@ impl PluginRefusals {
         refusals.push_back(refusal);
     }
 
-    /// What a plugin was refused, the newest first. `session`: only in that session and while the plugin loaded; all
+    /// The refusals of a plugin, the newest first. `session`: only in that session and while the plugin loaded; all
     /// when `None`.
     pub fn of(&self, scope: &SourceScope, plugin: &str, session: Option<&SessionId>) -> Vec<RefusedNeed> {
         let plugins = self.plugins.lock();

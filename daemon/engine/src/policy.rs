@@ -151,7 +151,7 @@ pub struct Subject<'a> {
     pub project: &'a Path,
     /// The plugins between the caller and the need, the outermost first.
     pub chain: &'a [String],
-    /// What the manifests of these plugins withhold.
+    /// The categories that the manifests of these plugins withhold.
     pub undeclared: &'a [Undeclared],
     /// Files below the folder for temporary files that were made with a permission of the session.
     pub made: &'a [PathBuf],

@@ -8,14 +8,13 @@ use tokio::runtime::Runtime;
 use toold_engine::Engine;
 use toold_engine::call::{Call, Principal};
 use toold_engine::execute::execute;
-use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::session::Mode;
-use toold_proto::tool::SourceKind;
 
-use crate::plugin::PluginVersion;
 use crate::plugin::manifest::{Manifest, ManifestError};
 use crate::plugin::prepared::PreparedPlugin;
+use crate::plugin::version_files::VersionFiles;
+use crate::plugin::{PluginPlace, PluginVersion};
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
 use crate::reload::options::StandaloneOptions;
 use crate::reload::standalone;
@@ -82,20 +81,8 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
         standalone::shared(engine.clone(), LIMIT, StandaloneOptions::default()).expect("the system gives threads");
     let path = Path::new("/nowhere/fuzzed.lua");
     let manifest = Manifest::of_file(path).expect("letters are a name");
-    Arc::new(PluginVersion {
-        timers: Default::default(),
-        sampler: Default::default(),
-        key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
-        path: path.to_owned(),
-        real: path.to_owned(),
-        origin: Origin::UserPlugin,
-        script: script.into(),
-        digest: blake3::hash(script),
-        files: Default::default(),
-        sources: Default::default(),
-        shared,
-        manifest,
-    })
+    let place = PluginPlace::of_user(path.to_owned());
+    PluginVersion::new(place, (manifest, script.into()), blake3::hash(script), VersionFiles::default(), shared)
 }
 
 fn call_of(name: String) -> Call {

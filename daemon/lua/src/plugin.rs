@@ -67,7 +67,49 @@ pub(crate) struct PluginVersion {
     pub(crate) shared: Arc<HostResources>,
 }
 
+/// Where a plugin was found.
+pub(crate) struct PluginPlace {
+    /// See [`PluginVersion::path`].
+    pub(crate) path: PathBuf,
+    /// See [`PluginVersion::real`].
+    pub(crate) real: PathBuf,
+    pub(crate) origin: Origin,
+    pub(crate) scope: SourceScope,
+}
+
+impl PluginPlace {
+    /// A resolved path that the user named.
+    pub(crate) fn of_user(path: PathBuf) -> Self {
+        Self { real: path.clone(), path, origin: Origin::UserPlugin, scope: SourceScope::Global }
+    }
+}
+
 impl PluginVersion {
+    /// A version whose script has not run yet.
+    pub(crate) fn new(
+        place: PluginPlace,
+        (manifest, script): (Manifest, Arc<[u8]>),
+        digest: ContentDigest,
+        files: VersionFiles,
+        shared: Arc<HostResources>,
+    ) -> Arc<Self> {
+        let PluginPlace { path, real, origin, scope } = place;
+        Arc::new(Self {
+            key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope },
+            manifest,
+            path,
+            real,
+            origin,
+            script,
+            digest,
+            files,
+            sources: SourceTexts::default(),
+            timers: TimerBoard::default(),
+            sampler: Arc::default(),
+            shared,
+        })
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.manifest.name
     }

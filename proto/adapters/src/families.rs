@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::mark::Mark;
+use crate::tag_style::TagStyle;
 
 /// A way of writing calls in text. [`crate::prompt`] teaches and renders each; [`crate::parse`] reads all of them, in
 /// any mix, without knowing which.
@@ -198,9 +199,9 @@ pub const FORMATS: &[CallFormat] = &[
         shape: CallShape::Parameters,
         source: "https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct (chat_template)",
         marks: &[
-            ("<function=", Mark::ElementOpen(0)),
+            ("<function=", Mark::ElementOpen(TagStyle::Equals)),
             ("</function>", Mark::ElementClose),
-            ("<parameter=", Mark::ParameterOpen(0)),
+            ("<parameter=", Mark::ParameterOpen(TagStyle::Equals)),
             ("</parameter>", Mark::ParameterClose),
         ],
     },
@@ -268,9 +269,9 @@ pub const FORMATS: &[CallFormat] = &[
             ("</｜DSML｜function_calls>", Mark::SectionClose),
             ("<｜DSML｜tool_calls>", Mark::SectionOpen),
             ("</｜DSML｜tool_calls>", Mark::SectionClose),
-            ("<｜DSML｜invoke ", Mark::ElementOpen(1)),
+            ("<｜DSML｜invoke ", Mark::ElementOpen(TagStyle::Dsml)),
             ("</｜DSML｜invoke>", Mark::ElementClose),
-            ("<｜DSML｜parameter ", Mark::ParameterOpen(1)),
+            ("<｜DSML｜parameter ", Mark::ParameterOpen(TagStyle::Dsml)),
             ("</｜DSML｜parameter>", Mark::ParameterClose),
         ],
     },
@@ -312,9 +313,9 @@ pub const FORMATS: &[CallFormat] = &[
         marks: &[
             ("<minimax:tool_call>", Mark::SectionOpen),
             ("</minimax:tool_call>", Mark::SectionClose),
-            ("<invoke ", Mark::ElementOpen(2)),
+            ("<invoke ", Mark::ElementOpen(TagStyle::Invoke)),
             ("</invoke>", Mark::ElementClose),
-            ("<parameter ", Mark::ParameterOpen(2)),
+            ("<parameter ", Mark::ParameterOpen(TagStyle::Invoke)),
         ],
     },
     CallFormat {
@@ -426,9 +427,9 @@ pub const FORMATS: &[CallFormat] = &[
             ("<｜tool_call_begin｜>", Mark::CallBegin),
             ("<｜tool_sep｜>", Mark::CallSeparator),
             ("<｜tool_call_end｜>", Mark::CallEnd),
-            ("<steptml:invoke ", Mark::ElementOpen(5)),
+            ("<steptml:invoke ", Mark::ElementOpen(TagStyle::Step)),
             ("</steptml:invoke>", Mark::ElementClose),
-            ("<steptml:parameter ", Mark::ParameterOpen(5)),
+            ("<steptml:parameter ", Mark::ParameterOpen(TagStyle::Step)),
             ("</steptml:parameter>", Mark::ParameterClose),
         ],
     },
@@ -511,8 +512,8 @@ pub const FORMATS: &[CallFormat] = &[
         shape: CallShape::Parameters,
         source: "https://github.com/OpenBMB/MiniCPM (MiniCPM4 and MiniCPM5, tool calling)",
         marks: &[
-            ("<function ", Mark::ElementOpen(3)),
-            ("<param ", Mark::ParameterOpen(3)),
+            ("<function ", Mark::ElementOpen(TagStyle::Function)),
+            ("<param ", Mark::ParameterOpen(TagStyle::Function)),
             ("</param>", Mark::ParameterClose),
         ],
     },
@@ -535,9 +536,9 @@ pub const FORMATS: &[CallFormat] = &[
         marks: &[
             ("<antml:function_calls>", Mark::SectionOpen),
             ("</antml:function_calls>", Mark::SectionClose),
-            ("<antml:invoke ", Mark::ElementOpen(4)),
+            ("<antml:invoke ", Mark::ElementOpen(TagStyle::NamespacedInvoke)),
             ("</antml:invoke>", Mark::ElementClose),
-            ("<antml:parameter ", Mark::ParameterOpen(4)),
+            ("<antml:parameter ", Mark::ParameterOpen(TagStyle::NamespacedInvoke)),
             ("</antml:parameter>", Mark::ParameterClose),
         ],
     },

@@ -13,3 +13,4 @@ mod mark;
 pub mod parse;
 pub mod prompt;
 pub mod providers;
+mod tag_style;

@@ -1,5 +1,7 @@
 //! The marks between which calls stand.
 
+use crate::tag_style::TagStyle;
+
 /// The meaning of a mark. Which texts have it is in [`crate::families`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
@@ -14,11 +16,11 @@ pub(crate) enum Mark {
     CallBegin,
     CallSeparator,
     CallEnd,
-    /// A tag that names a tool, of this style: see [`super::shapes::tool_tag::STYLES`].
-    ElementOpen(usize),
+    /// A tag that names a tool, of this style.
+    ElementOpen(TagStyle),
     ElementClose,
     /// A tag that names an argument, of this style.
-    ParameterOpen(usize),
+    ParameterOpen(TagStyle),
     ParameterClose,
     /// `<arg_key>` and its like: the key of an argument.
     KeyOpen,

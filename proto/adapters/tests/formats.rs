@@ -84,7 +84,7 @@ fn call_sets() -> Vec<Vec<ParsedCall>> {
     ]
 }
 
-/// What models put around calls, with the text and the thinking that is left.
+/// The texts that models put around calls, with the text and the thinking that is left.
 const SURROUNDINGS: &[(&str, &str, &str, &str)] = &[
     ("", "", "", ""),
     ("", "\n", "", ""),

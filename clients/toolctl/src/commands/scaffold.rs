@@ -31,7 +31,7 @@ const FILES: [(&str, &str); 7] = [
     ("types/hygge.lua", STUBS),
 ];
 
-/// What to create, and where
+/// The plugin to create, and its place
 #[derive(Debug, Args)]
 pub(crate) struct NewPluginArgs {
     /// Lower-case letters, digits, `_` and `-`
@@ -76,7 +76,7 @@ pub(crate) async fn new(args: &NewPluginArgs, globals: &Globals) -> anyhow::Resu
         let made = made
             .and_then(|()| std::fs::rename(&beside, &path).with_context(|| format!("can't create {}", path.display())));
         if made.is_err() {
-            // What is left of it, if anything is.
+            // Parts of it may remain.
             let _ = std::fs::remove_dir_all(&beside);
         }
         made?;

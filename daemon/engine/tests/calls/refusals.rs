@@ -1,4 +1,4 @@
-//! What plugins were refused, as it is kept for the person who may grant it.
+//! The refusals of plugins, as they are kept for the person who may grant them.
 
 use futures_util::FutureExt;
 use serde_json::json;

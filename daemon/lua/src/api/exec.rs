@@ -8,6 +8,7 @@ use mlua::Value;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
+use toold_engine::grant_commands::quoted;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
@@ -19,7 +20,7 @@ use toold_proto::call::Stream;
 
 use crate::api::{ApiTable, HostCall, HostReply};
 use crate::plugin::PluginVersion;
-use crate::plugin::needs::{command_needs, may_know, quoted};
+use crate::plugin::needs::{command_needs, may_know};
 use crate::vm::args::{Fields, text};
 use crate::vm::script_run::ScriptRun;
 

@@ -60,7 +60,7 @@ fn every(args: &Args, context: &Arc<ScriptContext>) -> Result<usize, String> {
     Ok(place)
 }
 
-/// What the script gets: a table with `stop`.
+/// The timer as the script gets it: a table with `stop`.
 fn handle(lua: &Lua, place: usize, context: &ScriptContext) -> mlua::Result<Table> {
     let stop = context.plugin.timers.stop_token(place);
     let handle = lua.create_table()?;

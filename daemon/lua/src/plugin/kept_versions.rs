@@ -31,7 +31,7 @@ const MAX_BYTES: u64 = 128 << 20;
 /// How often the time of a version's last use is updated.
 const TOUCH: Duration = Duration::from_secs(24 * 3_600);
 
-/// What happened to a plugin, or to a folder of plugins.
+/// A change of a plugin, or of a folder of plugins.
 pub(crate) enum VersionChange {
     /// This version serves, and was loaded at this time.
     Serves(Arc<PluginVersion>, SystemTime),

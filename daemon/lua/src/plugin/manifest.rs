@@ -211,7 +211,7 @@ fn checked_name(name: String) -> Result<String, ManifestError> {
 
 /// An error in a manifest, in the form of a script's error.
 pub(crate) fn explain(error: &ManifestError) -> PluginError {
-    let plain = PluginError { message: error.to_string(), file: None, line: None, source_line: None, traceback: None };
+    let plain = PluginError::of(error.to_string());
     match error {
         ManifestError::Toml { path, line, message } => {
             let sources = SourceTexts::default();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use mlua::{MultiValue, Value as LuaValue};
+use toold_engine::grant_commands::quoted;
 use toold_engine::need::Need;
 use toold_engine::policy::targets::check_target;
 use toold_host::environment::Environment;
@@ -33,7 +34,7 @@ pub(crate) fn read_needs(values: MultiValue, call: &ScriptRun, plugin: &PluginVe
     Ok(needs)
 }
 
-/// What a script writes as `{category, target, reason}`: one need, or those of a command line.
+/// The needs that a script writes as `{category, target, reason}`: one, or those of a command line.
 pub(crate) fn written_needs(fields: &Fields, call: &ScriptRun, plugin: &PluginVersion) -> Result<Vec<Need>, String> {
     let named = fields.get("category")?;
     let category = text(&named).and_then(|text| Category::parse(&text)).ok_or_else(|| {
@@ -84,15 +85,6 @@ pub(crate) fn written_needs(fields: &Fields, call: &ScriptRun, plugin: &PluginVe
         }
     }
     Ok(needs)
-}
-
-/// One word for the shell's grammar (POSIX, section 2.2.2: single quotes).
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The permissions that running this line of the shell needs. Declared in advance they are the same as when

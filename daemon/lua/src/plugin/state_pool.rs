@@ -188,7 +188,7 @@ impl StatePool {
                 let read = loaded.state.between_scripts(|lua| loaded.content(lua, &self.plugin));
                 tokio::time::timeout(CONTENT_PATIENCE, read).await.unwrap_or_else(|_| {
                     let why = "a call kept its thread for too long".to_owned();
-                    log_failure(&self.plugin, None, "hygge.state is not carried over", &plain(why));
+                    log_failure(&self.plugin, None, "hygge.state is not carried over", &PluginError::of(why));
                     StateContent::default()
                 })
             }
@@ -267,13 +267,9 @@ impl LoadedState {
     fn content(&self, lua: &Lua, plugin: &PluginVersion) -> StateContent {
         StateContent::read(lua, &self.state_tables, |name, why| {
             let failed = ["hygge.state ", name].concat();
-            log_failure(plugin, None, &format!("{} is not carried over", failed.trim_end()), &plain(why));
+            log_failure(plugin, None, &format!("{} is not carried over", failed.trim_end()), &PluginError::of(why));
         })
     }
-}
-
-fn plain(message: String) -> PluginError {
-    PluginError { message, file: None, line: None, source_line: None, traceback: None }
 }
 
 /// A Lua state that counts as in use until this is dropped.

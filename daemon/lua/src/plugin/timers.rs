@@ -128,13 +128,12 @@ async fn run(
     stop: &CancellationToken,
 ) -> Result<(), PluginError> {
     let plugin = &states.plugin;
-    let failed = |message| PluginError { message, file: None, line: None, source_line: None, traceback: None };
-    let loaded = states.main().await.map_err(failed)?;
+    let loaded = states.main().await.map_err(PluginError::of)?;
     // The script may have run just now for the first time, and may have stopped it.
     if stop.is_cancelled() {
         return Ok(());
     }
-    let missing = || failed("the plugin no longer registers it".to_owned());
+    let missing = || PluginError::of("the plugin no longer registers it");
     let function = loaded.timers.get(place).ok_or_else(missing)?;
     let interrupt = ScriptInterrupt::of_timer(timer.interval.min(MAX_RUN), plugin.timers.retired.clone());
     let call = ScriptRun::of_plugin(interrupt, own_authority::of_load(plugin));

@@ -34,7 +34,7 @@ pub struct CheckReport {
     pub prompts: Vec<String>,
     /// Names and intervals.
     pub timers: Vec<String>,
-    /// What it was refused while it loaded.
+    /// The permissions that it was refused while it loaded.
     pub refused: Vec<RefusedNeed>,
     /// Why it does not load; all mistakes of registrations, not only the first.
     pub problems: Vec<PluginError>,

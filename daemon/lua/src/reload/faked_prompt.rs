@@ -21,7 +21,7 @@ use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
 use crate::reload::options::StandaloneOptions;
 use crate::reload::plugin_tests::Scratch;
-use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
+use crate::reload::standalone::{LOAD_LIMIT, call_in, plugin_at, session_in, shared};
 
 /// How long an input may run.
 const INPUT_LIMIT: Duration = Duration::from_secs(600);
@@ -56,7 +56,7 @@ impl FakedPrompt {
         let prepared = PreparedPlugin::new(plugin, Some(loaded), registered.as_data(), false);
         engine.hooks.replace(&prepared.key, prepared.hooks);
         if let Err(taken) = engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools) {
-            return Ok(Err(Box::new(plain(taken.to_string()))));
+            return Ok(Err(Box::new(PluginError::of(taken.to_string()))));
         }
         let evaluator = Arc::new(Evaluator::new(prepared.states));
         Ok(Ok(Self { engine, evaluator, folder }))

@@ -97,8 +97,8 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
     ended.map_err(failed)?;
     let mut registered = registered.unwrap_or_default();
     if let Some((name, file)) = &extra.tests {
-        let text =
-            read_file(file, MAX_SOURCE).map_err(|error| plain(format!("can't read {}: {error}", file.display())))?;
+        let text = read_file(file, MAX_SOURCE)
+            .map_err(|error| PluginError::of(format!("can't read {}: {error}", file.display())))?;
         let tests = compile(plugin, &state, file, text.into())?;
         registered.tools.push(testing::test_runner(plugin, state.lua(), name, &tests).map_err(failed)?);
     }
@@ -126,8 +126,4 @@ fn compile(
     let shown = plugin.manifest.shown(path);
     plugin.sources.add(&shown, path, text.clone());
     chunk(state.lua(), &text, &format!("@{shown}")).map_err(|message| plugin.sources.explain_text(&message, None))
-}
-
-fn plain(message: String) -> PluginError {
-    PluginError { message, file: None, line: None, source_line: None, traceback: None }
 }

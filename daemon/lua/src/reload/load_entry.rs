@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use toold_engine::registry::{SourceKey, SourceScope};
+use toold_engine::registry::SourceScope;
 use toold_engine::tool::Origin;
 use toold_host::files;
 use toold_proto::plugin::PluginError;
-use toold_proto::tool::SourceKind;
 
-use crate::plugin::PluginVersion;
 use crate::plugin::content::{Content, ContentDigest, ContentTrust, is_plugin, link_outward, stem};
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::kept_versions::KeptVersions;
@@ -20,9 +18,9 @@ use crate::plugin::named_tools::named_tools;
 use crate::plugin::registrations::Registrations;
 use crate::plugin::state_pool::LoadedState;
 use crate::plugin::version_files::VersionFiles;
+use crate::plugin::{PluginPlace, PluginVersion};
 use crate::reload::git_lock::{GitTrees, IndexLock};
 use crate::reload::load::{LoadFailure, LoadedScript, load};
-use crate::vm::diagnostics::SourceTexts;
 
 /// The result of loading an entry.
 pub(crate) enum LoadOutcome {
@@ -117,11 +115,11 @@ pub(crate) fn load_entry(request: &LoadRequest) -> (LoadOutcome, Option<LoadedVe
 fn last_good_version(request: &LoadRequest, newest: Option<ContentDigest>) -> Option<LoadedVersion> {
     let path = &request.path;
     let kept = request.kept_versions.as_ref()?.find(path).filter(|kept| Some(kept.digest) != newest)?;
-    let (manifest, script) = Manifest::of_version(path, &kept.files).ok()?;
-    if withheld(request, &manifest, &kept.digest).is_some() {
+    let entry = Manifest::of_version(path, &kept.files).ok()?;
+    if withheld(request, &entry.0, &kept.digest).is_some() {
         return None;
     }
-    let plugin = version_of(request, kept.digest, kept.files, manifest, script);
+    let plugin = version_of(request, kept.digest, kept.files, entry);
     match run_version(plugin, false) {
         Ok(version) => Some(LoadedVersion { loaded_before: Some(kept.loaded_at), ..version }),
         Err(failure) => {
@@ -140,7 +138,7 @@ fn load_files(request: &LoadRequest) -> LoadOutcome {
             return LoadOutcome::Locked(lock);
         }
         read = read_entry(request);
-        // What is known is whole.
+        // A known version was read whole before.
         let is_known = matches!(&read, Err(outcome) if matches!(**outcome, LoadOutcome::Unchanged(_)));
         if let Some(lock) = lock().filter(|_| !is_known) {
             return LoadOutcome::Locked(lock);
@@ -206,7 +204,7 @@ fn load_version(request: &LoadRequest, digest: ContentDigest, files: VersionFile
     if let Some(why) = withheld(request, &manifest, &digest) {
         return LoadOutcome::Withheld { digest, manifest, why, named_tools: named_tools(&files) };
     }
-    let plugin = version_of(request, digest, files, manifest, script);
+    let plugin = version_of(request, digest, files, (manifest, script));
     plugin.shared.load_refusals.forget(&plugin.key);
     plugin.shared.engine.plugin_refusals.forget_load(&plugin.key.scope, plugin.name());
     match run_version(plugin.clone(), request.run) {
@@ -235,29 +233,15 @@ fn version_of(
     request: &LoadRequest,
     digest: ContentDigest,
     files: VersionFiles,
-    manifest: Manifest,
-    script: Arc<[u8]>,
+    entry: (Manifest, Arc<[u8]>),
 ) -> Arc<PluginVersion> {
-    let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: request.scope.clone() };
     let real = match &request.trust {
         // The user may put a link there at any time.
         None => files::resolve(&request.path, Path::new("/")).unwrap_or_else(|_| request.path.clone()),
         Some(_) => request.path.clone(),
     };
-    Arc::new(PluginVersion {
-        timers: Default::default(),
-        sampler: Default::default(),
-        real,
-        path: request.path.clone(),
-        origin: request.origin,
-        key,
-        script,
-        digest,
-        files,
-        sources: SourceTexts::default(),
-        shared: request.shared.clone(),
-        manifest,
-    })
+    let (path, origin, scope) = (request.path.clone(), request.origin, request.scope.clone());
+    PluginVersion::new(PluginPlace { path, real, origin, scope }, entry, digest, files, request.shared.clone())
 }
 
 /// Finds the registrations of a version in the cache, or runs its script. With `run`, its script runs in any case.
@@ -292,8 +276,11 @@ fn is_refused(plugin: &PluginVersion, registered: &Registrations) -> bool {
 impl LoadOutcome {
     /// Loading itself failed.
     pub(crate) fn broken(path: &Path, message: &str) -> Self {
-        let error =
-            PluginError { message: message.to_owned(), file: None, line: None, source_line: None, traceback: None };
+        Self::unread(path, PluginError::of(message))
+    }
+
+    /// There is no version to speak of.
+    fn unread(path: &Path, error: PluginError) -> Self {
         Self::Failed {
             digest: None,
             name: stem(path),
@@ -306,19 +293,7 @@ impl LoadOutcome {
 }
 
 fn unreadable(entry: &Path, path: &Path, error: &std::io::Error) -> LoadOutcome {
-    let error = PluginError {
-        message: format!("can't read {}: {error}", path.display()),
-        file: Some(path.display().to_string()),
-        line: None,
-        source_line: None,
-        traceback: None,
-    };
-    LoadOutcome::Failed {
-        digest: None,
-        name: stem(entry),
-        manifest: None,
-        error,
-        name_taken: false,
-        named_tools: BTreeSet::new(),
-    }
+    let file = path.display().to_string();
+    let plain = PluginError::of(format!("can't read {file}: {error}"));
+    LoadOutcome::unread(entry, PluginError { file: Some(file), ..plain })
 }

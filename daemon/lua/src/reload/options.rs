@@ -123,7 +123,7 @@ impl Default for SavePatience {
     }
 }
 
-/// What a plugin finds around it when it is loaded without a daemon. By default there is nothing.
+/// The surroundings of a plugin that is loaded without a daemon; empty by default.
 #[derive(Default)]
 pub struct StandaloneOptions {
     pub profile_dir: PathBuf,

@@ -21,7 +21,7 @@ use crate::reload::coverage::TestCoverage;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
 use crate::reload::memory_store::MemoryStore;
 use crate::reload::options::StandaloneOptions;
-use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
+use crate::reload::standalone::{LOAD_LIMIT, call_in, plugin_at, session_in, shared};
 use crate::reload::test_functions::TestFunctions;
 
 /// The results of a plugin's tests.
@@ -148,7 +148,7 @@ async fn test_file(
     let functions = TestFunctions::new(engine.clone(), &mut prepared, store, &folder.0);
     functions.install(&lua, &connect).map_err(std::io::Error::other)?;
     if let Err(taken) = engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools) {
-        return Ok(Err(Box::new(plain(taken.to_string()))));
+        return Ok(Err(Box::new(PluginError::of(taken.to_string()))));
     }
     let states = prepared.states;
     let session = session_in("test", &folder.0, Mode::Yolo);
@@ -163,7 +163,7 @@ async fn test_file(
             let traceback = result.metadata.get("traceback").and_then(Value::as_str);
             Err(Box::new(plugin.sources.explain_text(&result.text(), traceback)))
         }
-        Err(error) => Err(Box::new(plain(error.to_string()))),
+        Err(error) => Err(Box::new(PluginError::of(error.to_string()))),
     })
 }
 

@@ -11,20 +11,19 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::call::{Call, Caller, Principal};
-use toold_engine::registry::{SourceKey, SourceScope};
+use toold_engine::registry::SourceScope;
 use toold_engine::session::{NewSession, Session, SessionFilter};
-use toold_engine::tool::Origin;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
 use toold_proto::plugin::PluginError;
 use toold_proto::session::Mode;
-use toold_proto::tool::{SessionId, SourceKind};
+use toold_proto::tool::SessionId;
 
-use crate::plugin::PluginVersion;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::manifest::{Manifest, explain};
 use crate::plugin::version_files::VersionFiles;
+use crate::plugin::{PluginPlace, PluginVersion};
 use crate::reload::load;
 use crate::reload::memory_store::MemoryStore;
 use crate::reload::options::StandaloneOptions;
@@ -105,26 +104,10 @@ pub(crate) fn shared(
 }
 
 pub(crate) fn plugin_at(path: &Path, shared: Arc<HostResources>) -> Result<Arc<PluginVersion>, Box<PluginError>> {
-    let real = path.canonicalize().map_err(|error| Box::new(plain(format!("{}: {error}", path.display()))))?;
+    let real =
+        path.canonicalize().map_err(|error| Box::new(PluginError::of(format!("{}: {error}", path.display()))))?;
     let (digest, files) = VersionFiles::read(&real)
-        .map_err(|error| Box::new(plain(format!("can't read {}: {error}", path.display()))))?;
-    let (manifest, script) = Manifest::of_version(&real, &files).map_err(|error| Box::new(explain(&error)))?;
-    Ok(Arc::new(PluginVersion {
-        timers: Default::default(),
-        sampler: Default::default(),
-        key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
-        path: real.clone(),
-        real,
-        origin: Origin::UserPlugin,
-        script,
-        digest,
-        files,
-        sources: Default::default(),
-        shared,
-        manifest,
-    }))
-}
-
-pub(crate) fn plain(message: String) -> PluginError {
-    PluginError { message, file: None, line: None, source_line: None, traceback: None }
+        .map_err(|error| Box::new(PluginError::of(format!("can't read {}: {error}", path.display()))))?;
+    let entry = Manifest::of_version(&real, &files).map_err(|error| Box::new(explain(&error)))?;
+    Ok(PluginVersion::new(PluginPlace::of_user(real), entry, digest, files, shared))
 }

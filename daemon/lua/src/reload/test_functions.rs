@@ -32,7 +32,7 @@ use crate::reload::memory_store::MemoryStore;
 use crate::vm::convert;
 use crate::vm::script_run;
 
-/// What the functions of one test file work with.
+/// The state behind the functions of one test file.
 pub(crate) struct TestFunctions {
     engine: Arc<Engine>,
     states: Arc<StatePool>,

@@ -1,4 +1,4 @@
--- What Lua 5.1 has and Luau lacks, or does differently. Runs once in each new Lua state, after the prelude and before any
+-- The parts of Lua 5.1 that Luau lacks, or does differently. Runs once in each new Lua state, after the prelude and before any
 -- plugin; `host` holds host functions.
 local host, level = ...
 

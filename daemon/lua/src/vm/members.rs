@@ -24,7 +24,7 @@ pub(crate) struct UnknownMember {
     /// The path of the table in the stubs.
     path: String,
     member: String,
-    /// What the script does with it.
+    /// How the script uses it.
     usage: MemberUsage,
     /// The script tests whether it is there, or sets it.
     is_expected: bool,

@@ -66,7 +66,7 @@ impl SamplerSlot {
 }
 
 impl ActiveSampler {
-    /// What was sampled so far, the longest first.
+    /// The samples so far, the longest first.
     pub(crate) fn stacks(&self) -> Vec<TimedStack> {
         let mut stacks: Vec<TimedStack> =
             self.sampler.stacks.lock().iter().map(|(stack, time)| (stack.clone(), *time)).collect();

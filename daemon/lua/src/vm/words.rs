@@ -30,7 +30,7 @@ impl<'a> SourceWord<'a> {
         self.kind != TokenKind::Literal && self.text == text.as_bytes()
     }
 
-    /// What stands between the quotes of a string, escapes as they are written; empty for a string in long brackets.
+    /// The text between the quotes of a string, escapes as they are written; empty for a string in long brackets.
     pub(crate) fn quoted(self) -> Option<&'a str> {
         match (self.kind, self.text) {
             (TokenKind::Literal, [b'"', inner @ .., b'"'] | [b'\'', inner @ .., b'\'']) => {

@@ -12,7 +12,7 @@ use crate::world::{TestPlugins, git, write};
 
 /// Longer than any test: what it delays does not happen.
 const NEVER: Duration = Duration::from_secs(3_600);
-/// What it delays happens soon.
+/// Whatever it delays still happens within a moment.
 const SOON: Duration = Duration::from_millis(20);
 
 async fn world_with(patience: SavePatience, files: &[(&str, &str)]) -> TestPlugins {

@@ -38,7 +38,7 @@ pub async fn check(path: &Path, options: &Options) -> anyhow::Result<bool> {
     Ok(report.is_good())
 }
 
-/// What to print about the tests of a plugin.
+/// The output about the tests of a plugin.
 #[derive(Debug, Args)]
 pub struct TestOutput {
     /// Also show which lines ran
@@ -194,7 +194,7 @@ fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What a hook sees: that of other plugins and tools too.
+/// The calls that a hook sees, which are not only those of its plugin.
 fn seen_by(hook: &CheckedHook) -> String {
     let calls = match &hook.tools {
         Some(tools) => format!("the calls of {}", tools.join(", ")),

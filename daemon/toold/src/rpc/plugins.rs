@@ -129,7 +129,7 @@ async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails
     })
 }
 
-/// What the plugin was refused. No grant gives it more than its manifest declares.
+/// The permissions that the plugin was refused. No grant gives it more than its manifest declares.
 fn refused_needs(
     request: &MethodRequest,
     session: &SessionId,

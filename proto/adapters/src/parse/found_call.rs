@@ -28,7 +28,7 @@ pub(crate) struct RawParameter {
     pub kind: RawKind,
 }
 
-/// What is known of the type of an argument between tags.
+/// The type of an argument between tags, as far as its tag says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RawKind {
     /// Nothing: only the tool's schema tells strings from other values.

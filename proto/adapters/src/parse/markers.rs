@@ -61,8 +61,8 @@ impl Matcher {
         }
     }
 
-    /// What is held begins no mark. In the one mark that holds the beginning of others, another may have begun: it
-    /// stays held.
+    /// Releases held text that begins no mark. MiniMax's mark contains beginnings of others: if one of those has begun,
+    /// it stays held.
     fn release(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         let mut released = String::with_capacity(held.len());

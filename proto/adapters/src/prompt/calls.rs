@@ -6,6 +6,7 @@ use toold_proto::prompt::ParsedCall;
 use crate::families::Family;
 use crate::parse::lenient_json::{STRING_MARKS, is_key_char};
 use crate::parse::raw_value;
+use crate::tag_style::{TagStyle, ToolTags};
 
 /// The calls as a model of this family would have written them, for the history that is shown to
 /// it. [`crate::parse::parse_with`] reads them back as they were, as long as the names are names of known
@@ -50,7 +51,7 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
             format!("<｜tool▁calls▁begin｜>{each}<｜tool▁calls▁end｜>")
         }
         Family::DeepseekV32 => {
-            let each = each(&|call| element(call, &DSML), "\n");
+            let each = each(&|call| element(call, TagStyle::Dsml), "\n");
             format!("<｜DSML｜function_calls>\n{each}\n</｜DSML｜function_calls>")
         }
         Family::Glm => each(&glm, "\n"),
@@ -68,7 +69,7 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
             format!("<tool_calls>\n{}\n</tool_calls>", each(&|call| object(call, "arguments").to_string(), "\n"))
         }
         Family::MinimaxM2 => {
-            let each = each(&|call| element(call, &INVOKE), "\n");
+            let each = each(&|call| element(call, TagStyle::Invoke), "\n");
             format!("<minimax:tool_call>\n{each}\n</minimax:tool_call>")
         }
         Family::MinimaxM3 => {
@@ -76,13 +77,16 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
             format!("{M3}<tool_call>\n{each}\n{M3}</tool_call>")
         }
         Family::Anthropic => {
-            format!("<function_calls>\n{}\n</function_calls>", each(&|call| element(call, &INVOKE), "\n"))
+            format!("<function_calls>\n{}\n</function_calls>", each(&|call| element(call, TagStyle::Invoke), "\n"))
         }
-        Family::Minicpm => each(&|call| element(call, &MINICPM), "\n"),
+        Family::Minicpm => each(&|call| element(call, TagStyle::Function), "\n"),
         Family::Step3 => {
             let each = each(
                 &|call| {
-                    format!("<｜tool_call_begin｜>function<｜tool_sep｜>{}<｜tool_call_end｜>", element(call, &STEP))
+                    format!(
+                        "<｜tool_call_begin｜>function<｜tool_sep｜>{}<｜tool_call_end｜>",
+                        element(call, TagStyle::Step)
+                    )
                 },
                 "\n",
             );
@@ -142,62 +146,26 @@ fn deepseek(content: &str) -> String {
     format!("<｜tool▁call▁begin｜>{content}<｜tool▁call▁end｜>")
 }
 
-/// The tags of a family that names tools and arguments in attributes.
-struct ToolTagNames {
-    open: &'static str,
-    close: &'static str,
-    parameter: &'static str,
-    parameter_close: &'static str,
-    /// An attribute says whether a value is a string.
-    typed: bool,
-}
-
-const DSML: ToolTagNames = ToolTagNames {
-    open: "<｜DSML｜invoke",
-    close: "</｜DSML｜invoke>",
-    parameter: "<｜DSML｜parameter",
-    parameter_close: "</｜DSML｜parameter>",
-    typed: true,
-};
-const INVOKE: ToolTagNames = ToolTagNames {
-    open: "<invoke",
-    close: "</invoke>",
-    parameter: "<parameter",
-    parameter_close: "</parameter>",
-    typed: false,
-};
-const STEP: ToolTagNames = ToolTagNames {
-    open: "<steptml:invoke",
-    close: "</steptml:invoke>",
-    parameter: "<steptml:parameter",
-    parameter_close: "</steptml:parameter>",
-    typed: false,
-};
-const MINICPM: ToolTagNames = ToolTagNames {
-    open: "<function",
-    close: "</function>",
-    parameter: "<param",
-    parameter_close: "</param>",
-    typed: false,
-};
-
-fn element(call: &ParsedCall, tags: &ToolTagNames) -> String {
-    let ToolTagNames { open, close, parameter, parameter_close, typed } = tags;
-    let mut text = format!("{open} name=\"{}\">", call.name);
+/// In a style that names tools and arguments in attributes.
+fn element(call: &ParsedCall, style: TagStyle) -> String {
+    let ToolTags { open, close, parameter, parameter_close } = style.tags();
+    // An attribute says whether a value is a string.
+    let is_typed = style == TagStyle::Dsml;
+    let mut text = format!("{open}name=\"{}\">", call.name);
     // Such a key cannot stand in an attribute.
     if arguments(call).any(|(key, _)| !fits_attribute(key)) {
         return format!("{text}{}{close}", call.arguments);
     }
     text.push('\n');
     for (key, value) in arguments(call) {
-        let own = [*parameter_close, *parameter, *close, *open];
+        let own = [parameter_close, parameter, close, open].map(str::trim_end);
         let (is_text, written) = match value {
-            Value::String(text) if *typed && !own.iter().any(|tag| text.contains(tag)) => (true, text.clone()),
-            value if *typed => (false, value.to_string().replace('<', "\\u003c")),
+            Value::String(text) if is_typed && !own.iter().any(|tag| text.contains(tag)) => (true, text.clone()),
+            value if is_typed => (false, value.to_string().replace('<', "\\u003c")),
             value => (false, raw_value::write_between(value, &own)),
         };
-        let attribute = if *typed { format!(" string=\"{is_text}\"") } else { String::new() };
-        text.push_str(&format!("{parameter} name=\"{}\"{attribute}>{written}{parameter_close}\n", escaped(key)));
+        let attribute = if is_typed { format!(" string=\"{is_text}\"") } else { String::new() };
+        text.push_str(&format!("{parameter}name=\"{}\"{attribute}>{written}{parameter_close}\n", escaped(key)));
     }
     text + close
 }

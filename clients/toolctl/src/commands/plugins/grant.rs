@@ -28,7 +28,7 @@ pub(crate) struct GrantPluginArgs {
     reach: GrantReach,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct GrantReport {
     refused: Vec<RefusedNeed>,
@@ -88,7 +88,7 @@ async fn reload(client: &Client, name: &str) -> anyhow::Result<Option<Plugin>> {
     Ok(list.plugins.into_iter().find(|plugin| plugin.name == name))
 }
 
-/// Those to grant.
+/// The needs to grant.
 async fn choose(grantable: Vec<&RefusedNeed>, yes: bool) -> anyhow::Result<Vec<&RefusedNeed>> {
     if yes || grantable.is_empty() {
         return Ok(grantable);

@@ -41,10 +41,6 @@ struct PlannedPut {
     loaded_before: Option<SystemTime>,
 }
 
-fn plain_error(message: String) -> PluginError {
-    PluginError { message, file: None, line: None, source_line: None, traceback: None }
-}
-
 impl PluginManager {
     /// Puts all that is ready into service as one revision.
     pub(super) fn commit(&mut self) {
@@ -68,7 +64,7 @@ impl PluginManager {
             match (&answers[change], loaded_before) {
                 (Ok(()), None) => self.serve(&entry, prepared),
                 (Ok(()), Some(loaded_at)) => self.serve_kept(&entry, prepared, loaded_at),
-                (Err(taken), None) => self.fail(&entry, plain_error(taken.to_string()), true),
+                (Err(taken), None) => self.fail(&entry, PluginError::of(taken.to_string()), true),
                 // Its entry has failed already.
                 (Err(_), Some(_)) => {}
             }

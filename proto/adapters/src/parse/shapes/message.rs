@@ -71,7 +71,7 @@ impl ChannelMessage {
                     held.push(c);
                     Flow::fail("expected <|message|> after the header", held)
                 }
-                // What has no header is prose.
+                // Without a header it is prose.
                 Match::None(_) => Flow::Mentioned,
             },
             ChannelMessageState::Start(gap) => match gap.push(c) {

@@ -39,7 +39,7 @@ enum CallSectionState {
     Word {
         text: String,
         spaced: bool,
-        /// What comes after the word.
+        /// The white space and marks after the word.
         gap: Gap,
     },
     /// A `[`: of calls, or of JSON.

@@ -16,43 +16,11 @@ use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 use crate::parse::markers::{Match, Matcher};
 use crate::parse::shapes::header::TagAttributes;
 use crate::parse::shapes::tree::{NestedTags, NestedTagsStep};
-
-/// The tags of one style.
-pub(crate) struct ToolTagStyle {
-    /// Before the name of the tool; with `=` at its end the name follows, else attributes do.
-    open: &'static str,
-    close: &'static str,
-    parameter: &'static str,
-    parameter_close: &'static str,
-}
-
-/// By the number in [`Mark::ElementOpen`] and [`Mark::ParameterOpen`].
-pub(crate) const STYLES: [ToolTagStyle; 6] = [
-    style("<function=", "</function>", "<parameter=", "</parameter>"),
-    style("<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter ", "</｜DSML｜parameter>"),
-    style("<invoke ", "</invoke>", "<parameter ", "</parameter>"),
-    style("<function ", "</function>", "<param ", "</param>"),
-    style(
-        concat!("<", "ant", "ml:invoke "),
-        concat!("</", "ant", "ml:invoke>"),
-        concat!("<", "ant", "ml:parameter "),
-        concat!("</", "ant", "ml:parameter>"),
-    ),
-    style("<steptml:invoke ", "</steptml:invoke>", "<steptml:parameter ", "</steptml:parameter>"),
-];
-
-const fn style(
-    open: &'static str,
-    close: &'static str,
-    parameter: &'static str,
-    parameter_close: &'static str,
-) -> ToolTagStyle {
-    ToolTagStyle { open, close, parameter, parameter_close }
-}
+use crate::tag_style::{TagStyle, ToolTags};
 
 #[derive(Debug)]
 pub(crate) struct ToolTag {
-    style: usize,
+    style: TagStyle,
     state: ToolTagState,
     name: String,
     json: Option<Result<FoundCall, String>>,
@@ -84,16 +52,16 @@ enum ToolTagState {
 const LONGEST_KEY: usize = 256;
 
 impl ToolTag {
-    pub(crate) fn new(style: usize) -> Self {
-        let state = match STYLES[style].open.ends_with('=') {
+    pub(crate) fn new(style: TagStyle) -> Self {
+        let state = match style.tags().open.ends_with('=') {
             true => ToolTagState::Name,
             false => ToolTagState::Attributes { attributes: TagAttributes::default(), of_parameter: false },
         };
         Self { style, state, name: String::new(), json: None, parameters: Vec::new(), keys: HashSet::new() }
     }
 
-    fn style(&self) -> &'static ToolTagStyle {
-        &STYLES[self.style]
+    fn tags(&self) -> ToolTags {
+        self.style.tags()
     }
 
     pub(crate) fn in_string(&self) -> bool {
@@ -106,7 +74,7 @@ impl ToolTag {
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
-        let close = self.style().parameter_close;
+        let close = self.tags().parameter_close;
         match &mut self.state {
             ToolTagState::Name if c == '>' && !self.name.is_empty() => self.gap(),
             ToolTagState::Name if found_call::is_name_char(c) && self.name.len() < LONGEST_KEY => {
@@ -117,7 +85,7 @@ impl ToolTag {
             ToolTagState::Name => Flow::fail("expected the name of a tool and `>` after `<function=`", c),
             ToolTagState::Attributes { attributes, of_parameter } => {
                 if c != '>' || attributes.in_quotes() {
-                    // What is no tag is prose or a program.
+                    // Anything else is prose or a program.
                     let is_prose = !*of_parameter && attributes.are_empty();
                     return match attributes.push(c) {
                         Ok(()) => Flow::More,
@@ -133,13 +101,13 @@ impl ToolTag {
                 };
                 match (name, of_parameter) {
                     (Some(key), true) => self.value(key, kind),
-                    (None, true) => Flow::fail(format!("expected {}name=\"KEY\">", self.style().parameter), c),
+                    (None, true) => Flow::fail(format!("expected {}name=\"KEY\">", self.tags().parameter), c),
                     (Some(name), false) => {
                         self.name = name;
                         self.gap()
                     }
                     (None, false) if attributes.are_empty() => Flow::Mentioned,
-                    (None, false) => Flow::fail(format!("expected {}name=\"NAME\">", self.style().open), c),
+                    (None, false) => Flow::fail(format!("expected {}name=\"NAME\">", self.tags().open), c),
                 }
             }
             ToolTagState::Gap(gap) => match gap.push(c) {
@@ -152,8 +120,8 @@ impl ToolTag {
                     Flow::More
                 }
                 GapStep::Mark(Mark::ParameterOpen(style), _) if self.json.is_none() => {
-                    self.style = if STYLES[style].close == self.style().close { style } else { self.style };
-                    self.state = match STYLES[style].parameter.ends_with('=') {
+                    self.style = if style.tags().close == self.tags().close { style } else { self.style };
+                    self.state = match style.tags().parameter.ends_with('=') {
                         true => ToolTagState::Key(String::new()),
                         false => ToolTagState::Attributes { attributes: TagAttributes::default(), of_parameter: true },
                     };
@@ -232,9 +200,9 @@ impl ToolTag {
             return Flow::fail(format!("the parameter `{}` is given twice", excerpt(&key)), "");
         }
         // Then its own close tag is missing, most likely, and the value is not what was meant.
-        let ToolTagStyle { open, close, parameter, parameter_close } = self.style();
+        let ToolTags { open, close, parameter, parameter_close } = self.tags();
         let tags = [parameter_close, parameter, close, open];
-        if let Some(tag) = tags.into_iter().find(|tag| text.contains(**tag)) {
+        if let Some(tag) = tags.into_iter().find(|tag| text.contains(*tag)) {
             let key = excerpt(&key);
             return Flow::fail(format!("the parameter `{key}` holds `{tag}`; is its {parameter_close} missing?"), "");
         }
@@ -254,7 +222,7 @@ impl ToolTag {
     }
 
     fn expected(&self) -> String {
-        let ToolTagStyle { close, parameter, .. } = self.style();
+        let ToolTags { close, parameter, .. } = self.tags();
         let key = if parameter.ends_with('=') { "KEY>" } else { "name=\"KEY\">" };
         format!("expected {parameter}{key}, a JSON object or {close}")
     }
@@ -269,12 +237,14 @@ mod tests {
     #[test]
     fn the_marks_of_the_styles_are_marks() {
         let has = |text: &str, mark: Mark| marks().any(|other| other == (text, mark));
-        for (number, style) in STYLES.iter().enumerate() {
-            assert!(has(style.open, Mark::ElementOpen(number)), "{}", style.open);
-            assert!(has(style.parameter, Mark::ParameterOpen(number)), "{}", style.parameter);
-            assert!(has(style.close, Mark::ElementClose), "{}", style.close);
-            assert!(has(style.parameter_close, Mark::ParameterClose), "{}", style.parameter_close);
+        for style in TagStyle::ALL {
+            let ToolTags { open, close, parameter, parameter_close } = style.tags();
+            assert!(has(open, Mark::ElementOpen(style)), "{open}");
+            assert!(has(parameter, Mark::ParameterOpen(style)), "{parameter}");
+            assert!(has(close, Mark::ElementClose), "{close}");
+            assert!(has(parameter_close, Mark::ParameterClose), "{parameter_close}");
         }
-        assert_eq!(raw_value::TAGS, [STYLES[0].parameter_close, STYLES[0].parameter, STYLES[0].close, STYLES[0].open]);
+        let ToolTags { open, close, parameter, parameter_close } = TagStyle::Equals.tags();
+        assert_eq!(raw_value::TAGS, [parameter_close, parameter, close, open]);
     }
 }

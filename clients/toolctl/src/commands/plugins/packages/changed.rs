@@ -1,4 +1,4 @@
-//! What `plugins.lock` says of the plugins that the daemon lists.
+//! The entries of `plugins.lock` for the plugins that the daemon lists.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ pub(crate) struct InstalledPlugin {
     pub(crate) changed: bool,
 }
 
-/// Those of the plugins that were installed with `toolctl plugins install`, by their path.
+/// The plugins that were installed with `toolctl plugins install`, by their path.
 pub(crate) async fn installed(client: &Client, plugins: &[Plugin]) -> anyhow::Result<HashMap<String, InstalledPlugin>> {
     let Ok(folder) = plugin_folder(client).await.and_then(|folder| Ok(folder.canonicalize()?)) else {
         return Ok(HashMap::new());
