@@ -27,7 +27,7 @@ pub(crate) async fn confirm_or_choose(question: &str, can_choose: bool) -> anyho
     let options = if can_choose { "[y/N, c: choose]" } else { "[y/N]" };
     write_raw(|out| write!(out, "{BOLD}{question}{BOLD:#} {options} "))?;
     let key = keys.next().await;
-    keys.close().await;
+    drop(keys);
     let (answer, word) = match key {
         Some(KeyPress::Char('y' | 'Y')) => (Some(true), "yes"),
         Some(KeyPress::Char('c' | 'C')) if can_choose => (None, "choose"),

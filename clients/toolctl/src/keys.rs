@@ -3,12 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::output;
 
@@ -25,11 +25,13 @@ pub(crate) enum KeyPress {
     Other,
 }
 
-/// The terminal in raw mode, until this is dropped.
+/// The terminal in raw mode, until this is dropped. The drop waits for the thread that reads, at most [`LOOK_EVERY`]:
+/// keys that are pressed after it belong to whoever reads the terminal next.
 pub(crate) struct KeyReader {
     keys: mpsc::Receiver<KeyEvent>,
     stop: Arc<AtomicBool>,
-    reader: JoinHandle<()>,
+    /// `None` only while this is dropped.
+    reader: Option<JoinHandle<()>>,
 }
 
 /// Whether there is a terminal to ask on.
@@ -46,11 +48,11 @@ impl KeyReader {
         // Nobody presses more keys between two reads.
         let (sender, keys) = mpsc::channel(64);
         let stop = Arc::new(AtomicBool::new(false));
-        let reader = tokio::task::spawn_blocking({
+        let reader = std::thread::spawn({
             let stop = Arc::clone(&stop);
             move || read(&sender, &stop)
         });
-        Ok(Self { keys, stop, reader })
+        Ok(Self { keys, stop, reader: Some(reader) })
     }
 
     /// The next key; `None` when the terminal is gone. Cancel-safe.
@@ -61,18 +63,13 @@ impl KeyReader {
     pub(crate) async fn next_event(&mut self) -> Option<KeyEvent> {
         self.keys.recv().await
     }
-
-    /// Restores the terminal, so that a line can be read from it.
-    pub(crate) async fn close(mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // Fails only if the terminal library panics, and then there is nothing to restore.
-        let _ = (&mut self.reader).await;
-    }
 }
 
 impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // Fails only if the terminal library panics, and then no thread reads.
+        let _ = self.reader.take().map(JoinHandle::join);
         let _ = disable_raw_mode();
     }
 }

@@ -69,6 +69,6 @@ async fn next(prompter: &mut Prompter) -> anyhow::Result<Option<WaitingPrompt>> 
             prompt = prompter.next(|_| true) => break Some(prompt?),
         }
     };
-    keys.close().await;
+    drop(keys);
     Ok(prompt)
 }
