@@ -125,9 +125,15 @@ function ctx.roots() end
 ---@field cacheable? boolean The result for the same arguments and folder may be served from the cache until a file changes that `hygge.fs` or `io` read for it. Calls that list folders, write, or run programs are not cached.
 ---@field cache_ttl? hygge.Duration For how long; 5 minutes when absent.
 ---@field annotations? hygge.Annotations
+---@field grammar? hygge.Grammar For a tool whose input is one string: models of providers with such tools write it as it is, and not as JSON.
 ---@field permission? false | fun(input: table): hygge.Need | hygge.Need[] | nil What a call will touch. Absent: category `plugin`, the tool's name. `false`: only what the host's functions ask for when they are called.
 
----Hints for frontends.
+---The grammar of a tool's input, whose schema has one property: a string, which is required.
+---@class hygge.Grammar
+---@field syntax "lark" | "regex"
+---@field definition string
+
+---Hints for frontends. A hint that is absent claims nothing.
 ---@class hygge.Annotations
 ---@field read_only? boolean
 ---@field destructive? boolean

@@ -31,6 +31,35 @@ pub struct Tool {
     pub annotations: Annotations,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// For a tool whose arguments are one string: the grammar of that string. Providers that have such tools let the
+    /// model write it as it is, and not as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grammar: Option<ToolGrammar>,
+}
+
+/// The grammar of a tool's input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolGrammar {
+    pub syntax: GrammarSyntax,
+    pub definition: String,
+}
+
+/// The only argument of a tool whose input is one string, which is required; `None` for any other tool.
+pub fn only_text_argument(input_schema: &Value) -> Option<&str> {
+    let properties = input_schema.get("properties")?.as_object()?;
+    let (name, schema) = properties.iter().next().filter(|_| properties.len() == 1)?;
+    let required = input_schema.get("required")?.as_array()?;
+    (schema.get("type")? == "string" && required.iter().any(|one| one == name)).then_some(name)
+}
+
+/// The language of a grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GrammarSyntax {
+    /// The grammar language of the parser Lark.
+    Lark,
+    /// A regular expression, in the syntax of Rust's `regex`.
+    Regex,
 }
 
 /// Who owns a tool.
@@ -119,14 +148,19 @@ impl fmt::Display for Category {
     }
 }
 
-/// Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them.
+/// Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
+/// that a tool does not declare is absent, which claims nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Annotations {
-    pub read_only: bool,
-    pub destructive: bool,
-    pub idempotent: bool,
-    pub open_world: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
     /// Whether clients that can fetch results later get a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskUse>,

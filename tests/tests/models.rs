@@ -36,6 +36,16 @@ fn tools_are_listed_as_each_provider_takes_them() {
 }
 
 #[test]
+fn a_tool_that_declares_nothing_is_not_claimed_to_be_harmless() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let native = wire.result("tools.list", json!({"names": ["greet"]}));
+    assert_eq!(native["tools"][0]["annotations"], json!({}));
+    let mcp = wire.result("tools.list", json!({"format": "mcp", "names": ["greet"]}));
+    assert_eq!(mcp["tools"][0].get("annotations"), None, "{mcp}");
+}
+
+#[test]
 fn a_provider_s_calls_are_answered_in_its_own_blocks() {
     let daemon = daemon();
     let mut wire = daemon.connect();

@@ -14,7 +14,7 @@ use toold_engine::need::Need;
 use toold_engine::schema::Schema;
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
-use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
+use toold_proto::tool::{Annotations, Category, GrammarSyntax, Source, SourceKind, ToolGrammar, ToolName};
 
 use crate::toolkit::Toolkit;
 
@@ -25,6 +25,8 @@ pub(crate) trait Builtin: Send + Sync + Sized + 'static {
 
     const NAME: &'static str;
     const FACTS: ToolFacts;
+    /// A Lark grammar of the argument `input`, for models that can write it as plain text.
+    const GRAMMAR: Option<&'static str> = None;
 
     fn new(toolkit: Arc<Toolkit>) -> Self;
 
@@ -51,11 +53,21 @@ pub(crate) struct ToolFacts {
 }
 
 /// Hints for tools that change nothing.
-pub(crate) const READS: Annotations =
-    Annotations { read_only: true, destructive: false, idempotent: true, open_world: false, task: None };
+pub(crate) const READS: Annotations = Annotations {
+    read_only: Some(true),
+    destructive: Some(false),
+    idempotent: Some(true),
+    open_world: Some(false),
+    task: None,
+};
 /// Hints for tools that may change anything.
-pub(crate) const CHANGES: Annotations =
-    Annotations { read_only: false, destructive: true, idempotent: false, open_world: false, task: None };
+pub(crate) const CHANGES: Annotations = Annotations {
+    read_only: Some(false),
+    destructive: Some(true),
+    idempotent: Some(false),
+    open_world: Some(false),
+    task: None,
+};
 
 pub(crate) fn make<B: Builtin>(toolkit: &Arc<Toolkit>) -> Arc<dyn Callable> {
     make_described::<B>(toolkit, B::FACTS.description.to_owned())
@@ -87,6 +99,7 @@ fn spec<B: Builtin>() -> ToolSpec {
         timeout: B::FACTS.timeout,
         annotations: B::FACTS.annotations,
         version: None,
+        grammar: B::GRAMMAR.map(|text| ToolGrammar { syntax: GrammarSyntax::Lark, definition: text.to_owned() }),
     }
 }
 

@@ -33,10 +33,10 @@ impl Builtin for CompactTool {
         permissions: &[],
         timeout: None,
         annotations: Annotations {
-            read_only: false,
-            destructive: false,
-            idempotent: false,
-            open_world: false,
+            read_only: Some(false),
+            destructive: Some(false),
+            idempotent: Some(false),
+            open_world: Some(false),
             task: None,
         },
     };

@@ -41,10 +41,10 @@ impl Builtin for ForgetTool {
         permissions: &[Category::FileWrite],
         timeout: None,
         annotations: Annotations {
-            read_only: false,
-            destructive: true,
-            idempotent: true,
-            open_world: false,
+            read_only: Some(false),
+            destructive: Some(true),
+            idempotent: Some(true),
+            open_world: Some(false),
             task: None,
         },
     };

@@ -46,10 +46,10 @@ impl Builtin for RememberTool {
         permissions: &[Category::FileWrite],
         timeout: None,
         annotations: Annotations {
-            read_only: false,
-            destructive: false,
-            idempotent: true,
-            open_world: false,
+            read_only: Some(false),
+            destructive: Some(false),
+            idempotent: Some(true),
+            open_world: Some(false),
             task: None,
         },
     };

@@ -105,6 +105,7 @@ fn spec(name: &str, label: &str) -> ToolSpec {
         timeout: None,
         annotations: READS,
         version: None,
+        grammar: None,
     }
 }
 

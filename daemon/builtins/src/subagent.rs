@@ -54,10 +54,10 @@ impl Builtin for SubagentTool {
         permissions: &[Category::Agent],
         timeout: Some(MAX_TIMEOUT),
         annotations: Annotations {
-            read_only: false,
-            destructive: true,
-            idempotent: false,
-            open_world: true,
+            read_only: Some(false),
+            destructive: Some(true),
+            idempotent: Some(false),
+            open_world: Some(true),
             task: None,
         },
     };

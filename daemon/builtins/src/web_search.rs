@@ -58,7 +58,7 @@ impl Builtin for WebSearchTool {
         parallelizable: true,
         permissions: &[Category::Network],
         timeout: None,
-        annotations: Annotations { open_world: true, ..READS },
+        annotations: Annotations { open_world: Some(true), ..READS },
     };
 
     fn new(toolkit: Arc<Toolkit>) -> Self {

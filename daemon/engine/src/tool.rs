@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use toold_proto::tool::{Annotations, Block, Category, Source, ToolName};
+use toold_proto::tool::{Annotations, Block, Category, Source, ToolGrammar, ToolName};
 
 use crate::schema::Schema;
 
@@ -26,6 +26,8 @@ pub struct ToolSpec {
     pub timeout: Option<Duration>,
     pub annotations: Annotations,
     pub version: Option<String>,
+    /// As `grammar` of `tools.list`.
+    pub grammar: Option<ToolGrammar>,
 }
 
 impl ToolSpec {
@@ -44,6 +46,7 @@ impl ToolSpec {
             timeout_ms: self.timeout.map(|timeout| timeout.as_millis() as u64),
             annotations: self.annotations,
             version: self.version.clone(),
+            grammar: self.grammar.clone(),
         }
     }
 }

@@ -94,6 +94,7 @@ fn recorder(name: &str, parallelizable: bool, log: &Arc<Mutex<Vec<BatchStep>>>) 
             timeout: None,
             annotations: Annotations::default(),
             version: None,
+            grammar: None,
         },
         log: log.clone(),
     })

@@ -128,6 +128,7 @@ impl StaleTest {
             timeout: None,
             annotations: Annotations::default(),
             version: None,
+            grammar: None,
         };
         let tool = Arc::new(ReadAll { spec, paths, runs: AtomicUsize::new(0) });
         let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: SourceScope::Global };

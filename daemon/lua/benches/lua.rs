@@ -188,6 +188,7 @@ fn native_spec() -> ToolSpec {
         timeout: None,
         annotations: Annotations::default(),
         version: None,
+        grammar: None,
     }
 }
 

@@ -115,6 +115,7 @@ impl MountAdapter for RemoteAdapter {
             timeout: config.timeout.or(tool.timeout_ms.map(Duration::from_millis)),
             annotations: tool.annotations,
             version: tool.version.clone(),
+            grammar: tool.grammar.clone(),
         })
     }
 

@@ -32,6 +32,7 @@ fn tools() -> Vec<Tool> {
         permissions: Vec::new(),
         annotations: Annotations::default(),
         version: None,
+        grammar: None,
         timeout_ms: None,
         cacheable: false,
     };

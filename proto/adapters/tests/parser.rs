@@ -654,6 +654,7 @@ fn schemas_tell_strings_from_numbers() {
         timeout_ms: None,
         annotations: Annotations::default(),
         version: None,
+        grammar: None,
     };
     let read = |key: &str, value: &str| {
         let text = format!("<function=w><parameter={key}>\n{value}\n</parameter></function>");

@@ -23,6 +23,7 @@ fn tool(name: &str, description: &str, input_schema: Value) -> Tool {
         timeout_ms: None,
         annotations: Annotations::default(),
         version: None,
+        grammar: None,
     }
 }
 

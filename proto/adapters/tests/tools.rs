@@ -18,8 +18,9 @@ fn tool(name: &str, description: &str, input_schema: Value) -> Tool {
         permissions: Vec::new(),
         cacheable: false,
         timeout_ms: None,
-        annotations: Annotations { read_only: true, ..Annotations::default() },
+        annotations: Annotations { read_only: Some(true), ..Annotations::default() },
         version: None,
+        grammar: None,
     }
 }
 
@@ -207,10 +208,7 @@ fn mcp_takes_labels_and_hints() {
         "type": "object"
       },
       "annotations": {
-        "readOnlyHint": true,
-        "destructiveHint": false,
-        "idempotentHint": false,
-        "openWorldHint": false
+        "readOnlyHint": true
       }
     }
     "#);

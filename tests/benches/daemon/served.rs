@@ -260,6 +260,7 @@ impl Bench {
             timeout: None,
             annotations: Annotations::default(),
             version: None,
+            grammar: None,
         };
         Arc::new(Self { spec, does })
     }

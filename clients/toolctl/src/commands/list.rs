@@ -126,6 +126,7 @@ mod tests {
             timeout_ms: None,
             annotations: Annotations::default(),
             version: None,
+            grammar: None,
         }
     }
 

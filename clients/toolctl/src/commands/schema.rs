@@ -131,10 +131,11 @@ fn facts(tool: &Tool) -> Vec<(&'static str, String)> {
         (tool.annotations.destructive, "destructive"),
         (tool.annotations.idempotent, "idempotent"),
         (tool.annotations.open_world, "open world"),
-        (tool.parallelizable, "parallelizable"),
-        (tool.cacheable, "cacheable"),
+        (Some(tool.parallelizable), "parallelizable"),
+        (Some(tool.cacheable), "cacheable"),
     ];
-    let annotations: Vec<&str> = annotations.into_iter().filter_map(|(holds, word)| holds.then_some(word)).collect();
+    let annotations: Vec<&str> =
+        annotations.into_iter().filter_map(|(holds, word)| (holds == Some(true)).then_some(word)).collect();
     let mut facts = vec![
         ("source", source.join(" ")),
         ("needs", if needs.is_empty() { "nothing".to_owned() } else { needs.join(", ") }),

@@ -51,6 +51,7 @@ impl Fake {
             timeout: None,
             annotations: Annotations::default(),
             version: None,
+            grammar: None,
         };
         Self {
             spec,

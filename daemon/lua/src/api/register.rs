@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use toold_engine::hooks::HookEvent;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
-use toold_proto::tool::{Annotations, TaskUse, ToolName};
+use toold_proto::tool::{Annotations, GrammarSyntax, TaskUse, ToolGrammar, ToolName, only_text_argument};
 
 use crate::api::ApiTable;
 use crate::api::script_context::ScriptContext;
@@ -46,7 +46,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
 }
 
 /// The fields that `register_tool` reads.
-const TOOL_FIELDS: [&str; 14] = [
+const TOOL_FIELDS: [&str; 15] = [
     "name",
     "description",
     "execute",
@@ -59,6 +59,7 @@ const TOOL_FIELDS: [&str; 14] = [
     "cacheable",
     "cache_ttl",
     "annotations",
+    "grammar",
     "permission",
     "version",
 ];
@@ -128,10 +129,12 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
         Value::Function(function) => ToolPermission::Function(function),
         other => return Err(fields.mistake("permission", "false or a function of the input", &other)),
     };
+    let input = input_schema(lua, &fields)?;
     let spec = ToolSpec {
         label: fields.optional_text("label")?.unwrap_or_else(|| name.to_string()),
         description: fields.optional_text("description")?.unwrap_or_default(),
-        input: input_schema(lua, &fields)?,
+        grammar: grammar(&fields, &input)?,
+        input,
         output: output_schema(lua, &fields)?,
         source: context.plugin.source(),
         origin: context.plugin.origin,
@@ -199,10 +202,10 @@ fn output_schema(lua: &Lua, fields: &Fields) -> Result<Option<Schema>, String> {
 fn annotations(fields: &Fields) -> Result<Annotations, String> {
     let Some(given) = fields.optional_fields("annotations")? else { return Ok(Annotations::default()) };
     Ok(Annotations {
-        read_only: given.flag("read_only")?,
-        destructive: given.flag("destructive")?,
-        idempotent: given.flag("idempotent")?,
-        open_world: given.flag("open_world")?,
+        read_only: given.optional_flag("read_only")?,
+        destructive: given.optional_flag("destructive")?,
+        idempotent: given.optional_flag("idempotent")?,
+        open_world: given.optional_flag("open_world")?,
         task: match given.optional_text("task")?.as_deref() {
             None => None,
             Some("optional") => Some(TaskUse::Optional),
@@ -210,6 +213,20 @@ fn annotations(fields: &Fields) -> Result<Annotations, String> {
             Some(other) => return Err(given.wrong("task", format!("expected optional or required, got {other}"))),
         },
     })
+}
+
+fn grammar(fields: &Fields, input: &Schema) -> Result<Option<ToolGrammar>, String> {
+    let Some(given) = fields.optional_fields("grammar")? else { return Ok(None) };
+    let syntax = match given.text("syntax")?.as_str() {
+        "lark" => GrammarSyntax::Lark,
+        "regex" => GrammarSyntax::Regex,
+        other => return Err(given.wrong("syntax", format!("expected lark or regex, got {other}"))),
+    };
+    if only_text_argument(input.as_value()).is_none() {
+        let expected = "needs an input_schema with one property: a string, which is required";
+        return Err(fields.wrong("grammar", expected.to_owned()));
+    }
+    Ok(Some(ToolGrammar { syntax, definition: given.text("definition")? }))
 }
 
 fn register_hook(args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {

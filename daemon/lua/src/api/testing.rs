@@ -49,6 +49,7 @@ pub(crate) fn test_runner(
         timeout: None,
         annotations: Annotations::default(),
         version: None,
+        grammar: None,
     };
     Ok((spec, ToolHandlers { execute, permission: ToolPermission::None }))
 }

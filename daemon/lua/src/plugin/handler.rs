@@ -100,6 +100,7 @@ pub(crate) fn spec(kind: &str, name: &str, about: (String, String), input: Value
         timeout: plugin.manifest.timeout,
         annotations: Annotations::default(),
         version: plugin.manifest.version.clone(),
+        grammar: None,
     }
 }
 

@@ -13,7 +13,7 @@ use toold_engine::offers::ResourceAddress;
 use toold_engine::offers::template::Template;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
-use toold_proto::tool::{Annotations, ToolName};
+use toold_proto::tool::{Annotations, ToolGrammar, ToolName};
 
 use crate::plugin::PluginVersion;
 use crate::plugin::content::ContentDigest;
@@ -138,6 +138,7 @@ struct SavedTool {
     cache_ttl: Option<Duration>,
     timeout: Option<Duration>,
     annotations: Annotations,
+    grammar: Option<ToolGrammar>,
     needs: NeedsSource,
 }
 
@@ -171,6 +172,7 @@ impl SavedRegistrations {
             cache_ttl: spec.cache_ttl,
             timeout: spec.timeout,
             annotations: spec.annotations,
+            grammar: spec.grammar.clone(),
             needs: *needs,
         });
         let subagents = registrations.subagents.iter().map(|subagent| SavedSubagent {
@@ -245,6 +247,7 @@ impl SavedTool {
             timeout: self.timeout,
             annotations: self.annotations,
             version: plugin.manifest.version.clone(),
+            grammar: self.grammar,
         };
         (spec, self.needs)
     }

@@ -162,6 +162,7 @@ impl TestFunctions {
             timeout: None,
             annotations: Annotations::default(),
             version: None,
+            grammar: None,
         };
         let mut fakes = self.fakes.lock();
         fakes.retain(|fake| fake.spec().name != spec.name);

@@ -109,9 +109,13 @@ impl Fields {
 
     /// An absent field is false.
     pub(crate) fn flag(&self, field: &str) -> Result<bool, String> {
+        Ok(self.optional_flag(field)?.unwrap_or(false))
+    }
+
+    pub(crate) fn optional_flag(&self, field: &str) -> Result<Option<bool>, String> {
         match self.get(field)? {
-            Value::Nil => Ok(false),
-            Value::Boolean(flag) => Ok(flag),
+            Value::Nil => Ok(None),
+            Value::Boolean(flag) => Ok(Some(flag)),
             other => Err(self.mistake(field, "true or false", &other)),
         }
     }

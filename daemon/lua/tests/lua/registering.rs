@@ -36,9 +36,24 @@ async fn every_field_arrives() {
             "output_schema": {"type": "object"},
             "source": {"kind": "plugin", "name": "p", "path": path},
             "parallelizable": true, "permissions": [], "cacheable": true, "timeout_ms": 30_000,
-            "annotations": {"read_only": true, "destructive": false, "idempotent": true, "open_world": false}
+            "annotations": {"read_only": true, "idempotent": true}
         })
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_may_have_a_grammar_and_need_not_have_hints() {
+    let world = TestPlugins::of(
+        "hygge.register_tool{
+           name = 'sum', grammar = {syntax = 'regex', definition = '[0-9+]+'}, permission = false,
+           input_schema = {properties = {expression = {type = 'string'}}, required = {'expression'}},
+           execute = function() end}",
+    )
+    .await;
+    let snapshot = world.engine.registry.snapshot();
+    let tool = serde_json::to_value(snapshot.global().find("sum").unwrap().spec().describe()).unwrap();
+    assert_eq!(tool["grammar"], json!({"syntax": "regex", "definition": "[0-9+]+"}));
+    assert_eq!(tool["annotations"], json!({}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,6 +70,8 @@ async fn errors_name_the_field_and_the_expected_type() {
         (with("input_schema = {properties = {a = {type = 'strng'}}}"), "field 'input_schema': at /properties/a/type"),
         (with("timeout = 'soon'"), "field 'timeout': expected a duration such as \"30s\""),
         (with("permission = true"), "field 'permission': expected false or a function"),
+        (with("grammar = {syntax = 'bnf', definition = 'x'}"), "field 'syntax': expected lark or regex, got bnf"),
+        (with("grammar = {syntax = 'lark', definition = 'x'}"), "field 'grammar': needs an input_schema with one"),
         (with("annotations = {read_only = 1}"), "field 'read_only': expected true or false, got the number 1"),
         ("\nhygge.register_hook('pre_tol', print)".to_owned(), "argument 1 'event': expected pre_tool"),
         ("\nhygge.register_hook('pre_tool', {mode = 'x'}, print)".to_owned(), "field 'mode': expected \"sync\""),

@@ -116,12 +116,13 @@ impl MountAdapter for ServerAdapter {
             source: Source { kind: SourceKind::Mcp, name: config.name.clone(), path: None },
             origin: Origin::Mcp,
             // Its server's claim, which is enough to decide which calls may run in parallel.
-            parallelizable: tool.annotations.read_only,
+            parallelizable: tool.annotations.read_only == Some(true),
             permissions: vec![Category::Mcp],
             cache_ttl: None,
             timeout: config.timeout,
             annotations: tool.annotations,
             version: None,
+            grammar: None,
         })
     }
 

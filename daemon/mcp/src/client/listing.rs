@@ -114,8 +114,7 @@ fn read(tool: &Value) -> Result<ListedServerTool, String> {
     let output =
         tool.get("outputSchema").filter(|output| output.is_object() && Schema::compile((*output).clone()).is_ok());
     let claims = tool.get("annotations").unwrap_or(&Value::Null);
-    let claim = |name: &str, default: bool| claims.get(name).and_then(Value::as_bool).unwrap_or(default);
-    let read_only = claim("readOnlyHint", false);
+    let claim = |name: &str| claims.get(name).and_then(Value::as_bool);
     let title = text("title").or_else(|| claims.get("title").and_then(Value::as_str));
     Ok(ListedServerTool {
         upstream_name: own.to_owned(),
@@ -124,10 +123,10 @@ fn read(tool: &Value) -> Result<ListedServerTool, String> {
         input,
         output: output.cloned(),
         annotations: Annotations {
-            read_only,
-            destructive: !read_only && claim("destructiveHint", true),
-            idempotent: claim("idempotentHint", read_only),
-            open_world: claim("openWorldHint", true),
+            read_only: claim("readOnlyHint"),
+            destructive: claim("destructiveHint"),
+            idempotent: claim("idempotentHint"),
+            open_world: claim("openWorldHint"),
             task: None,
         },
     })
@@ -204,13 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn claims_have_the_defaults_of_the_protocol() {
+    fn only_declared_hints_are_claimed() {
         let tool = read(&json!({"name": "a"})).unwrap();
-        let cautious =
-            Annotations { read_only: false, destructive: true, idempotent: false, open_world: true, task: None };
-        assert_eq!(tool.annotations, cautious);
+        assert_eq!(tool.annotations, Annotations::default());
         let reads = read(&json!({"name": "a", "annotations": {"readOnlyHint": true, "title": "A"}})).unwrap();
-        assert_eq!((reads.annotations.read_only, reads.annotations.destructive), (true, false));
+        assert_eq!(reads.annotations, Annotations { read_only: Some(true), ..Annotations::default() });
         assert_eq!(reads.title.as_deref(), Some("A"));
         assert_ne!(tool.digest(), reads.digest(), "a title is seen");
     }

@@ -340,6 +340,7 @@ fn spec_of(tool: &ProvidedTool, kind: &str) -> Result<ToolSpec, CannotProvide> {
         timeout: tool.timeout_ms.map(Duration::from_millis),
         annotations: tool.annotations,
         version: None,
+        grammar: None,
         name,
     })
 }

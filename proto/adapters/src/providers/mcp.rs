@@ -21,12 +21,18 @@ pub(super) fn tool(tool: &Tool) -> Value {
     {
         out["outputSchema"] = schema.clone();
     }
-    out["annotations"] = json!({
-        "readOnlyHint": annotations.read_only,
-        "destructiveHint": annotations.destructive,
-        "idempotentHint": annotations.idempotent,
-        "openWorldHint": annotations.open_world,
-    });
+    // The protocol has defaults for the others: only what the tool declares is claimed.
+    let hints = [
+        ("readOnlyHint", annotations.read_only),
+        ("destructiveHint", annotations.destructive),
+        ("idempotentHint", annotations.idempotent),
+        ("openWorldHint", annotations.open_world),
+    ];
+    let declared: Map<String, Value> =
+        hints.into_iter().filter_map(|(hint, claim)| Some((hint.to_owned(), claim?.into()))).collect();
+    if !declared.is_empty() {
+        out["annotations"] = Value::Object(declared);
+    }
     out
 }
 
