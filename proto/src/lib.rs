@@ -26,6 +26,7 @@ pub mod provide;
 pub mod question;
 pub mod remote;
 pub mod schema;
+pub mod secret;
 pub mod session;
 pub mod shell;
 pub mod skill;

@@ -48,6 +48,9 @@ pub struct McpServer {
     /// For how long calls are refused immediately; 0 when the next call tries to start it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
+    /// The secrets that its configuration names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
     /// Calls that have ended, and how many of them failed.
     pub calls: u64,
     pub bad_calls: u64,

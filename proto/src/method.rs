@@ -36,6 +36,7 @@ use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::remote::{ReconnectRemote, RemoteList};
 use crate::schema::schema_of;
+use crate::secret::{NameSecret, SecretList, SetSecret, UnlockSecrets};
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
 use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};
@@ -173,6 +174,10 @@ methods! {
     PluginsTrust = "plugins.trust", "Trusts a project's configuration and plugins as they are now.", TrustPlugins => TrustReport;
     McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
     McpRestart = "mcp.restart", "Restarts a mounted MCP server.", RestartMcpServer => McpServerList;
+    SecretsSet = "secrets.set", "Stores a secret that the configuration uses.", SetSecret => SecretList;
+    SecretsList = "secrets.list", "Lists the secrets by name; nothing returns their values.", NoParams => SecretList;
+    SecretsRemove = "secrets.remove", "Removes a secret.", NameSecret => SecretList;
+    SecretsUnlock = "secrets.unlock", "Opens the encrypted file of secrets with its passphrase, or makes it.", UnlockSecrets => SecretList;
     RemotesList = "remotes.list", "Lists the mounted daemons.", NoParams => RemoteList;
     RemotesReconnect = "remotes.reconnect", "Reconnects to a mounted daemon.", ReconnectRemote => RemoteList;
     FilesHistory = "files.history", "Lists the file changes of a session.", FileHistory => FileChanges;

@@ -23,6 +23,7 @@ pub(crate) mod remotes;
 pub(crate) mod restart;
 pub(crate) mod scaffold;
 pub(crate) mod schema;
+pub(crate) mod secrets;
 pub(crate) mod sessions;
 pub(crate) mod shells;
 pub(crate) mod skills;

@@ -57,12 +57,15 @@ export interface Source {
   path?: string;
 }
 
-/** Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. */
+/**
+ * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
+ * that a tool does not declare is absent, which claims nothing.
+ */
 export interface Annotations {
-  read_only: boolean;
-  destructive: boolean;
-  idempotent: boolean;
-  open_world: boolean;
+  read_only?: boolean;
+  destructive?: boolean;
+  idempotent?: boolean;
+  open_world?: boolean;
   /** Whether clients that can fetch results later get a task. */
   task?: "optional" | "required";
 }
@@ -113,9 +116,21 @@ export interface Tool {
   cacheable: boolean;
   /** The tool's own time limit. */
   timeout_ms?: number;
-  /** Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. */
+  /**
+   * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
+   * that a tool does not declare is absent, which claims nothing.
+   */
   annotations: Annotations;
   version?: string;
+  /**
+   * For a tool whose arguments are one string: the grammar of that string. Providers that have such tools let the
+   * model write it as it is, and not as JSON.
+   */
+  grammar?: {
+    /** The language of a grammar. */
+    syntax: "lark" | "regex";
+    definition: string;
+  };
 }
 
 /** The result of a call. */
@@ -345,6 +360,8 @@ export interface McpServer {
   error?: string;
   /** For how long calls are refused immediately; 0 when the next call tries to start it. */
   retry_ms?: number;
+  /** The secrets that its configuration names. */
+  secrets?: string[];
   /** Calls that have ended, and how many of them failed. */
   calls: number;
   bad_calls: number;
@@ -857,15 +874,11 @@ export interface ProvidedTool {
   parallelizable?: boolean;
   label?: string;
   timeout_ms?: number;
-  /** Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. */
-  annotations?: {
-    read_only?: boolean;
-    destructive?: boolean;
-    idempotent?: boolean;
-    open_world?: boolean;
-    /** Whether clients that can fetch results later get a task. */
-    task?: "optional" | "required";
-  };
+  /**
+   * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
+   * that a tool does not declare is absent, which claims nothing.
+   */
+  annotations?: Annotations;
 }
 
 /** The result of a provided tool: a text, or more. */
@@ -1718,6 +1731,40 @@ export interface RemotesReconnectParams {
   name: string;
 }
 
+/** Answer of `secrets.list`, `secrets.set`, `secrets.remove` and `secrets.unlock`. */
+export interface SecretsListResult {
+  /** Where secrets are kept. */
+  store: "keyring" | "file";
+  state: "unlocked" | "locked" | "absent";
+  /** Those that are set, that `[secrets] names` lists, or that an MCP server uses; sorted by name. */
+  secrets: {
+    name: string;
+    /** Unknown while the secrets are locked. */
+    is_set?: boolean;
+    /** The MCP servers whose configuration names it. */
+    used_by: string[];
+  }[];
+}
+
+/** Params of `secrets.remove`. */
+export interface SecretsRemoveParams {
+  name: string;
+}
+
+/** Params of `secrets.set`. */
+export interface SecretsSetParams {
+  /** 1 to 64 letters, digits, `_`, `-` or `.`, not beginning with a digit. */
+  name: string;
+  /** A text of 6 characters or more. */
+  value: string;
+}
+
+/** Params of `secrets.unlock`. */
+export interface SecretsUnlockParams {
+  /** That of the encrypted file; chosen now, with 8 characters or more, if there is no file yet. */
+  passphrase: string;
+}
+
 /** Params of `session.close`. */
 export interface SessionCloseParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -2231,6 +2278,14 @@ export interface Methods {
   "remotes.reconnect": { params: RemotesReconnectParams; result: RemotesListResult };
   /** Returns the OpenRPC document of this daemon. */
   "rpc.discover": { params: Record<string, never>; result: unknown };
+  /** Lists the secrets by name; nothing returns their values. */
+  "secrets.list": { params: Record<string, never>; result: SecretsListResult };
+  /** Removes a secret. */
+  "secrets.remove": { params: SecretsRemoveParams; result: SecretsListResult };
+  /** Stores a secret that the configuration uses. */
+  "secrets.set": { params: SecretsSetParams; result: SecretsListResult };
+  /** Opens the encrypted file of secrets with its passphrase, or makes it. */
+  "secrets.unlock": { params: SecretsUnlockParams; result: SecretsListResult };
   /** Ends a session and cancels its calls. */
   "session.close": { params: SessionCloseParams; result: SessionCloseResult };
   /** Lists the sessions. */

@@ -12,6 +12,7 @@ use toold_proto::call::Progress;
 use toold_proto::daemon::EventsFill;
 use toold_proto::event::{Event, EventBody};
 
+use crate::redact;
 use crate::spool::cut;
 
 /// How many events are held for replay, and how far a subscriber may fall behind.
@@ -171,7 +172,12 @@ impl Events {
 fn bounded(mut what: EventBody) -> EventBody {
     // Events of calls are too frequent to be measured, and contain only names.
     let is_small = matches!(what, EventBody::CallStarted { .. } | EventBody::CallFinished { .. });
-    if is_small || serde_json::to_string(&what).is_ok_and(|json| json.len() <= MAX_EVENT) {
+    if is_small {
+        return what;
+    }
+    // A tool's output or an error may repeat a secret.
+    what = redact::cleaned(what);
+    if serde_json::to_string(&what).is_ok_and(|json| json.len() <= MAX_EVENT) {
         return what;
     }
     // A truncated image or blob is useless.

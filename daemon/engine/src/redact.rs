@@ -2,20 +2,149 @@
 //!
 //! Redaction works by shape and by name, so it errs on both sides: it is a safety net for secrets
 //! on command lines, not a promise that no text ever contains one.
+//!
+//! Values that the daemon itself keeps secret are known exactly, and [`hide`] removes them from every text that passes
+//! here.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
+use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock};
 
+use aho_corasick::{AhoCorasick, MatchKind};
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use regex::Regex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// The replacement of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// A text with likely secrets removed: tokens of well-known shapes, private keys, passwords in
+/// Shorter values and lines are not hidden: they stand in ordinary texts.
+pub const MIN_HIDDEN: usize = 6;
+/// The number of values that are hidden; the oldest are forgotten first.
+const MAX_HIDDEN: usize = 4096;
+
+/// The values that are removed from all texts. Of the process and not of one daemon: hiding a value in one more place
+/// harms nobody.
+static HIDDEN: ArcSwapOption<AhoCorasick> = ArcSwapOption::const_empty();
+static HIDDEN_VALUES: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+/// From now on removes these values from every text that is redacted, in the forms in which they stand in JSON and in
+/// URLs too, and each line of a value that has several. A value stays hidden when it is no longer used, since earlier
+/// messages may hold it.
+pub fn hide<'v>(values: impl IntoIterator<Item = &'v str>) {
+    let mut hidden = HIDDEN_VALUES.lock();
+    for value in values {
+        for form in std::iter::once(value).chain(value.lines()).map(str::trim).flat_map(forms) {
+            hidden.retain(|known| *known != form);
+            hidden.push_back(form);
+        }
+    }
+    let surplus = hidden.len().saturating_sub(MAX_HIDDEN);
+    hidden.drain(..surplus);
+    let matcher = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(hidden.iter());
+    // Without the matcher nothing would be hidden: values of this number and size always have one.
+    let matcher = matcher.expect("a few thousand short texts have an automaton");
+    HIDDEN.store(Some(Arc::new(matcher)).filter(|_| !hidden.is_empty()));
+}
+
+fn forms(value: &str) -> Vec<String> {
+    if value.chars().count() < MIN_HIDDEN {
+        return Vec::new();
+    }
+    let json = Value::from(value).to_string();
+    let json = &json[1..json.len() - 1];
+    let in_url = url_encoded(value);
+    let mut forms = vec![value.to_owned(), json.to_owned(), json_ascii(json), in_url.replace("%20", "+"), in_url];
+    forms.extend([json.replace('/', "\\/"), json_ascii(&json.replace('/', "\\/"))]);
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+/// JSON as programs write it that escape everything but ASCII.
+fn json_ascii(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c.is_ascii() {
+            true => escaped.push(c),
+            false => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}"))),
+        }
+    }
+    escaped
+}
+
+fn url_encoded(value: &str) -> String {
+    let mut encoded = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
+/// A text without the values that [`hide`] was given. Everything else is unchanged, also what looks like a secret.
+pub fn without_hidden(text: &str) -> Cow<'_, str> {
+    match &*HIDDEN.load() {
+        Some(hidden) if hidden.is_match(text) => {
+            let mut cleaned = String::with_capacity(text.len());
+            hidden.replace_all_with(text, &mut cleaned, |_, _, cleaned| {
+                cleaned.push_str(REDACTED);
+                true
+            });
+            Cow::Owned(cleaned)
+        }
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// Removes the hidden values from all texts of a JSON value, and from the names of members. Returns whether there were
+/// any.
+pub fn clean_hidden(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match without_hidden(text) {
+            Cow::Owned(cleaned) => {
+                *text = cleaned;
+                true
+            }
+            Cow::Borrowed(_) => false,
+        },
+        // Not `any`, which stops at the first.
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| clean_hidden(item) | found),
+        Value::Object(members) => {
+            let mut found = members.values_mut().fold(false, |found, member| clean_hidden(member) | found);
+            if members.keys().any(|name| matches!(without_hidden(name), Cow::Owned(_))) {
+                let before = std::mem::take(members);
+                members.extend(before.into_iter().map(|(name, value)| (without_hidden(&name).into_owned(), value)));
+                found = true;
+            }
+            found
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// A message without the hidden values, as long as it can be read without them.
+pub fn cleaned<T: Serialize + DeserializeOwned>(message: T) -> T {
+    if HIDDEN.load().is_none() {
+        return message;
+    }
+    let Ok(mut value) = serde_json::to_value(&message) else { return message };
+    match clean_hidden(&mut value) {
+        true => serde_json::from_value(value).unwrap_or(message),
+        false => message,
+    }
+}
+
+/// A text with likely secrets removed: the values that [`hide`] was given, tokens of well-known shapes, private keys, passwords in
 /// addresses, and the values behind names such as `password=`, `--token` or `Authorization:`. The
 /// rest is unchanged.
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let mut redacted = Cow::Borrowed(text);
+    let mut redacted = without_hidden(text);
     for (pattern, replacement) in PATTERNS.iter() {
         if let Cow::Owned(changed) = pattern.replace_all(&redacted, *replacement) {
             redacted = Cow::Owned(changed);
@@ -95,6 +224,21 @@ mod tests {
     #[track_caller]
     fn unchanged(text: &str) {
         assert!(matches!(redact(text), Cow::Borrowed(_)), "{text} became {}", redact(text));
+    }
+
+    #[test]
+    fn hidden_values_go_in_every_form() {
+        hide(["pa\"ss ü/word", "tiny", "line one is long\nline two is long\n"]);
+        assert_eq!(without_hidden(r#"a pa"ss ü/word b tiny"#), "a [redacted] b tiny");
+        assert_eq!(without_hidden(r#"{"a":"pa\"ss ü/word"}"#), r#"{"a":"[redacted]"}"#);
+        assert_eq!(without_hidden(r#"{"a":"pa\"ss \u00fc\/word"}"#), r#"{"a":"[redacted]"}"#);
+        assert_eq!(without_hidden("https://h/?k=pa%22ss%20%C3%BC%2Fword&x=1"), "https://h/?k=[redacted]&x=1");
+        assert_eq!(without_hidden("k=pa%22ss+%C3%BC%2Fword"), "k=[redacted]");
+        check("x line two is long y", "x [redacted] y");
+        let mut value = serde_json::json!({"a": ["pa\"ss ü/word"], "pa\"ss ü/word": 1, "b": "c"});
+        assert!(clean_hidden(&mut value));
+        assert_eq!(value, serde_json::json!({"a": ["[redacted]"], "[redacted]": 1, "b": "c"}));
+        assert!(!clean_hidden(&mut value));
     }
 
     #[test]

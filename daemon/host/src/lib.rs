@@ -9,6 +9,7 @@
 //!   [`tree`] walks folders and skips files named by [`ignore_files`].
 //! - Changes of files: [`stamps`] for cached results, [`times`] and [`folders`] for walks and watchers, and
 //!   [`file_systems`] for those that report no changes or do not answer.
+//! - [`secrets`] keeps the values that [`secret_text`] names.
 //! - [`http`] makes requests to the web; [`state_file`] saves small JSON files of the daemon's own.
 
 pub mod descendants;
@@ -36,5 +37,8 @@ pub mod stamps;
 pub mod state_file;
 pub mod times;
 pub mod tree;
+
+pub mod secret_text;
+pub mod secrets;
 
 pub mod http;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use toold_engine::redact::without_hidden;
 
 /// The burst of lines that may be logged at once, and the rate at which it refills per second.
 const BURST: f64 = 100.0;
@@ -60,8 +61,12 @@ impl StderrLog {
     }
 
     fn line_at(&self, text: &str, now: Instant) {
-        let text: String =
-            text.trim_end().chars().take(LINE).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
+        let text: String = without_hidden(text)
+            .trim_end()
+            .chars()
+            .take(LINE)
+            .map(|c| if c.is_control() && c != '\t' { ' ' } else { c })
+            .collect();
         if text.is_empty() {
             return;
         }

@@ -26,6 +26,7 @@ pub mod read;
 pub mod remotes;
 pub mod sandbox;
 pub mod schema;
+pub mod secrets;
 pub mod show;
 pub mod skills;
 pub mod strict_rules;
@@ -66,6 +67,7 @@ use crate::config::process::{DaemonConfig, LogConfig, MetricsConfig, TraceConfig
 use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::remotes::RemoteSection;
 use crate::config::sandbox::SandboxConfig;
+use crate::config::secrets::SecretsConfig;
 use crate::config::strict_rules::StrictRule;
 use crate::config::subagents::SubagentConfig;
 use crate::config::web::{NetworkConfig, WebConfig};
@@ -88,6 +90,7 @@ pub struct Config {
     #[schemars(with = "Vec<HookConfig>")]
     pub hooks: Vec<Spanned<HookConfig>>,
     pub mcp: McpConfig,
+    pub secrets: SecretsConfig,
     /// Other daemons, whose tools are called `NAME_tool` here.
     pub remotes: BTreeMap<String, RemoteSection>,
     pub network: NetworkConfig,
@@ -278,7 +281,8 @@ pub fn load(options: &Options) -> LoadedConfig {
     let of_token =
         config.mcp.token.problems(home).into_iter().map(|problem| format!("{shown}: mcp.token.workspaces: {problem}"));
     let names = config.agents.problems().into_iter().map(|problem| format!("{shown}: agents.env: {problem}"));
-    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).collect();
+    let secrets = config.secrets.problems().into_iter().map(|problem| format!("{shown}: secrets.names: {problem}"));
+    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).chain(secrets).collect();
     let rules = config.permission.rules.iter().map(|rule| {
         let place = RulePlace {
             origin: source.place(Some(rule.span())),

@@ -14,6 +14,7 @@ use toold_engine::lanes::CallLimits;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_host::replace::record;
+use toold_host::secrets::SecretStore;
 use toold_host::stamps::Disk;
 use toold_mcp::client::adapter::{McpServers, ServerAdapter};
 use toold_proto::tool::SourceKind;
@@ -23,7 +24,7 @@ use toold_store::Store;
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
 use crate::config::random::random_hex;
-use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, skills, subagents, web};
+use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
@@ -86,7 +87,8 @@ impl Daemon {
             cancel: lifecycle.cancel().clone(),
             ..ConnectionLimits::default()
         });
-        let mcp_servers = McpServers::new(&engine, ServerAdapter::new(mcp_servers::options(&options)));
+        let secrets = Arc::new(SecretStore::new(secrets::options(&options)));
+        let mcp_servers = McpServers::new(&engine, ServerAdapter::new(mcp_servers::options(&options, &secrets)));
         let remote_options = remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, RemoteAdapter::new(remote_options));
@@ -111,6 +113,7 @@ impl Daemon {
             store,
             plugins,
             mcp_servers,
+            secrets,
             remotes,
             frontends,
             builtins,

@@ -25,6 +25,7 @@ mod prompt;
 mod provide;
 mod questions;
 mod remotes;
+mod secrets;
 pub(crate) mod session;
 mod shells;
 mod skills;
@@ -44,6 +45,7 @@ use serde::de::DeserializeOwned;
 use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::session::Session;
+use toold_host::secrets::SecretStore;
 use toold_lua::reload::PluginHost;
 use toold_mcp::client::adapter::McpServers;
 use toold_proto::method::Method;
@@ -67,6 +69,7 @@ pub struct Services {
     pub store: Arc<Store>,
     pub plugins: Arc<PluginHost>,
     pub mcp_servers: Arc<McpServers>,
+    pub secrets: Arc<SecretStore>,
     pub remotes: Arc<Remotes>,
     pub frontends: Arc<Frontends>,
     /// The shared state of the built-in tools.
@@ -102,6 +105,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     prompt::register(&mut module)?;
     plugins::register(&mut module)?;
     mcp::register(&mut module)?;
+    secrets::register(&mut module)?;
     remotes::register(&mut module)?;
     workspaces::register(&mut module)?;
     upgrade::register(&mut module)?;

@@ -8,12 +8,14 @@ use rmcp::service::Peer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toold_engine::cx::Cx;
+use toold_engine::redact::without_hidden;
 use toold_engine::registry::SourceScope;
 use toold_engine::schema::Schema;
 use toold_engine::time::rfc3339;
 use toold_engine::tool::{Origin, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
 use toold_host::environment::Environment;
+use toold_host::secrets::SecretStore;
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
     CallFailure, ConnectionContext, MountAdapter, MountConnection, MountState, MountSummary, OpenedChannel,
@@ -38,7 +40,7 @@ pub struct ServerAdapter {
 }
 
 /// The shared settings of all servers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServerOptions {
     /// The folder of the files with the last known tools of each.
     pub cache_dir: PathBuf,
@@ -46,6 +48,7 @@ pub struct ServerOptions {
     pub environment: Environment,
     /// The working folder of a program whose configuration names none.
     pub home: PathBuf,
+    pub secrets: Arc<SecretStore>,
 }
 
 /// The channel for calls to a server, and for its notifications and requests.
@@ -156,7 +159,8 @@ impl MountAdapter for ServerAdapter {
             protocol: info.map(|info| info.protocol_version.to_string()),
             tools: summary.tools,
             problems: summary.problems,
-            error,
+            error: error.map(|error| without_hidden(&error).into_owned()),
+            secrets: config.endpoint.secrets(),
             retry_ms: summary.retry_ms,
             calls: summary.calls,
             bad_calls: summary.failed_calls,

@@ -1,6 +1,6 @@
 //! How a server is reached and greeted, and how its tools are listed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,9 @@ use rmcp::transport::{IntoTransport, Transport};
 use tokio::net::UnixStream;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
+use toold_engine::redact::without_hidden;
 use toold_host::process::ProcessCommand;
+use toold_host::secret_text::SecretText;
 use toold_host::stderr_log::StderrLog;
 use toold_mounts::adapter::OpenedChannel;
 use toold_mounts::program::SourceProgram;
@@ -50,7 +52,12 @@ pub(super) async fn open(
     match endpoint {
         ServerEndpoint::Stdio { program, args, env, cwd } => {
             let cwd = cwd.as_deref().unwrap_or(&options.home);
-            let command = ProcessCommand::new(program, cwd, options.environment.clone().with(env)).args(args);
+            let env = fill_all(env, options).await?;
+            let mut filled = Vec::with_capacity(args.len());
+            for arg in args {
+                filled.push(fill(arg, options).await?);
+            }
+            let command = ProcessCommand::new(program, cwd, options.environment.clone().with(env)).args(filled);
             let (program, stdout, stdin) = SourceProgram::start(command, stderr_log)?;
             Ok(OpenedChannel { channel: Channel::Pipes(stdout, stdin), program: Some(program) })
         }
@@ -61,16 +68,37 @@ pub(super) async fn open(
         }
         ServerEndpoint::Http { url, headers } => {
             let mut sent = HashMap::new();
-            for (name, value) in headers {
+            for (name, value) in fill_all(headers, options).await? {
                 let read = name.parse().ok().zip(value.parse().ok());
-                let (name, value) = read.ok_or_else(|| format!("the header {name:?} is not valid in HTTP"))?;
+                let (name, mut value): (http::HeaderName, http::HeaderValue) =
+                    read.ok_or_else(|| format!("the header {name:?} is not valid in HTTP"))?;
+                value.set_sensitive(true);
                 sent.insert(name, value);
             }
             let client = tokio::task::spawn_blocking(http_client).await.map_err(|error| error.to_string())??;
-            Ok(OpenedChannel { channel: Channel::Http { url: url.clone(), headers: sent, client }, program: None })
+            Ok(OpenedChannel {
+                channel: Channel::Http { url: fill(url, options).await?, headers: sent, client },
+                program: None,
+            })
         }
         ServerEndpoint::Unusable { why } => Err(why.clone()),
     }
+}
+
+/// A text of the configuration with its secrets.
+async fn fill(text: &SecretText, options: &ServerOptions) -> Result<String, String> {
+    options.secrets.fill(text).await.map_err(|error| error.to_string())
+}
+
+async fn fill_all(
+    texts: &BTreeMap<String, SecretText>,
+    options: &ServerOptions,
+) -> Result<BTreeMap<String, String>, String> {
+    let mut filled = BTreeMap::new();
+    for (name, text) in texts {
+        filled.insert(name.clone(), fill(text, options).await?);
+    }
+    Ok(filled)
 }
 
 /// Introduces the daemon as revision 2026-07-28 does, unless the server is known to need `initialize`. `closing` ends
@@ -187,7 +215,7 @@ fn http_client() -> Result<reqwest::Client, String> {
         .map_err(|error| error_chain(&error))
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes, in one line. An error of HTTP names the URL, which may hold a secret.
 pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -198,5 +226,5 @@ pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
         }
         source = error.source();
     }
-    text
+    without_hidden(&text).into_owned()
 }

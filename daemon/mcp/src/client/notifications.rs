@@ -16,6 +16,7 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use toold_engine::cx::Cx;
+use toold_engine::redact;
 use toold_mounts::adapter::ConnectionContext;
 use toold_proto::call::Progress;
 
@@ -165,7 +166,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InterceptingTransport<T
     /// Cancel-safe where the inner transport is: nothing is awaited between a message and its return.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            let message = self.inner.receive().await?;
+            // A server may repeat the secrets that it was given. They go to no model, person or log.
+            let message = redact::cleaned(self.inner.receive().await?);
             if let Some(message) = self.intercept(message) {
                 return Some(message);
             }

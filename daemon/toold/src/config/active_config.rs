@@ -31,6 +31,7 @@ use crate::config::hooks;
 use crate::config::options::Options;
 use crate::config::project::ProjectFile;
 use crate::config::sandbox::{self, GuardTrials, SandboxConfig};
+use crate::config::secrets;
 use crate::config::strict_rules::StrictRules;
 use crate::config::watch::ConfigWatch;
 use crate::config::{self, LoadedConfig};
@@ -439,8 +440,8 @@ fn differing(before: &[ConfigEntry], after: &[ConfigEntry], keys: &[&str]) -> Ve
     keys.iter().filter(|key| value(before, key) != value(after, key)).map(|key| (*key).to_owned()).collect()
 }
 
-/// Files that no tool may read: the database with SQLite's own files next to it, and the folder of
-/// the socket.
+/// Files that no tool may read: the database with SQLite's own files next to it, the folder of the socket, and that of
+/// systemd's credentials.
 fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.paths.state);
@@ -455,6 +456,8 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "registrations",
         "plugin-versions",
         "mcp-token",
+        "secrets.json",
+        "secrets.new",
         "admin-token",
         "instance",
         "agent-processes",
@@ -469,5 +472,6 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(socket) = &options.socket {
         own.push(real(socket.parent().context("the socket's path has no folder")?));
     }
+    own.extend(secrets::options(options).credentials.map(|folder| real(&folder)));
     Ok(own)
 }

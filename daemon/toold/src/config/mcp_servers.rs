@@ -14,6 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
+use toold_host::secret_text::SecretText;
+use toold_host::secrets::SecretStore;
 use toold_mcp::client::adapter::{McpServers, ServerOptions};
 use toold_mcp::client::endpoint::ServerEndpoint;
 use toold_mounts::config::MountConfig;
@@ -106,7 +108,8 @@ impl TokenConfig {
 }
 
 /// One `[mcp.servers.NAME]`. Set exactly one of `command`, `url` and `socket`. In all texts, `${env:NAME}` stands for
-/// a variable of the daemon's environment, and `${env:NAME:-text}` has a default.
+/// a variable of the daemon's environment, and `${env:NAME:-text}` has a default. `${secret:NAME}` stands for a secret
+/// that `toolctl secrets set NAME` stored; paths can't hold one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpServerConfig {
@@ -162,12 +165,13 @@ impl Default for McpServerConfig {
 }
 
 /// The settings that all servers of a daemon share.
-pub fn options(options: &Options) -> ServerOptions {
+pub fn options(options: &Options, secrets: &Arc<SecretStore>) -> ServerOptions {
     let home = options.paths.home.clone().filter(|home| home.is_dir());
     ServerOptions {
         cache_dir: kept(&options.paths),
         environment: Environment::inherited(options.environment.iter().cloned()),
         home: home.unwrap_or_else(|| "/".into()),
+        secrets: secrets.clone(),
     }
 }
 
@@ -301,23 +305,29 @@ fn endpoint(
         globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
     }
     let text = |text: &str| expand::variables(text, var);
-    let texts = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
+    let texts = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, SecretText>, String> {
         map.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
     };
-    let path = |given: &str| config::absolute(&text(given)?, home);
+    // Paths are shown and logged.
+    let plain = |given: &str| {
+        let text = text(given)?;
+        text.plain().map(str::to_owned).ok_or_else(|| format!("{given:?} is a path, which can't hold a secret"))
+    };
+    let path = |given: &str| config::absolute(&plain(given)?, home);
     match (&config.command, &config.url, &config.socket) {
         (Some(program), None, None) => {
-            let program = config::program(text(program)?, home)?;
+            let program = config::program(plain(program)?, home)?;
             let args = config.args.iter().map(|arg| text(arg)).collect::<Result<_, _>>()?;
             let cwd = config.cwd.as_deref().map(path).transpose()?;
             Ok(ServerEndpoint::Stdio { program, args, env: texts(&config.env)?, cwd })
         }
         (None, Some(url), None) => {
-            let url = text(url)?;
-            if !url.starts_with("http://") && !url.starts_with("https://") {
+            let text = text(url)?;
+            let shown = text.filled(|_| Ok::<_, String>("secret".to_owned()))?;
+            if !shown.starts_with("http://") && !shown.starts_with("https://") {
                 return Err(format!("{url:?} is not an http or https URL"));
             }
-            Ok(ServerEndpoint::Http { url, headers: texts(&config.headers)? })
+            Ok(ServerEndpoint::Http { url: text, headers: texts(&config.headers)? })
         }
         (None, None, Some(socket)) => Ok(ServerEndpoint::Socket { path: path(socket)? }),
         (None, None, None) => Err("set one of command, url and socket: none of them is set".into()),
@@ -350,10 +360,21 @@ mod tests {
              [servers.files]\ncommand = \"~/bin/files\"\nargs = [\"${env:DIR:-/srv}\"]\ncwd = \"~/w\"\n",
         );
         let ServerEndpoint::Stdio { program, args, cwd, .. } = &servers[0].endpoint else { panic!("{servers:?}") };
-        let expected = ("/home/u/bin/files", vec!["/srv".to_owned()], Some(PathBuf::from("/home/u/w")));
+        let expected = ("/home/u/bin/files", vec![SecretText::from("/srv")], Some(PathBuf::from("/home/u/w")));
         assert_eq!((program.as_str(), args.clone(), cwd.clone()), expected);
         let ServerEndpoint::Http { headers, .. } = &servers[1].endpoint else { panic!("{servers:?}") };
-        assert_eq!(headers["Authorization"], "Bearer secret");
+        assert_eq!(headers["Authorization"], SecretText::from("Bearer secret"));
+    }
+
+    #[test]
+    fn secrets_are_named_and_not_put_in() {
+        let servers = read(
+            "[servers.web]\nurl = \"https://x.example/mcp?key=${secret:KEY}\"\n\
+             headers = { Authorization = \"Bearer ${secret:TOKEN}\" }\n",
+        );
+        assert_eq!(servers[0].endpoint.secrets(), ["KEY", "TOKEN"]);
+        check_unusable("command = \"/bin/${secret:A}\"", "can't hold a secret");
+        check_unusable("command = \"a\"\nenv = { A = \"${secret:a b}\" }", "not the name of a secret");
     }
 
     #[test]
@@ -389,7 +410,7 @@ mod tests {
         assert_eq!(names, ["a", "b", "c", "odd", "old"]);
         assert!(matches!(&servers[0].endpoint, ServerEndpoint::Stdio { program, .. } if program == "ours"));
         assert!(
-            matches!(&servers[1].endpoint, ServerEndpoint::Stdio { args, .. } if *args == ["secret", "//no comment"])
+            matches!(&servers[1].endpoint, ServerEndpoint::Stdio { args, .. } if *args == ["secret", "//no comment"].map(SecretText::from))
         );
         assert!(!servers[1].enabled && matches!(servers[2].endpoint, ServerEndpoint::Http { .. }));
         assert!(matches!(servers[3].endpoint, ServerEndpoint::Unusable { .. }));

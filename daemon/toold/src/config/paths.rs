@@ -88,6 +88,11 @@ impl DaemonPaths {
         self.state.join("remotes")
     }
 
+    /// The encrypted secrets, or the note that they are in a keyring.
+    pub fn secrets(&self) -> PathBuf {
+        self.state.join("secrets.json")
+    }
+
     pub fn spool(&self) -> PathBuf {
         self.state.join("spool")
     }

@@ -1,20 +1,32 @@
-//! `${env:NAME}` in the configuration of servers.
+//! `${env:NAME}` and `${secret:NAME}` in the configuration of servers.
+
+use toold_host::secret_text::SecretText;
+use toold_host::secrets::is_secret_name;
 
 /// Substitutes variables: `${env:NAME}` and, as in the files of other programs, `${NAME}`; each may
-/// have a default, `${env:NAME:-text}`. Any other `$` stands for itself.
+/// have a default, `${env:NAME:-text}`. `${secret:NAME}` becomes a place for a secret. Any other `$` stands for itself,
+/// and so does everything in the value of a variable.
 ///
 /// # Errors
-/// A variable that is not set and has no default.
-pub(super) fn variables(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let mut made = String::new();
+/// A variable that is not set and has no default, and a secret whose name is none.
+pub(super) fn variables(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Result<SecretText, String> {
+    let mut made = SecretText::default();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        made.push_str(before);
+        made.push_plain(before);
         let Some((inside, behind)) = after.split_once('}') else {
-            made.push_str("${");
+            made.push_plain("${");
             rest = after;
             continue;
         };
+        if let Some(name) = inside.strip_prefix("secret:") {
+            if !is_secret_name(name) {
+                return Err(format!("{name:?} is not the name of a secret"));
+            }
+            made.push_secret(name);
+            rest = behind;
+            continue;
+        }
         let inside_env = inside.strip_prefix("env:").unwrap_or(inside);
         let (name, default) = match inside_env.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -22,17 +34,17 @@ pub(super) fn variables(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Res
         };
         let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !is_name {
-            made.push_str(&format!("${{{inside}}}"));
+            made.push_plain(&format!("${{{inside}}}"));
             rest = behind;
             continue;
         }
         match var(name).or_else(|| default.map(str::to_owned)) {
-            Some(value) => made.push_str(&value),
+            Some(value) => made.push_plain(&value),
             None => return Err(format!("the daemon's environment has no variable {name}")),
         }
         rest = behind;
     }
-    made.push_str(rest);
+    made.push_plain(rest);
     Ok(made)
 }
 
@@ -42,13 +54,15 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let var = |name: &str| (name == "A").then(|| "${env:B} é".to_owned());
-        assert_eq!(variables(text, &var).unwrap_or_else(|error| error), expected);
+        let var = |name: &str| (name == "A").then(|| "${env:B} é ${secret:S}".to_owned());
+        let made = variables(text, &var).and_then(|made| made.filled(|name| Ok(format!("<{name}>"))));
+        assert_eq!(made.unwrap_or_else(|error| error), expected);
     }
 
     #[test]
     fn only_whole_places_are_filled_and_values_are_left_alone() {
-        check("x${env:A}y${A}", "x${env:B} éy${env:B} é");
+        check("x${env:A}y${A}", "x${env:B} é ${secret:S}y${env:B} é ${secret:S}");
+        check("x${secret:S}y${secret:T}", "x<S>y<T>");
         check("${B:-}${env:B:-d e}$A ${", "d e$A ${");
         check("${input:token} ${}", "${input:token} ${}");
         check("${env:B}", "the daemon's environment has no variable B");

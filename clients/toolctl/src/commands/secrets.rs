@@ -1,0 +1,185 @@
+//! `toolctl secrets`: values such as tokens that the configuration names and that stand in no file.
+
+use std::io::{IsTerminal, Read, Write};
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use inquire::{InquireError, Password, PasswordDisplayMode};
+use toold_client::Client;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{SecretsList, SecretsRemove, SecretsSet, SecretsUnlock};
+use toold_proto::secret::{
+    NameSecret, SecretList, SecretStoreKind, SecretStoreState, SecretValue, SetSecret, UnlockSecrets,
+};
+
+use crate::exit::OK;
+use crate::globals::Globals;
+use crate::output::{self, one_line, print_json};
+use crate::{connection, table};
+
+/// Set, list or remove the secrets that the configuration uses
+///
+/// A secret is a value such as a token. The configuration of an MCP server names it as ${secret:NAME}. The daemon keeps
+/// it in the desktop's keyring or, where there is none, in a file that is encrypted with a passphrase or with the
+/// systemd credential toold-secrets. No command shows a value again.
+#[derive(Debug, Args)]
+pub(crate) struct SecretsArgs {
+    #[command(subcommand)]
+    action: Option<SecretsAction>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum SecretsAction {
+    /// List the secrets by name, and the MCP servers that use them
+    List,
+    /// Set a secret; the value is asked for, or read from stdin if that is no terminal
+    Set {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Remove a secret
+    Remove {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Open the encrypted file with its passphrase until the daemon stops, or choose one for a new file; the passphrase
+    /// is asked for, or read from stdin if that is no terminal
+    Unlock,
+}
+
+/// More than the daemon accepts.
+const MAX_INPUT: u64 = 1 << 20;
+
+pub(crate) async fn run(args: SecretsArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let (list, done) = match args.action.unwrap_or(SecretsAction::List) {
+        SecretsAction::List => (client.call::<SecretsList>(NoParams {}).await?, None),
+        SecretsAction::Set { name } => {
+            let list = client.call::<SecretsList>(NoParams {}).await?;
+            if list.state != SecretStoreState::Unlocked && list.store == SecretStoreKind::File && is_interactive() {
+                unlock(&client, list.state).await?;
+            }
+            let value = read("Value:", false)?;
+            let list = client.call::<SecretsSet>(SetSecret { name: name.clone(), value: SecretValue(value) }).await?;
+            (list, Some(format!("{name} is set")))
+        }
+        SecretsAction::Remove { name } => {
+            let list = client.call::<SecretsRemove>(NameSecret { name: name.clone() }).await?;
+            (list, Some(format!("{name} is removed")))
+        }
+        SecretsAction::Unlock => {
+            let state = client.call::<SecretsList>(NoParams {}).await?.state;
+            (unlock(&client, state).await?, Some("the secrets are unlocked until the daemon stops".to_owned()))
+        }
+    };
+    match done {
+        _ if args.json => print_json(&list)?,
+        Some(done) => writeln!(output::stderr(), "{}", output::plain(&done))?,
+        None => {
+            let mut out = output::stdout();
+            out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+            out.flush()?;
+            writeln!(output::stderr(), "{}", place(&list))?;
+        }
+    }
+    Ok(OK)
+}
+
+async fn unlock(client: &Client, state: SecretStoreState) -> anyhow::Result<SecretList> {
+    let passphrase = match state {
+        SecretStoreState::Absent => read("New passphrase for the secrets:", true)?,
+        SecretStoreState::Locked | SecretStoreState::Unlocked => read("Passphrase of the secrets:", false)?,
+    };
+    Ok(client.call::<SecretsUnlock>(UnlockSecrets { passphrase: SecretValue(passphrase) }).await?)
+}
+
+fn is_interactive() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// Reads a secret from the terminal without showing it, or from stdin up to its end; one line break at the end does not
+/// count.
+fn read(question: &str, twice: bool) -> anyhow::Result<String> {
+    let mut text = if is_interactive() {
+        let mut prompt = Password::new(question).with_display_mode(PasswordDisplayMode::Hidden);
+        if !twice {
+            prompt = prompt.without_confirmation();
+        }
+        match prompt.prompt() {
+            Ok(text) => text,
+            Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => bail!("nothing is changed"),
+            Err(error) => return Err(error.into()),
+        }
+    } else {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().take(MAX_INPUT).read_to_string(&mut text);
+        ensure!(read.context("can't read stdin")? < MAX_INPUT as usize, "stdin is too long for a secret");
+        text
+    };
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+fn render(list: &SecretList, width: Option<u16>) -> String {
+    if list.secrets.is_empty() {
+        return String::new();
+    }
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["SECRET", "STATE", "USED BY"]));
+    for secret in &list.secrets {
+        let state = match secret.is_set {
+            Some(true) => "set",
+            Some(false) => "not set",
+            None => "unknown",
+        };
+        let used_by: Vec<String> = secret.used_by.iter().map(|server| one_line(server)).collect();
+        rows.add_row([table::name(&one_line(&secret.name)), Cell::new(state), Cell::new(used_by.join(", "))]);
+    }
+    table::render(&rows)
+}
+
+fn place(list: &SecretList) -> &'static str {
+    match (list.store, list.state) {
+        (SecretStoreKind::Keyring, SecretStoreState::Locked) => "the desktop's keyring does not answer",
+        (SecretStoreKind::Keyring, _) => "secrets are kept in the desktop's keyring",
+        (SecretStoreKind::File, SecretStoreState::Unlocked) => "secrets are kept in an encrypted file",
+        (SecretStoreKind::File, SecretStoreState::Locked) => {
+            "secrets are kept in an encrypted file, which is locked: toolctl secrets unlock"
+        }
+        (SecretStoreKind::File, SecretStoreState::Absent) => {
+            "there is no keyring, and no file of secrets yet: toolctl secrets set NAME"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toold_proto::secret::SecretInfo;
+
+    use super::*;
+
+    #[test]
+    fn a_list_shows_names_and_users() {
+        let info = |name: &str, is_set, used_by: &[&str]| SecretInfo {
+            name: name.to_owned(),
+            is_set,
+            used_by: used_by.iter().map(|server| (*server).to_owned()).collect(),
+        };
+        let secrets = vec![info("KEY", Some(true), &["web", "mail"]), info("TOKEN", Some(false), &[])];
+        let list = SecretList { store: SecretStoreKind::File, state: SecretStoreState::Unlocked, secrets };
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&list, None)).to_string(), @r"
+         SECRET  STATE    USED BY
+         KEY     set      web, mail
+         TOKEN   not set
+        ");
+    }
+}

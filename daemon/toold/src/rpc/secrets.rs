@@ -1,0 +1,94 @@
+//! `secrets.*`: the secrets, by name. No method returns a value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_host::secrets::{SecretError, is_secret_name};
+use toold_proto::daemon::NoParams;
+use toold_proto::mcp::McpServerState;
+use toold_proto::method::{SecretsList, SecretsRemove, SecretsSet, SecretsUnlock};
+use toold_proto::secret::{NameSecret, SecretInfo, SecretList, SecretStoreState, SetSecret, UnlockSecrets};
+
+use crate::rpc::error::{invalid_params, refused, unknown};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
+
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    add_async::<SecretsList, _>(module, Right::Decider, |request, NoParams {}| async move { list(&request).await })?;
+    add_async::<SecretsSet, _>(module, Right::Decider, set)?;
+    add_async::<SecretsRemove, _>(module, Right::Decider, remove)?;
+    add_async::<SecretsUnlock, _>(module, Right::Decider, unlock)
+}
+
+async fn set(request: MethodRequest, SetSecret { name, value }: SetSecret) -> Result<SecretList, ErrorObjectOwned> {
+    request.services.secrets.set(&name, &value.0).await.map_err(|error| not_done(&error))?;
+    restart_users(&request, |secrets| secrets.contains(&name));
+    list(&request).await
+}
+
+async fn remove(request: MethodRequest, named: NameSecret) -> Result<SecretList, ErrorObjectOwned> {
+    // Those of the daemon's own are removed by what made them.
+    let is_known = is_secret_name(&named.name)
+        && request.services.secrets.remove(&named.name).await.map_err(|error| not_done(&error))?;
+    match is_known {
+        true => list(&request).await,
+        false => Err(unknown("secret", &named.name)),
+    }
+}
+
+async fn unlock(request: MethodRequest, params: UnlockSecrets) -> Result<SecretList, ErrorObjectOwned> {
+    request.services.secrets.unlock(&params.passphrase.0).await.map_err(|error| not_done(&error))?;
+    restart_users(&request, |secrets| !secrets.is_empty());
+    list(&request).await
+}
+
+/// Servers that run with an old value, or wait for one, start again. The others read it when they start.
+fn restart_users(request: &MethodRequest, uses: impl Fn(&[String]) -> bool) {
+    let servers = &request.services.mcp_servers;
+    let is_concerned =
+        |state| matches!(state, McpServerState::Running | McpServerState::Failed | McpServerState::Starting);
+    for server in servers.list().into_iter().filter(|server| is_concerned(server.state) && uses(&server.secrets)) {
+        let servers = servers.clone();
+        // It may be unmounted meanwhile.
+        request.services.engine.tasks.spawn(async move { _ = servers.restart(&server.name).await });
+    }
+}
+
+async fn list(request: &MethodRequest) -> Result<SecretList, ErrorObjectOwned> {
+    let services = &request.services;
+    let (store, state) = services.secrets.place().await.map_err(|error| not_done(&error))?;
+    let is_locked = state == SecretStoreState::Locked;
+    let set: BTreeSet<String> = match is_locked {
+        true => BTreeSet::new(),
+        false => services.secrets.names().await.map_err(|error| not_done(&error))?.into_iter().collect(),
+    };
+    let mut used_by: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for server in services.mcp_servers.list() {
+        for name in server.secrets {
+            used_by.entry(name).or_default().push(server.name.clone());
+        }
+    }
+    let config = services.config.loaded();
+    let mut names: BTreeSet<&String> = set.iter().chain(used_by.keys()).collect();
+    names.extend(config.config.secrets.names.iter());
+    let info = |name: &String| SecretInfo {
+        name: name.clone(),
+        is_set: Some(set.contains(name)).filter(|_| !is_locked),
+        used_by: used_by.get(name).cloned().unwrap_or_default(),
+    };
+    // Tokens of logins are kept under names that no person gives.
+    let secrets = names.into_iter().filter(|name| is_secret_name(name)).map(info).collect();
+    Ok(SecretList { store, state, secrets })
+}
+
+fn not_done(error: &SecretError) -> ErrorObjectOwned {
+    let words = error.to_string();
+    match error {
+        SecretError::Name(_) | SecretError::Value(_) => invalid_params(&words),
+        SecretError::NoPassphrase | SecretError::Locked => refused("secrets_locked", &words),
+        SecretError::WrongKey | SecretError::WrongCredential => refused("wrong_passphrase", &words),
+        SecretError::NothingToUnlock => refused("nothing_to_unlock", &words),
+        SecretError::Keyring(_) => refused("keyring", &words),
+        SecretError::Missing(name) => unknown("secret", name),
+        SecretError::Damaged { .. } | SecretError::System { .. } => refused("not_kept", &words),
+    }
+}
