@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::tool::{Block, CallId, SessionId, Tool, ToolResult};
+use crate::tool::{Block, CallId, SessionId, Tool, ToolName, ToolResult};
 
 /// Params of `tools.list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,34 @@ pub struct ListTools {
     pub if_epoch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    #[serde(flatten)]
+    pub provider: ProviderOptions,
+}
+
+/// Features of a provider's API that a list makes use of. Each is ignored in the formats of APIs that do not have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProviderOptions {
+    /// Anthropic, OpenAI: the provider makes arguments fit the schema, for the tools whose schema it can enforce.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
+    /// Anthropic: the `examples` of an input schema that fit it become `input_examples`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub input_examples: bool,
+    /// Anthropic: arguments are streamed as the model writes them, before it is known that they are JSON.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub eager_input_streaming: bool,
+    /// Anthropic, OpenAI Responses: who may call the tools, in the provider's words. Anthropic: `direct`,
+    /// `code_execution_20260120` and other versions of that tool. OpenAI: `direct`, `programmatic`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_callers: Vec<String>,
+    /// OpenAI: a tool with a grammar is a custom tool, whose input the model writes as plain text. When absent: true for
+    /// Responses, false for Chat Completions, where few servers and models know such tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_tools: Option<bool>,
+    /// OpenAI Responses: the tools of each source but the built-ins are in a namespace of their own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub namespaces: bool,
 }
 
 /// The form of a list of tools: the daemon's own, or that of a provider's API.
@@ -55,6 +83,12 @@ pub struct ToolList {
     /// Sorted by name. Absent when `unchanged`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
+    /// The tools that the model has to find before it can call them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deferred: Vec<ToolName>,
+    /// Limits of the provider's API that the list met, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Params of `tools.schema`.

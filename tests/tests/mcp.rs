@@ -73,6 +73,8 @@ fn an_old_client_lists_and_calls() {
     let greet = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "greet").unwrap();
     assert_eq!(greet["title"], "Greet somebody");
     assert_eq!(greet["annotations"]["readOnlyHint"], true);
+    // Longer than the 50,000 characters from which on Claude Code keeps a result in a file.
+    assert_eq!(greet["_meta"]["anthropic/maxResultSizeChars"], 64 * 1024 + 1024);
     assert_eq!(greet["outputSchema"]["required"], json!(["said"]));
     assert!(list.get("resultType").is_none() && list.get("nextCursor").is_none());
 

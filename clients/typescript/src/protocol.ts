@@ -2109,6 +2109,24 @@ export interface ToolsListParams {
   if_epoch?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
+  /** Anthropic, OpenAI: the provider makes arguments fit the schema, for the tools whose schema it can enforce. */
+  strict?: boolean;
+  /** Anthropic: the `examples` of an input schema that fit it become `input_examples`. */
+  input_examples?: boolean;
+  /** Anthropic: arguments are streamed as the model writes them, before it is known that they are JSON. */
+  eager_input_streaming?: boolean;
+  /**
+   * Anthropic, OpenAI Responses: who may call the tools, in the provider's words. Anthropic: `direct`,
+   * `code_execution_20260120` and other versions of that tool. OpenAI: `direct`, `programmatic`.
+   */
+  allowed_callers?: string[];
+  /**
+   * OpenAI: a tool with a grammar is a custom tool, whose input the model writes as plain text. When absent: true for
+   * Responses, false for Chat Completions, where few servers and models know such tools.
+   */
+  custom_tools?: boolean;
+  /** OpenAI Responses: the tools of each source but the built-ins are in a namespace of their own. */
+  namespaces?: boolean;
 }
 
 /** Answer of `tools.list`, in the native form. */
@@ -2120,6 +2138,10 @@ export interface ToolsListResult {
   unchanged?: boolean;
   /** Sorted by name. Absent when `unchanged`. */
   tools?: Tool[];
+  /** The tools that the model has to find before it can call them. */
+  deferred?: string[];
+  /** Limits of the provider's API that the list met, as sentences. */
+  warnings?: string[];
 }
 
 /** Params of `tools.provide`. */

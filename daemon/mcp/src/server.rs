@@ -21,6 +21,7 @@ mod request_session;
 mod request_state;
 mod running_request;
 mod tasks;
+mod tool_meta;
 mod tools;
 mod weight_limit;
 

@@ -23,6 +23,7 @@ mod permissions;
 mod plugins;
 mod prompt;
 mod provide;
+mod provider_lists;
 mod questions;
 mod remotes;
 mod secrets;

@@ -6,13 +6,15 @@
 mod anthropic;
 mod gemini;
 mod mcp;
+mod names;
 mod openai;
 mod openai_responses;
 mod schema;
+mod strict;
 
 use serde_json::{Map, Value, json};
-use toold_proto::call::ToolFormat;
-use toold_proto::tool::{Block, CallId, Tool, ToolResult};
+use toold_proto::call::{ProviderOptions, ToolFormat};
+use toold_proto::tool::{Block, CallId, Tool, ToolResult, only_text_argument};
 
 /// A call in a provider's block.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +22,47 @@ pub struct ProviderCall {
     /// `None` where the provider gives calls no id.
     pub call_id: Option<CallId>,
     pub name: String,
-    /// An object.
+    /// An object, with the names that the tool's schema has.
     pub arguments: Value,
+    pub form: CallForm,
+}
+
+/// The form of a call, which its result must match.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallForm {
+    pub kind: CallKind,
+    /// Where the call came from, if not from the model itself: to be repeated with the result.
+    pub caller: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallKind {
+    #[default]
+    Function,
+    /// Of OpenAI: the input is plain text.
+    Custom,
+    /// Of OpenAI: a search for tools that the client runs.
+    ToolSearch,
+}
+
+/// The name of the tool that finds deferred tools.
+pub const SEARCH_TOOL: &str = "tools_search";
+
+/// A tool of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct OfferedTool<'a> {
+    pub tool: &'a Tool,
+    /// The model learns its arguments when it has found it with [`SEARCH_TOOL`].
+    pub deferred: bool,
+}
+
+/// A list of tools for a provider.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferedTools {
+    /// The array that the provider's API takes.
+    pub tools: Value,
+    /// Options that could not be applied to all tools, as sentences.
+    pub warnings: Vec<String>,
 }
 
 /// A block that cannot be read, in words for the model. Where its id could be read, a result
@@ -32,6 +73,7 @@ pub struct MalformedCall {
     pub call_id: Option<CallId>,
     pub name: Option<String>,
     pub reason: String,
+    pub form: CallForm,
 }
 
 /// The outcome of one call.
@@ -40,33 +82,74 @@ pub struct ProviderAnswer<'a> {
     /// As the provider gave it.
     pub call_id: Option<&'a str>,
     pub name: &'a str,
+    /// That of the call.
+    pub form: &'a CallForm,
     pub outcome: AnswerOutcome<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum AnswerOutcome<'a> {
     Result(&'a ToolResult),
+    /// The tools that a search found.
+    Found(&'a [Tool]),
     /// The call was refused or never ran; in words for the model.
     Error(&'a str),
 }
 
+/// The most tools that the provider's API takes in one request, if it has a limit.
+pub fn most_tools(format: ToolFormat) -> Option<usize> {
+    match format {
+        ToolFormat::Native | ToolFormat::Mcp => None,
+        ToolFormat::Anthropic => Some(anthropic::MOST_TOOLS),
+        ToolFormat::Openai | ToolFormat::OpenaiResponses => Some(openai::MOST_TOOLS),
+        ToolFormat::Gemini => Some(gemini::MOST_TOOLS),
+    }
+}
+
+/// Whether the provider's API itself has deferred tools, so that a list shows them as such and a search loads them.
+/// For the others, a list leaves deferred tools out.
+pub fn loads_tools(format: ToolFormat) -> bool {
+    match format {
+        ToolFormat::Anthropic | ToolFormat::OpenaiResponses => true,
+        ToolFormat::Native | ToolFormat::Openai | ToolFormat::Gemini | ToolFormat::Mcp => false,
+    }
+}
+
 /// The array that the provider's API takes as its tools, sorted by name.
 pub fn tools_as(format: ToolFormat, tools: &[Tool]) -> Value {
-    let mut tools: Vec<&Tool> = tools.iter().collect();
-    tools.sort_by(|a, b| a.name.cmp(&b.name));
-    match format {
-        ToolFormat::Native => json!(tools),
-        ToolFormat::Anthropic => tools.into_iter().map(anthropic::tool).collect(),
-        ToolFormat::Openai => tools.into_iter().map(openai::tool).collect(),
-        ToolFormat::OpenaiResponses => tools.into_iter().map(openai_responses::tool).collect(),
-        ToolFormat::Gemini => gemini::tools(&tools),
-        ToolFormat::Mcp => tools.into_iter().map(mcp::tool).collect(),
-    }
+    let offered: Vec<OfferedTool> = tools.iter().map(|tool| OfferedTool { tool, deferred: false }).collect();
+    offer(format, &offered, &ProviderOptions::default()).tools
+}
+
+/// The same with features of the provider's API. The tools come in order of importance, which decides where the API
+/// takes only so many of a kind; the list is sorted by name.
+pub fn offer(format: ToolFormat, offered: &[OfferedTool<'_>], options: &ProviderOptions) -> OfferedTools {
+    let mut warnings = Vec::new();
+    let mut sorted = offered.to_vec();
+    sorted.sort_by(|a, b| a.tool.name.cmp(&b.tool.name));
+    let shown: Vec<&Tool> = sorted.iter().filter(|one| !one.deferred).map(|one| one.tool).collect();
+    let tools = match format {
+        ToolFormat::Native => json!(shown),
+        ToolFormat::Anthropic => {
+            let strict = anthropic::strict_tools(offered, options, &mut warnings);
+            sorted.iter().map(|one| anthropic::tool(*one, options, &strict)).collect()
+        }
+        ToolFormat::Openai => shown.iter().map(|tool| openai::tool(tool, options, &mut warnings)).collect(),
+        ToolFormat::OpenaiResponses => openai_responses::tools(&sorted, options, &mut warnings),
+        ToolFormat::Gemini => gemini::tools(&shown),
+        ToolFormat::Mcp => shown.into_iter().map(mcp::tool).collect(),
+    };
+    OfferedTools { tools, warnings }
 }
 
 /// The calls in a provider's blocks, in their order: of the array that holds them, of the message
 /// that holds that array, or of a single block. Blocks that are no calls are passed over.
-pub fn calls_in(format: ToolFormat, blocks: &Value) -> Vec<Result<ProviderCall, MalformedCall>> {
+/// `schema_of` returns the input schema of a tool, by its name.
+pub fn calls_in(
+    format: ToolFormat,
+    blocks: &Value,
+    schema_of: &dyn Fn(&str) -> Option<Value>,
+) -> Vec<Result<ProviderCall, MalformedCall>> {
     let (holders, read): (&[&str], fn(&Value) -> ParsedBlock) = match format {
         ToolFormat::Native => (&["calls"], native_call),
         ToolFormat::Anthropic => (&["content"], anthropic::call),
@@ -79,10 +162,36 @@ pub fn calls_in(format: ToolFormat, blocks: &Value) -> Vec<Result<ProviderCall, 
     for holder in holders {
         held = held.get(holder).unwrap_or(held);
     }
-    match held {
-        Value::Array(items) => items.iter().filter_map(read).collect(),
-        one => read(one).into_iter().collect(),
+    let blocks = match held {
+        Value::Array(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let mut calls: Vec<_> = blocks.iter().filter_map(read).collect();
+    for call in calls.iter_mut().flatten() {
+        to_own_arguments(format, call, schema_of);
     }
+    calls
+}
+
+/// Undoes what the list of tools changed for the provider.
+fn to_own_arguments(format: ToolFormat, call: &mut ProviderCall, schema_of: &dyn Fn(&str) -> Option<Value>) {
+    let alphabet = match (format, call.form.kind) {
+        (ToolFormat::Anthropic, _) => Some(anthropic::ARGUMENTS),
+        (ToolFormat::Gemini, _) => Some(gemini::ARGUMENTS),
+        (_, CallKind::Custom) => None,
+        (ToolFormat::Native | ToolFormat::Openai | ToolFormat::OpenaiResponses | ToolFormat::Mcp, _) => return,
+    };
+    let Some(schema) = schema_of(&call.name) else { return };
+    let arguments = call.arguments.take();
+    call.arguments = match alphabet {
+        Some(alphabet) => names::ArgumentNames::of(&schema, alphabet).in_arguments(arguments, &schema),
+        None => match (only_text_argument(&schema), arguments) {
+            (Some(argument), Value::Object(members)) => {
+                members.into_iter().map(|(_, text)| (argument.to_owned(), text)).collect()
+            }
+            (_, arguments) => arguments,
+        },
+    };
 }
 
 /// The blocks that the provider takes as results, one for each answer and in their order.
@@ -105,6 +214,7 @@ impl<'a> AnswerOutcome<'a> {
     fn is_error(self) -> bool {
         match self {
             Self::Result(result) => result.is_error,
+            Self::Found(_) => false,
             Self::Error(_) => true,
         }
     }
@@ -112,8 +222,35 @@ impl<'a> AnswerOutcome<'a> {
     fn blocks(self) -> std::borrow::Cow<'a, [Block]> {
         match self {
             Self::Result(result) => (&*result.content).into(),
+            Self::Found(tools) => vec![Block::text(found_in_words(tools))].into(),
             Self::Error(words) => vec![Block::text(words)].into(),
         }
+    }
+}
+
+fn found_in_words(tools: &[Tool]) -> String {
+    if tools.is_empty() {
+        return "no tool matches".to_owned();
+    }
+    let one =
+        |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema});
+    json!({"tools": tools.iter().map(one).collect::<Vec<_>>()}).to_string()
+}
+
+impl CallForm {
+    /// Whether a program that the model wrote reads the result, and not the model.
+    fn is_from_program(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.get("type").is_some_and(|kind| kind != "direct"))
+    }
+}
+
+/// The value that a program gets as the result, if the tool returned one.
+fn for_program<'a>(answer: &ProviderAnswer<'a>) -> Option<&'a Value> {
+    match answer.outcome {
+        AnswerOutcome::Result(result) if answer.form.is_from_program() && !result.is_error => {
+            result.structured.as_ref()
+        }
+        AnswerOutcome::Result(_) | AnswerOutcome::Found(_) | AnswerOutcome::Error(_) => None,
     }
 }
 
@@ -128,6 +265,7 @@ fn native_result(answer: &ProviderAnswer<'_>) -> Value {
     }
     match answer.outcome {
         AnswerOutcome::Result(result) => item.insert("result".to_owned(), json!(result)),
+        AnswerOutcome::Found(tools) => item.insert("result".to_owned(), json!({"tools": tools})),
         AnswerOutcome::Error(words) => item.insert("error".to_owned(), json!({"message": words})),
     };
     Value::Object(item)
@@ -146,17 +284,36 @@ fn assemble(
     };
     let call_id = parsed_id.as_ref().ok().cloned().flatten();
     let name = name.and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned);
-    let malformed = |reason: String| MalformedCall { call_id: call_id.clone(), name: name.clone(), reason };
+    let form = CallForm::default();
+    let malformed =
+        |reason: String| MalformedCall { call_id: call_id.clone(), name: name.clone(), reason, form: form.clone() };
     parsed_id.map_err(malformed)?;
     let arguments = arguments.map_err(malformed)?;
     match name.clone() {
-        Some(name) => Ok(ProviderCall { call_id, name, arguments }),
+        Some(name) => Ok(ProviderCall { call_id, name, arguments, form }),
         None => Err(malformed("it has no name".to_owned())),
     }
 }
 
 fn malformed(reason: &str) -> ParsedBlock {
-    Some(Err(MalformedCall { call_id: None, name: None, reason: reason.to_owned() }))
+    Some(Err(MalformedCall { call_id: None, name: None, reason: reason.to_owned(), form: CallForm::default() }))
+}
+
+fn with_form(mut call: Result<ProviderCall, MalformedCall>, form: CallForm) -> Result<ProviderCall, MalformedCall> {
+    match &mut call {
+        Ok(call) => call.form = form,
+        Err(call) => call.form = form,
+    }
+    call
+}
+
+/// The only argument of a call whose input is plain text. Its name is that of the tool's own argument in the end.
+fn text_input(input: Option<&Value>) -> Result<Value, String> {
+    match input {
+        Some(Value::String(text)) => Ok(json!({"input": text})),
+        Some(_) => Err("its input is not a string".to_owned()),
+        None => Err("it has no input".to_owned()),
+    }
 }
 
 /// `null` and absent are `{}`.

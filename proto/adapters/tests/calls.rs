@@ -2,9 +2,11 @@
 
 use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
-use toold_adapters::providers::{AnswerOutcome, ProviderAnswer, calls_in, results_as};
+use toold_adapters::providers::{
+    AnswerOutcome, CallForm, CallKind, MalformedCall, ProviderAnswer, ProviderCall, results_as,
+};
 use toold_proto::call::ToolFormat;
-use toold_proto::tool::{Block, CallId, ToolResult};
+use toold_proto::tool::{Annotations, Block, CallId, Source, SourceKind, Tool, ToolName, ToolResult};
 
 fn result(content: Vec<Block>, is_error: bool) -> ToolResult {
     ToolResult {
@@ -18,12 +20,20 @@ fn result(content: Vec<Block>, is_error: bool) -> ToolResult {
     }
 }
 
+/// Without the schemas of tools.
+fn calls_in(format: ToolFormat, blocks: &Value) -> Vec<Result<ProviderCall, MalformedCall>> {
+    toold_adapters::providers::calls_in(format, blocks, &|_| None)
+}
+
+static FUNCTION: CallForm = CallForm { kind: CallKind::Function, caller: None };
+
 fn image() -> Block {
     Block::Image { data: "iVBORw0KGgo=".to_owned(), mime_type: "image/png".to_owned() }
 }
 
 fn one(format: ToolFormat, result: &ToolResult) -> String {
-    let answer = ProviderAnswer { call_id: Some("c1"), name: "read", outcome: AnswerOutcome::Result(result) };
+    let answer =
+        ProviderAnswer { call_id: Some("c1"), name: "read", form: &FUNCTION, outcome: AnswerOutcome::Result(result) };
     results_as(format, &[answer]).to_string()
 }
 
@@ -140,7 +150,8 @@ fn a_malformed_block_is_an_error_of_its_own() {
     check_malformed(Openai, function(json!("x"), json!("{\"a\": ")), Some("c1"), "not JSON");
     check_malformed(Openai, function(json!("x"), json!("[1]")), Some("c1"), "not an object");
     check_malformed(Openai, function(json!(""), json!("{}")), Some("c1"), "no name");
-    check_malformed(Openai, json!({"id": "c1", "type": "custom"}), Some("c1"), "no function");
+    check_malformed(Openai, json!({"id": "c1", "type": "other"}), Some("c1"), "no function");
+    check_malformed(Openai, json!({"id": "c1", "type": "custom", "custom": {"name": "x"}}), Some("c1"), "no input");
     check_malformed(Openai, json!({"function": {"name": "x", "arguments": "{}"}}), None, "no id");
     check_malformed(Openai, json!(null), None, "not an object");
     check_malformed(
@@ -153,7 +164,7 @@ fn a_malformed_block_is_an_error_of_its_own() {
         OpenaiResponses,
         json!({"type": "custom_tool_call", "call_id": "c1", "name": "x"}),
         Some("c1"),
-        "custom",
+        "no input",
     );
     check_malformed(OpenaiResponses, json!({}), None, "not an item");
     check_malformed(Gemini, json!({"functionCall": {"args": {}}}), None, "no name");
@@ -193,8 +204,12 @@ fn errors_are_marked_as_each_provider_marks_them() {
 
 #[test]
 fn an_error_without_a_result_is_one_too() {
-    let answer =
-        ProviderAnswer { call_id: Some("c1"), name: "read", outcome: AnswerOutcome::Error("denied by a rule") };
+    let answer = ProviderAnswer {
+        call_id: Some("c1"),
+        name: "read",
+        form: &FUNCTION,
+        outcome: AnswerOutcome::Error("denied by a rule"),
+    };
     let shown = |format| results_as(format, &[answer]).to_string();
     assert_snapshot!(shown(ToolFormat::Native), @r#"[{"call_id":"c1","error":{"message":"denied by a rule"}}]"#);
     assert_snapshot!(shown(ToolFormat::Anthropic), @r#"[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"denied by a rule"}],"is_error":true}]"#);
@@ -250,8 +265,18 @@ fn many_results_keep_their_order() {
     let (first, second) = (result(vec![image()], false), result(vec![Block::text("b")], false));
     for format in ALL {
         let answers = [
-            ProviderAnswer { call_id: Some("c1"), name: "one", outcome: AnswerOutcome::Result(&first) },
-            ProviderAnswer { call_id: Some("c2"), name: "two", outcome: AnswerOutcome::Result(&second) },
+            ProviderAnswer {
+                call_id: Some("c1"),
+                name: "one",
+                form: &FUNCTION,
+                outcome: AnswerOutcome::Result(&first),
+            },
+            ProviderAnswer {
+                call_id: Some("c2"),
+                name: "two",
+                form: &FUNCTION,
+                outcome: AnswerOutcome::Result(&second),
+            },
         ];
         let results = results_as(format, &answers);
         let length = if format == ToolFormat::Openai { 3 } else { 2 };
@@ -265,6 +290,52 @@ fn many_results_keep_their_order() {
 
 #[test]
 fn a_gemini_call_without_an_id_gets_a_response_without_one() {
-    let answer = ProviderAnswer { call_id: None, name: "now", outcome: AnswerOutcome::Error("no") };
+    let answer = ProviderAnswer { call_id: None, name: "now", form: &FUNCTION, outcome: AnswerOutcome::Error("no") };
     assert_snapshot!(results_as(ToolFormat::Gemini, &[answer]), @r#"[{"functionResponse":{"name":"now","response":{"error":"no"}}}]"#);
+}
+
+fn found(name: &str, kind: SourceKind, source: &str) -> Tool {
+    Tool {
+        name: ToolName::parse(name).unwrap(),
+        label: name.to_owned(),
+        description: "Does.".to_owned(),
+        input_schema: json!({"type": "object", "properties": {}}),
+        output_schema: None,
+        source: Source { kind, name: source.to_owned(), path: None },
+        parallelizable: true,
+        permissions: Vec::new(),
+        cacheable: false,
+        timeout_ms: None,
+        annotations: Annotations::default(),
+        version: None,
+        grammar: None,
+    }
+}
+
+#[test]
+fn found_tools_come_back_in_the_form_that_loads_them() {
+    let tools = [found("undo", SourceKind::Builtin, "toold"), found("gh_issues", SourceKind::Mcp, "git hub")];
+    let shown = |format, form: &CallForm| {
+        let outcome = AnswerOutcome::Found(&tools);
+        results_as(format, &[ProviderAnswer { call_id: Some("c1"), name: "tools_search", form, outcome }]).to_string()
+    };
+    let search = CallForm { kind: CallKind::ToolSearch, caller: None };
+    assert_snapshot!(shown(ToolFormat::Anthropic, &FUNCTION), @r#"[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"tool_reference","tool_name":"undo"},{"type":"tool_reference","tool_name":"gh_issues"}],"is_error":false}]"#);
+    assert_snapshot!(shown(ToolFormat::OpenaiResponses, &search), @r#"[{"type":"tool_search_output","call_id":"c1","execution":"client","status":"completed","tools":[{"type":"function","name":"undo","description":"Does.","parameters":{"type":"object","properties":{}},"strict":false,"defer_loading":true},{"type":"namespace","name":"git_hub","description":"Tools of the MCP server git hub","tools":[{"type":"function","name":"gh_issues","description":"Does.","parameters":{"type":"object","properties":{}},"strict":false,"defer_loading":true}]}]}]"#);
+    assert_snapshot!(shown(ToolFormat::Openai, &FUNCTION), @r#"[{"role":"tool","tool_call_id":"c1","content":"{\"tools\":[{\"name\":\"undo\",\"description\":\"Does.\",\"input_schema\":{\"type\":\"object\",\"properties\":{}}},{\"name\":\"gh_issues\",\"description\":\"Does.\",\"input_schema\":{\"type\":\"object\",\"properties\":{}}}]}"}]"#);
+}
+
+#[test]
+fn a_search_that_the_client_runs_is_a_call() {
+    let by = |execution: &str| {
+        json!([{"type": "tool_search_call", "id": "ts_1", "call_id": "c1", "execution": execution,
+                "status": "completed", "arguments": {"query": "issues"}}])
+    };
+    let call = calls_in(ToolFormat::OpenaiResponses, &by("client")).remove(0).unwrap();
+    assert_eq!((call.name.as_str(), &call.arguments), ("tools_search", &json!({"query": "issues"})));
+    assert_eq!(call.form.kind, CallKind::ToolSearch);
+    assert_eq!(calls_in(ToolFormat::OpenaiResponses, &by("server")), [], "the provider has run it");
+    let answer =
+        ProviderAnswer { call_id: Some("c1"), name: &call.name, form: &call.form, outcome: AnswerOutcome::Error("no") };
+    assert_snapshot!(results_as(ToolFormat::OpenaiResponses, &[answer]), @r#"[{"type":"tool_search_output","call_id":"c1","execution":"client","status":"incomplete","tools":[]}]"#);
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toold_adapters::families::{FORMATS, Family};
+use toold_adapters::fuzz::fuzz_one;
 use toold_adapters::parse::collect::collect;
 use toold_adapters::parse::known::KnownTools;
 use toold_adapters::parse::{CallParser, parse_with};
@@ -193,6 +194,41 @@ fn calls_that_are_spoken_of_are_not_made() {
             let prose = format!("One writes `{text}` for that.");
             assert_eq!(parse_with(&prose, known()).calls, [], "{family}: {prose}");
         }
+    }
+}
+
+/// For fuzzers, whose first byte chooses the cuts.
+fn as_input(cut: u8, text: &str) -> Vec<u8> {
+    [cut].into_iter().chain(text.bytes()).collect()
+}
+
+#[test]
+fn the_cases_of_all_families_keep_the_invariants_of_all_texts() {
+    for family in Family::all() {
+        for (cut, calls) in call_sets().iter().enumerate() {
+            let text = render_calls(family, calls);
+            for (place, (before, after, ..)) in SURROUNDINGS.iter().enumerate() {
+                fuzz_one(&as_input((cut * 40 + place * 20) as u8, &format!("{before}{text}{after}")));
+            }
+        }
+    }
+    for (place, (_, text, _)) in examples::EXAMPLES.iter().enumerate() {
+        fuzz_one(&as_input(place as u8, text));
+        fuzz_one(&as_input(255, text));
+    }
+}
+
+/// A fuzzer finds no marks of twenty characters by itself.
+#[test]
+fn the_fuzzer_starts_with_calls_of_all_families() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus/model_text");
+    for family in Family::all() {
+        let seed = as_input(b'z', &render_calls(family, &call_sets()[16]));
+        let path = folder.join(format!("family_{family}"));
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &seed).unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap_or_default(), seed, "run with UPDATE=1 to write {}", path.display());
     }
 }
 

@@ -192,8 +192,22 @@ fn streamed(text: &str, cut: usize) -> toold_proto::prompt::ParsedPrompt {
     collect(pieces)
 }
 
+/// `MODEL_TEXTS` has more of them, for long runs.
+fn cases() -> u32 {
+    std::env::var("MODEL_TEXTS").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
+}
+
+/// Calls of all families, with text that may quote, close or spoil them.
+fn calls_in_text() -> impl Strategy<Value = String> {
+    let family = prop::sample::select(Family::all().collect::<Vec<_>>());
+    let block = (family, prop::collection::vec(call(), 1..3)).prop_map(|(family, calls)| render_calls(family, &calls));
+    let piece =
+        prop_oneof![2 => block, 1 => prop::sample::select(SNIPPETS).prop_map(str::to_owned), 1 => "[a-z .`\\n]{0,12}"];
+    prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rendered_calls_are_read_back(calls in prop::collection::vec(call(), 0..4)) {
@@ -257,6 +271,13 @@ proptest! {
 
     #[test]
     fn invariants_hold_for_soup(text in soup(), cut in any::<u8>()) {
+        let mut data = vec![cut];
+        data.extend(text.bytes());
+        fuzz_one(&data);
+    }
+
+    #[test]
+    fn invariants_hold_for_calls_in_text(text in calls_in_text(), cut in any::<u8>()) {
         let mut data = vec![cut];
         data.extend(text.bytes());
         fuzz_one(&data);

@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use toold_adapters::providers::tools_as;
-use toold_proto::call::ToolFormat;
+use toold_adapters::providers::{OfferedTool, offer, tools_as};
+use toold_proto::call::{ProviderOptions, ToolFormat};
 use toold_proto::tool::{Annotations, Source, SourceKind, Tool, ToolName};
 
 fn tool(name: &str, description: &str, input_schema: Value) -> Tool {
@@ -168,8 +168,7 @@ fn gemini_takes_declarations() {
                 "default": 200,
                 "minimum": 1
               }
-            },
-            "description": "Must also fit this JSON Schema: {\"additionalProperties\":false}"
+            }
           }
         }
       ]
@@ -303,7 +302,7 @@ fn an_empty_schema_is_an_object_without_properties() {
 }
 
 #[test]
-fn anthropic_gets_odd_property_names_in_words() {
+fn anthropic_gets_other_names_for_odd_arguments() {
     let schema = json!({
         "type": "object",
         "properties": {"ok": {"type": "string"}, "odd name": {"type": "integer"}},
@@ -313,17 +312,23 @@ fn anthropic_gets_odd_property_names_in_words() {
     assert_snapshot!(shown(ToolFormat::Anthropic, tool("t", "Does.", schema)), @r#"
     {
       "name": "t",
-      "description": "Does.\n\nMust also fit this JSON Schema: {\"required\":[\"odd name\"],\"additionalProperties\":false,\"properties\":{\"odd name\":{\"type\":\"integer\"}}}",
+      "description": "Does.",
       "input_schema": {
         "type": "object",
         "properties": {
           "ok": {
             "type": "string"
+          },
+          "odd_name": {
+            "type": "integer",
+            "description": "`odd name`."
           }
         },
         "required": [
-          "ok"
-        ]
+          "ok",
+          "odd_name"
+        ],
+        "additionalProperties": false
       }
     }
     "#);
@@ -408,6 +413,29 @@ fn gemini_bounds_references_that_multiply() {
     let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs});
     let tools = tools_as(ToolFormat::Gemini, &[tool("t", "", schema)]);
     assert!(tools.to_string().len() < 1_000_000);
+}
+
+#[test]
+fn deferred_tools_are_shown_as_each_provider_loads_them() {
+    let schema = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
+    let (search, hidden) = (tool("tools_search", "Finds tools.", schema), tool("hidden", "Does.", json!({})));
+    let offered = [OfferedTool { tool: &hidden, deferred: true }, OfferedTool { tool: &search, deferred: false }];
+    let shown = |format| offer(format, &offered, &ProviderOptions::default()).tools.to_string();
+    assert_snapshot!(shown(ToolFormat::Anthropic), @r#"[{"name":"hidden","description":"Does.","input_schema":{"type":"object","properties":{}},"defer_loading":true},{"name":"tools_search","description":"Finds tools.","input_schema":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}}]"#);
+    assert_snapshot!(shown(ToolFormat::OpenaiResponses), @r#"[{"type":"tool_search","execution":"client","description":"Finds tools.","parameters":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}}]"#);
+    assert_snapshot!(shown(ToolFormat::Openai), @r#"[{"type":"function","function":{"name":"tools_search","description":"Finds tools.","parameters":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}}}]"#);
+    assert!(!shown(ToolFormat::Gemini).contains("hidden"));
+}
+
+#[test]
+fn a_reference_through_a_renamed_argument_still_leads_there() {
+    let schema = json!({"type": "object", "properties": {
+        "a b": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        "c": {"$ref": "#/properties/a b"},
+    }});
+    let tools = tools_as(ToolFormat::Gemini, &[tool("t", "", schema)]);
+    let c = &tools[0]["functionDeclarations"][0]["parameters"]["properties"]["c"];
+    assert_eq!(c["properties"]["n"]["type"], "INTEGER", "{tools}");
 }
 
 const ALL: [ToolFormat; 6] = [

@@ -79,6 +79,9 @@ pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8
     // Each format has a form of its own.
     let mut list = client.call_as::<ToolsList, Value>(params).await?;
     print_json(&list["tools"].take())?;
+    for warning in list["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        writeln!(output::stderr(), "warning: {warning}")?;
+    }
     Ok(OK)
 }
 

@@ -25,7 +25,7 @@ use crate::server::request_session::is_modern;
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult};
 use crate::server::tasks::TaskHandover;
-use crate::server::{CallFuture, McpClientServer, content, tasks};
+use crate::server::{CallFuture, McpClientServer, content, tasks, tool_meta};
 
 /// How long a client may use a list without requesting it again: a plugin is often saved again within seconds.
 pub(super) const LIST_TTL_MS: u64 = 1_000;
@@ -44,6 +44,7 @@ pub(super) async fn list(
         tools.extend(own);
         tools.sort_by(|a, b| a.name.cmp(&b.name));
     }
+    tool_meta::tell_result_size(&mut tools, server.mcp.engine().settings.load().max_result_text);
     let list = ListToolsResult::with_all_items(tools);
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
 }

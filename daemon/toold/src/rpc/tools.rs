@@ -9,7 +9,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as};
+use toold_adapters::providers::{self as provider, SEARCH_TOOL, calls_in, loads_tools, results_as};
 use toold_engine::Engine;
 use toold_engine::absent_tools::unknown_tool;
 use toold_engine::batch::execute_batch;
@@ -20,17 +20,18 @@ use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
 use toold_proto::call::{
     BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, Interrupt, Interrupted, ListTools, Progress,
-    Strategy, ToolFormat, ToolSchema,
+    ProviderOptions, Strategy, ToolFormat, ToolSchema,
 };
 use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};
 use toold_proto::permission::Verdict;
-use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
+use toold_proto::tool::{CallId, SessionId, Tool, ToolName, ToolResult};
 
 use crate::lifecycle::traces::in_trace_of;
 use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::located::{located, may_read};
 use crate::rpc::outboxes::OutboxWriter;
+use crate::rpc::provider_lists::{self, check_callers};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -57,6 +58,10 @@ struct Listed {
     unchanged: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deferred: Vec<ToolName>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 async fn list(request: MethodRequest, list: ListTools) -> Result<Listed, ErrorObjectOwned> {
@@ -67,13 +72,35 @@ async fn list(request: MethodRequest, list: ListTools) -> Result<Listed, ErrorOb
     let (revision, epoch) = (snapshot.revision, engine.events.epoch().to_owned());
     let same_epoch = list.if_epoch.as_ref().is_none_or(|known| *known == epoch);
     if list.if_revision == Some(revision) && same_epoch {
-        return Ok(Listed { revision, epoch, unchanged: true, tools: None });
+        return Ok(Listed {
+            revision,
+            epoch,
+            unchanged: true,
+            tools: None,
+            deferred: Vec::new(),
+            warnings: Vec::new(),
+        });
     }
+    let format = list.format.unwrap_or_default();
+    check_callers(format, &list.provider).map_err(|error| invalid_params(&error))?;
     let view = snapshot.view(session.project());
     let tools = view.iter().map(|tool| tool.spec()).filter(|spec| wanted(spec, &list, &session));
-    let tools: Vec<Tool> = tools.map(ToolSpec::describe).collect();
-    let tools = tools_as(list.format.unwrap_or_default(), &tools);
-    Ok(Listed { revision, epoch, unchanged: false, tools: Some(tools) })
+    let mut tools: Vec<(Tool, bool)> = tools.map(|spec| (described(spec, &list.provider), false)).collect();
+    tools.sort_by(|(a, _), (b, _)| (a.source.kind, &a.name).cmp(&(b.source.kind, &b.name)));
+    let written = provider_lists::list(format, tools, None, &list.provider);
+    let (deferred, warnings) = (written.deferred, written.warnings);
+    Ok(Listed { revision, epoch, unchanged: false, tools: Some(written.tools), deferred, warnings })
+}
+
+/// Without the examples of arguments that do not fit the schema, if they are asked for: a provider refuses the whole list.
+fn described(spec: &ToolSpec, options: &ProviderOptions) -> Tool {
+    let mut tool = spec.describe();
+    if options.input_examples
+        && let Some(Value::Array(examples)) = tool.input_schema.get_mut("examples")
+    {
+        examples.retain(|example| spec.input.check(example).is_empty());
+    }
+    tool
 }
 
 fn wanted(spec: &ToolSpec, list: &ListTools, session: &Session) -> bool {
@@ -168,7 +195,12 @@ async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<Bat
 
 /// An unreadable call is answered in its place, since providers want a result for each call.
 async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResponse, ErrorObjectOwned> {
-    let blocks = calls_in(batch.format, &batch.calls);
+    let session = request.session(batch.session_id.as_ref())?;
+    request.services.plugins.settled().await;
+    let snapshot = request.services.engine.registry.snapshot();
+    let view = snapshot.view(session.project());
+    let schema_of = |name: &str| view.find(name).map(|tool| tool.spec().input.as_value().clone());
+    let blocks = calls_in(batch.format, &batch.calls, &schema_of);
     let calls = blocks.iter().flatten().map(|call| BatchCall {
         name: call.name.clone(),
         arguments: call.arguments.clone(),
@@ -177,7 +209,22 @@ async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<B
     let (_, answers) = run_all(request, calls.collect(), &batch).await?;
     let answers: Vec<Result<ToolResult, String>> =
         answers.into_iter().map(|answer| answer.map_err(|error| error.to_string())).collect();
-    let mut answered = answers.iter();
+    let found_in = |result: &ToolResult| {
+        let names = result.structured.as_ref()?.get("tools")?.as_array()?.iter();
+        let found = names.filter_map(|tool| Some(view.find(tool.get("name")?.as_str()?)?.spec().describe()));
+        Some(found.collect::<Vec<Tool>>())
+    };
+    // An API that loads found tools takes them in place of the text.
+    let searches = |call: &provider::ProviderCall| {
+        loads_tools(batch.format) && call.name == SEARCH_TOOL && view.find(SEARCH_TOOL).is_none()
+    };
+    let found: Vec<Option<Vec<Tool>>> = blocks
+        .iter()
+        .flatten()
+        .zip(&answers)
+        .map(|(call, answer)| answer.as_ref().ok().filter(|_| searches(call)).and_then(found_in))
+        .collect();
+    let mut answered = answers.iter().zip(&found);
     let refused: Vec<String> =
         blocks.iter().map(|block| block.as_ref().err().map_or_else(String::new, ToString::to_string)).collect();
     let shown: Vec<provider::ProviderAnswer> = blocks
@@ -187,15 +234,18 @@ async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<B
             Ok(call) => provider::ProviderAnswer {
                 call_id: call.call_id.as_ref().map(CallId::as_str),
                 name: &call.name,
+                form: &call.form,
                 outcome: match answered.next() {
-                    Some(Ok(result)) => provider::AnswerOutcome::Result(result),
-                    Some(Err(words)) => provider::AnswerOutcome::Error(words),
+                    Some((Ok(_), Some(tools))) => provider::AnswerOutcome::Found(tools),
+                    Some((Ok(result), None)) => provider::AnswerOutcome::Result(result),
+                    Some((Err(words), _)) => provider::AnswerOutcome::Error(words),
                     None => provider::AnswerOutcome::Error("the call was not run"),
                 },
             },
             Err(call) => provider::ProviderAnswer {
                 call_id: call.call_id.as_ref().map(CallId::as_str),
                 name: call.name.as_deref().unwrap_or_default(),
+                form: &call.form,
                 outcome: provider::AnswerOutcome::Error(refused),
             },
         })

@@ -3,7 +3,10 @@
 //! Tools: one object with `functionDeclarations`, each with `name`, `description` and `parameters`,
 //! a `Schema`, which is a subset of OpenAPI 3.0's (<https://ai.google.dev/api/caching#Schema>,
 //! <https://ai.google.dev/gemini-api/docs/function-calling>): see `gemini/subset.rs`. A name may
-//! have 64 characters. A function without arguments has no `parameters`.
+//! have 64 characters. A function without arguments has no `parameters`. An argument's name is of
+//! `[a-zA-Z_][a-zA-Z0-9_]{0,63}` (`FunctionDeclaration.parameters` in
+//! <https://github.com/googleapis/python-genai>, `google/genai/types.py`), so others get another
+//! name. A request may have 512 declarations (<https://github.com/google-gemini/gemini-cli/issues/19083>).
 //!
 //! Calls: parts with `functionCall {id?, name, args}`. Results: parts with
 //! `functionResponse {id?, name, response, parts?}`, where `response` has the key `error` for what
@@ -15,7 +18,11 @@ mod subset;
 use serde_json::{Map, Value, json};
 use toold_proto::tool::{Block, Tool};
 
+use super::names::{Alphabet, ArgumentNames};
 use super::{ParsedBlock, ProviderAnswer, all_in_words, assemble, malformed, object, schema};
+
+pub(super) const ARGUMENTS: Alphabet = Alphabet { others: "", begins_with_digit: false };
+pub(super) const MOST_TOOLS: usize = 512;
 
 pub(super) fn tools(tools: &[&Tool]) -> Value {
     let declarations: Vec<Value> = tools.iter().map(|tool| declaration(tool)).collect();
@@ -23,7 +30,12 @@ pub(super) fn tools(tools: &[&Tool]) -> Value {
 }
 
 fn declaration(tool: &Tool) -> Value {
-    let (root, left) = schema::plain_root(&tool.input_schema);
+    let names = ArgumentNames::of(&tool.input_schema, ARGUMENTS);
+    let schema = names.in_schema(&tool.input_schema);
+    let (mut root, left) = schema::plain_root(&schema);
+    if let Some(example) = schema::take_examples(&mut root).into_iter().next() {
+        root.insert("example".to_owned(), names.in_example(example));
+    }
     let has_properties = root.get("properties").and_then(Value::as_object).is_some_and(|map| !map.is_empty());
     let parameters = subset::convert(&Value::Object(root));
     let mut description = schema::describe(&tool.description, left);

@@ -8,7 +8,9 @@
 //! (<https://github.com/modelcontextprotocol/servers/issues/799>), `oneOf`, `anyOf`, `allOf`,
 //! `enum` and `not` at the root of the parameters, and arrays without `items`. What does not fit a
 //! description goes on in that of the parameters, which has no such limit. A list of more than 128
-//! tools is the caller's to cut.
+//! tools is the caller's to cut. Custom tools, `{"type": "custom", "custom": {name, description, format}}`, take plain text,
+//! with a grammar of the syntax `lark` or `regex` (version 3.3.1 of the Python SDK,
+//! <https://github.com/openai/openai-python>, `src/openai/types/chat`).
 //!
 //! Calls: `tool_calls`, arguments as JSON in a string. Results: messages of the role `tool`, text
 //! only, without a mark for errors: theirs begin with `Error: `. Images of all results follow in
@@ -16,31 +18,64 @@
 //! before anything else is said.
 
 use serde_json::{Map, Value, json};
-use toold_proto::tool::{Block, Tool};
+use toold_proto::call::ProviderOptions;
+use toold_proto::tool::{Block, Tool, ToolGrammar, only_text_argument};
 
+use super::strict::{Enforcer, enforceable};
 use super::{
-    AnswerOutcome, ParsedBlock, ProviderAnswer, all_in_words, assemble, data_url, malformed, object_in_string, schema,
+    AnswerOutcome, CallForm, CallKind, ParsedBlock, ProviderAnswer, all_in_words, assemble, data_url, malformed,
+    object_in_string, schema, text_input, with_form,
 };
 
-pub(super) fn tool(tool: &Tool) -> Value {
-    let (description, parameters) = function(tool);
-    json!({
-        "type": "function",
-        "function": {"name": tool.name, "description": description, "parameters": parameters},
-    })
+/// Of one request.
+pub(super) const MOST_TOOLS: usize = 128;
+
+pub(super) fn tool(tool: &Tool, options: &ProviderOptions, warnings: &mut Vec<String>) -> Value {
+    if let Some(grammar) = grammar(tool).filter(|_| options.custom_tools == Some(true)) {
+        let format = json!({"type": "grammar", "grammar": grammar});
+        let custom = json!({"name": tool.name, "description": tool.description, "format": format});
+        return json!({"type": "custom", "custom": custom});
+    }
+    let (description, parameters, strict) = function(tool, options, warnings);
+    let mut function = json!({"name": tool.name, "description": description, "parameters": parameters});
+    if strict {
+        function["strict"] = true.into();
+    }
+    json!({"type": "function", "function": function})
 }
 
-/// The description and the parameters that both of OpenAI's APIs take.
-pub(super) fn function(tool: &Tool) -> (String, Map<String, Value>) {
+/// The grammar of a tool that can be a custom tool. A long description needs the parameters of a function.
+pub(super) fn grammar(tool: &Tool) -> Option<&ToolGrammar> {
+    let is_short = tool.description.chars().nth(LONGEST_DESCRIPTION).is_none();
+    tool.grammar.as_ref().filter(|_| is_short && only_text_argument(&tool.input_schema).is_some())
+}
+
+/// The description and the parameters that both of OpenAI's APIs take, and whether they can be enforced and are to be.
+pub(super) fn function(
+    tool: &Tool,
+    options: &ProviderOptions,
+    warnings: &mut Vec<String>,
+) -> (String, Map<String, Value>, bool) {
     let (mut parameters, left) = schema::plain_root(&tool.input_schema);
-    schema::add_items(&mut parameters);
+    let enforced = match options.strict {
+        true => enforceable(&parameters, Enforcer::Openai).filter(|_| left.is_empty()),
+        false => None,
+    };
+    if options.strict && enforced.is_none() {
+        warnings.push(format!("strict: the provider cannot enforce the schema of {}", tool.name));
+    }
+    let strict = enforced.is_some();
+    match enforced {
+        Some((schema, _)) => parameters = schema,
+        None => schema::add_items(&mut parameters),
+    }
     let mut description = schema::describe(&tool.description, left);
     if description.chars().nth(LONGEST_DESCRIPTION).is_some() {
         let rest = split_off(&mut description);
         let own = parameters.get("description").and_then(Value::as_str).map(|own| format!("\n\n{own}"));
         parameters.insert("description".to_owned(), format!("{rest}{}", own.unwrap_or_default()).into());
     }
-    (description, parameters)
+    (description, parameters, strict)
 }
 
 pub(super) fn call(block: &Value) -> ParsedBlock {
@@ -50,6 +85,14 @@ pub(super) fn call(block: &Value) -> ParsedBlock {
         return None;
     }
     let id = block.get("id");
+    let form = CallForm { kind: CallKind::Custom, caller: None };
+    if let Some(custom) = block.get("custom") {
+        let input = match id {
+            None => Err("it has no id".to_owned()),
+            Some(_) => text_input(custom.get("input")),
+        };
+        return Some(with_form(assemble(id, custom.get("name"), input), form));
+    }
     let Some(function) = block.get("function") else {
         return Some(assemble(id, None, Err("it has no function".to_owned())));
     };
@@ -91,6 +134,7 @@ fn result(answer: &ProviderAnswer<'_>) -> Value {
 pub(super) fn error_marked(answer: &ProviderAnswer<'_>, text: String) -> String {
     match answer.outcome {
         AnswerOutcome::Result(result) if !result.is_error => text,
+        AnswerOutcome::Found(_) => text,
         AnswerOutcome::Result(_) | AnswerOutcome::Error(_) if text.is_empty() => {
             "Error: the tool failed without a message".to_owned()
         }

@@ -32,6 +32,14 @@ pub(super) fn plain_root(schema: &Value) -> (Map<String, Value>, Map<String, Val
     (plain, left)
 }
 
+/// Takes the examples of a root schema that are arguments.
+pub(super) fn take_examples(root: &mut Map<String, Value>) -> Vec<Value> {
+    match root.shift_remove("examples") {
+        Some(Value::Array(examples)) => examples.into_iter().filter(Value::is_object).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// A description that also says what could not stay in the schema.
 pub(super) fn describe(description: &str, left: Map<String, Value>) -> String {
     if left.is_empty() {
@@ -51,20 +59,45 @@ pub(super) fn add_items(schema: &mut Map<String, Value>) {
     if is_array && !schema.contains_key("items") {
         schema.insert("items".to_owned(), json!({}));
     }
-    for (key, value) in schema.iter_mut() {
-        match (key.as_str(), value) {
-            ("properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas", Value::Object(map)) => {
-                map.values_mut().filter_map(Value::as_object_mut).for_each(add_items);
-            }
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
-                list.iter_mut().filter_map(Value::as_object_mut).for_each(add_items);
-            }
-            ("items" | "additionalProperties" | "not" | "if" | "then" | "else" | "contains", Value::Object(map)) => {
-                add_items(map);
-            }
-            _ => {}
+    parts_mut(schema).for_each(add_items);
+}
+
+const MAPS_OF_PARTS: [&str; 5] = ["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"];
+const LISTS_OF_PARTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const PARTS: [&str; 7] = ["items", "additionalProperties", "not", "if", "then", "else", "contains"];
+
+/// The schemas that stand directly within a schema.
+pub(super) fn parts(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    schema.iter().flat_map(|(key, value)| -> Vec<&Value> {
+        match value {
+            Value::Object(map) if MAPS_OF_PARTS.contains(&key.as_str()) => map.values().collect(),
+            Value::Array(list) if LISTS_OF_PARTS.contains(&key.as_str()) => list.iter().collect(),
+            Value::Object(_) if PARTS.contains(&key.as_str()) => vec![value],
+            _ => Vec::new(),
         }
-    }
+    })
+}
+
+pub(super) fn parts_mut(schema: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let parts = schema.iter_mut().flat_map(|(key, value)| -> Vec<&mut Value> {
+        let (key, none) = (key.as_str(), Vec::new);
+        if MAPS_OF_PARTS.contains(&key) {
+            value.as_object_mut().map_or_else(none, |map| map.values_mut().collect())
+        } else if LISTS_OF_PARTS.contains(&key) {
+            value.as_array_mut().map_or_else(none, |list| list.iter_mut().collect())
+        } else if PARTS.contains(&key) {
+            vec![value]
+        } else {
+            none()
+        }
+    });
+    parts.filter_map(Value::as_object_mut)
+}
+
+/// The schemas of an array's items.
+pub(super) fn of_items(array: &Value) -> impl Iterator<Item = &Value> {
+    let first = array.get("prefixItems").and_then(Value::as_array).into_iter().flatten();
+    first.chain(array.get("items"))
 }
 
 /// The schema with its own `$ref`, if it has one that leads somewhere, replaced by what it names.

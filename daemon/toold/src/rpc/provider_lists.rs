@@ -1,0 +1,97 @@
+//! Lists of tools for the APIs of providers: which tools they show, and which are found by a search.
+
+use serde_json::Value;
+use toold_adapters::providers::{OfferedTool, loads_tools, most_tools, offer};
+use toold_proto::call::{ProviderOptions, ToolFormat};
+use toold_proto::tool::{Tool, ToolName};
+
+/// The list for a provider.
+pub(super) struct ProviderList {
+    pub(super) tools: Value,
+    /// The tools that the model has to find before it can call them.
+    pub(super) deferred: Vec<ToolName>,
+    /// Sentences for whoever asked for the list.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Tools that find and call the deferred ones. They are shown if there are any.
+pub(super) struct SearchTools {
+    pub(super) search: Tool,
+    pub(super) call: Tool,
+}
+
+/// `ranked` are the tools in the order of their rank, each with whether it is deferred. If the API takes fewer tools, those
+/// of the lowest rank are deferred as well.
+pub(super) fn list(
+    format: ToolFormat,
+    mut ranked: Vec<(Tool, bool)>,
+    search: Option<&SearchTools>,
+    options: &ProviderOptions,
+) -> ProviderList {
+    let mut warnings = Vec::new();
+    // Anthropic's API takes the deferred tools with the others.
+    let shows_deferred = format == ToolFormat::Anthropic;
+    let finders: Vec<&Tool> = match search {
+        Some(tools) if loads_tools(format) => vec![&tools.search],
+        Some(tools) => vec![&tools.search, &tools.call],
+        None => Vec::new(),
+    };
+    let mut left_out = Vec::new();
+    if let Some(most) = most_tools(format) {
+        let shown = ranked.iter().filter(|(_, deferred)| shows_deferred || !deferred).count();
+        let finding = if ranked.iter().any(|(_, deferred)| *deferred) { finders.len() } else { 0 };
+        if shown + finding > most {
+            let room = most - finders.len();
+            let last = ranked.iter_mut().filter(|(_, deferred)| shows_deferred || !deferred).skip(room);
+            left_out = last
+                .map(|(tool, deferred)| {
+                    *deferred = true;
+                    tool.name.clone()
+                })
+                .collect();
+            let how = match (finders.as_slice(), shows_deferred) {
+                ([], _) | (_, true) => "left out: list them by `names`".to_owned(),
+                ([search], _) => format!("deferred: the model finds them with {}", search.name),
+                ([search, call, ..], _) => {
+                    format!("deferred: the model finds them with {} and calls them with {}", search.name, call.name)
+                }
+            };
+            warnings.push(format!(
+                "the API takes at most {most} tools, and there are {}; the {} of the lowest rank are {how}",
+                shown + finding,
+                left_out.len()
+            ));
+        }
+    }
+    let deferred: Vec<ToolName> =
+        ranked.iter().filter(|(_, deferred)| *deferred).map(|(tool, _)| tool.name.clone()).collect();
+    let in_list = ranked.iter().filter(|(tool, _)| !shows_deferred || !left_out.contains(&tool.name));
+    let mut offered: Vec<OfferedTool> =
+        in_list.map(|(tool, deferred)| OfferedTool { tool, deferred: *deferred }).collect();
+    if !deferred.is_empty() {
+        offered.extend(finders.iter().map(|tool| OfferedTool { tool, deferred: false }));
+    }
+    let written = offer(format, &offered, options);
+    warnings.extend(written.warnings);
+    ProviderList { tools: written.tools, deferred, warnings }
+}
+
+/// # Errors
+/// A caller that the provider does not have, in words.
+pub(super) fn check_callers(format: ToolFormat, options: &ProviderOptions) -> Result<(), String> {
+    let is_version = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (fits, expected): (fn(&str, fn(&str) -> bool) -> bool, _) = match format {
+        ToolFormat::Anthropic => (
+            |caller, is_version| caller == "direct" || caller.strip_prefix("code_execution_").is_some_and(is_version),
+            "direct or a version of code_execution, such as code_execution_20260120",
+        ),
+        ToolFormat::OpenaiResponses => {
+            (|caller, _| ["direct", "programmatic"].contains(&caller), "direct or programmatic")
+        }
+        ToolFormat::Native | ToolFormat::Openai | ToolFormat::Gemini | ToolFormat::Mcp => return Ok(()),
+    };
+    match options.allowed_callers.iter().find(|caller| !fits(caller, is_version)) {
+        Some(caller) => Err(format!("allowed_callers: expected {expected}, got {caller:?}")),
+        None => Ok(()),
+    }
+}
