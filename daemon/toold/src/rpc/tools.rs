@@ -9,7 +9,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use toold_adapters::providers::{self as provider, SEARCH_TOOL, calls_in, loads_tools, results_as};
+use toold_adapters::providers::{self as provider, CallKind, SEARCH_TOOL, calls_in, results_as};
 use toold_engine::Engine;
 use toold_engine::absent_tools::unknown_tool;
 use toold_engine::batch::execute_batch;
@@ -214,10 +214,9 @@ async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<B
         let found = names.filter_map(|tool| Some(view.find(tool.get("name")?.as_str()?)?.spec().describe()));
         Some(found.collect::<Vec<Tool>>())
     };
-    // An API that loads found tools takes them in place of the text.
-    let searches = |call: &provider::ProviderCall| {
-        loads_tools(batch.format) && call.name == SEARCH_TOOL && view.find(SEARCH_TOOL).is_none()
-    };
+    // The API loads the tools that its search found.
+    let searches =
+        |call: &provider::ProviderCall| call.form.kind == CallKind::ToolSearch && view.find(SEARCH_TOOL).is_none();
     let found: Vec<Option<Vec<Tool>>> = blocks
         .iter()
         .flatten()
