@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::tool::{Block, CallId, SessionId, Tool, ToolName, ToolResult};
+use crate::tool::{Block, CallId, SessionId, Source, Tool, ToolName, ToolResult};
 
 /// Params of `tools.list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,9 @@ pub struct ListTools {
     pub source: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
+    /// When absent, the configuration says which list the client gets, unless `query`, `source` or `names` choose tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ListingMode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ToolFormat>,
     /// If this is still the revision, the answer is `{revision, epoch, unchanged: true}`.
@@ -58,6 +61,16 @@ pub struct ProviderOptions {
     pub namespaces: bool,
 }
 
+/// Which tools a list shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ListingMode {
+    #[default]
+    All,
+    /// The pinned tools, and `tools_search` and `tools_call`, which find and call all others.
+    Deferred,
+}
+
 /// The form of a list of tools: the daemon's own, or that of a provider's API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -89,6 +102,46 @@ pub struct ToolList {
     /// Limits of the provider's API that the list met, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// Params of `tools.search`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchTools {
+    /// What the tool should do, in a few words. They are compared with names, labels, descriptions and names of arguments.
+    /// Without words all tools are found, in the order of their names.
+    pub query: String,
+    /// How many tools to return; 10 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Return whole descriptions and the schemas of arguments too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub schemas: bool,
+    /// The kind or the name of a source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Answer of `tools.search`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FoundTools {
+    /// The best first.
+    pub tools: Vec<FoundTool>,
+    /// How many more were found.
+    pub more: usize,
+}
+
+/// A tool that a search found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FoundTool {
+    pub name: ToolName,
+    /// The first sentence of the description; with `schemas`, all of it.
+    pub description: String,
+    pub source: Source,
+    /// Only with `schemas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
 }
 
 /// Params of `tools.schema`.

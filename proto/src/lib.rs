@@ -8,6 +8,7 @@ pub mod cache;
 pub mod call;
 pub mod command;
 pub mod config;
+pub mod cost;
 pub mod daemon;
 pub mod error;
 pub mod event;

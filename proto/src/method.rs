@@ -12,10 +12,12 @@ use serde_json::Value;
 use crate::audit;
 use crate::cache::{CacheCleared, CacheStats};
 use crate::call::{
-    BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, ToolList, ToolSchema,
+    BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, FoundTools, Interrupt, Interrupted, ListTools,
+    SearchTools, ToolList, ToolSchema,
 };
 use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::config::{ReloadedConfig, ShownConfig};
+use crate::cost::{MeasureTools, ToolCosts};
 use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Restart, Restarted, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
@@ -143,6 +145,8 @@ methods! {
     SessionClose = "session.close", "Ends a session and cancels its calls.", CloseSession => ClosedSession;
     ToolsList = "tools.list", "Lists the tools of the caller's view, sorted by name.", ListTools => ToolList;
     ToolsSchema = "tools.schema", "Shows one tool.", ToolSchema => Tool;
+    ToolsSearch = "tools.search", "Finds tools by words, the best first.", SearchTools => FoundTools;
+    ToolsCost = "tools.cost", "Estimates the tokens that the lists of tools take.", MeasureTools => ToolCosts;
     ToolsExecute = "tools.execute", "Calls a tool.", Execute => ToolResult;
     ToolsExecuteBatch = "tools.execute_batch", "Calls several tools; results come in the order of the calls.", ExecuteBatch => BatchResults;
     ToolsInterrupt = "tools.interrupt", "Skips the waiting calls of a session; running calls finish.", Interrupt => Interrupted;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::call::ListingMode;
 use crate::tool::SessionId;
 
 /// Params of `prompt.render`.
@@ -17,6 +18,9 @@ pub struct RenderPrompt {
     /// Only these tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
+    /// As for `tools.list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ListingMode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }

@@ -273,6 +273,53 @@ fn meta_tools_can_be_off_or_only_for_some() {
 }
 
 #[test]
+fn a_short_list_has_the_pinned_tools_and_two_that_reach_the_others() {
+    let config =
+        "[mcp]\nmeta_tools = \"off\"\n[mcp.clients.old]\nlisting = \"deferred\"\n[tools]\npinned = [\"where\"]\n";
+    let daemon = Setup::new().plugin("greet.lua", PLUGIN).config(config).start();
+    daemon.connect();
+    let mut client = old(&daemon, json!({}));
+    assert_eq!(names(&client.result("tools/list", json!({}))), ["tools_call", "tools_search", "where"]);
+    let all = client.result("tools/list", json!({"_meta": {"toold/listing": "all"}}));
+    assert!(names(&all).contains(&"greet") && !names(&all).contains(&"tools_call"), "{all}");
+    let wrong = client.error("tools/list", json!({"_meta": {"toold/listing": "some"}}));
+    assert!(wrong["message"].as_str().unwrap().contains("expected all or deferred"), "{wrong}");
+
+    let mut client = old(&daemon, json!({}));
+    let found = client.result("tools/call", call("tools_search", json!({"query": "hello"})));
+    assert_eq!(found["structuredContent"]["tools"][0], json!({"name": "greet", "description": "Says hello"}));
+    assert_eq!(found["content"][0]["text"].as_str().unwrap().lines().next(), Some("greet: Says hello"));
+    let found = client.result("tools/call", call("tools_search", json!({"query": "hello", "schemas": true})));
+    assert_eq!(found["structuredContent"]["tools"][0]["inputSchema"]["required"], json!(["name"]));
+    let result =
+        client.result("tools/call", call("tools_call", json!({"name": "greet", "arguments": {"name": "you"}})));
+    assert_eq!(result["structuredContent"], json!({"said": "hello you"}));
+
+    let listed = daemon.connect().result("tools.list", json!({"mode": "deferred"}));
+    assert_eq!(names(&listed), ["tools_call", "tools_search", "where"]);
+    let mut modern = Wire::connect(&daemon.socket());
+    let params = new(json!({}), json!({"_meta": {"toold/listing": "deferred"}}));
+    assert_eq!(names(&modern.result("tools/list", params)), ["tools_call", "tools_search", "where"]);
+    assert_eq!(names(&modern.result("tools/list", new(json!({}), json!({})))).len(), 3, "it applies from then on");
+}
+
+#[test]
+fn a_tool_that_a_client_does_not_see_is_neither_found_nor_called_by_its_short_list() {
+    let daemon = daemon();
+    let mut client = Wire::connect(&daemon.socket());
+    let sources = json!({"toold/sources": {"without": ["plugin"]}, "toold/listing": "deferred"});
+    let with = |mut params: Value| {
+        params["_meta"] = sources.clone();
+        new(json!({}), params)
+    };
+    let found = client.result("tools/call", with(call("tools_search", json!({"query": "greet hello"}))));
+    assert!(!found["structuredContent"].to_string().contains("greet"), "{found}");
+    let arguments = json!({"name": "greet", "arguments": {"name": "you"}});
+    let refused = client.error("tools/call", with(call("tools_call", arguments)));
+    assert_eq!(refused["code"], -32602, "{refused}");
+}
+
+#[test]
 fn a_client_works_in_its_roots_else_where_it_says() {
     let daemon = Setup::new().plugin("greet.lua", PLUGIN).file("a/x", "").file("b/x", "").start();
     let work = daemon.work();

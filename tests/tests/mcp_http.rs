@@ -285,7 +285,7 @@ fn slow_bodies_are_given_up() {
 }
 
 #[test]
-fn headers_narrow_the_tools_to_some_sources() {
+fn headers_narrow_the_tools_to_some_sources_and_to_the_short_list() {
     let served = serve("");
     let names = |own: &[(&str, &str)]| -> Vec<String> {
         let listed = served.request("tools/list", json!({}), own).json();
@@ -294,6 +294,8 @@ fn headers_narrow_the_tools_to_some_sources() {
     };
     // The tools that search for tools and call them have no source.
     assert_eq!(names(&[("Toold-Sources", "plugin, nobody")]), ["forever", "hello", "tools_call", "tools_search"]);
+    let short = names(&[("Toold-Listing", "deferred")]);
+    assert!(short.contains(&"tools_call".to_owned()) && !short.contains(&"hello".to_owned()), "{short:?}");
     assert!(names(&[("Toold-Without-Sources", "plugin")]).contains(&"read".to_owned()));
     assert!(!names(&[("Toold-Without-Sources", "builtin, plugin")]).contains(&"hello".to_owned()));
     let hello = |own: &[(&str, &str)]| served.request("tools/call", json!({"name": "hello", "arguments": {}}), own);

@@ -35,6 +35,10 @@ def test_tools_are_listed_and_shown(client: Client) -> None:
     assert [tool.name for tool in client.tools(names=["fail", "greet"])] == ["fail", "greet"]
     (function,) = client.tools(names=["greet"], format="openai")
     assert (function["type"], function["function"]["name"]) == ("function", "greet")
+    short = [tool.name for tool in client.tools(mode="deferred")]
+    assert {"read", "tools_call", "tools_search"} <= set(short) and "greet" not in short
+    (found,) = client.search("greets somebody", limit=1, schemas=True)
+    assert (found["name"], found["input_schema"]["required"]) == ("greet", ["name"])
 
 
 def test_a_call_gives_its_progress_and_its_result(client: Client) -> None:

@@ -14,6 +14,7 @@ import { askPrivately, programOf } from "./daemon.mjs";
 // contain come first.
 const NAMES = [
   ["Format", "tools.list/params/format"],
+  ["Listing", "tools.list/params/mode"],
   ["Strategy", "tools.execute_batch/params/strategy"],
   ["Outcome", "audit.query/params/outcome"],
   ["Block", "tools.execute/result/content/[]"],
@@ -23,6 +24,7 @@ const NAMES = [
   ["Source", "tools.schema/result/source"],
   ["Annotations", "tools.schema/result/annotations"],
   ["Tool", "tools.schema/result"],
+  ["FoundTool", "tools.search/result/tools/[]"],
   ["ToolResult", "tools.execute/result"],
   ["Ask", "permissions.pending/result/asks/[]"],
   ["Resolution", "permissions.subscribe/items/1/action"],

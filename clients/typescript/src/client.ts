@@ -13,6 +13,8 @@ import { socketPath } from "./paths.js";
 import type {
   CallProgress,
   Format,
+  FoundTool,
+  Listing,
   Methods,
   Role,
   Session,
@@ -94,6 +96,15 @@ export interface ListOptions {
   /** The kind or the name of a source. */
   source?: string;
   names?: string[];
+  /** `deferred` for the pinned tools, `tools_search` and `tools_call`. */
+  mode?: Listing;
+}
+
+export interface SearchOptions {
+  /** How many tools to find; 10 by default. */
+  limit?: number;
+  /** Whether to return whole descriptions and the schemas of arguments. */
+  schemas?: boolean;
 }
 
 export interface CallOptions {
@@ -286,8 +297,13 @@ export class Client implements AsyncDisposable {
   tools(options?: ListOptions & { format?: undefined }): Promise<Tool[]>;
   tools(options: ListOptions & { format: Exclude<Format, "native"> }): Promise<object[]>;
   async tools(options: ListOptions & { format?: Format } = {}): Promise<object[]> {
-    const { query, source, names, format } = options;
-    return (await this.request("tools.list", { query, source, names, format })).tools ?? [];
+    const { query, source, names, mode, format } = options;
+    return (await this.request("tools.list", { query, source, names, mode, format })).tools ?? [];
+  }
+
+  /** Finds tools by words, the best first. */
+  async search(query: string, options: SearchOptions = {}): Promise<FoundTool[]> {
+    return (await this.request("tools.search", { query, ...options })).tools;
   }
 
   /** Returns one tool. Rejects with `UnknownTool`. */

@@ -17,6 +17,7 @@ export {
   type ExecuteOptions,
   type ListOptions,
   type RequestOptions,
+  type SearchOptions,
   type SessionOptions,
 } from "./client.js";
 export { TOOLCHAIN } from "./environment.js";

@@ -6,6 +6,9 @@ export type Stream = "stdout" | "stderr";
 /** The form of a list of tools: the daemon's own, or that of a provider's API. */
 export type Format = "native" | "anthropic" | "openai" | "openai_responses" | "gemini" | "mcp";
 
+/** When absent, the configuration says which list the client gets, unless `query`, `source` or `names` choose tools. */
+export type Listing = "all" | "deferred";
+
 /** The order in which the calls of a batch run. Results always come in the order of the calls. */
 export type Strategy = "sequential" | "parallel" | "auto" | {
   batched: number;
@@ -131,6 +134,18 @@ export interface Tool {
     syntax: "lark" | "regex";
     definition: string;
   };
+}
+
+/** A tool that a search found. */
+export interface FoundTool {
+  /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
+  name: string;
+  /** The first sentence of the description; with `schemas`, all of it. */
+  description: string;
+  /** Who owns a tool. */
+  source: Source;
+  /** Only with `schemas`. */
+  input_schema?: unknown;
 }
 
 /** The result of a call. */
@@ -360,8 +375,6 @@ export interface McpServer {
   error?: string;
   /** For how long calls are refused immediately; 0 when the next call tries to start it. */
   retry_ms?: number;
-  /** The secrets that its configuration names. */
-  secrets?: string[];
   /** Calls that have ended, and how many of them failed. */
   calls: number;
   bad_calls: number;
@@ -1651,6 +1664,8 @@ export interface PromptRenderParams {
   detail?: "names" | "types" | "schema";
   /** Only these tools. */
   names?: string[];
+  /** As for `tools.list`. */
+  mode?: Listing;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
 }
@@ -1729,40 +1744,6 @@ export interface RemotesListResult {
 /** Params of `remotes.reconnect`. */
 export interface RemotesReconnectParams {
   name: string;
-}
-
-/** Answer of `secrets.list`, `secrets.set`, `secrets.remove` and `secrets.unlock`. */
-export interface SecretsListResult {
-  /** Where secrets are kept. */
-  store: "keyring" | "file";
-  state: "unlocked" | "locked" | "absent";
-  /** Those that are set, that `[secrets] names` lists, or that an MCP server uses; sorted by name. */
-  secrets: {
-    name: string;
-    /** Unknown while the secrets are locked. */
-    is_set?: boolean;
-    /** The MCP servers whose configuration names it. */
-    used_by: string[];
-  }[];
-}
-
-/** Params of `secrets.remove`. */
-export interface SecretsRemoveParams {
-  name: string;
-}
-
-/** Params of `secrets.set`. */
-export interface SecretsSetParams {
-  /** 1 to 64 letters, digits, `_`, `-` or `.`, not beginning with a digit. */
-  name: string;
-  /** A text of 6 characters or more. */
-  value: string;
-}
-
-/** Params of `secrets.unlock`. */
-export interface SecretsUnlockParams {
-  /** That of the encrypted file; chosen now, with 8 characters or more, if there is no file yet. */
-  passphrase: string;
 }
 
 /** Params of `session.close`. */
@@ -2028,6 +2009,57 @@ export interface ToolsCancelResult {
   cancelled: boolean;
 }
 
+/** Params of `tools.cost`. */
+export interface ToolsCostParams {
+  /** The form in which a model gets the tools; `anthropic` when absent. */
+  format?: Format | null;
+  /** The session whose tools are measured; absent for the caller's own. */
+  session_id?: string;
+}
+
+/**
+ * Answer of `tools.cost`. Tokens are estimated: a token for each four bytes of the JSON that the provider is sent, rounded up
+ * for each tool.
+ */
+export interface ToolsCostResult {
+  /** The form of a list of tools: the daemon's own, or that of a provider's API. */
+  format: Format;
+  /** The whole list. */
+  all: {
+    tools: number;
+    tokens: number;
+  };
+  /** The short list: pinned tools, `tools_search` and `tools_call`. */
+  deferred: {
+    tools: number;
+    tokens: number;
+  };
+  /** Parts of the two lists, the largest first. `tools_search` and `tools_call` are not in a source. */
+  sources: {
+    /** Who owns a tool. */
+    source: Source;
+    all: {
+      tools: number;
+      tokens: number;
+    };
+    /** Its pinned tools. */
+    deferred: {
+      tools: number;
+      tokens: number;
+    };
+  }[];
+  /** Clients that the caller sees a session of in this project, and for people those that the configuration names; by name. */
+  clients: {
+    client: string;
+    /** Which tools a list shows. */
+    listing: Listing;
+    list: {
+      tools: number;
+      tokens: number;
+    };
+  }[];
+}
+
 /** Params of `tools.execute`. */
 export interface ToolsExecuteParams {
   name: string;
@@ -2101,6 +2133,8 @@ export interface ToolsListParams {
   /** The kind or the name of a source. */
   source?: string;
   names?: string[];
+  /** When absent, the configuration says which list the client gets, unless `query`, `source` or `names` choose tools. */
+  mode?: Listing;
   /** The form of a list of tools: the daemon's own, or that of a provider's API. */
   format?: Format | null;
   /** If this is still the revision, the answer is `{revision, epoch, unchanged: true}`. */
@@ -2170,6 +2204,31 @@ export interface ToolsSchemaParams {
   name: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
+}
+
+/** Params of `tools.search`. */
+export interface ToolsSearchParams {
+  /**
+   * What the tool should do, in a few words. They are compared with names, labels, descriptions and names of arguments.
+   * Without words all tools are found, in the order of their names.
+   */
+  query: string;
+  /** How many tools to return; 10 when absent. */
+  limit?: number;
+  /** Return whole descriptions and the schemas of arguments too. */
+  schemas?: boolean;
+  /** The kind or the name of a source. */
+  source?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `tools.search`. */
+export interface ToolsSearchResult {
+  /** The best first. */
+  tools: FoundTool[];
+  /** How many more were found. */
+  more: number;
 }
 
 /** Params of `tools.unprovide`. */
@@ -2300,14 +2359,6 @@ export interface Methods {
   "remotes.reconnect": { params: RemotesReconnectParams; result: RemotesListResult };
   /** Returns the OpenRPC document of this daemon. */
   "rpc.discover": { params: Record<string, never>; result: unknown };
-  /** Lists the secrets by name; nothing returns their values. */
-  "secrets.list": { params: Record<string, never>; result: SecretsListResult };
-  /** Removes a secret. */
-  "secrets.remove": { params: SecretsRemoveParams; result: SecretsListResult };
-  /** Stores a secret that the configuration uses. */
-  "secrets.set": { params: SecretsSetParams; result: SecretsListResult };
-  /** Opens the encrypted file of secrets with its passphrase, or makes it. */
-  "secrets.unlock": { params: SecretsUnlockParams; result: SecretsListResult };
   /** Ends a session and cancels its calls. */
   "session.close": { params: SessionCloseParams; result: SessionCloseResult };
   /** Lists the sessions. */
@@ -2336,6 +2387,8 @@ export interface Methods {
   "todo.list": { params: TodoListParams; result: TodoListResult };
   /** Cancels a call of the caller's session. */
   "tools.cancel": { params: ToolsCancelParams; result: ToolsCancelResult };
+  /** Estimates the tokens that the lists of tools take. */
+  "tools.cost": { params: ToolsCostParams; result: ToolsCostResult };
   /** Calls a tool. */
   "tools.execute": { params: ToolsExecuteParams; result: ToolResult };
   /** Calls several tools; results come in the order of the calls. */
@@ -2350,6 +2403,8 @@ export interface Methods {
   "tools.provide_result": { params: ToolsProvideResultParams; result: Record<string, never> };
   /** Shows one tool. */
   "tools.schema": { params: ToolsSchemaParams; result: Tool };
+  /** Finds tools by words, the best first. */
+  "tools.search": { params: ToolsSearchParams; result: ToolsSearchResult };
   /** Ends a subscription of tools.provide. */
   "tools.unprovide": { params: ToolsUnprovideParams; result: boolean };
   /** Lists what version 0.1 allowed and this one does not. */

@@ -29,6 +29,9 @@ test("tools are listed, also as providers want them", async () => {
   );
   const [anthropic] = await client.tools({ names: ["greet"], format: "anthropic" });
   assert.ok(anthropic && "input_schema" in anthropic);
+  const short = (await client.tools({ mode: "deferred" })).map((tool) => tool.name);
+  assert.ok(short.includes("tools_search") && !short.includes("greet"));
+  assert.equal((await client.search("greets"))[0]?.name, "greet");
   assert.equal((await client.schema("greet")).source.kind, "plugin");
   await assert.rejects(client.schema("great"), UnknownTool);
 });

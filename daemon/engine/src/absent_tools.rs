@@ -5,7 +5,10 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::call::CallError;
 use crate::callable::Callable;
+use crate::meta_tools::is_meta_tool;
+use crate::registry::ToolView;
 use crate::session::Session;
+use crate::tool_settings::ToolPattern;
 
 /// Knows tools of sources that are not in the registry, such as those of a plugin that did not load.
 pub trait AbsentTools: Send + Sync + 'static {
@@ -18,12 +21,26 @@ pub trait AbsentTools: Send + Sync + 'static {
 pub fn unknown_tool(engine: &Engine, session: &Session, name: &str) -> CallError {
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(session.project());
-    let seen = |tool: &Arc<dyn Callable>| session.filter.allows(tool.spec());
+    let seen = |tool: &Arc<dyn Callable>| session.filter.allows(tool.own_name(), tool.spec());
     let mut suggestions = view.near(name);
     suggestions.retain(|name| view.find(name).is_some_and(seen));
     let reason = match view.find(name) {
+        // Only plugins do not find a tool that is there.
+        Some(tool) if seen(tool) => Some(format!("plugins call it by its own name, {}", tool.own_name())),
         Some(_) => Some("this session was opened with a filter of tools that leaves it out".to_owned()),
-        None => engine.absent_tools.get().and_then(|absent| absent.reason(name, session)),
+        None if is_meta_tool(view, name) => Some("call it directly".to_owned()),
+        None => of_settings(view, name, seen)
+            .or_else(|| engine.absent_tools.get().and_then(|absent| absent.reason(name, session))),
     };
     CallError::UnknownTool { name: name.to_owned(), reason, suggestions }
+}
+
+/// A tool that the session would see, if a person had not disabled or renamed it.
+fn of_settings(view: &ToolView, name: &str, seen: impl Fn(&Arc<dyn Callable>) -> bool) -> Option<String> {
+    if let Some(disabled) = view.disabled(name).filter(|disabled| seen(&disabled.tool)) {
+        let ToolPattern { text, origin, .. } = &disabled.pattern;
+        return Some(format!("a person disabled it, by {text:?} in tools.disable ({origin})"));
+    }
+    let rename = view.rename_of(name).filter(|_| view.find_own(name).is_some_and(seen))?;
+    Some(format!("it is called {} here, by tools.rename ({}): call that", rename.to, rename.origin))
 }

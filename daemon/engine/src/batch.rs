@@ -9,6 +9,7 @@ use toold_proto::tool::ToolResult;
 use crate::Engine;
 use crate::call::{Call, CallError};
 use crate::execute::{WaitingCall, execute, skip};
+use crate::meta_tools::tool_of;
 
 type BatchAnswer = Result<ToolResult, CallError>;
 
@@ -57,7 +58,7 @@ fn units(engine: &Engine, calls: &[Call], strategy: Strategy) -> Vec<Vec<usize>>
             let snapshot = engine.registry.snapshot();
             let parallelizable = |place: &usize| {
                 let call: &Call = &calls[*place];
-                let tool = snapshot.view(call.session.project()).find(&call.name);
+                let tool = tool_of(snapshot.view(call.session.project()), call);
                 // A call of an unknown tool is answered at once, whenever its turn is.
                 tool.is_none_or(|tool| tool.spec().parallelizable)
             };

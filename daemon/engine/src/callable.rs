@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use toold_proto::tool::ToolName;
 
 use crate::cx::Cx;
 use crate::need::Need;
@@ -11,6 +12,12 @@ use crate::tool::{ToolError, ToolOutput, ToolSpec};
 /// implementations; nothing else in the engine knows the difference.
 pub trait Callable: Send + Sync + 'static {
     fn spec(&self) -> &ToolSpec;
+
+    /// The name by which rules, grants, hooks, filters and the audit log know it: that of its source, also while lists
+    /// show it under another one.
+    fn own_name(&self) -> &ToolName {
+        &self.spec().name
+    }
 
     /// Everything that a call with this input will touch, before it touches anything. The input
     /// matches the schema.

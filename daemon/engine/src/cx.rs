@@ -26,6 +26,7 @@ use crate::tool::{Origin, ToolSpec};
 pub struct Cx {
     pub engine: Arc<Engine>,
     pub call_id: CallId,
+    /// The tool's own name.
     pub tool: ToolName,
     pub source: Source,
     pub origin: Origin,
@@ -67,11 +68,12 @@ struct CallNotes {
 }
 
 impl Cx {
-    /// `outer` encloses the call, if it is a nested one.
+    /// `tool` is the tool's own name. `outer` encloses the call, if it is a nested one.
     pub(crate) fn new(
         engine: &Arc<Engine>,
         call: &Call,
         outer: Option<&Self>,
+        tool: &ToolName,
         spec: &ToolSpec,
         call_id: CallId,
     ) -> Arc<Self> {
@@ -90,7 +92,7 @@ impl Cx {
         Arc::new_cyclic(|this| Self {
             engine: engine.clone(),
             call_id,
-            tool: spec.name.clone(),
+            tool: tool.clone(),
             source: spec.source.clone(),
             origin: spec.origin,
             session: call.session.clone(),
@@ -167,7 +169,7 @@ impl Cx {
             depth: 0,
             holds_lane: false,
         };
-        Self::new(engine, &call, None, plugin, engine.new_call_id())
+        Self::new(engine, &call, None, &plugin.name, plugin, engine.new_call_id())
     }
 
     /// The same context, for work that outlives the borrow, such as that of a script.

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use toold_proto::tool::{CallId, ToolResult};
 
+use crate::Engine;
 use crate::cache::{content_bytes, json_bytes};
 use crate::call::{Call, CallError};
-
+use crate::meta_tools::tool_of;
 use crate::session::Session;
 
 /// How long the outcome of a detached call is stored.
@@ -37,8 +38,11 @@ pub struct Detached {
 }
 
 impl Detached {
-    pub fn of(call: &Call) -> Self {
-        let (session, call_id, tool) = (call.session.clone(), call.call_id.clone(), call.name.clone());
+    pub fn of(engine: &Engine, call: &Call) -> Self {
+        let (session, call_id) = (call.session.clone(), call.call_id.clone());
+        let snapshot = engine.registry.snapshot();
+        let tool = tool_of(snapshot.view(session.project()), call);
+        let tool = tool.map_or_else(|| call.name.clone(), |tool| tool.own_name().to_string());
         Self { session, call_id, tool, started_at: SystemTime::now() }
     }
 

@@ -72,9 +72,9 @@ pub fn execute<'a>(
         // 1. The tool, from one snapshot: a reload never changes a call that has begun.
         let tool = match tool {
             Some(tool) => tool,
-            None => look_up(engine, &call)?,
+            None => look_up(engine, &mut call)?,
         };
-        let (cx, in_flight) = enter(engine, &mut call, outer, tool.spec())?;
+        let (cx, in_flight) = enter(engine, &mut call, outer, tool.as_ref())?;
         let record = CallRecord::begin(&cx, in_flight, &call.arguments);
         // Below the level at which every call is logged, lines name their call themselves.
         let span = tracing::debug_span!("call", id = %cx.call_id);
@@ -224,11 +224,22 @@ async fn hand_over(cx: &Arc<Cx>, record: &CallRecord, mut output: ToolOutput) ->
     answer(cx, record, output).await
 }
 
-fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Callable>, CallError> {
+/// The tool of a call. A call of `tools_call` becomes one of the tool that it names.
+fn look_up(engine: &Engine, call: &mut Call) -> Result<Arc<dyn Callable>, CallError> {
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(call.session.project());
-    let seen = |tool: &Arc<dyn Callable>| call.session.filter.allows(tool.spec());
-    let found = view.find(&call.name).filter(|tool| seen(tool)).cloned();
+    // Plugins are written for the tools' own names.
+    let found = match call.depth {
+        0 => {
+            if let Some(search) = engine.meta_tools.unwrap(view, call)? {
+                return Ok(search);
+            }
+            view.find(&call.name)
+        }
+        _ => view.find_own(&call.name),
+    };
+    let seen = |tool: &Arc<dyn Callable>| call.session.filter.allows(tool.own_name(), tool.spec());
+    let found = found.filter(|tool| seen(tool)).cloned();
     found.ok_or_else(|| unknown_tool(engine, &call.session, &call.name))
 }
 
@@ -242,8 +253,8 @@ pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Callable>, call: C
 
 /// Answers a call that an interrupt skipped before its turn. It is recorded like any other.
 pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
-    let tool = look_up(engine, &call)?;
-    let (cx, in_flight) = enter(engine, &mut call, None, tool.spec())?;
+    let tool = look_up(engine, &mut call)?;
+    let (cx, in_flight) = enter(engine, &mut call, None, tool.as_ref())?;
     let record = CallRecord::begin(&cx, in_flight, &call.arguments);
     let skipped = answer(&cx, &record, skipped()).await;
     record.finish(skipped).0
@@ -253,7 +264,7 @@ fn enter(
     engine: &Arc<Engine>,
     call: &mut Call,
     outer: Option<&Cx>,
-    spec: &ToolSpec,
+    tool: &dyn Callable,
 ) -> Result<(Arc<Cx>, InFlightGuard), CallError> {
     let given = call.call_id.take();
     loop {
@@ -261,7 +272,7 @@ fn enter(
             let next = engine.next_call.fetch_add(1, Ordering::Relaxed);
             CallId::parse(&format!("call_{next}")).expect("digits are printable")
         });
-        let cx = Cx::new(engine, call, outer, spec, id.clone());
+        let cx = Cx::new(engine, call, outer, tool.own_name(), tool.spec(), id.clone());
         match call.session.enter(&id, cx.clone()) {
             Some(in_flight) => return Ok((cx, in_flight)),
             None if given.is_some() => return Err(CallError::DuplicateCallId(id)),

@@ -114,6 +114,11 @@ impl Latencies {
         self.all().iter().filter_map(|(name, tool)| tool.times.lock().recent(name, number(at))).collect()
     }
 
+    /// How often a tool was called since the start; 0 for one that shares its numbers with others.
+    pub fn calls(&self, tool: &ToolName) -> u64 {
+        self.tools.get(tool).map_or(0, |known| known.outcomes.iter().map(|n| n.load(Ordering::Relaxed)).sum())
+    }
+
     /// All tools that were ever called, by name.
     pub fn totals(&self) -> Vec<ToolTotal> {
         let total = |(name, tool): (String, Arc<ToolTimings>)| {

@@ -26,6 +26,7 @@ pub mod head_tail;
 pub mod hooks;
 pub mod lanes;
 pub mod latency;
+pub mod meta_tools;
 pub mod need;
 pub mod offers;
 pub mod permission;
@@ -37,6 +38,7 @@ pub mod prompts;
 pub mod questions;
 pub mod redact;
 pub mod registry;
+mod renamed;
 pub mod roles;
 pub mod sampling;
 pub mod schema;
@@ -45,6 +47,9 @@ pub mod spool;
 pub mod time;
 pub mod tool;
 pub mod tool_filter;
+pub mod tool_rank;
+pub mod tool_search;
+pub mod tool_settings;
 pub mod trace;
 pub mod workspace;
 
@@ -64,6 +69,7 @@ use crate::events::Events;
 use crate::hooks::Hooks;
 use crate::lanes::CallLimits;
 use crate::latency::Latencies;
+use crate::meta_tools::SearchAndCall;
 use crate::offers::Offers;
 use crate::plugin_limits::PluginLimits;
 use crate::plugin_refusals::PluginRefusals;
@@ -81,6 +87,7 @@ pub struct Engine {
     pub registry: Registry,
     /// Explains names that are not in the registry. Set once, when its sources exist.
     pub absent_tools: OnceLock<Arc<dyn AbsentTools>>,
+    pub meta_tools: SearchAndCall,
     pub offers: Offers,
     pub sessions: Sessions,
     pub policy: ArcSwap<Policy>,
@@ -153,6 +160,7 @@ impl Engine {
         Self {
             registry: Registry::new(events.clone()),
             absent_tools: OnceLock::new(),
+            meta_tools: SearchAndCall::default(),
             offers: Offers::new(events.clone()),
             sessions: Sessions::default(),
             policy: ArcSwap::default(),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -14,7 +14,10 @@ use toold_proto::tool::{Source, SourceKind, ToolName};
 
 use crate::callable::Callable;
 use crate::events::Events;
+use crate::renamed::RenamedTool;
 use crate::tool::Origin;
+use crate::tool_search::{SearchTerms, search_tools};
+use crate::tool_settings::{ToolPattern, ToolRename, ToolSettings};
 
 /// The sessions that see a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,15 +73,24 @@ pub struct Registry {
 
 struct OwnedTools {
     origin: Origin,
-    tools: Vec<Arc<dyn Callable>>,
+    tools: Vec<Arc<OwnedTool>>,
     /// Earlier sources of one origin keep a name.
     since: u64,
+}
+
+/// A tool of a source. It outlives the revisions that it is in, and what was made for it with it.
+struct OwnedTool {
+    tool: Arc<dyn Callable>,
+    /// The same under another name, as last asked for.
+    renamed: Mutex<Option<Arc<dyn Callable>>>,
+    terms: OnceLock<SearchTerms>,
 }
 
 /// The registry at one revision.
 #[derive(Default)]
 pub struct Snapshot {
     pub revision: u64,
+    settings: Arc<ToolSettings>,
     global: Arc<ToolView>,
     projects: HashMap<PathBuf, Arc<ToolView>>,
 }
@@ -86,7 +98,21 @@ pub struct Snapshot {
 /// The tools that one kind of caller sees. Names are unique.
 #[derive(Default)]
 pub struct ToolView {
-    tools: BTreeMap<ToolName, Arc<dyn Callable>>,
+    /// By the names that lists show.
+    tools: BTreeMap<ToolName, ShownTool>,
+    renamed: BTreeMap<ToolName, ToolRename>,
+    disabled: BTreeMap<ToolName, DisabledTool>,
+}
+
+struct ShownTool {
+    tool: Arc<dyn Callable>,
+    owned: Arc<OwnedTool>,
+}
+
+/// A tool that the settings disable.
+pub struct DisabledTool {
+    pub tool: Arc<dyn Callable>,
+    pub pattern: ToolPattern,
 }
 
 impl Registry {
@@ -105,7 +131,7 @@ impl Registry {
         let before = self.snapshot.load_full();
         let revision = before.revision + 1;
         let answers = changes.into_iter().map(|change| apply(&mut sources, change, revision)).collect();
-        let after = Snapshot::of(&sources, revision);
+        let after = Snapshot::of(&sources, &before.settings, revision);
         let (added, removed, changed) = difference(&before, &after);
         if added.is_empty() && removed.is_empty() && changed.is_empty() {
             return answers;
@@ -123,6 +149,21 @@ impl Registry {
 
     pub fn remove(&self, key: SourceKey) {
         self.commit(vec![RegistryChange::Remove { key }]);
+    }
+
+    /// Replaces the settings of tools. If they differ from those before, this is a new revision, also when no name
+    /// changes: lists may be shorter or longer.
+    pub fn set_tool_settings(&self, settings: ToolSettings) {
+        let sources = self.sources.lock();
+        let before = self.snapshot.load_full();
+        if *before.settings == settings {
+            return;
+        }
+        let revision = before.revision + 1;
+        let after = Snapshot::of(&sources, &Arc::new(settings), revision);
+        let (added, removed, changed) = difference(&before, &after);
+        self.snapshot.store(Arc::new(after));
+        self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
     }
 
     pub fn has_source(&self, key: &SourceKey) -> bool {
@@ -147,7 +188,11 @@ impl Snapshot {
         &self.global
     }
 
-    fn of(sources: &HashMap<SourceKey, OwnedTools>, revision: u64) -> Self {
+    pub fn tool_settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    fn of(sources: &HashMap<SourceKey, OwnedTools>, settings: &Arc<ToolSettings>, revision: u64) -> Self {
         let mut ordered: Vec<(&SourceKey, &OwnedTools)> = sources.iter().collect();
         // A built-in source for one project replaces the one for all projects.
         let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
@@ -155,11 +200,11 @@ impl Snapshot {
         let view = |sees: &dyn Fn(&SourceScope) -> bool| {
             let mut tools = BTreeMap::new();
             for (_, owned) in ordered.iter().filter(|(key, _)| sees(&key.scope)) {
-                for tool in &owned.tools {
-                    tools.entry(tool.spec().name.clone()).or_insert_with(|| tool.clone());
+                for owned in &owned.tools {
+                    tools.entry(owned.tool.spec().name.clone()).or_insert_with(|| owned.clone());
                 }
             }
-            Arc::new(ToolView { tools })
+            Arc::new(ToolView::of(tools, settings))
         };
         let projects: BTreeSet<&PathBuf> = sources
             .keys()
@@ -170,6 +215,7 @@ impl Snapshot {
             .collect();
         Self {
             revision,
+            settings: settings.clone(),
             global: view(&|scope| *scope == SourceScope::Global),
             projects: projects
                 .into_iter()
@@ -183,13 +229,62 @@ impl Snapshot {
 }
 
 impl ToolView {
+    /// `tools` by their own names.
+    fn of(mut tools: BTreeMap<ToolName, Arc<OwnedTool>>, settings: &ToolSettings) -> Self {
+        let mut disabled = BTreeMap::new();
+        if !settings.disabled.is_empty() {
+            tools.retain(|name, owned| {
+                let Some(pattern) = settings.disables(name) else { return true };
+                disabled.insert(name.clone(), DisabledTool { tool: owned.tool.clone(), pattern: pattern.clone() });
+                false
+            });
+        }
+        let renamed = match settings.renamed.is_empty() {
+            true => BTreeMap::new(),
+            false => {
+                settings.renames_among(&tools.iter().map(|(own, owned)| (own, owned.tool.spec().origin)).collect())
+            }
+        };
+        let hidden: BTreeSet<ToolName> = renamed.values().map(|rename| rename.to.clone()).collect();
+        tools.retain(|own, _| renamed.contains_key(own) || !hidden.contains(own));
+        let listed = |(own, owned): (ToolName, Arc<OwnedTool>)| match renamed.get(&own) {
+            Some(rename) => (rename.to.clone(), ShownTool { tool: owned.renamed_to(&rename.to), owned }),
+            None => (own, ShownTool { tool: owned.tool.clone(), owned }),
+        };
+        Self { tools: tools.into_iter().map(listed).collect(), renamed, disabled }
+    }
+
+    /// The tool that lists show under this name.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Callable>> {
-        self.tools.get(name)
+        self.tools.get(name).map(|listed| &listed.tool)
+    }
+
+    /// The tool of this own name, whatever lists call it: plugins call tools so.
+    pub fn find_own(&self, own_name: &str) -> Option<&Arc<dyn Callable>> {
+        let listed = self.renamed.get(own_name).map_or(own_name, |rename| rename.to.as_str());
+        self.find(listed).filter(|tool| tool.own_name().as_str() == own_name)
+    }
+
+    /// The new name of the tool with this own name, if it has one.
+    pub fn rename_of(&self, own_name: &str) -> Option<&ToolRename> {
+        self.renamed.get(own_name)
+    }
+
+    /// The tool of this own name that the settings disable.
+    pub fn disabled(&self, own_name: &str) -> Option<&DisabledTool> {
+        self.disabled.get(own_name)
     }
 
     /// Sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Callable>> {
-        self.tools.values()
+        self.tools.values().map(|listed| &listed.tool)
+    }
+
+    /// The tools that fit the words, the best first, of those that `seen` takes. All of them, by name, if there are no words.
+    pub fn search(&self, words: &str, seen: impl Fn(&Arc<dyn Callable>) -> bool) -> Vec<&Arc<dyn Callable>> {
+        let seen: Vec<&ShownTool> = self.tools.values().filter(|listed| seen(&listed.tool)).collect();
+        let terms: Vec<&SearchTerms> = seen.iter().map(|listed| listed.terms()).collect();
+        search_tools(words, &terms).into_iter().map(|place| &seen[place].tool).collect()
     }
 
     pub fn len(&self) -> usize {
@@ -217,6 +312,27 @@ impl ToolView {
     }
 }
 
+impl ShownTool {
+    fn terms(&self) -> &SearchTerms {
+        // Of the tool's own name: it stays while the name in lists changes, and says as much about the tool.
+        self.owned.terms.get_or_init(|| SearchTerms::of(self.owned.tool.spec()))
+    }
+}
+
+impl OwnedTool {
+    fn new(tool: Arc<dyn Callable>) -> Self {
+        Self { tool, renamed: Mutex::default(), terms: OnceLock::new() }
+    }
+
+    fn renamed_to(&self, name: &ToolName) -> Arc<dyn Callable> {
+        let mut renamed = self.renamed.lock();
+        match renamed.as_ref().filter(|renamed| renamed.spec().name == *name) {
+            Some(known) => known.clone(),
+            None => renamed.insert(Arc::new(RenamedTool::new(&self.tool, name.clone()))).clone(),
+        }
+    }
+}
+
 fn apply(sources: &mut HashMap<SourceKey, OwnedTools>, change: RegistryChange, revision: u64) -> Result<(), NameTaken> {
     match change {
         RegistryChange::Remove { key } => {
@@ -231,7 +347,17 @@ fn apply(sources: &mut HashMap<SourceKey, OwnedTools>, change: RegistryChange, r
                     return Err(NameTaken { name: spec.name.clone(), holder, refused });
                 }
             }
-            let since = sources.get(&key).map_or(revision, |owned| owned.since);
+            let before = sources.remove(&key);
+            let since = before.as_ref().map_or(revision, |owned| owned.since);
+            // Of a source with many tools, mostly a few are new.
+            let address = |tool: &Arc<dyn Callable>| Arc::as_ptr(tool).cast::<()>();
+            let mut known: HashMap<_, _> =
+                before.into_iter().flat_map(|owned| owned.tools).map(|owned| (address(&owned.tool), owned)).collect();
+            let owned = |tool: Arc<dyn Callable>| match known.remove(&address(&tool)) {
+                Some(known) => known,
+                None => Arc::new(OwnedTool::new(tool)),
+            };
+            let tools = tools.into_iter().map(owned).collect();
             sources.insert(key, OwnedTools { origin, tools, since });
             Ok(())
         }
@@ -253,8 +379,9 @@ fn holder(
         .filter(|(other, owned)| *other != key && owned.origin <= origin && overlaps(&other.scope))
         .filter(|(other, _)| !(key.kind == SourceKind::Builtin && other.kind == key.kind && other.name == key.name))
         .flat_map(|(_, owned)| &owned.tools)
-        .find(|tool| tool.spec().name == *name)
-        .map(|tool| tool.spec().source.clone())
+        .map(|owned| owned.tool.spec())
+        .find(|spec| spec.name == *name)
+        .map(|spec| spec.source.clone())
 }
 
 /// Names that were added, removed, or are served by another tool now, over all views.
@@ -264,7 +391,7 @@ fn difference(before: &Snapshot, after: &Snapshot) -> (Vec<ToolName>, Vec<ToolNa
         for (name, tool) in &new.tools {
             match old.tools.get(name) {
                 None => _ = added.insert(name.clone()),
-                Some(was) if !Arc::ptr_eq(was, tool) => _ = changed.insert(name.clone()),
+                Some(was) if !Arc::ptr_eq(&was.tool, &tool.tool) => _ = changed.insert(name.clone()),
                 Some(_) => {}
             }
         }

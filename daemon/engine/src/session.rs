@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toold_proto::provide::CallInfo;
 use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter, WorkspaceState};
-use toold_proto::tool::{CallId, SessionId};
+use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::lanes::Lane;
 use crate::tool::ToolSpec;
@@ -148,12 +148,13 @@ impl SessionFilter {
         &self.given
     }
 
-    pub fn allows(&self, spec: &ToolSpec) -> bool {
-        let name = spec.name.as_str();
+    /// Globs apply to a tool's own name, so that another name gives nobody more tools. A tool is left out by either name.
+    pub fn allows(&self, own_name: &ToolName, spec: &ToolSpec) -> bool {
         let is_of = |sources: &Vec<String>| sources.iter().any(|source| spec.source.is_of(source));
-        self.enable.as_ref().is_none_or(|set| set.is_match(name))
-            && !self.disable.as_ref().is_some_and(|set| set.is_match(name))
-            && self.outer.as_ref().is_none_or(|outer| outer.allows(spec))
+        let excludes = |set: &GlobSet| set.is_match(own_name.as_str()) || set.is_match(spec.name.as_str());
+        self.enable.as_ref().is_none_or(|set| set.is_match(own_name.as_str()))
+            && !self.disable.as_ref().is_some_and(excludes)
+            && self.outer.as_ref().is_none_or(|outer| outer.allows(own_name, spec))
             && self.given.sources.as_ref().is_none_or(is_of)
             && !self.given.without_sources.as_ref().is_some_and(is_of)
     }

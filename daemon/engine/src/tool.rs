@@ -31,6 +31,22 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// The first sentence of the description, on one line of at most 160 characters; the label of a tool without one.
+    pub fn summary(&self) -> String {
+        let words: Vec<&str> = self.description.split_whitespace().collect();
+        let text = words.join(" ");
+        let text = if text.is_empty() { &self.label } else { &text };
+        let end = text
+            .match_indices(". ")
+            .map(|(at, _)| at)
+            .find(|at| !text[..*at].ends_with("e.g") && !text[..*at].ends_with("i.e"));
+        let sentence = text[..end.unwrap_or(text.len())].trim_end_matches('.');
+        match sentence.char_indices().nth(160) {
+            Some((at, _)) => format!("{}…", &sentence[..at]),
+            None => sentence.to_owned(),
+        }
+    }
+
     /// As `tools.list` shows it.
     pub fn describe(&self) -> toold_proto::tool::Tool {
         toold_proto::tool::Tool {

@@ -38,6 +38,7 @@ use toold_engine::Engine;
 use toold_engine::call::{CallError, Principal};
 use toold_engine::sampling::SamplerRegistration;
 use toold_engine::session::Session;
+use toold_proto::call::ListingMode;
 use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::{SessionId, ToolResult};
 
@@ -162,6 +163,7 @@ impl McpFacade {
             default_cwd: Mutex::new(default_cwd),
             env: Mutex::default(),
             sources: Mutex::default(),
+            listing: Mutex::default(),
             sampler: OnceLock::new(),
             log_level: LogThreshold::default(),
             watched: Mutex::default(),
@@ -201,6 +203,8 @@ pub(crate) struct McpConnection {
     pub(crate) env: Mutex<BTreeMap<String, String>>,
     /// The sources that its bridge selected.
     pub(crate) sources: Mutex<Option<SourceSelection>>,
+    /// The list that its bridge chose.
+    pub(crate) listing: Mutex<Option<ListingMode>>,
     /// Registered for the life of the connection, once its client has declared sampling.
     pub(crate) sampler: OnceLock<SamplerRegistration>,
     pub(crate) log_level: LogThreshold,

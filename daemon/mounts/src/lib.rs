@@ -10,7 +10,7 @@ mod backoff;
 pub mod config;
 mod grants;
 mod mount;
-mod names;
+pub mod names;
 pub mod program;
 mod publish;
 mod tool;

@@ -34,7 +34,7 @@ fn parsed(name: &str) -> ToolName {
 }
 
 /// The beginning of the names of all tools of a server that fit.
-pub(crate) fn prefix(server: &str) -> String {
+pub fn prefix(server: &str) -> String {
     plain(server, "")
 }
 

@@ -22,7 +22,7 @@ use toold_mounts::adapter::{
     StartPolicy, ToolListing,
 };
 use toold_mounts::config::MountConfig;
-use toold_proto::call::ListTools;
+use toold_proto::call::{ListTools, ListingMode};
 use toold_proto::daemon::NoParams;
 use toold_proto::event::SubscribeEvents;
 use toold_proto::method::{DaemonGetStatus, DaemonPing, EventsSubscribe, QuestionsSubscribe, RemotesList, ToolsList};
@@ -221,7 +221,8 @@ impl MountAdapter for RemoteAdapter {
             let client = &link.peer.client;
             // The daemons that are mounted there. An older daemon does not know the method.
             let theirs = client.call::<RemotesList>(NoParams {}).await.map(|list| list.remotes).unwrap_or_default();
-            let params = ListTools { session_id: Some(link.base_session.clone()), ..ListTools::default() };
+            let session_id = Some(link.base_session.clone());
+            let params = ListTools { mode: Some(ListingMode::All), session_id, ..ListTools::default() };
             let list = client.call::<ToolsList>(params).await.map_err(|error| error.to_string())?;
             let memory = RemoteMemory { instances: listing::instances(&link.instance, &theirs) };
             let tools = list.tools.unwrap_or_default();

@@ -31,6 +31,7 @@ pub mod show;
 pub mod skills;
 pub mod strict_rules;
 pub mod subagents;
+pub mod tools;
 pub mod trust;
 mod warnings;
 pub mod watch;
@@ -52,6 +53,7 @@ use toold_engine::hooks::Hook;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::registry::SourceScope;
+use toold_engine::tool_settings::ToolSettings;
 use toold_host::environment::Environment;
 use toold_host::files;
 use toold_host::sandbox::SandboxRules;
@@ -70,6 +72,7 @@ use crate::config::sandbox::SandboxConfig;
 use crate::config::secrets::SecretsConfig;
 use crate::config::strict_rules::StrictRule;
 use crate::config::subagents::SubagentConfig;
+use crate::config::tools::ToolsConfig;
 use crate::config::web::{NetworkConfig, WebConfig};
 use crate::config::workspaces::WorkspacesConfig;
 
@@ -82,6 +85,7 @@ pub struct Config {
     pub daemon: DaemonConfig,
     pub plugins: PluginsConfig,
     pub permission: PermissionConfig,
+    pub tools: ToolsConfig,
     pub limits: LimitsConfig,
     pub spool: SpoolConfig,
     pub cache: CacheConfig,
@@ -243,6 +247,7 @@ pub struct LoadedConfig {
     pub file: Option<PathBuf>,
     /// The user's rules, and the built-in ones that they cannot change.
     pub policy: Policy,
+    pub tools: ToolSettings,
     pub hooks: Vec<Arc<dyn Hook>>,
     /// The sandbox of commands.
     pub sandbox: SandboxRules,
@@ -309,9 +314,13 @@ pub fn load(options: &Options) -> LoadedConfig {
     }
     let sandbox = config.sandbox.rules(&options.paths);
     policy.broken.extend(sandbox.refused.iter().map(|why| format!("{shown}: sandbox: {why}")));
-    policy.unmatchable.extend(wrong);
+    let tools = tools::read_settings(&config.tools, &config.mcp, &source, || tools::builtin_names(options));
+    // A tool that should be disabled must not run because of a typing error.
+    policy.broken.extend(tools.grave);
+    policy.unmatchable.extend(wrong.into_iter().chain(tools.others));
     let problems: Vec<String> = policy.broken.iter().chain(&policy.unmatchable).cloned().collect();
-    LoadedConfig { config, file: text.is_some().then_some(file), policy, hooks, sandbox, entries, problems }
+    let (file, tools) = (text.is_some().then_some(file), tools.settings);
+    LoadedConfig { config, file, policy, tools, hooks, sandbox, entries, problems }
 }
 
 impl LoadedConfig {

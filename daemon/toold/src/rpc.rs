@@ -31,6 +31,7 @@ pub(crate) mod session;
 mod shells;
 mod skills;
 mod subscription;
+mod tool_costs;
 mod tools;
 mod upgrade;
 mod workspaces;
@@ -93,6 +94,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     let mut module = MethodTable { rpc: RpcModule::new(services.clone()), services };
     session::register(&mut module)?;
     tools::register(&mut module)?;
+    tool_costs::register(&mut module)?;
     provide::register(&mut module)?;
     calls::register(&mut module)?;
     permissions::register(&mut module)?;

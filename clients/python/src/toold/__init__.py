@@ -5,7 +5,7 @@ running.
 """
 
 from .aio import AsyncClient
-from .aliases import BatchCall, BatchItem, Format, OnPermission, OnProgress, OnQuestion, Strategy
+from .aliases import BatchCall, BatchItem, Format, Listing, OnPermission, OnProgress, OnQuestion, Strategy
 from .calls import AsyncCall
 from .environment import TOOLCHAIN
 from .errors import (
@@ -69,6 +69,7 @@ __all__ = [
     "Format",
     "InvalidArguments",
     "Invocation",
+    "Listing",
     "NotRead",
     "NotRunning",
     "OnPermission",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, overload
 
-from .aliases import BatchCall, BatchItem, F, Format, OnPermission, OnProgress, OnQuestion, Path_, Strategy
+from .aliases import BatchCall, BatchItem, F, Format, Listing, OnPermission, OnProgress, OnQuestion, Path_, Strategy
 from .calls import AsyncCall
 from .core import ClientCore, without_none
 from .errors import error_of
@@ -149,7 +149,12 @@ class AsyncClient:
 
     @overload
     async def tools(
-        self, query: str | None = None, *, source: str | None = None, names: Sequence[str] | None = None
+        self,
+        query: str | None = None,
+        *,
+        source: str | None = None,
+        names: Sequence[str] | None = None,
+        mode: Listing | None = None,
     ) -> list[Tool]: ...
     @overload
     async def tools(
@@ -158,6 +163,7 @@ class AsyncClient:
         *,
         source: str | None = None,
         names: Sequence[str] | None = None,
+        mode: Listing | None = None,
         format: Format,
     ) -> list[dict[str, Any]]: ...
     async def tools(
@@ -166,13 +172,25 @@ class AsyncClient:
         *,
         source: str | None = None,
         names: Sequence[str] | None = None,
+        mode: Listing | None = None,
         format: Format | None = None,
     ) -> list[Tool] | list[dict[str, Any]]:
-        """Lists the tools, sorted by name; with a `format`, as that provider's API expects them."""
+        """Lists the tools, sorted by name; with a `format`, as that provider's API expects them.
+
+        With the `mode` "deferred" these are the pinned tools, `tools_search` and `tools_call`.
+        """
         wanted = list(names) if names is not None else None
-        params = without_none(query=query, source=source, names=wanted, format=format)
+        params = without_none(query=query, source=source, names=wanted, mode=mode, format=format)
         answer = await self.request("tools.list", params)
         return list(answer["tools"]) if format is not None else [Tool.of(tool) for tool in answer["tools"]]
+
+    async def search(self, query: str, *, limit: int = 10, schemas: bool = False) -> list[dict[str, Any]]:
+        """Finds tools by words, the best first: dicts with `name`, `description` and `source`.
+
+        The description is one sentence. With `schemas` it is the whole, and there is an `input_schema`.
+        """
+        answer = await self.request("tools.search", {"query": query, "limit": limit, "schemas": schemas})
+        return list(answer["tools"])
 
     async def schema(self, name: str) -> Tool:
         """Returns one tool. Raises `UnknownTool`."""

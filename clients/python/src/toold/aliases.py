@@ -13,6 +13,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Path_ = Union[str, "os.PathLike[str]"]
 Format = Literal["anthropic", "openai", "openai_responses", "gemini", "mcp"]
+# Which tools a list shows.
+Listing = Literal["all", "deferred"]
 # A number runs units of so many calls, one unit after another.
 Strategy = Union[Literal["auto", "sequential", "parallel"], int]
 # One call of a batch: a name and its arguments, or `{"name", "arguments", "call_id"}`.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, overload
 
-from .aliases import BatchCall, BatchItem, F, Format, OnPermission, OnProgress, OnQuestion, Path_, Strategy
+from .aliases import BatchCall, BatchItem, F, Format, Listing, OnPermission, OnProgress, OnQuestion, Path_, Strategy
 from .core import without_none
 from .errors import error_of
 from .loop import Call, Events, LoopCore
@@ -153,7 +153,12 @@ class Client:
 
     @overload
     def tools(
-        self, query: str | None = None, *, source: str | None = None, names: Sequence[str] | None = None
+        self,
+        query: str | None = None,
+        *,
+        source: str | None = None,
+        names: Sequence[str] | None = None,
+        mode: Listing | None = None,
     ) -> list[Tool]: ...
     @overload
     def tools(
@@ -162,6 +167,7 @@ class Client:
         *,
         source: str | None = None,
         names: Sequence[str] | None = None,
+        mode: Listing | None = None,
         format: Format,
     ) -> list[dict[str, Any]]: ...
     def tools(
@@ -170,13 +176,25 @@ class Client:
         *,
         source: str | None = None,
         names: Sequence[str] | None = None,
+        mode: Listing | None = None,
         format: Format | None = None,
     ) -> list[Tool] | list[dict[str, Any]]:
-        """Lists the tools, sorted by name; with a `format`, as that provider's API expects them."""
+        """Lists the tools, sorted by name; with a `format`, as that provider's API expects them.
+
+        With the `mode` "deferred" these are the pinned tools, `tools_search` and `tools_call`.
+        """
         wanted = list(names) if names is not None else None
-        params = without_none(query=query, source=source, names=wanted, format=format)
+        params = without_none(query=query, source=source, names=wanted, mode=mode, format=format)
         answer = self.request("tools.list", params)
         return list(answer["tools"]) if format is not None else [Tool.of(tool) for tool in answer["tools"]]
+
+    def search(self, query: str, *, limit: int = 10, schemas: bool = False) -> list[dict[str, Any]]:
+        """Finds tools by words, the best first: dicts with `name`, `description` and `source`.
+
+        The description is one sentence. With `schemas` it is the whole, and there is an `input_schema`.
+        """
+        answer = self.request("tools.search", {"query": query, "limit": limit, "schemas": schemas})
+        return list(answer["tools"])
 
     def schema(self, name: str) -> Tool:
         """Returns one tool. Raises `UnknownTool`."""

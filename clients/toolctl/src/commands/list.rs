@@ -100,7 +100,7 @@ fn heading(source: &Source) -> String {
     format!("{BOLD}{kind}{name}{BOLD:#}{path}\n")
 }
 
-pub(crate) fn needs(tool: &Tool) -> String {
+fn needs(tool: &Tool) -> String {
     let names: Vec<&str> = tool.permissions.iter().map(|category| category.as_str()).collect();
     names.join(" ")
 }

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, stdin};
@@ -47,6 +47,17 @@ pub(crate) struct McpArgs {
     /// Offer no tools of this source; can be repeated
     #[arg(long, value_name = "SOURCE", add = ArgValueCompleter::new(completion::sources))]
     without_source: Vec<String>,
+    /// Which tools the client is listed; defaults to what the configuration says for it
+    #[arg(long, value_enum)]
+    listing: Option<ListingArg>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ListingArg {
+    /// All tools
+    All,
+    /// The pinned tools, with tools_search and tools_call, which find and call the others
+    Deferred,
 }
 
 #[derive(Debug, Subcommand)]
@@ -72,7 +83,7 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
         None => std::env::current_dir().context("can't determine the current folder")?,
     };
     let env = passed_on(std::env::vars_os());
-    let meta = ConnectionMeta { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source };
+    let meta = ConnectionMeta { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source, listing: mcp.listing };
     serve(&meta, globals).await?;
     Ok(OK)
 }
@@ -83,6 +94,7 @@ struct ConnectionMeta<'a> {
     env: Map<String, Value>,
     only: &'a [String],
     without: &'a [String],
+    listing: Option<ListingArg>,
 }
 
 /// The variables that this program was started with, for the commands of the client's sessions: a virtual environment,
@@ -136,6 +148,8 @@ const ENV_KEY: &str = "toold/env";
 
 /// `_meta`: the sources whose tools the connection sees.
 const SOURCES_KEY: &str = "toold/sources";
+/// `_meta`: which tools the connection is listed.
+const LISTING_KEY: &str = "toold/listing";
 
 impl ConnectionMeta<'_> {
     /// The first message with these facts in its `_meta`.
@@ -163,6 +177,9 @@ impl ConnectionMeta<'_> {
             // The command line overrides the client.
             meta.insert(SOURCES_KEY.to_owned(), sources.into());
         }
+        if let Some(listing) = self.listing.and_then(|listing| listing.to_possible_value()) {
+            meta.insert(LISTING_KEY.to_owned(), listing.get_name().into());
+        }
         let mut line = message.to_string().into_bytes();
         line.push(b'\n');
         line
@@ -175,7 +192,8 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let meta = ConnectionMeta { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[] };
+        let meta =
+            ConnectionMeta { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[], listing: None };
         let changed = meta.put_into(line.as_bytes().to_vec());
         assert_eq!(String::from_utf8(changed).unwrap().trim_end(), expected);
     }
@@ -196,8 +214,8 @@ mod tests {
     fn the_first_request_says_which_variables_the_client_was_started_with() {
         let variables =
             [("PATH", "/venv/bin:/bin"), ("TOOLD_SOCKET", "/s")].map(|(name, value)| (name.into(), value.into()));
-        let meta =
-            ConnectionMeta { cwd: Path::new("/w"), env: passed_on(variables.into_iter()), only: &[], without: &[] };
+        let env = passed_on(variables.into_iter());
+        let meta = ConnectionMeta { cwd: Path::new("/w"), env, only: &[], without: &[], listing: None };
         let changed = meta.put_into(br#"{"method":"m"}"#.to_vec());
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),
@@ -206,13 +224,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_request_says_which_sources_are_shown() {
+    fn the_first_request_says_which_tools_are_shown() {
         let (only, without) = (["plugin".to_owned(), "mcp".to_owned()], ["tickets".to_owned()]);
-        let meta = ConnectionMeta { cwd: Path::new("/w"), env: Map::new(), only: &only, without: &without };
+        let meta = ConnectionMeta {
+            cwd: Path::new("/w"),
+            env: Map::new(),
+            only: &only,
+            without: &without,
+            listing: Some(ListingArg::Deferred),
+        };
         let changed = meta.put_into(br#"{"method":"m"}"#.to_vec());
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),
-            r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/sources":{"only":["plugin","mcp"],"without":["tickets"]}}}}"#
+            r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/sources":{"only":["plugin","mcp"],"without":["tickets"]},"toold/listing":"deferred"}}}"#
         );
     }
 

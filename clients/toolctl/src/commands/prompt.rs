@@ -46,6 +46,7 @@ pub(crate) async fn run(args: PromptArgs, globals: &Globals) -> anyhow::Result<u
             DetailArg::Schema => Detail::Schema,
         },
         names: (!args.names.is_empty()).then_some(args.names),
+        mode: None,
         session_id: None,
     };
     let prompt = client.call::<PromptRender>(params).await?;

@@ -1,21 +1,20 @@
-//! `toolctl tools`: the tools in the format of a provider's API, and a search.
+//! `toolctl tools`: the tools in the format of a provider's API, a search, and what their lists cost.
 
 use std::io::Write;
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Cell, Color};
+use comfy_table::{Cell, CellAlignment};
 use serde_json::Value;
-use toold_proto::call::{ListTools, ToolFormat};
-use toold_proto::method::ToolsList;
-use toold_proto::tool::Tool;
+use toold_proto::call::{ListTools, ListingMode, SearchTools, ToolFormat};
+use toold_proto::cost::{ListCost, MeasureTools, ToolCosts};
+use toold_proto::method::{ToolsCost, ToolsList, ToolsSearch};
 
-use crate::commands::list::needs;
 use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
-use crate::output::{self, first_sentence, one_line, print_json};
+use crate::output::{self, DIM, first_sentence, one_line, print_json};
 use crate::{connection, table};
 
-/// Print the tools in the format of a model API, or search for one
+/// Print the tools in the format of a model API, search for one, or show what they cost
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ToolsArgs {
@@ -46,6 +45,19 @@ enum ToolFormatArg {
     Mcp,
 }
 
+impl From<ToolFormatArg> for ToolFormat {
+    fn from(format: ToolFormatArg) -> Self {
+        match format {
+            ToolFormatArg::Native => Self::Native,
+            ToolFormatArg::Anthropic => Self::Anthropic,
+            ToolFormatArg::Openai => Self::Openai,
+            ToolFormatArg::OpenaiResponses => Self::OpenaiResponses,
+            ToolFormatArg::Gemini => Self::Gemini,
+            ToolFormatArg::Mcp => Self::Mcp,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum ToolsAction {
     /// Search for tools by words, the best match first
@@ -55,6 +67,20 @@ enum ToolsAction {
         /// Show at most this many
         #[arg(long, short = 'n', default_value_t = 10)]
         limit: usize,
+        /// Also show the schemas of their arguments
+        #[arg(long)]
+        schemas: bool,
+        /// Print JSON, as the daemon returns it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show how many tokens the lists of tools take, by source and by client
+    ///
+    /// The short list is what clients with `listing = "deferred"` get: the pinned tools, tools_search and tools_call.
+    Cost {
+        /// The format in which a model gets the tools
+        #[arg(long, short, value_enum, default_value = "anthropic")]
+        format: ToolFormatArg,
         /// Print JSON, as the daemon returns it
         #[arg(long)]
         json: bool,
@@ -62,18 +88,16 @@ enum ToolsAction {
 }
 
 pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8> {
-    if let Some(ToolsAction::Search { words, limit, json }) = args.action {
-        return search(&words, limit, json, globals).await;
+    match args.action {
+        Some(ToolsAction::Search { words, limit, schemas, json }) => {
+            let asked = SearchTools { query: words.join(" "), limit: Some(limit), schemas, ..SearchTools::default() };
+            return search(asked, json, globals).await;
+        }
+        Some(ToolsAction::Cost { format, json }) => return cost(format.into(), json, globals).await,
+        None => {}
     }
     let client = connection::open(globals).await?;
-    let format = match args.format {
-        ToolFormatArg::Native => ToolFormat::Native,
-        ToolFormatArg::Anthropic => ToolFormat::Anthropic,
-        ToolFormatArg::Openai => ToolFormat::Openai,
-        ToolFormatArg::OpenaiResponses => ToolFormat::OpenaiResponses,
-        ToolFormatArg::Gemini => ToolFormat::Gemini,
-        ToolFormatArg::Mcp => ToolFormat::Mcp,
-    };
+    let format = args.format.into();
     let names = (!args.names.is_empty()).then_some(args.names);
     let params = ListTools { format: Some(format), names, ..ListTools::default() };
     // Each format has a form of its own.
@@ -85,96 +109,131 @@ pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8
     Ok(OK)
 }
 
-async fn search(words: &[String], limit: usize, json: bool, globals: &Globals) -> anyhow::Result<u8> {
+async fn search(asked: SearchTools, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let list = client.call::<ToolsList>(ListTools::default()).await?;
-    let tools = list.tools.unwrap_or_default();
-    let found: Vec<&Tool> = ranked(words, &tools).into_iter().take(limit).collect();
+    let schemas = asked.schemas;
+    let found = client.call::<ToolsSearch>(asked).await?;
     if json {
         print_json(&found)?;
     } else {
         let mut rows = table::new(table::terminal_width());
-        for tool in &found {
-            rows.add_row([
-                table::name(tool.name.as_str()),
-                Cell::new(format!("{} {}", tool.source.kind.as_str(), one_line(&tool.source.name))),
-                Cell::new(needs(tool)).fg(Color::Yellow),
-                Cell::new(first_sentence(&tool.description, 200)),
-            ]);
+        for tool in &found.tools {
+            let source = format!("{} {}", tool.source.kind.as_str(), one_line(&tool.source.name));
+            let description = first_sentence(&tool.description, 200);
+            rows.add_row([table::name(tool.name.as_str()), Cell::new(source), Cell::new(description)]);
+            if let Some(schema) = tool.input_schema.as_ref().filter(|_| schemas) {
+                rows.add_row([Cell::new(""), Cell::new(""), Cell::new(one_line(&schema.to_string()))]);
+            }
         }
         let mut out = output::stdout();
         out.write_all(table::render(&rows).as_bytes())?;
         out.flush()?;
     }
-    if found.is_empty() {
+    if found.tools.is_empty() {
         writeln!(output::stderr(), "no matching tool")?;
         return Ok(TOOL_ERROR);
+    }
+    if found.more > 0 {
+        writeln!(output::stderr(), "{DIM}{} more: --limit shows more{DIM:#}", found.more)?;
     }
     Ok(OK)
 }
 
-/// The tools that match any word, the best first: a match in the name counts more than one in the label, an
-/// argument's name or the description, and more matching words count more than fewer.
-fn ranked<'a>(words: &[String], tools: &'a [Tool]) -> Vec<&'a Tool> {
-    let words: Vec<String> = words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
-    let mut found: Vec<(u32, &Tool)> =
-        tools.iter().map(|tool| (score(&words, tool), tool)).filter(|(score, _)| *score > 0).collect();
-    found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.name.cmp(&b.name)));
-    found.into_iter().map(|(_, tool)| tool).collect()
+async fn cost(format: ToolFormat, json: bool, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let costs = client.call::<ToolsCost>(MeasureTools { format: Some(format), session_id: None }).await?;
+    if json {
+        print_json(&costs)?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    out.write_all(render_costs(&costs, table::terminal_width()).as_bytes())?;
+    out.flush()?;
+    Ok(OK)
 }
 
-fn score(words: &[String], tool: &Tool) -> u32 {
-    let name = tool.name.as_str();
-    let (label, description) = (tool.label.to_lowercase(), tool.description.to_lowercase());
-    let arguments: Vec<String> =
-        tool.input_schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.to_lowercase()).collect();
-    let of_word = |word: &String| {
-        let mut score = 0;
-        if name == word {
-            score += 64;
-        } else if name.split('_').any(|part| part == word) {
-            score += 32;
-        } else if name.contains(word.as_str()) {
-            score += 16;
-        }
-        score += if label.contains(word.as_str()) { 8 } else { 0 };
-        score += if arguments.iter().any(|key| key.contains(word.as_str())) { 2 } else { 0 };
-        score + if description.contains(word.as_str()) { 4 } else { 0 }
+/// The longest bar.
+const BAR: u64 = 30;
+
+fn render_costs(costs: &ToolCosts, width: Option<u16>) -> String {
+    let largest = costs.all.tokens.max(1);
+    let row = |name: Cell, list: ListCost, note: &str| {
+        let number = |n: u64| Cell::new(n).set_alignment(CellAlignment::Right);
+        let bar = "█".repeat((list.tokens * BAR).div_ceil(largest) as usize);
+        let note = if note.is_empty() { bar } else { format!("{bar} {note}").trim_start().to_owned() };
+        [name, number(list.tools), number(list.tokens), Cell::new(note)]
     };
-    let scores: Vec<u32> = words.iter().map(of_word).collect();
-    // A tool that matches all words is more likely meant than one that matches a single word well.
-    let fitting = scores.iter().filter(|score| **score > 0).count() as u32;
-    scores.iter().sum::<u32>() + fitting.saturating_sub(1) * 64
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["SOURCE", "TOOLS", "TOKENS", ""]));
+    for source in &costs.sources {
+        let name = format!("{} {}", source.source.kind.as_str(), one_line(&source.source.name));
+        rows.add_row(row(table::name(&name), source.all, ""));
+    }
+    rows.add_row(row(Cell::new("all"), costs.all, ""));
+    let saved = 100 - (costs.deferred.tokens * 100).div_ceil(largest).min(100);
+    rows.add_row(row(Cell::new("deferred"), costs.deferred, &format!("{saved} % less")));
+    let mut text = table::render(&rows);
+    if !costs.clients.is_empty() {
+        let mut rows = table::new(width);
+        rows.set_header(table::header(&["CLIENT", "TOOLS", "TOKENS", "LISTING"]));
+        for client in &costs.clients {
+            let listing = match client.listing {
+                ListingMode::All => "all",
+                ListingMode::Deferred => "deferred",
+            };
+            rows.add_row(row(table::name(&one_line(&client.client)), client.list, listing));
+        }
+        text.push_str(&format!("\n{}", table::render(&rows)));
+    }
+    text.push_str(&format!(
+        "\n{DIM}Tokens are estimated: 4 bytes each of the JSON that a model's provider is sent.{DIM:#}\n"
+    ));
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn tool(name: &str, description: &str) -> Tool {
-        serde_json::from_value(json!({
-            "name": name, "label": name, "description": description, "input_schema": {"type": "object"},
-            "source": {"kind": "builtin", "name": "toold"}, "parallelizable": true, "permissions": [],
-            "cacheable": false, "annotations": {},
-        }))
-        .unwrap()
-    }
+    use toold_proto::cost::{ClientCost, SourceCost};
+    use toold_proto::tool::{Source, SourceKind};
 
     #[test]
-    fn the_best_fit_comes_first() {
-        let tools = [
-            tool("grep", "Searches files for a regular expression"),
-            tool("web_search", "Searches the web"),
-            tool("read", "Shows a file"),
-        ];
-        let names = |words: &[&str]| -> Vec<String> {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            ranked(&words, &tools).iter().map(|tool| tool.name.to_string()).collect()
+    fn costs_are_shown_by_source_and_client() {
+        let list = |tools, tokens| ListCost { tools, tokens };
+        let source = |kind, name: &str, all| SourceCost {
+            source: Source { kind, name: name.to_owned(), path: None },
+            all,
+            deferred: list(0, 0),
         };
-        assert_eq!(names(&["search"]), ["web_search", "grep"]);
-        assert_eq!(names(&["search files"]), ["grep", "web_search"]);
-        assert_eq!(names(&["Read"]), ["read"]);
-        assert_eq!(names(&["nothing"]), Vec::<String>::new());
+        let costs = ToolCosts {
+            format: ToolFormat::Anthropic,
+            all: list(40, 9_000),
+            deferred: list(10, 2_700),
+            sources: vec![
+                source(SourceKind::Mcp, "github", list(23, 6_000)),
+                source(SourceKind::Builtin, "toold", list(17, 3_000)),
+            ],
+            clients: vec![ClientCost {
+                client: "zed".to_owned(),
+                listing: ListingMode::Deferred,
+                list: list(10, 2_700),
+            }],
+        };
+        let shown = anstream::adapter::strip_str(&render_costs(&costs, None)).to_string();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let bar = |length| "█".repeat(length);
+        let expected = [
+            "SOURCE TOOLS TOKENS".to_owned(),
+            format!("mcp github 23 6000 {}", bar(20)),
+            format!("builtin toold 17 3000 {}", bar(10)),
+            format!("all 40 9000 {}", bar(30)),
+            format!("deferred 10 2700 {} 70 % less", bar(9)),
+            String::new(),
+            "CLIENT TOOLS TOKENS LISTING".to_owned(),
+            format!("zed 10 2700 {} deferred", bar(9)),
+            String::new(),
+            "Tokens are estimated: 4 bytes each of the JSON that a model's provider is sent.".to_owned(),
+        ];
+        assert_eq!(shown.lines().map(words).collect::<Vec<_>>(), expected);
     }
 }

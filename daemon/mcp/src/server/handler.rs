@@ -15,8 +15,8 @@ use rmcp::{ErrorData, ServerHandler};
 use crate::server::{McpClientServer, changes, offers, tools};
 
 const INSTRUCTIONS: &str = "Tools of a daemon that all agents and editors on this machine share. Paths are relative to the \
-client's working folder. Tools may be added, changed and removed at any time: if you cannot read the list again, \
-tools_search and tools_call find and call the current tools.";
+client's working folder. Tools may be added, changed and removed at any time, and your list may be short: \
+tools_search and tools_call find and call all current tools.";
 
 /// Resources that one client can subscribe to.
 const MAX_WATCHED: usize = 1_000;
@@ -46,9 +46,11 @@ impl ServerHandler for McpClientServer {
     ) -> Result<InitializeResult, ErrorData> {
         self.note_default_cwd(&context.meta);
         self.note_sources(&context.meta)?;
+        self.note_listing(&context.meta)?;
         if let Some(meta) = &request.meta {
             self.note_default_cwd(meta);
             self.note_sources(meta)?;
+            self.note_listing(meta)?;
         }
         let mut answer = self.negotiate_initialize(&request)?;
         // Only the stateless revisions have extensions.
@@ -60,6 +62,7 @@ impl ServerHandler for McpClientServer {
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<rmcp::model::DiscoverResult, ErrorData> {
         self.note_default_cwd(&context.meta);
         self.note_sources(&context.meta)?;
+        self.note_listing(&context.meta)?;
         let versions = self.supported_protocol_versions().into_owned();
         Ok(rmcp::model::DiscoverResult::from_server_info(versions, self.get_info()))
     }

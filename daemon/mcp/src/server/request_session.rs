@@ -12,6 +12,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use toold_engine::call::Principal;
 use toold_engine::session::Session;
+use toold_proto::call::ListingMode;
 use toold_proto::session::{ClientInfo, ToolFilter};
 
 use crate::server::{ConnectionKind, McpClientServer, McpHost, WantedSession};
@@ -33,6 +34,11 @@ const SOURCES_KEY: &str = "toold/sources";
 /// The same as headers of HTTP, separated by commas.
 const SOURCES_HEADER: &str = "toold-sources";
 const WITHOUT_SOURCES_HEADER: &str = "toold-without-sources";
+
+/// `_meta`: which tools the lists of the client show, `all` or `deferred`. On a stream it applies from then on.
+const LISTING_KEY: &str = "toold/listing";
+/// The same as a header of HTTP.
+const LISTING_HEADER: &str = "toold-listing";
 
 /// How long a client may take to list its roots.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(3);
@@ -228,6 +234,38 @@ impl McpClientServer {
         Ok(())
     }
 
+    /// Which tools the lists of a client show: as the request says, the connection's first request, or the configuration for
+    /// a client of this name.
+    ///
+    /// # Errors
+    /// Invalid params: it is none of the choices.
+    pub(crate) fn listing(&self, context: &RequestContext<RoleServer>) -> Result<ListingMode, ErrorData> {
+        self.note_listing(&context.meta)?;
+        let parts = context.extensions.get::<::http::request::Parts>();
+        let header = parts.and_then(|parts| parts.headers.get(LISTING_HEADER)).and_then(|value| value.to_str().ok());
+        if let Some(value) = context.meta.get(LISTING_KEY).cloned().or(header.map(Into::into)) {
+            return read_listing(&value);
+        }
+        let of_connection = *self.connection.listing.lock();
+        Ok(of_connection.unwrap_or_else(|| {
+            let snapshot = self.mcp.engine().registry.snapshot();
+            snapshot.tool_settings().listing_of(client_of(context).as_ref().map(|client| client.name.as_str()))
+        }))
+    }
+
+    /// Reads the list that the whole connection gets. Bridges send it in their first message.
+    ///
+    /// # Errors
+    /// Invalid params: it is none of the choices.
+    pub(crate) fn note_listing(&self, meta: &RequestMetaObject) -> Result<(), ErrorData> {
+        if self.connection.kind == ConnectionKind::Stream
+            && let Some(value) = meta.get(LISTING_KEY)
+        {
+            *self.connection.listing.lock() = Some(read_listing(value)?);
+        }
+        Ok(())
+    }
+
     fn sources(&self, context: &RequestContext<RoleServer>) -> Result<SourceSelection, ErrorData> {
         self.note_sources(&context.meta)?;
         let known = self.connection.sources.lock().clone();
@@ -301,6 +339,11 @@ pub(crate) fn client_of(context: &RequestContext<RoleServer>) -> Option<ClientIn
 fn read_sources(value: &serde_json::Value) -> Result<SourceSelection, ErrorData> {
     SourceSelection::deserialize(value)
         .map_err(|error| ErrorData::invalid_params(format!("_meta {SOURCES_KEY}: {error}"), None))
+}
+
+fn read_listing(value: &serde_json::Value) -> Result<ListingMode, ErrorData> {
+    ListingMode::deserialize(value)
+        .map_err(|_| ErrorData::invalid_params(format!("{LISTING_KEY}: expected all or deferred, not {value}"), None))
 }
 
 /// The path of a `file:` URI (RFC 8089) of this host.

@@ -12,14 +12,16 @@ use serde_json::Value;
 use toold_adapters::providers::tools_as;
 use toold_engine::Engine;
 use toold_engine::call::CallError;
+use toold_engine::callable::Callable;
 use toold_engine::detached::Detached;
 use toold_engine::execute::execute;
+use toold_engine::meta_tools::{CALL, inner_call};
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
-use toold_proto::call::ToolFormat;
+use toold_proto::call::{ListingMode, ToolFormat};
 use toold_proto::tool::{TaskUse, ToolResult};
 
-use crate::server::meta_tools::{self, MetaToolUse};
+use crate::server::meta_tools;
 use crate::server::request::RequestEnd;
 use crate::server::request_session::is_modern;
 use crate::server::request_state::StateBinding;
@@ -35,26 +37,24 @@ pub(super) async fn list(
     context: &RequestContext<RoleServer>,
 ) -> Result<ListToolsResult, ErrorData> {
     let session = server.session(context).await?;
+    let mode = server.listing(context)?;
     server.mcp.host.settled().await;
-    let mut tools = visible(server.mcp.engine(), &session);
-    if meta_tools::are_offered(server, context) {
-        // A tool of the registry keeps its name.
-        let own = meta_tools::all().into_iter().filter(|own| tools.iter().all(|tool| tool.name != own.name));
-        let own: Vec<Tool> = own.collect();
-        tools.extend(own);
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-    }
-    tool_meta::tell_result_size(&mut tools, server.mcp.engine().settings.load().max_result_text);
-    let list = ListToolsResult::with_all_items(tools);
-    Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
-}
-
-/// A session's tools, sorted by name.
-pub(super) fn visible(engine: &Engine, session: &Session) -> Vec<Tool> {
+    let engine = server.mcp.engine();
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(session.project());
-    let seen = view.iter().map(|tool| tool.spec()).filter(|spec| session.filter.allows(spec));
-    seen.filter_map(describe).collect()
+    let is_in = |tool: &dyn Callable| {
+        session.filter.allows(tool.own_name(), tool.spec())
+            && (mode == ListingMode::All || snapshot.tool_settings().pins(tool.own_name()))
+    };
+    let mut specs: Vec<&ToolSpec> = view.iter().filter(|tool| is_in(tool.as_ref())).map(|tool| tool.spec()).collect();
+    if meta_tools::are_offered(server, mode, context) {
+        specs.extend(engine.meta_tools.specs(view));
+        specs.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    let mut tools: Vec<Tool> = specs.into_iter().filter_map(describe).collect();
+    tool_meta::tell_result_size(&mut tools, engine.settings.load().max_result_text);
+    let list = ListToolsResult::with_all_items(tools);
+    Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
 }
 
 pub(super) fn describe(spec: &ToolSpec) -> Option<Tool> {
@@ -74,12 +74,16 @@ pub(super) async fn call(
         return response(server.resume(&state, answers, binding, context).await?);
     }
     let session = server.session(&context).await?;
-    let (mut name, mut arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
-    if meta_tools::is_one(server, &session, &name, &context) {
-        match meta_tools::read(server, &session, &name, arguments) {
-            MetaToolUse::Answer(result) => return Ok(result.into()),
-            MetaToolUse::Call(inner, with) => (name, arguments) = (inner, with),
-        }
+    let (mut name, mut arguments) = (request.name.into_owned(), Value::Object(request.arguments.unwrap_or_default()));
+    if meta_tools::is_withheld(server, &session, &name, server.listing(&context)?, &context) {
+        return Err(ErrorData::invalid_params(format!("there is no tool {name}"), None));
+    }
+    // As the engine would do it: the tool that is called says whether it wants a task.
+    if name == CALL && !knows(server.mcp.engine(), &session, CALL) {
+        (name, arguments) = match inner_call(arguments) {
+            Ok(inner) => inner,
+            Err(error) => return Ok(content::failed(&error).into()),
+        };
     }
     let engine = server.mcp.engine().clone();
     // A call before this would miss the hooks of plugins that are loading.
@@ -97,9 +101,9 @@ pub(super) async fn call(
     let became_task = handover.as_ref().map(|handover| handover.done.clone());
     let served = server.run(session, answers, binding, context, handover, move |mut call| {
         call.name = name;
-        call.arguments = Value::Object(arguments);
+        call.arguments = arguments;
         let work = async move {
-            let detached = Detached::of(&call);
+            let detached = Detached::of(&engine, &call);
             let called: CallFuture = async move { execute(&engine, call).await }.boxed();
             let answer = match traceparent {
                 Some(parent) => host.in_trace_of(&parent, called).await,
@@ -115,7 +119,7 @@ pub(super) async fn call(
     response(served.await)
 }
 
-pub(super) fn knows(engine: &Engine, session: &Session, name: &str) -> bool {
+fn knows(engine: &Engine, session: &Session, name: &str) -> bool {
     engine.registry.snapshot().view(session.project()).find(name).is_some()
 }
 

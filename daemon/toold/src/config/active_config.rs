@@ -355,6 +355,7 @@ impl ActiveConfig {
         let sandboxes = projects.iter().filter_map(|(project, open)| Some((project.clone(), open.sandbox.clone()?)));
         self.builtins.sandbox.replace_projects(sandboxes.collect());
         let loaded = self.loaded();
+        self.engine.registry.set_tool_settings(loaded.tools.clone());
         let environment = Environment::inherited(self.options.environment.iter().cloned());
         let home = self.options.paths.home.as_deref();
         let mut policy: Policy = loaded.policy.clone();

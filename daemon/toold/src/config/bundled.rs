@@ -59,6 +59,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().filter_map(|(name, _)| name.split(['/', '.']).next())
 }
 
+/// The texts of their files.
+pub(super) fn sources() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(_, text)| *text)
+}
+
 /// Unpacks them, whole or not at all. If they are unpacked already, this only reads some small
 /// files. Blocks.
 ///

@@ -11,7 +11,7 @@ use toold_host::files;
 use crate::config::options::Options;
 use crate::config::read::{ConfigText, read};
 use crate::config::warnings::{of_rule, warnings};
-use crate::config::{self, project, schema};
+use crate::config::{self, project, schema, tools};
 
 /// Prints the JSON Schema.
 ///
@@ -41,7 +41,8 @@ pub fn print_path(options: &Options) -> anyhow::Result<()> {
 pub fn check(options: &Options, file: Option<PathBuf>) -> anyhow::Result<bool> {
     let (shown, problems, warnings) = match file {
         None => {
-            let loaded = config::load(options);
+            let mut loaded = config::load(options);
+            loaded.problems.extend(tools::unmatched(options, &loaded));
             let warnings = warnings(options, &loaded);
             (options.config_file(), loaded.problems, warnings)
         }
@@ -66,7 +67,8 @@ fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, V
     let of_project = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".toold");
     if !of_project {
         let alone = Options { config: Some(std::path::absolute(file)?), ..options.clone() };
-        let loaded = config::load(&alone);
+        let mut loaded = config::load(&alone);
+        loaded.problems.extend(tools::unmatched(&alone, &loaded));
         let warnings = warnings(&alone, &loaded);
         return Ok((loaded.problems, warnings));
     }

@@ -19,6 +19,7 @@ use toold_host::secrets::SecretStore;
 use toold_mcp::client::adapter::{McpServers, ServerOptions};
 use toold_mcp::client::endpoint::ServerEndpoint;
 use toold_mounts::config::MountConfig;
+use toold_proto::call::ListingMode;
 
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
@@ -82,6 +83,9 @@ pub struct McpClientConfig {
     pub approve: bool,
     /// The client reads the list of tools again when it is notified of a change.
     pub list_changed: bool,
+    /// Which tools the client is listed if it does not choose: `all`, or `deferred` for the pinned ones with `tools_search`
+    /// and `tools_call`, which find and call the others. For a client of any protocol; `all` when absent.
+    pub listing: Option<ListingMode>,
 }
 
 /// `[mcp.token]`: the token that may call, which `toolctl mcp token` shows.

@@ -77,6 +77,11 @@ impl DaemonPaths {
         self.state.join("instance")
     }
 
+    /// The names of tools that frontends provided.
+    pub fn provided_tools(&self) -> PathBuf {
+        self.state.join("provided-tools.json")
+    }
+
     /// The running agents, so that after a restart their commands are not mistaken for a person's.
     pub fn agent_processes(&self) -> PathBuf {
         self.state.join("agent-processes")

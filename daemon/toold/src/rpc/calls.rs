@@ -55,7 +55,7 @@ pub(super) async fn run_detached(request: &MethodRequest, mut call: Call) -> Res
     // The connection can still cancel this request, as long as it is open.
     let asked = std::mem::replace(&mut call.cancel, services.lifecycle.cancelled());
     let cancel = call.cancel.clone();
-    let detached = Detached::of(&call);
+    let detached = Detached::of(&services.engine, &call);
     let work = services.engine.tasks.spawn({
         let services = services.clone();
         carried(async move {

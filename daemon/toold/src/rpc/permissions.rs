@@ -262,7 +262,7 @@ fn tool_of(
     let name = params.tool.as_deref().unwrap_or(usual);
     let name = ToolName::parse(name).map_err(|error| invalid_params(&error.to_string()))?;
     let snapshot = request.services.engine.registry.snapshot();
-    let found = snapshot.view(session.project()).find(name.as_str()).map(|tool| tool.spec().origin);
+    let found = snapshot.view(session.project()).find_own(name.as_str()).map(|tool| tool.spec().origin);
     let stranger = match params.category {
         Category::Plugin => Origin::Frontend,
         Category::Mcp => Origin::Mcp,

@@ -6,6 +6,7 @@ use toold_adapters::parse::known::KnownTools;
 use toold_adapters::parse::{CallParser, parse_with};
 use toold_adapters::prompt::render_prompt;
 use toold_engine::session::Session;
+use toold_proto::call::ListingMode;
 use toold_proto::method::{PromptParse, PromptParseStream, PromptRender};
 use toold_proto::prompt::{
     ParsePrompt, ParseStream, ParsedPrompt, ParsedStream, RenderPrompt, RenderedPrompt, StreamAction,
@@ -13,6 +14,7 @@ use toold_proto::prompt::{
 use toold_proto::tool::Tool;
 
 use crate::rpc::error::invalid_params;
+use crate::rpc::tools::{listed, listing_of};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -47,11 +49,16 @@ async fn read_stream(request: MethodRequest, asked: ParseStream) -> Result<Parse
 async fn known_tools(request: &MethodRequest, names: Option<&[String]>) -> Result<KnownTools, ErrorObjectOwned> {
     let session = request.session(None)?;
     request.services.plugins.settled().await;
+    let mut tools = shown(request, &session, None, |_| true);
+    let snapshot = request.services.engine.registry.snapshot();
+    let view = snapshot.view(session.project());
+    tools.extend(request.services.engine.meta_tools.specs(view).map(|spec| spec.describe()));
     Ok(match names {
         Some(names) => {
-            KnownTools::listed(names, &view(request, &session, |name| names.iter().any(|known| known == name)))
+            tools.retain(|tool| names.iter().any(|known| known == tool.name.as_str()));
+            KnownTools::listed(names, &tools)
         }
-        None => KnownTools::any_with(&view(request, &session, |_| true)),
+        None => KnownTools::any_with(&tools),
     })
 }
 
@@ -61,14 +68,24 @@ async fn render(request: MethodRequest, asked: RenderPrompt) -> Result<RenderedP
     let session = request.session(asked.session_id.as_ref())?;
     request.services.plugins.settled().await;
     let wanted = |name: &str| asked.names.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
-    let tools = view(&request, &session, wanted);
+    let mode = asked.mode.or_else(|| {
+        let snapshot = request.services.engine.registry.snapshot();
+        asked.names.is_none().then(|| listing_of(&snapshot, &session))
+    });
+    let tools = shown(&request, &session, mode, wanted);
     Ok(RenderedPrompt { text: render_prompt(family, &tools, asked.detail) })
 }
 
-/// The selected tools, as far as the session sees them.
-fn view(request: &MethodRequest, session: &Session, wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
-    let snapshot = request.services.engine.registry.snapshot();
-    let specs = snapshot.view(session.project()).iter().map(|tool| tool.spec());
-    let seen = specs.filter(|spec| session.filter.allows(spec) && wanted(spec.name.as_str()));
-    seen.map(|spec| spec.describe()).collect()
+/// The selected tools of a list, as far as the session sees them; of the whole list if no mode is named.
+fn shown(
+    request: &MethodRequest,
+    session: &Session,
+    mode: Option<ListingMode>,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<Tool> {
+    let engine = &request.services.engine;
+    let snapshot = engine.registry.snapshot();
+    let tools = listed(engine, &snapshot, snapshot.view(session.project()), mode.unwrap_or_default());
+    let shown = tools.iter().filter(|tool| tool.is_seen(session) && wanted(tool.spec.name.as_str()));
+    shown.map(|tool| tool.spec.describe()).collect()
 }

@@ -9,6 +9,7 @@ use toold_proto::daemon::Done;
 use toold_proto::method::{Subscription, ToolsProvide, ToolsProvideProgress, ToolsProvideResult};
 use toold_proto::provide::{Provide, ProvideProgress, ProvideResult};
 
+use crate::config::tools::provided_names::remember;
 use crate::peer::frontends::ProvidedTools;
 use crate::rpc::error::{invalid_params, unknown};
 use crate::rpc::subscription::{ItemSubscriber, add_subscription};
@@ -20,7 +21,11 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let provider = (request.connection().id, words_of(subscription));
         let session = Some(request.session(None)?);
         let provided = request.services.frontends.provide(&request.services.engine, provider, session, &provide);
-        provided.map_err(|error| invalid_params(&error.to_string()))
+        let provided = provided.map_err(|error| invalid_params(&error.to_string()))?;
+        let (config, names) = (request.services.config.clone(), provide.tools.into_iter().map(|tool| tool.name));
+        let names: Vec<String> = names.collect();
+        request.services.engine.tasks.spawn_blocking(move || remember(&config.options.paths, &names));
+        Ok(provided)
     };
     add_subscription::<ToolsProvide, _, _>(module, provide, stream)?;
     take_back_in_order(module)?;

@@ -14,15 +14,20 @@ use toold_engine::Engine;
 use toold_engine::absent_tools::unknown_tool;
 use toold_engine::batch::execute_batch;
 use toold_engine::call::{Call, CallError};
+use toold_engine::callable::Callable;
 use toold_engine::execute::execute;
 use toold_engine::progress::{ProgressSink, broadcast};
-use toold_engine::session::Session;
+use toold_engine::registry::{Snapshot, ToolView};
+use toold_engine::session::{Session, SessionFilter};
 use toold_engine::tool::ToolSpec;
+use toold_engine::tool_rank::rank;
 use toold_proto::call::{
-    BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, Interrupt, Interrupted, ListTools, Progress,
-    ProviderOptions, Strategy, ToolFormat, ToolSchema,
+    BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, FoundTool, FoundTools, Interrupt, Interrupted,
+    ListTools, ListingMode, Progress, ProviderOptions, SearchTools, Strategy, ToolFormat, ToolSchema,
 };
-use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};
+use toold_proto::method::{
+    ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema, ToolsSearch,
+};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{CallId, SessionId, Tool, ToolName, ToolResult};
 
@@ -34,9 +39,13 @@ use crate::rpc::outboxes::OutboxWriter;
 use crate::rpc::provider_lists::{self, check_callers};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
 
+/// How many tools a search returns if it does not say so.
+const FOUND: usize = 10;
+
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_shaped::<ToolsList, _, _, _>(module, Right::Anyone, list)?;
     add_async::<ToolsSchema, _>(module, Right::Anyone, schema)?;
+    add_async::<ToolsSearch, _>(module, Right::Anyone, search)?;
     add_async::<ToolsExecute, _>(module, Right::Anyone, run)?;
     add_shaped::<ToolsExecuteBatch, _, _, _>(module, Right::Anyone, run_batch)?;
     add::<ToolsCancel>(module, Right::Anyone, |request, cancel: CancelCall| {
@@ -83,10 +92,13 @@ async fn list(request: MethodRequest, list: ListTools) -> Result<Listed, ErrorOb
     }
     let format = list.format.unwrap_or_default();
     check_callers(format, &list.provider).map_err(|error| invalid_params(&error))?;
+    let chooses = list.query.is_some() || list.source.is_some() || list.names.is_some();
+    let mode = list.mode.unwrap_or_else(|| if chooses { ListingMode::All } else { listing_of(&snapshot, &session) });
     let view = snapshot.view(session.project());
-    let tools = view.iter().map(|tool| tool.spec()).filter(|spec| wanted(spec, &list, &session));
-    let mut tools: Vec<(Tool, bool)> = tools.map(|spec| (described(spec, &list.provider), false)).collect();
-    tools.sort_by(|(a, _), (b, _)| (a.source.kind, &a.name).cmp(&(b.source.kind, &b.name)));
+    let mut tools = listed(engine, &snapshot, view, mode);
+    tools.retain(|tool| wanted(tool, &list, &session));
+    tools.sort_by_cached_key(|tool| tool.own_name.map(|own| rank(engine, own)));
+    let tools = tools.iter().map(|tool| (described(tool.spec, &list.provider), false)).collect();
     let written = provider_lists::list(format, tools, None, &list.provider);
     let (deferred, warnings) = (written.deferred, written.warnings);
     Ok(Listed { revision, epoch, unchanged: false, tools: Some(written.tools), deferred, warnings })
@@ -103,17 +115,80 @@ fn described(spec: &ToolSpec, options: &ProviderOptions) -> Tool {
     tool
 }
 
-fn wanted(spec: &ToolSpec, list: &ListTools, session: &Session) -> bool {
+/// The list that a client gets if it does not choose one.
+pub(super) fn listing_of(snapshot: &Snapshot, session: &Session) -> ListingMode {
+    snapshot.tool_settings().listing_of(session.client.as_ref().map(|client| client.name.as_str()))
+}
+
+/// A tool of a list.
+pub(super) struct ListedSpec<'v> {
+    pub(super) spec: &'v ToolSpec,
+    /// `None` for `tools_search` and `tools_call`, which find and call only what their caller sees.
+    own_name: Option<&'v ToolName>,
+}
+
+impl ListedSpec<'_> {
+    pub(super) fn is_seen(&self, session: &Session) -> bool {
+        self.is_allowed(&session.filter)
+    }
+
+    pub(super) fn is_allowed(&self, filter: &SessionFilter) -> bool {
+        self.own_name.is_none_or(|own| filter.allows(own, self.spec))
+    }
+
+    pub(super) fn is_meta_tool(&self) -> bool {
+        self.own_name.is_none()
+    }
+}
+
+/// The tools that a list has before the session's filter, by name.
+pub(super) fn listed<'v>(
+    engine: &'v Engine,
+    snapshot: &Snapshot,
+    view: &'v ToolView,
+    mode: ListingMode,
+) -> Vec<ListedSpec<'v>> {
+    let is_in = |tool: &&Arc<dyn Callable>| mode == ListingMode::All || snapshot.tool_settings().pins(tool.own_name());
+    let tools = view.iter().filter(is_in);
+    let mut all: Vec<ListedSpec> =
+        tools.map(|tool| ListedSpec { spec: tool.spec(), own_name: Some(tool.own_name()) }).collect();
+    if mode == ListingMode::Deferred {
+        all.extend(engine.meta_tools.specs(view).map(|spec| ListedSpec { spec, own_name: None }));
+        all.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
+    }
+    all
+}
+
+fn wanted(tool: &ListedSpec, list: &ListTools, session: &Session) -> bool {
+    let spec = tool.spec;
     let name = spec.name.as_str();
     let by_source = |source: &String| spec.source.is_of(source);
     let by_words = |query: &String| {
         let text = format!("{name} {} {}", spec.label, spec.description).to_lowercase();
         query.to_lowercase().split_whitespace().all(|word| text.contains(word))
     };
-    session.filter.allows(spec)
+    tool.is_seen(session)
         && list.source.as_ref().is_none_or(by_source)
         && list.names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
         && list.query.as_ref().is_none_or(by_words)
+}
+
+async fn search(request: MethodRequest, asked: SearchTools) -> Result<FoundTools, ErrorObjectOwned> {
+    let session = request.session(asked.session_id.as_ref())?;
+    request.services.plugins.settled().await;
+    let snapshot = request.services.engine.registry.snapshot();
+    let found = snapshot.view(session.project()).search(&asked.query, |tool| {
+        session.filter.allows(tool.own_name(), tool.spec())
+            && asked.source.as_ref().is_none_or(|source| tool.spec().source.is_of(source))
+    });
+    let shown = asked.limit.unwrap_or(FOUND).min(found.len());
+    let tools = found[..shown].iter().map(|tool| tool.spec()).map(|spec| FoundTool {
+        name: spec.name.clone(),
+        description: if asked.schemas { spec.description.clone() } else { spec.summary() },
+        source: spec.source.clone(),
+        input_schema: asked.schemas.then(|| spec.input.as_value().clone()),
+    });
+    Ok(FoundTools { tools: tools.collect(), more: found.len() - shown })
 }
 
 async fn schema(request: MethodRequest, asked: ToolSchema) -> Result<Tool, ErrorObjectOwned> {
@@ -121,7 +196,10 @@ async fn schema(request: MethodRequest, asked: ToolSchema) -> Result<Tool, Error
     request.services.plugins.settled().await;
     let snapshot = request.services.engine.registry.snapshot();
     let view = snapshot.view(session.project());
-    match view.find(&asked.name).filter(|tool| session.filter.allows(tool.spec())) {
+    if let Some(spec) = request.services.engine.meta_tools.specs(view).find(|spec| spec.name.as_str() == asked.name) {
+        return Ok(spec.describe());
+    }
+    match view.find(&asked.name).filter(|tool| session.filter.allows(tool.own_name(), tool.spec())) {
         Some(tool) => Ok(tool.spec().describe()),
         None => Err(of_call(unknown_tool(&request.services.engine, &session, &asked.name))),
     }
