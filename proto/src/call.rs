@@ -106,7 +106,7 @@ pub struct ToolList {
 
 /// Params of `tools.search`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SearchTools {
+pub struct FindTools {
     /// What the tool should do, in a few words. They are compared with names, labels, descriptions and names of arguments.
     /// Without words all tools are found, in the order of their names.
     pub query: String,

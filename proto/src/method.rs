@@ -13,7 +13,7 @@ use crate::audit;
 use crate::cache::{CacheCleared, CacheStats};
 use crate::call::{
     BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, FoundTools, Interrupt, Interrupted, ListTools,
-    SearchTools, ToolList, ToolSchema,
+    FindTools, ToolList, ToolSchema,
 };
 use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::config::{ReloadedConfig, ShownConfig};
@@ -145,7 +145,7 @@ methods! {
     SessionClose = "session.close", "Ends a session and cancels its calls.", CloseSession => ClosedSession;
     ToolsList = "tools.list", "Lists the tools of the caller's view, sorted by name.", ListTools => ToolList;
     ToolsSchema = "tools.schema", "Shows one tool.", ToolSchema => Tool;
-    ToolsSearch = "tools.search", "Finds tools by words, the best first.", SearchTools => FoundTools;
+    ToolsSearch = "tools.search", "Finds tools by words, the best first.", FindTools => FoundTools;
     ToolsCost = "tools.cost", "Estimates the tokens that the lists of tools take.", MeasureTools => ToolCosts;
     ToolsExecute = "tools.execute", "Calls a tool.", Execute => ToolResult;
     ToolsExecuteBatch = "tools.execute_batch", "Calls several tools; results come in the order of the calls.", ExecuteBatch => BatchResults;

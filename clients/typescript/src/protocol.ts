@@ -375,6 +375,8 @@ export interface McpServer {
   error?: string;
   /** For how long calls are refused immediately; 0 when the next call tries to start it. */
   retry_ms?: number;
+  /** The secrets that its configuration names. */
+  secrets?: string[];
   /** Calls that have ended, and how many of them failed. */
   calls: number;
   bad_calls: number;
@@ -1746,6 +1748,40 @@ export interface RemotesReconnectParams {
   name: string;
 }
 
+/** Answer of `secrets.list`, `secrets.set`, `secrets.remove` and `secrets.unlock`. */
+export interface SecretsListResult {
+  /** Where secrets are kept. */
+  store: "keyring" | "file";
+  state: "unlocked" | "locked" | "absent";
+  /** Those that are set, that `[secrets] names` lists, or that an MCP server uses; sorted by name. */
+  secrets: {
+    name: string;
+    /** Unknown while the secrets are locked. */
+    is_set?: boolean;
+    /** The MCP servers whose configuration names it. */
+    used_by: string[];
+  }[];
+}
+
+/** Params of `secrets.remove`. */
+export interface SecretsRemoveParams {
+  name: string;
+}
+
+/** Params of `secrets.set`. */
+export interface SecretsSetParams {
+  /** 1 to 64 letters, digits, `_`, `-` or `.`, not beginning with a digit. */
+  name: string;
+  /** A text of 6 characters or more. */
+  value: string;
+}
+
+/** Params of `secrets.unlock`. */
+export interface SecretsUnlockParams {
+  /** That of the encrypted file; chosen now, with 8 characters or more, if there is no file yet. */
+  passphrase: string;
+}
+
 /** Params of `session.close`. */
 export interface SessionCloseParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -2359,6 +2395,14 @@ export interface Methods {
   "remotes.reconnect": { params: RemotesReconnectParams; result: RemotesListResult };
   /** Returns the OpenRPC document of this daemon. */
   "rpc.discover": { params: Record<string, never>; result: unknown };
+  /** Lists the secrets by name; nothing returns their values. */
+  "secrets.list": { params: Record<string, never>; result: SecretsListResult };
+  /** Removes a secret. */
+  "secrets.remove": { params: SecretsRemoveParams; result: SecretsListResult };
+  /** Stores a secret that the configuration uses. */
+  "secrets.set": { params: SecretsSetParams; result: SecretsListResult };
+  /** Opens the encrypted file of secrets with its passphrase, or makes it. */
+  "secrets.unlock": { params: SecretsUnlockParams; result: SecretsListResult };
   /** Ends a session and cancels its calls. */
   "session.close": { params: SessionCloseParams; result: SessionCloseResult };
   /** Lists the sessions. */

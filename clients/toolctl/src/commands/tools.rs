@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Cell, CellAlignment};
 use serde_json::Value;
-use toold_proto::call::{ListTools, ListingMode, SearchTools, ToolFormat};
+use toold_proto::call::{ListTools, ListingMode, FindTools, ToolFormat};
 use toold_proto::cost::{ListCost, MeasureTools, ToolCosts};
 use toold_proto::method::{ToolsCost, ToolsList, ToolsSearch};
 
@@ -90,7 +90,7 @@ enum ToolsAction {
 pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8> {
     match args.action {
         Some(ToolsAction::Search { words, limit, schemas, json }) => {
-            let asked = SearchTools { query: words.join(" "), limit: Some(limit), schemas, ..SearchTools::default() };
+            let asked = FindTools { query: words.join(" "), limit: Some(limit), schemas, ..FindTools::default() };
             return search(asked, json, globals).await;
         }
         Some(ToolsAction::Cost { format, json }) => return cost(format.into(), json, globals).await,
@@ -109,7 +109,7 @@ pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8
     Ok(OK)
 }
 
-async fn search(asked: SearchTools, json: bool, globals: &Globals) -> anyhow::Result<u8> {
+async fn search(asked: FindTools, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let schemas = asked.schemas;
     let found = client.call::<ToolsSearch>(asked).await?;

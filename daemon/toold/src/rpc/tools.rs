@@ -22,8 +22,8 @@ use toold_engine::session::{Session, SessionFilter};
 use toold_engine::tool::ToolSpec;
 use toold_engine::tool_rank::rank;
 use toold_proto::call::{
-    BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, FoundTool, FoundTools, Interrupt, Interrupted,
-    ListTools, ListingMode, Progress, ProviderOptions, SearchTools, Strategy, ToolFormat, ToolSchema,
+    BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, FindTools, FoundTool, FoundTools, Interrupt, Interrupted,
+    ListTools, ListingMode, Progress, ProviderOptions, Strategy, ToolFormat, ToolSchema,
 };
 use toold_proto::method::{
     ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema, ToolsSearch,
@@ -173,7 +173,7 @@ fn wanted(tool: &ListedSpec, list: &ListTools, session: &Session) -> bool {
         && list.query.as_ref().is_none_or(by_words)
 }
 
-async fn search(request: MethodRequest, asked: SearchTools) -> Result<FoundTools, ErrorObjectOwned> {
+async fn search(request: MethodRequest, asked: FindTools) -> Result<FoundTools, ErrorObjectOwned> {
     let session = request.session(asked.session_id.as_ref())?;
     request.services.plugins.settled().await;
     let snapshot = request.services.engine.registry.snapshot();
