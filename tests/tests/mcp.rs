@@ -75,6 +75,9 @@ fn an_old_client_lists_and_calls() {
     assert_eq!(greet["annotations"]["readOnlyHint"], true);
     // Longer than the 50,000 characters from which on Claude Code keeps a result in a file.
     assert_eq!(greet["_meta"]["anthropic/maxResultSizeChars"], 64 * 1024 + 1024);
+    assert_eq!(greet["_meta"].get("anthropic/alwaysLoad"), None);
+    let read = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "read").unwrap();
+    assert_eq!(read["_meta"]["anthropic/alwaysLoad"], true, "it is pinned");
     assert_eq!(greet["outputSchema"]["required"], json!(["said"]));
     assert!(list.get("resultType").is_none() && list.get("nextCursor").is_none());
 

@@ -265,23 +265,63 @@ fn sources_are_namespaces_when_they_are_asked_for() {
 }
 
 #[test]
+fn deferred_tools_are_found_and_loaded_as_each_api_does_it() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let list = |wire: &mut toold_tests::Wire, format: &str| {
+        let listed = wire.result("tools.list", json!({"format": format, "mode": "deferred"}));
+        check(format, "tools", &listed["tools"]);
+        assert!(listed["deferred"].as_array().unwrap().iter().any(|name| name == "sums"), "{listed}");
+        listed["tools"].clone()
+    };
+    let anthropic = list(&mut wire, "anthropic");
+    assert_eq!(tool(&anthropic, "sums")["defer_loading"], true);
+    assert_eq!(tool(&anthropic, "read").get("defer_loading"), None, "it is pinned");
+    let call = json!({"type": "tool_use", "id": "t1", "name": "tools_search", "input": {"query": "sums"}});
+    let answer = wire.result("tools.execute_batch", json!({"format": "anthropic", "calls": [call]}));
+    check("anthropic", "results", &answer["results"]);
+    assert_eq!(answer["results"][0]["content"][0], json!({"type": "tool_reference", "tool_name": "sums"}));
+
+    let responses = list(&mut wire, "openai_responses");
+    let search = responses.as_array().unwrap().iter().find(|tool| tool["type"] == "tool_search").unwrap();
+    assert_eq!(search["execution"], "client");
+    assert!(search["description"].as_str().unwrap().contains("odd (8)"), "{search}");
+    assert!(!responses.to_string().contains("sums") && !responses.to_string().contains("tools_call"));
+    let call =
+        json!({"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"query": "sums"}});
+    let answer = wire.result("tools.execute_batch", json!({"format": "openai_responses", "calls": [call]}));
+    check("openai_responses", "results", &answer["results"]);
+    assert_eq!(answer["results"][0]["tools"][0]["tools"][0]["name"], "sums", "{answer}");
+
+    for format in ["openai", "gemini"] {
+        let tools = list(&mut wire, format).to_string();
+        assert!(tools.contains("tools_search") && tools.contains("tools_call") && !tools.contains("sums"), "{format}");
+    }
+}
+
+#[test]
 fn more_tools_than_an_api_takes_are_told_of() {
     let many = "for n = 1, 600 do hygge.register_tool{name = string.format('extra_%03d', n), permission = false,
                 description = 'Does', execute = function() return 'done' end} end";
     let daemon = Setup::new().plugin("many.lua", many).start();
     let mut wire = daemon.connect();
-    let all = wire.result("tools.list", json!({}))["tools"].as_array().unwrap().len();
+    let native = wire.result("tools.list", json!({}));
+    let names: Vec<&str> =
+        native["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let all = names.len();
     for (provider, most) in [("openai", 128), ("openai_responses", 128), ("gemini", 512)] {
         let listed = wire.result("tools.list", json!({"format": provider}));
         check(provider, "tools", &listed["tools"]);
         let warning = listed["warnings"][0].as_str().unwrap();
         assert!(warning.contains(&format!("at most {most} tools")) && warning.contains(&all.to_string()), "{warning}");
         let text = listed["tools"].to_string();
-        assert!(text.contains(r#""name":"read""#), "built-ins come first");
+        assert!(text.contains(r#""name":"read""#), "{provider}: tools of every step come first");
         let deferred = listed["deferred"].as_array().unwrap();
-        let shown = text.matches(r#""name":"extra_"#).count();
-        assert_eq!(shown + deferred.len(), 600, "none is dropped without a word");
-        assert!(deferred.iter().any(|name| name == "extra_600"), "{provider}");
+        for name in &names {
+            let is_shown = text.contains(&format!(r#""name":"{name}""#));
+            let is_deferred = deferred.iter().any(|one| one == name);
+            assert!(is_shown != is_deferred, "{provider}: {name} is dropped without a word, or there twice");
+        }
     }
     let listed = wire.result("tools.list", json!({"format": "anthropic"}));
     assert_eq!((listed["tools"].as_array().unwrap().len(), listed.get("warnings")), (all, None));

@@ -11,13 +11,20 @@ const LARGEST: usize = 500_000;
 /// Room for the sentence about what was cut.
 const NOTE: usize = 1024;
 
-/// Tells how long results get: the daemon cuts text at `max_result_text` bytes and keeps the whole itself.
-pub(super) fn tell_result_size(tools: &mut [Tool], max_result_text: usize) {
+/// A client that defers tools shows this one from the beginning (the same page).
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+
+/// Results have at most `max_result_text` bytes of text: the daemon cuts what is longer and keeps the whole itself.
+pub(super) fn add(tool: &mut Tool, max_result_text: usize, is_pinned: bool) {
     let size = max_result_text.saturating_add(NOTE).min(LARGEST);
-    if size <= SHOWN_ANYWAY {
-        return;
+    let mut meta = MetaObject::new();
+    if size > SHOWN_ANYWAY {
+        meta.0.insert(RESULT_SIZE.to_owned(), size.into());
     }
-    for tool in tools {
-        tool.meta.get_or_insert_with(MetaObject::new).0.insert(RESULT_SIZE.to_owned(), size.into());
+    if is_pinned {
+        meta.0.insert(ALWAYS_LOAD.to_owned(), true.into());
+    }
+    if !meta.0.is_empty() {
+        tool.meta = Some(meta);
     }
 }

@@ -46,14 +46,20 @@ pub(super) async fn list(
         session.filter.allows(tool.own_name(), tool.spec())
             && (mode == ListingMode::All || snapshot.tool_settings().pins(tool.own_name()))
     };
-    let mut specs: Vec<&ToolSpec> = view.iter().filter(|tool| is_in(tool.as_ref())).map(|tool| tool.spec()).collect();
+    let is_pinned = |tool: &dyn Callable| snapshot.tool_settings().pins(tool.own_name());
+    let shown = view.iter().filter(|tool| is_in(tool.as_ref()));
+    let mut specs: Vec<(&ToolSpec, bool)> = shown.map(|tool| (tool.spec(), is_pinned(tool.as_ref()))).collect();
     if meta_tools::are_offered(server, mode, context) {
-        specs.extend(engine.meta_tools.specs(view));
-        specs.sort_by(|a, b| a.name.cmp(&b.name));
+        specs.extend(engine.meta_tools.specs(view).map(|spec| (spec, false)));
+        specs.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
     }
-    let mut tools: Vec<Tool> = specs.into_iter().filter_map(describe).collect();
-    tool_meta::tell_result_size(&mut tools, engine.settings.load().max_result_text);
-    let list = ListToolsResult::with_all_items(tools);
+    let result_size = engine.settings.load().max_result_text;
+    let tools = specs.into_iter().filter_map(|(spec, is_pinned)| {
+        let mut tool = describe(spec)?;
+        tool_meta::add(&mut tool, result_size, is_pinned);
+        Some(tool)
+    });
+    let list = ListToolsResult::with_all_items(tools.collect());
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
 }
 

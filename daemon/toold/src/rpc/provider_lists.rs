@@ -1,5 +1,7 @@
 //! Lists of tools for the APIs of providers: which tools they show, and which are found by a search.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use toold_adapters::providers::{OfferedTool, loads_tools, most_tools, offer};
 use toold_proto::call::{ProviderOptions, ToolFormat};
@@ -14,8 +16,8 @@ pub(super) struct ProviderList {
     pub(super) warnings: Vec<String>,
 }
 
-/// Tools that find and call the deferred ones. They are shown if there are any.
-pub(super) struct SearchTools {
+/// The tools that find and call the deferred ones. They are shown if there are any.
+pub(super) struct FinderTools {
     pub(super) search: Tool,
     pub(super) call: Tool,
 }
@@ -25,15 +27,15 @@ pub(super) struct SearchTools {
 pub(super) fn list(
     format: ToolFormat,
     mut ranked: Vec<(Tool, bool)>,
-    search: Option<&SearchTools>,
+    finders: Option<FinderTools>,
     options: &ProviderOptions,
 ) -> ProviderList {
     let mut warnings = Vec::new();
     // Anthropic's API takes the deferred tools with the others.
     let shows_deferred = format == ToolFormat::Anthropic;
-    let finders: Vec<&Tool> = match search {
-        Some(tools) if loads_tools(format) => vec![&tools.search],
-        Some(tools) => vec![&tools.search, &tools.call],
+    let mut finders: Vec<Tool> = match finders {
+        Some(tools) if loads_tools(format) => vec![tools.search],
+        Some(tools) => vec![tools.search, tools.call],
         None => Vec::new(),
     };
     let mut left_out = Vec::new();
@@ -68,13 +70,38 @@ pub(super) fn list(
     let in_list = ranked.iter().filter(|(tool, _)| !shows_deferred || !left_out.contains(&tool.name));
     let mut offered: Vec<OfferedTool> =
         in_list.map(|(tool, deferred)| OfferedTool { tool, deferred: *deferred }).collect();
-    if !deferred.is_empty() {
+    let is_searched = match shows_deferred {
+        true => offered.iter().any(|one| one.deferred),
+        false => !deferred.is_empty(),
+    };
+    if is_searched {
+        if let ([search], true) = (finders.as_mut_slice(), loads_tools(format)) {
+            search.description = what_is_found(ranked.iter().filter(|(_, deferred)| *deferred).map(|(tool, _)| tool));
+        }
         offered.extend(finders.iter().map(|tool| OfferedTool { tool, deferred: false }));
     }
     let written = offer(format, &offered, options);
     warnings.extend(written.warnings);
     ProviderList { tools: written.tools, deferred, warnings }
 }
+
+/// Found tools are called as all others, and a model that does not see their names needs to know where they come from.
+fn what_is_found<'a>(deferred: impl Iterator<Item = &'a Tool>) -> String {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for tool in deferred {
+        *counts.entry(&tool.source.name).or_default() += 1;
+    }
+    let sources: Vec<String> =
+        counts.iter().take(MOST_SOURCES).map(|(source, count)| format!("{source} ({count})")).collect();
+    let more = if counts.len() > MOST_SOURCES { " and others" } else { "" };
+    format!(
+        "Finds tools that are not in your list by a few words about what they should do. You can call the tools that it finds. \
+         It searches those of {}{more}.",
+        sources.join(", ")
+    )
+}
+
+const MOST_SOURCES: usize = 30;
 
 /// # Errors
 /// A caller that the provider does not have, in words.

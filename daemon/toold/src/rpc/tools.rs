@@ -9,13 +9,14 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use toold_adapters::providers::{self as provider, CallKind, SEARCH_TOOL, calls_in, results_as};
+use toold_adapters::providers::{self as provider, CallKind, calls_in, most_tools, results_as};
 use toold_engine::Engine;
 use toold_engine::absent_tools::unknown_tool;
 use toold_engine::batch::execute_batch;
 use toold_engine::call::{Call, CallError};
 use toold_engine::callable::Callable;
 use toold_engine::execute::execute;
+use toold_engine::meta_tools::{CALL, SEARCH};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::registry::{Snapshot, ToolView};
 use toold_engine::session::{Session, SessionFilter};
@@ -36,7 +37,7 @@ use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::located::{located, may_read};
 use crate::rpc::outboxes::OutboxWriter;
-use crate::rpc::provider_lists::{self, check_callers};
+use crate::rpc::provider_lists::{self, FinderTools, check_callers};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
 
 /// How many tools a search returns if it does not say so.
@@ -95,11 +96,19 @@ async fn list(request: MethodRequest, list: ListTools) -> Result<Listed, ErrorOb
     let chooses = list.query.is_some() || list.source.is_some() || list.names.is_some();
     let mode = list.mode.unwrap_or_else(|| if chooses { ListingMode::All } else { listing_of(&snapshot, &session) });
     let view = snapshot.view(session.project());
-    let mut tools = listed(engine, &snapshot, view, mode);
+    // A provider's list needs all tools: its API has deferred tools of its own, or a limit.
+    let of_provider = most_tools(format).is_some();
+    let mut tools = listed(engine, &snapshot, view, if of_provider { ListingMode::All } else { mode });
     tools.retain(|tool| wanted(tool, &list, &session));
     tools.sort_by_cached_key(|tool| tool.own_name.map(|own| rank(engine, own)));
-    let tools = tools.iter().map(|tool| (described(tool.spec, &list.provider), false)).collect();
-    let written = provider_lists::list(format, tools, None, &list.provider);
+    let is_deferred = |tool: &ListedSpec| {
+        let is_pinned = tool.own_name.is_none_or(|own| snapshot.tool_settings().pins(own));
+        of_provider && mode == ListingMode::Deferred && !is_pinned
+    };
+    let tools = tools.iter().map(|tool| (described(tool.spec, &list.provider), is_deferred(tool))).collect();
+    let meta_tool = |name: &str| engine.meta_tools.specs(view).find(|spec| spec.name.as_str() == name).map(ToolSpec::describe);
+    let finders = meta_tool(SEARCH).zip(meta_tool(CALL)).map(|(search, call)| FinderTools { search, call });
+    let written = provider_lists::list(format, tools, finders, &list.provider);
     let (deferred, warnings) = (written.deferred, written.warnings);
     Ok(Listed { revision, epoch, unchanged: false, tools: Some(written.tools), deferred, warnings })
 }
@@ -292,9 +301,11 @@ async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<B
         let found = names.filter_map(|tool| Some(view.find(tool.get("name")?.as_str()?)?.spec().describe()));
         Some(found.collect::<Vec<Tool>>())
     };
-    // The API loads the tools that its search found.
-    let searches =
-        |call: &provider::ProviderCall| call.form.kind == CallKind::ToolSearch && view.find(SEARCH_TOOL).is_none();
+    // An API that has deferred tools of its own loads those that a search found. OpenAI's has a call of its own for that.
+    let searches = |call: &provider::ProviderCall| {
+        let by_name = batch.format == ToolFormat::Anthropic && call.name == SEARCH;
+        (by_name || call.form.kind == CallKind::ToolSearch) && view.find(SEARCH).is_none()
+    };
     let found: Vec<Option<Vec<Tool>>> = blocks
         .iter()
         .flatten()
