@@ -250,7 +250,8 @@ impl Block {
 #[serde(transparent)]
 pub struct ToolName(Arc<str>);
 
-/// The id of a call: 1 to 128 printable characters, unique among its session's calls in flight.
+/// The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+/// session's calls in flight.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct CallId(Arc<str>);
@@ -264,7 +265,7 @@ pub struct SessionId(Arc<str>);
 pub enum InvalidId {
     #[error("{0:?} is not a tool name: expected [a-z][a-z0-9_]*, at most 64 characters")]
     ToolName(String),
-    #[error("{0:?} is not a call id: expected 1 to 128 printable characters")]
+    #[error("{0:?} is not a call id: expected a text of 1 to {MAX_CALL_ID} bytes")]
     CallId(String),
     #[error("{0:?} is not a session id: expected [A-Za-z0-9_-], 1 to 64 characters")]
     SessionId(String),
@@ -280,14 +281,38 @@ impl ToolName {
     }
 }
 
+/// Bytes of a call's id. Every event of a call has it.
+pub const MAX_CALL_ID: usize = 48 * 1024;
+
 impl CallId {
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        // Bytes are characters in nearly all ids, and are counted in a fraction of the time.
-        let fits = match text.is_ascii() {
-            true => (1..=128).contains(&text.len()) && !text.bytes().any(|byte| byte.is_ascii_control()),
-            false => text.chars().take(129).count() <= 128 && !text.chars().any(char::is_control),
-        };
-        if fits { Ok(Self(text.into())) } else { Err(InvalidId::CallId(shortened(text))) }
+        if (1..=MAX_CALL_ID).contains(&text.len()) {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidId::CallId(shortened(text)))
+        }
+    }
+}
+
+/// For people and logs: short, and without characters that control a terminal. Programs use `as_str`.
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MAX: usize = 128;
+        // Nearly all ids.
+        if self.0.len() <= MAX && self.0.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return f.write_str(&self.0);
+        }
+        for c in self.0.chars().take(MAX) {
+            match c {
+                c if c.is_control()
+                    || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+                {
+                    write!(f, "{}", c.escape_unicode())?;
+                }
+                c => fmt::Write::write_char(f, c)?,
+            }
+        }
+        if self.0.chars().nth(MAX).is_some() { f.write_str("…") } else { Ok(()) }
     }
 }
 
@@ -309,11 +334,6 @@ macro_rules! text_id {
         impl $name {
             pub fn as_str(&self) -> &str {
                 &self.0
-            }
-        }
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
             }
         }
         impl Borrow<str> for $name {
@@ -338,6 +358,18 @@ text_id!(ToolName);
 text_id!(CallId);
 text_id!(SessionId);
 
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,11 +385,21 @@ mod tests {
     }
 
     #[test]
-    fn ids_refuse_what_would_not_print() {
-        assert!(CallId::parse("call 1 / ü").is_ok());
-        assert!(CallId::parse("a\nb").is_err());
-        assert!(CallId::parse("").is_err());
-        assert!(CallId::parse(&"é".repeat(129)).is_err());
+    fn ids_of_calls_are_any_text_and_are_shown_in_short() {
+        for good in ["call 1 / ü", "a\nb", "\0", &"é".repeat(10_000), &"x".repeat(MAX_CALL_ID)] {
+            let id = CallId::parse(good).unwrap();
+            assert_eq!(id.as_str(), good);
+            assert_eq!(serde_json::from_value::<CallId>(serde_json::json!(id)).unwrap(), id);
+        }
+        assert!(CallId::parse("").is_err() && CallId::parse(&"x".repeat(MAX_CALL_ID + 1)).is_err());
+        let shown = |text: &str| CallId::parse(text).unwrap().to_string();
+        assert_eq!(shown("call 1 / ü"), "call 1 / ü");
+        assert_eq!(shown("a\x1b[2J\n\u{202e}b"), "a\\u{1b}[2J\\u{a}\\u{202e}b");
+        assert_eq!(shown(&"x".repeat(129)), "x".repeat(128) + "…");
+    }
+
+    #[test]
+    fn ids_of_sessions_are_names() {
         assert!(SessionId::parse("s-1_B").is_ok());
         assert!(SessionId::parse("../x").is_err());
     }

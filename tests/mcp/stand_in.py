@@ -140,6 +140,8 @@ def call(request, params):
         return text("announced")
     if name == "counts":
         return text("{}", structuredContent={"n": given.get("n")})
+    if name == "given":
+        return text(json.dumps(given))
     return text(f"{name} was called")
 
 

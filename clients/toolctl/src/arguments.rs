@@ -6,6 +6,7 @@ use std::io::Read;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
+use toold_proto::argument_names::{KnownArguments, explain_unknown};
 
 use crate::exit::usage;
 
@@ -17,9 +18,20 @@ use types::SchemaTypes;
 ///
 /// A key may be repeated if the schema takes an array. `@file` is the content of a file, `@-` that of stdin, `@@x` the
 /// text `@x`.
+///
+/// # Errors
+/// A key that the schema does not know, unless it says that others are welcome: many tools ignore such arguments. What
+/// is in `base` is sent as it is.
 pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -> anyhow::Result<Map<String, Value>> {
+    let groups = grouped(pairs)?;
+    let known = KnownArguments::of(schema, schema);
+    let unknown = groups.iter().filter(|(key, _)| !known.admits(key));
+    let unknown: Vec<String> = unknown.map(|(key, _)| explain_unknown(key, known.names())).collect();
+    if !unknown.is_empty() {
+        return Err(usage(unknown.join("; ")));
+    }
     let mut arguments = base;
-    for (key, texts) in grouped(pairs)? {
+    for (key, texts) in groups {
         let types = SchemaTypes::of_property(schema, key);
         let value = match texts.as_slice() {
             [text] => one(&content(text)?, &types),
@@ -239,8 +251,20 @@ mod tests {
 
     #[test]
     fn without_a_type_json_is_json_and_the_rest_text() {
-        check(&["anything=3", "unknown=true"], json!({"anything": 3, "unknown": true}));
+        check(&["anything=3"], json!({"anything": 3}));
         check(&["anything=abc"], json!({"anything": "abc"}));
+    }
+
+    #[test]
+    fn a_key_that_the_schema_does_not_know_is_refused_unless_others_are_welcome() {
+        check_usage(&["limit=1", "limt=2"]);
+        let pairs = ["unknown=true".to_owned()];
+        for open in [json!({"type": "object"}), json!({"properties": {"a": {}}, "additionalProperties": true})] {
+            let arguments = read(Map::new(), &pairs, &open).unwrap();
+            assert_eq!(Value::Object(arguments), json!({"unknown": true}), "{open}");
+        }
+        let base = json!({"unknown": 1}).as_object().cloned().unwrap();
+        assert!(read(base, &["limit=2".to_owned()], &schema()).is_ok());
     }
 
     #[test]

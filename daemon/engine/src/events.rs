@@ -196,7 +196,11 @@ fn shortened(what: &EventBody) -> serde_json::Result<EventBody> {
                 }
             }
             Value::Array(values) => values.iter_mut().for_each(shorten),
-            Value::Object(members) => members.values_mut().for_each(shorten),
+            // An id that is cut belongs to no call.
+            Value::Object(members) => {
+                let texts = members.iter_mut().filter(|(name, _)| !matches!(name.as_str(), "call_id" | "call_ids"));
+                texts.for_each(|(_, value)| shorten(value));
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }

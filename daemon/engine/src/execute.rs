@@ -25,7 +25,7 @@ use run::{Permits, panic_message, run, timed_out};
 
 use crate::Engine;
 use crate::absent_tools::unknown_tool;
-use crate::arguments::fit;
+use crate::arguments::{FittedArguments, fit};
 use crate::blocking::Blocking;
 use crate::cache::{self, Lookup, LookupRequest};
 use crate::call::{Call, CallError};
@@ -114,13 +114,18 @@ async fn run_pipeline(
     };
 
     // 2. The arguments fit the schema, or every mismatch is reported.
-    let mut input = fit(spec, call.arguments)?;
+    let FittedArguments { arguments: mut input, notes } = fit(spec, call.arguments)?;
+    record.note_arguments(notes, &input);
 
     // 3. Hooks may refuse or change the arguments.
     if !engine.hooks.is_empty() {
         let hooked = engine.hooks.around(HookEvent::PreTool, cx, input).instrument(step("pre_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
-            HookOutcome::Go(changed) => input = fit(spec, changed)?,
+            HookOutcome::Go(changed) => {
+                let fitted = fit(spec, changed)?;
+                record.note_arguments(fitted.notes, &fitted.arguments);
+                input = fitted.arguments;
+            }
             HookOutcome::Denied { hook, reason } => {
                 let output = ToolOutput::error(format!("not run: hook {hook} denied it: {reason}"));
                 return answer(cx, record, output.with("hook", hook)).await;

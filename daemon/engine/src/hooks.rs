@@ -248,7 +248,7 @@ fn input_of_call(event: HookEvent, cx: &Cx, spec: &HookSpec, value: &Value) -> H
         tool_name: Some(cx.tool.to_string()),
         tool_input: before.then(|| value.clone()),
         tool_result: (!before).then(|| value.clone()),
-        call_id: Some(cx.call_id.to_string()),
+        call_id: Some(cx.call_id.as_str().to_owned()),
         ..input_of(event, &cx.session, &cx.cwd, spec)
     }
 }

@@ -39,6 +39,7 @@ pub mod questions;
 pub mod redact;
 pub mod registry;
 mod renamed;
+mod repeats;
 pub mod roles;
 pub mod sampling;
 pub mod schema;
@@ -130,6 +131,8 @@ pub struct Settings {
     pub max_timeout: std::time::Duration,
     /// Bytes of text in a result to a model.
     pub max_result_text: usize,
+    /// From which repetition on the model is told that a call gives the same result again; `None` for never.
+    pub warn_repeats: Option<std::num::NonZeroU64>,
     pub lane_wait: std::time::Duration,
     pub ask_timeout: std::time::Duration,
     /// How long cancelled work may take to end by itself.
@@ -145,6 +148,7 @@ impl Default for Settings {
             default_timeout: Duration::from_secs(120),
             max_timeout: Duration::from_secs(600),
             max_result_text: 64 * 1024,
+            warn_repeats: None,
             lane_wait: Duration::from_secs(600),
             ask_timeout: Duration::from_secs(600),
             grace: Duration::from_secs(2),

@@ -1,15 +1,20 @@
 //! JSON Schemas, compiled once; a check reports all errors.
 
+mod mistakes;
+
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Map, Value, json};
+use jsonschema::ValidationError;
+use serde_json::Value;
 use toold_proto::error::ArgumentError;
+
+use mistakes::{in_words, shortened};
 
 /// How deep a schema may nest, and how long its text may be.
 const MAX_DEPTH: usize = 64;
 const MAX_BYTES: usize = 256 * 1024;
-/// More errors than these help nobody.
-const MAX_ERRORS: usize = 50;
+/// A value of more parts than these is only called wrong: a list of all mistakes could take far more memory than it.
+const MAX_PARTS: usize = 20_000;
 
 /// A compiled JSON Schema. Patterns run on a linear-time engine, and nothing is ever fetched.
 #[derive(Clone, Debug)]
@@ -17,9 +22,6 @@ pub struct Schema {
     value: Arc<Value>,
     /// Compiled at the first check if the schema is known to be valid.
     validator: Arc<OnceLock<Result<jsonschema::Validator, SchemaError>>>,
-    /// Of the properties alone; compiled when an argument is null for the first time. `None` if they cannot be compiled
-    /// apart from the rest.
-    properties: Arc<OnceLock<Option<jsonschema::Validator>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,14 +48,14 @@ impl Schema {
             return Err(SchemaError::TooLong(length));
         }
         let validator = OnceLock::from(Ok(build(&value)?));
-        Ok(Self { value: Arc::new(value), validator: Arc::new(validator), properties: Arc::default() })
+        Ok(Self { value: Arc::new(value), validator: Arc::new(validator) })
     }
 
     /// A schema that was validated before, in an earlier run of the same program or in its tests:
     /// it is compiled at the first check, so that a start does not wait for it. If it is invalid
     /// after all, nothing matches it.
     pub fn compiled_before(value: Value) -> Self {
-        Self { value: Arc::new(value), validator: Arc::default(), properties: Arc::default() }
+        Self { value: Arc::new(value), validator: Arc::default() }
     }
 
     /// Compiles the schema of a tool's arguments, which are always an object.
@@ -68,38 +70,45 @@ impl Schema {
         &self.value
     }
 
-    /// Whether a property may be null, whatever else the schema says about the whole; `None` for a property that the
-    /// schema does not name.
-    pub fn property_admits_null(&self, name: &str) -> Option<bool> {
-        self.value.get("properties")?.get(name)?;
-        let validator = self.properties.get_or_init(|| build(&properties_alone(&self.value)).ok());
-        Some(validator.as_ref()?.is_valid(&json!({name: null})))
+    /// All mistakes of `instance`, in words; empty when it matches.
+    pub fn check(&self, instance: &Value) -> Vec<ArgumentError> {
+        let whole = |message: &str| vec![ArgumentError { path: String::new(), message: message.to_owned() }];
+        match self.validator() {
+            Err(error) => whole(&error.to_string()),
+            Ok(validator) if validator.is_valid(instance) => Vec::new(),
+            Ok(_) if parts(instance, MAX_PARTS).is_none() => {
+                whole(&format!("does not match the schema, and has too many parts to say where: over {MAX_PARTS}"))
+            }
+            Ok(_) => in_words(&self.value, &self.errors(instance)),
+        }
     }
 
-    /// All errors of `instance`; empty when it matches.
-    pub fn check(&self, instance: &Value) -> Vec<ArgumentError> {
-        let validator = match self.validator.get_or_init(|| build(&self.value)) {
-            Ok(validator) => validator,
-            Err(error) => return vec![ArgumentError { path: String::new(), message: error.to_string() }],
-        };
-        if validator.is_valid(instance) {
-            return Vec::new();
+    /// Whether `instance` matches.
+    pub(crate) fn admits(&self, instance: &Value) -> bool {
+        self.validator().is_ok_and(|validator| validator.is_valid(instance))
+    }
+
+    /// All errors of `instance`; none for one of too many parts.
+    pub(crate) fn errors<'i>(&'i self, instance: &'i Value) -> Vec<ValidationError<'i>> {
+        match self.validator() {
+            Ok(validator) if parts(instance, MAX_PARTS).is_some() => validator.iter_errors(instance).collect(),
+            Ok(_) | Err(_) => Vec::new(),
         }
-        validator
-            .iter_errors(instance)
-            .take(MAX_ERRORS)
-            .map(|error| ArgumentError {
-                path: error.instance_path().to_string(),
-                message: shortened(error.to_string()),
-            })
-            .collect()
+    }
+
+    fn validator(&self) -> Result<&jsonschema::Validator, &SchemaError> {
+        self.validator.get_or_init(|| build(&self.value)).as_ref()
     }
 }
 
-/// The schema without rules about the object as a whole. Its definitions stay, for references.
-fn properties_alone(schema: &Value) -> Value {
-    let kept = ["$schema", "$id", "$defs", "definitions", "properties"];
-    kept.iter().filter_map(|key| Some(((*key).to_owned(), schema.get(key)?.clone()))).collect::<Map<_, _>>().into()
+/// How many of `left` parts remain after those of a value; `None` if it has more.
+fn parts(value: &Value, left: usize) -> Option<usize> {
+    let left = left.checked_sub(1)?;
+    match value {
+        Value::Array(items) => items.iter().try_fold(left, |left, item| parts(item, left)),
+        Value::Object(members) => members.values().try_fold(left, |left, member| parts(member, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(left),
+    }
 }
 
 fn build(value: &Value) -> Result<jsonschema::Validator, SchemaError> {
@@ -108,17 +117,6 @@ fn build(value: &Value) -> Result<jsonschema::Validator, SchemaError> {
         path: error.instance_path().to_string(),
         message: shortened(error.to_string()),
     })
-}
-
-/// A message quotes the wrong value, which may be a megabyte.
-fn shortened(text: String) -> String {
-    const MAX: usize = 400;
-    if text.chars().nth(MAX).is_none() {
-        return text;
-    }
-    let (head, tail): (String, String) =
-        (text.chars().take(MAX / 2).collect(), text.chars().skip(text.chars().count() - MAX / 2).collect());
-    format!("{head} … {tail}")
 }
 
 fn depth_over(value: &Value, left: usize) -> bool {
@@ -132,6 +130,7 @@ fn depth_over(value: &Value, left: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn all_errors_are_reported_at_once() {
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(errors.len(), 3, "{text:?}");
         assert!(text.iter().any(|t| t.starts_with("/limit:")), "{text:?}");
         assert!(text.iter().any(|t| t.contains("paht")), "{text:?}");
-        assert!(text.iter().any(|t| t.contains("\"path\" is a required property")), "{text:?}");
+        assert!(text.iter().any(|t| t.contains("\"path\" is required")), "{text:?}");
     }
 
     #[test]
@@ -170,6 +169,15 @@ mod tests {
         assert_eq!(schema.check(&json!({})).len(), 1);
         let none = Schema::compiled_before(json!({"type": "strng"}));
         assert_eq!(none.check(&json!({})).len(), 1);
+    }
+
+    #[test]
+    fn mistakes_of_a_huge_value_are_not_listed() {
+        let schema = Schema::compile(json!({"items": {"type": "string"}})).unwrap();
+        let errors = schema.check(&json!(vec![1; MAX_PARTS + 1]));
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].message.contains("too many parts"), "{errors:?}");
+        assert!(schema.check(&json!(vec!["a"; MAX_PARTS + 1])).is_empty());
     }
 
     #[test]

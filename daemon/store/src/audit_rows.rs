@@ -9,7 +9,7 @@ use toold_engine::redact::redact;
 use crate::StoreError;
 use crate::columns::{from_count, from_time};
 
-/// Bytes of one target or rule, and how many of them, that a row stores.
+/// Bytes of one target, rule or id, and how many of the first two, that a row stores.
 const MAX_TEXT: usize = 4 * 1024;
 const MAX_DECISIONS: usize = 64;
 
@@ -27,9 +27,13 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
         if row.decisions != last.map_or(&[][..], |last| &last.decisions) {
             decided = decisions(&row.decisions);
         }
+        let call_id = match row.call_id.as_str() {
+            long if long.len() > MAX_TEXT => row.call_id.to_string().into(),
+            id => std::borrow::Cow::Borrowed(id),
+        };
         insert.execute(params![
             from_time(row.at),
-            row.call_id.as_str(),
+            call_id,
             row.session_id.as_str(),
             row.tool.as_str(),
             row.source,

@@ -87,6 +87,7 @@ pub struct Config {
     pub permission: PermissionConfig,
     pub tools: ToolsConfig,
     pub limits: LimitsConfig,
+    pub results: ResultsConfig,
     pub spool: SpoolConfig,
     pub cache: CacheConfig,
     pub audit: AuditConfig,
@@ -190,6 +191,38 @@ impl Default for LimitsConfig {
             timeout_ms: 120_000,
             max_timeout_ms: 600_000,
             vm_memory_mib: 64,
+        }
+    }
+}
+
+/// `[results]`: what results tell a model besides the tool's own output.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResultsConfig {
+    /// Tell the model when a session makes the same call, with the same result, this many times in a row; `true` is 3.
+    /// Off by default.
+    pub warn_repeats: WarnRepeats,
+}
+
+/// Whether, and from which time on, a model is told that it repeats a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected true, false, or a number from 2")]
+pub enum WarnRepeats {
+    Switch(bool),
+    From(#[schemars(range(min = 2))] NonZeroU64),
+}
+
+impl Default for WarnRepeats {
+    fn default() -> Self {
+        Self::Switch(false)
+    }
+}
+
+impl WarnRepeats {
+    fn from_time(self) -> Option<NonZeroU64> {
+        match self {
+            Self::Switch(on) => NonZeroU64::new(3).filter(|_| on),
+            Self::From(times) => Some(times),
         }
     }
 }
@@ -338,6 +371,7 @@ impl Config {
             default_timeout: Duration::from_millis(self.limits.timeout_ms),
             max_timeout: Duration::from_millis(self.limits.max_timeout_ms),
             max_result_text: self.limits.result_bytes,
+            warn_repeats: self.results.warn_repeats.from_time(),
             ..Settings::default()
         }
     }

@@ -279,6 +279,8 @@ fn assemble(
 ) -> Result<ProviderCall, MalformedCall> {
     let parsed_id = match call_id {
         None | Some(Value::Null) => Ok(None),
+        // Some servers give every call an empty one.
+        Some(Value::String(id)) if id.is_empty() => Ok(None),
         Some(Value::String(id)) => CallId::parse(id).map(Some).map_err(|error| error.to_string()),
         Some(_) => Err("its id is not a string".to_owned()),
     };

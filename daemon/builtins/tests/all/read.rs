@@ -151,5 +151,5 @@ async fn arguments_are_checked_with_all_errors() {
     let test = BuiltinTest::strict();
     let call = test.prepare("read", json!({"offset": 0, "line": 1}));
     let error = test.run(call).await.unwrap_err().to_string();
-    assert!(error.contains("\"path\" is a required property") && error.contains("line") && error.contains("/offset"));
+    assert!(error.contains("\"path\" is required: string, ") && error.contains("line") && error.contains("/offset"));
 }

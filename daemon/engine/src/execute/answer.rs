@@ -58,14 +58,16 @@ pub(super) async fn into_answer(cx: &Cx, record: &CallRecord, error: ToolError) 
     }
 }
 
-/// Truncates the text, stores the whole in the spool, and builds the result.
+/// Truncates the text, stores the whole in the spool, tells of the arguments, and builds the result.
 pub(super) async fn answer(cx: &Cx, record: &CallRecord, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+    let times = record.count(&output);
     let max = cx.engine.settings.load().max_result_text;
     let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();
     if total > max {
         // Boxed: few results are this long, and inline it would enlarge every call.
         Box::pin(cap(cx, &mut output, max)).await;
     }
+    record.tell(times, &mut output);
     Ok(ToolResult {
         call_id: cx.call_id.clone(),
         content: output.content,

@@ -8,10 +8,13 @@ use tokio::time::Instant;
 use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{Block, ToolResult};
 
+use crate::arguments::ArgumentNotes;
 use crate::audit::AuditRow;
 use crate::call::CallError;
 use crate::cx::Cx;
+use crate::repeats::{count_repeat, forget_last_call, mark_repeat, number_of};
 use crate::session::InFlightGuard;
+use crate::tool::ToolOutput;
 
 /// The target of log lines about calls, in whichever file they are written: users filter by it.
 const TARGET: &str = "toold_engine::execute";
@@ -23,11 +26,20 @@ struct RunClock {
     ran: Option<Duration>,
 }
 
+/// The arguments that reached the tool, as far as its result tells of them.
+#[derive(Default)]
+struct NotedArguments {
+    notes: ArgumentNotes,
+    /// Of a call that no other call encloses.
+    call: Option<u64>,
+}
+
 /// The record of one call: opened when the call starts, closed exactly once.
 pub(super) struct CallRecord {
     cx: Arc<Cx>,
     input_bytes: u64,
     clock: parking_lot::Mutex<RunClock>,
+    arguments: parking_lot::Mutex<NotedArguments>,
     closed: bool,
     /// The call's id is free again when its record is closed.
     _in_flight: InFlightGuard,
@@ -44,7 +56,34 @@ impl CallRecord {
         });
         tracing::debug!(target: TARGET, call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
         let input_bytes = if engine.audit.is_some() { json_length(arguments) } else { 0 };
-        Self { cx: cx.clone(), input_bytes, clock: parking_lot::Mutex::default(), closed: false, _in_flight: in_flight }
+        Self {
+            cx: cx.clone(),
+            input_bytes,
+            clock: Default::default(),
+            arguments: Default::default(),
+            closed: false,
+            _in_flight: in_flight,
+        }
+    }
+
+    /// The arguments match the schema; again, if a hook changed them.
+    pub(super) fn note_arguments(&self, notes: ArgumentNotes, arguments: &Value) {
+        let mut noted = self.arguments.lock();
+        let before = std::mem::take(&mut noted.notes);
+        noted.notes = before.then(notes);
+        noted.call = (self.cx.depth == 0).then(|| number_of(self.cx.tool.as_str(), arguments));
+    }
+
+    /// Tells in the output what became of the arguments. `times`: see [`CallRecord::count`].
+    pub(super) fn tell(&self, times: u64, output: &mut ToolOutput) {
+        std::mem::take(&mut self.arguments.lock().notes).into_metadata(&mut output.metadata);
+        mark_repeat(&self.cx, times, output);
+    }
+
+    /// Counts the call by its output before that is cut; returns how often in a row it was the same.
+    pub(super) fn count(&self, output: &ToolOutput) -> u64 {
+        let call = self.arguments.lock().call.take();
+        call.map_or(1, |call| count_repeat(&self.cx, call, output))
     }
 
     pub(super) fn clock_starts(&self) {
@@ -78,6 +117,9 @@ impl CallRecord {
             Ok(result) => result.content.iter().filter_map(Block::as_text).map(str::len).sum::<usize>() as u64,
             Err(_) => 0,
         };
+        if answer.is_err() && self.cx.depth == 0 {
+            forget_last_call(&self.cx);
+        }
         self.close(outcome, output_bytes);
         (answer, outcome)
     }

@@ -7,6 +7,7 @@ mod hooks;
 mod offers;
 mod questions;
 mod refusals;
+mod repeats;
 mod runs;
 mod scenes;
 mod test_engine;

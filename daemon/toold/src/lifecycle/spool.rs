@@ -67,7 +67,7 @@ impl Spool for SpoolDir {
         text: &'a str,
     ) -> BoxFuture<'a, io::Result<String>> {
         let dir = Self::of_session(&self.0, session);
-        // A call id may contain any printable character.
+        // A call id may contain any character.
         let name: String = call
             .as_str()
             .chars()
