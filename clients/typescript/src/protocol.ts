@@ -92,7 +92,10 @@ export type Progress = {
 
 /** Params of the notification `tools.progress`. */
 export type CallProgress = {
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** Counts from 0 in the order of production, without gaps. */
   seq: number;
@@ -150,7 +153,10 @@ export interface FoundTool {
 
 /** The result of a call. */
 export interface ToolResult {
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** For the model. */
   content: Block[];
@@ -394,7 +400,10 @@ export interface McpServerList {
 }
 
 export interface CallInfo {
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
@@ -437,7 +446,10 @@ export interface AuditEntry {
   id: number;
   /** When the call began: RFC 3339, UTC. */
   at: string;
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
@@ -495,7 +507,10 @@ export type Event = {
   kind: "prompts.changed";
 } | {
   kind: "call.started";
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
@@ -503,7 +518,10 @@ export type Event = {
   tool: string;
 } | {
   kind: "call.progress";
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
@@ -511,7 +529,10 @@ export type Event = {
   progress: Progress;
 } | {
   kind: "call.finished";
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
@@ -911,7 +932,10 @@ export type InvocationItem = {
   arguments: unknown;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   cwd: string;
   /** Set when the frontend runs a built-in. */
@@ -994,7 +1018,10 @@ export interface CacheStatsResult {
 
 /** Params of `calls.get`. */
 export interface CallsGetParams {
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -1138,7 +1165,10 @@ export interface FilesHistoryResult {
   changes: {
     /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
     session_id: string;
-    /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+    /**
+     * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+     * session's calls in flight.
+     */
     call_id: string;
     tool: string;
     path: string;
@@ -1153,7 +1183,10 @@ export interface FilesHistoryResult {
 
 /** Params of `files.undo`. */
 export interface FilesUndoParams {
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id?: string;
   path?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -1389,7 +1422,10 @@ export interface PluginsEvaluateParams {
   name: string;
   /** Lua: an expression, whose values are the result, or statements. `ctx` is the call's. */
   source: string;
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -2033,7 +2069,10 @@ export interface TodoListResult {
 
 /** Params of `tools.cancel`. */
 export interface ToolsCancelParams {
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -2101,7 +2140,10 @@ export interface ToolsExecuteParams {
   name: string;
   /** An object; `null` and absent are `{}`. */
   arguments?: unknown;
-  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  /**
+   * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+   * session's calls in flight.
+   */
   call_id?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -2126,7 +2168,10 @@ export interface ToolsExecuteBatchParams {
   calls: {
     name: string;
     arguments?: unknown;
-    /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+    /**
+     * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+     * session's calls in flight.
+     */
     call_id?: string;
   }[];
   /** The form of a list of tools: the daemon's own, or that of a provider's API. */
@@ -2141,7 +2186,10 @@ export interface ToolsExecuteBatchParams {
 /** Answer of `tools.execute_batch`. */
 export interface ToolsExecuteBatchResult {
   results: {
-    /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+    /**
+     * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+     * session's calls in flight.
+     */
     call_id: string;
     /** The result of a call. */
     result?: ToolResult;

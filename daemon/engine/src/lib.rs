@@ -131,7 +131,7 @@ pub struct Settings {
     pub max_timeout: std::time::Duration,
     /// Bytes of text in a result to a model.
     pub max_result_text: usize,
-    /// From which repetition on the model is told that a call gives the same result again; `None` for never.
+    /// From which time in a row on a text says to the model that it makes the same call again; `None` for never.
     pub warn_repeats: Option<std::num::NonZeroU64>,
     pub lane_wait: std::time::Duration,
     pub ask_timeout: std::time::Duration,

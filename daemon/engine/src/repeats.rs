@@ -1,4 +1,4 @@
-//! Calls that a session makes again with the same result: a model that goes round in circles is told.
+//! Calls that a session makes again with the same result, so that a model that goes round in circles can stop.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
