@@ -28,7 +28,12 @@ local function first_key(value, argument)
 end
 
 hygge.register_hook("pre_tool", { name = "refuse_secrets", timeout = "2s", priority = -100, fail = "closed" }, function(event)
-  local kind, argument = first_key(event.tool_input, "the arguments")
+  local input = event.tool_input
+  if event.tool_name == "apply_patch" and type(input.input) == "string" then
+    -- Lines that a patch removes.
+    input = { input = (("\n" .. input.input):gsub("\n%-[^\n]*", "")) }
+  end
+  local kind, argument = first_key(input, "the arguments")
   if not kind then return end
   return {
     decision = "deny",

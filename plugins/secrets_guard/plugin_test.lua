@@ -7,7 +7,7 @@ local written
 before(function()
   written = {}
   hygge.config.allow, hygge.config.mask = nil, nil
-  for _, name in ipairs { "write", "edit", "bash" } do
+  for _, name in ipairs { "write", "edit", "apply_patch", "bash" } do
     fake.tool(name, function(input)
       written[#written + 1] = input
       return "done"
@@ -35,6 +35,9 @@ describe("a call", function()
 
   it("may take a key out of a file", function()
     expect(call("edit", { path = "a", old = GITHUB, new = "os.getenv('TOKEN')" }).content).to_be("done")
+    local patch = "*** Begin Patch\n*** Update File: a\n-%s\n+%s\n*** End Patch"
+    expect(call("apply_patch", { input = patch:format(GITHUB, "os.getenv('TOKEN')") }).content).to_be("done")
+    expect(call("apply_patch", { input = patch:format("x", GITHUB) }).content).to_contain('"input" has a GitHub token')
   end)
 
   it("with placeholders, hashes and texts about keys goes on", function()

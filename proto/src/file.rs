@@ -32,6 +32,9 @@ pub struct FileChange {
     pub at: String,
     /// The change made the file.
     pub created: bool,
+    /// The change removed the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
     /// The change was undone.
     pub undone: bool,
 }

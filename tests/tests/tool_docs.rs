@@ -33,6 +33,11 @@ const EXAMPLES: &[Example] = &[
     example("read", &["path=src/main.rs", "offset=2", "limit=1"]),
     example("write", &["path=notes/plan.md", "content=# Plan\n\n- greet everybody\n"]),
     example("edit", &["path=src/main.rs", "old=Hello", "new=Good morning"]),
+    example(
+        "apply_patch",
+        &["input=*** Begin Patch\n*** Update File: notes/plan.md\n # Plan\n \n-- greet everybody\n+- greet everybody \
+           politely\n*** Add File: notes/done.md\n+# Done\n*** End Patch\n"],
+    ),
     example("list", &["depth=2"]),
     example("glob", &["pattern=**/*.rs"]),
     example("grep", &["pattern=fn \\w+"]),

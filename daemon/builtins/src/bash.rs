@@ -19,11 +19,15 @@ use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
 
 use crate::blocking::with_heartbeat;
+use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::paths::{Located, knows, may_read};
+use crate::plain_output::PlainLines;
 use crate::toolkit::Toolkit;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The default of [builds].
+const BUILD_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Arguments of `bash`.
@@ -32,7 +36,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 pub(crate) struct BashInput {
     /// The command line, as bash reads it.
     command: String,
-    /// Timeout in milliseconds; 30000 by default, at most 600000.
+    /// Timeout in milliseconds, at most 600000; by default 30000, and 300000 for builds, tests and installations (cargo,
+    /// npm, make, gradle, pytest, pip and the like).
     #[schemars(range(min = 1, max = 600_000))]
     timeout_ms: Option<u64>,
     /// What the command does, in a few words, for the person who is asked for permission.
@@ -73,8 +78,11 @@ impl Builtin for BashTool {
         label: "Run a command",
         description: "Runs a bash command line and returns its output, stdout and stderr in the order in which they \
                       arrive, and its exit code. Standard input is closed and there is no terminal, unless `tty` \
-                      asks for one. On a timeout, all its processes are killed and the output so far is returned. \
-                      Processes that it leaves behind are killed too: for servers and the like set `background`.",
+                      asks for one. Each call is a new shell: `cd`, exports and functions end with it, so use `cwd` or \
+                      one line. On a timeout, all its processes are ended and the output so far is returned. \
+                      Processes that it leaves behind are ended too, except build servers and agents such as gradle's \
+                      or gpg's: for servers and the like set `background`. \
+                      Colours and progress bars are left out of the output.",
         parallelizable: false,
         permissions: &[Category::Shell, Category::FileRead, Category::FileWrite],
         timeout: Some(MAX_TIMEOUT),
@@ -114,6 +122,7 @@ impl Builtin for BashTool {
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
         command.confinement = self.toolkit.sandbox.confine(cx)?;
         command.started_for = Some(StartedFor::call(cx, &cx.chain));
+        command.kept = Some(self.toolkit.kept_programs.lock().clone());
         let sandbox = command.confinement.as_ref().map(|confinement| confinement.words.clone());
         let with_sandbox = |output: ToolOutput| match &sandbox {
             Some(sandbox) => output.with("sandbox", sandbox.as_str()),
@@ -126,7 +135,13 @@ impl Builtin for BashTool {
                 format!("{0} runs in the background: read its output with bash_output, shell_id {0}", shell.id());
             return Ok(with_sandbox(ToolOutput::text(words).with("shell_id", shell.id())));
         }
-        let time = input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
+        let time = match input.timeout_ms {
+            Some(millis) => Duration::from_millis(millis),
+            None if is_build(&needs(&input.command, &command.cwd, None, &self.toolkit.environment, cx)) => {
+                BUILD_TIMEOUT
+            }
+            None => DEFAULT_TIMEOUT,
+        };
         command.timeout = Some(time);
         // The size never changes. The sender must live as long as the program.
         let terminal = input.terminal().map(tokio::sync::watch::Sender::new);
@@ -138,11 +153,14 @@ impl Builtin for BashTool {
             Some(file) => OutputBuffer::with_file(max, file),
             None => OutputBuffer::new(max),
         };
+        let mut lines = PlainLines::default();
         let work = process::run(command, &cx.cancel, |stream, text| {
-            kept.push(text);
+            kept.push(&lines.push(text));
+            // People see the output as it is.
             cx.output(stream, text);
         });
         let finished = with_heartbeat(cx, work).await?;
+        kept.push(&lines.finish());
         if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
@@ -195,8 +213,9 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
         (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _, _) => notes.push(format!(
-            "ended after {} ms, because of its timeout; for longer work set timeout_ms",
-            time.min(finished.duration).as_millis()
+            "ended after {} ms, because of its timeout; for longer work set timeout_ms, at most {}, or background",
+            time.min(finished.duration).as_millis(),
+            MAX_TIMEOUT.as_millis()
         )),
         (ProcessEnding::Exited, Some(0), _) => {}
         (ProcessEnding::Exited, Some(code), _) => notes.push(format!("exit code {code}")),
@@ -204,7 +223,7 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
         (ProcessEnding::Exited, None, None) => notes.push("its exit code is unknown".to_owned()),
     }
     if finished.left_behind {
-        notes.push("processes that it left behind were killed; to keep them running set background".to_owned());
+        notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
     }
     if let Some(sandbox) = sandbox.filter(|_| finished.code != Some(0)) {
         notes.push(format!("it ran in a sandbox: {sandbox}"));
@@ -218,7 +237,7 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
         }
         text.push_str(&format!("[{note}]"));
     }
-    let mut output = ToolOutput::text(text);
+    let mut output = ToolOutput::text(text).with("timeout_ms", time.as_millis() as u64);
     output.is_error = finished.ending != ProcessEnding::Exited || finished.code != Some(0);
     if let Some(code) = finished.code {
         output = output.with("exit_code", code);

@@ -12,6 +12,7 @@ use toold_engine::tool::{ToolError, ToolOutput};
 
 use crate::blocking::with_heartbeat;
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::plain_output::plain;
 use crate::toolkit::Toolkit;
 
 /// Arguments of `bash_output`.
@@ -70,8 +71,7 @@ impl Builtin for BashOutputTool {
         if update.lost > 0 {
             text.push_str(&format!("[{} bytes were overwritten before they were read]\n", update.lost));
         }
-        // Terminals end lines with `\r\n`.
-        text.push_str(&update.text.replace("\r\n", "\n"));
+        text.push_str(&plain(&update.text));
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }

@@ -1,10 +1,13 @@
-//! Changes of files for `write` and `edit`: planned, shown to the user who approves them, then made.
+//! Changes of files for `write`, `edit` and `apply_patch`: planned, shown to the user who approves them, then made, all
+//! or none.
 
-use std::fs::File;
-use std::path::PathBuf;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{bail, ensure};
+use serde_json::Value;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
@@ -12,13 +15,15 @@ use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
 use toold_host::files::{self, OpenError};
-use toold_host::replace::{Expected, replace};
+use toold_host::replace::{Expected, ReplaceError, remove, replace};
 use toold_proto::permission::Verdict;
+use toold_proto::tool::{Block, CallId, ToolName};
 
 use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{Diff, diff};
 use crate::document::{Document, MAX_BYTES};
+use crate::near_names;
 use crate::paths::{self, Located, may_read, verdict};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
@@ -31,11 +36,14 @@ pub(crate) struct Before {
     pub(crate) file: File,
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: FileDigest,
+    /// The permission bits.
+    pub(crate) mode: u32,
 }
 
 /// The file to change, and the session that changes it.
 #[derive(Clone)]
 pub(crate) struct ChangeTarget {
+    cx: Arc<Cx>,
     pub(crate) toolkit: Arc<Toolkit>,
     pub(crate) session: Arc<Session>,
     pub(crate) located: Located,
@@ -49,7 +57,19 @@ impl ChangeTarget {
         let located = Located::new(path, cx)?;
         let path = located.path.clone();
         let shown = paths::shown(&path, &cx.cwd);
-        Ok(Self { toolkit: toolkit.clone(), session: cx.session.clone(), located, path, shown })
+        Ok(Self { cx: cx.shared(), toolkit: toolkit.clone(), session: cx.session.clone(), located, path, shown })
+    }
+
+    /// The message for a file that does not exist, with the names that may be meant. Blocks.
+    pub(crate) fn missing(&self) -> String {
+        let near = near_names::near(&self.path, &self.cx);
+        match near.split_last() {
+            None => format!("there is no file {}: find it with `glob`", self.shown),
+            Some((only, [])) => format!("there is no file {}: did you mean {only}?", self.shown),
+            Some((last, more)) => {
+                format!("there is no file {}: did you mean {} or {last}?", self.shown, more.join(", "))
+            }
+        }
     }
 
     /// Fails unless the session has seen the file's current version.
@@ -87,12 +107,30 @@ impl ChangeTarget {
         );
         let bytes = files::read_opened(&mut file, &self.path, limit)?;
         let digest = blake3::hash(&bytes);
-        Ok(Some(Before { file, bytes, digest }))
+        let mode = file.metadata()?.permissions().mode() & 0o777;
+        Ok(Some(Before { file, bytes, digest, mode }))
     }
 }
 
-/// The new content of a file.
-pub(crate) type NewContent = dyn Fn(&ChangeTarget, Option<&Before>) -> anyhow::Result<Vec<u8>> + Send + Sync;
+/// What becomes of one file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewState {
+    /// `None` removes the file.
+    pub(crate) content: Option<Vec<u8>>,
+    /// The permission bits of a new file; by default those of the umask.
+    pub(crate) mode: Option<u32>,
+    /// For the model: what else it should know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl NewState {
+    pub(crate) fn of(content: Vec<u8>) -> Self {
+        Self { content: Some(content), ..Self::default() }
+    }
+}
+
+/// Computes what becomes of the files, one state for each target, from the files as they are.
+pub(crate) type NewStates = dyn Fn(&[ChangeTarget], &[Option<Before>]) -> anyhow::Result<Vec<NewState>> + Send + Sync;
 
 /// Where the new content comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,145 +141,332 @@ pub(crate) enum Basis {
     NewText,
 }
 
-/// A change that can be made.
+/// A change of different files.
+#[derive(Clone)]
+pub(crate) struct Change {
+    targets: Arc<[ChangeTarget]>,
+    /// Of each target.
+    bases: Arc<[Basis]>,
+    states: Arc<NewStates>,
+}
+
+impl Change {
+    pub(crate) fn new(targets: Vec<(ChangeTarget, Basis)>, states: Arc<NewStates>) -> Self {
+        let (targets, bases): (Vec<ChangeTarget>, Vec<Basis>) = targets.into_iter().unzip();
+        Self { targets: targets.into(), bases: bases.into(), states }
+    }
+
+    /// A change of one file.
+    pub(crate) fn of_file(
+        target: ChangeTarget,
+        basis: Basis,
+        state: impl Fn(&ChangeTarget, Option<&Before>) -> anyhow::Result<NewState> + Send + Sync + 'static,
+    ) -> Self {
+        let states = move |targets: &[ChangeTarget], before: &[Option<Before>]| {
+            targets.iter().zip(before).map(|(target, before)| state(target, before.as_ref())).collect()
+        };
+        Self::new(vec![(target, basis)], Arc::new(states))
+    }
+
+    fn veiled(&self) -> impl Iterator<Item = &ChangeTarget> {
+        self.targets.iter().filter(|target| target.located.is_veiled())
+    }
+
+    fn write_needs(&self) -> Vec<Need> {
+        self.targets.iter().map(write_need).collect()
+    }
+
+    /// The permissions to read that the change needs in addition to those to write. A user who is asked about the
+    /// change of a file sees its diff, so one answer covers both.
+    fn read_needs(&self, cx: &Cx) -> Vec<Need> {
+        let of_target = |(target, basis): (&ChangeTarget, &Basis)| {
+            let read = file_needs::read_need(&target.path, &mut Exclusions::default());
+            let is_needed = match (basis, verdict(&read, cx)) {
+                (Basis::NewText, _) | (Basis::OldText, Verdict::Allow) => false,
+                (Basis::OldText, Verdict::Deny) => true,
+                (Basis::OldText, Verdict::Ask) => verdict(&write_need(target), cx) == Verdict::Allow,
+            };
+            is_needed.then_some(read)
+        };
+        self.targets.iter().zip(self.bases.iter()).filter_map(of_target).collect()
+    }
+
+    fn is_readable(&self, cx: &Cx) -> bool {
+        self.targets.iter().all(|target| may_read(&target.path, cx))
+    }
+
+    fn plan(&self) -> anyhow::Result<Vec<PlannedChange>> {
+        let before = self.targets.iter().map(ChangeTarget::open).collect::<anyhow::Result<Vec<Option<Before>>>>()?;
+        let states = (self.states)(&self.targets, &before)?;
+        let all = self.targets.iter().zip(before).zip(states);
+        all.map(|((target, before), state)| PlannedChange::new(target.clone(), before, state)).collect()
+    }
+}
+
+/// A change of one file that can be made.
 struct PlannedChange {
-    before: Option<(Vec<u8>, FileDigest)>,
-    after: Vec<u8>,
+    target: ChangeTarget,
+    before: Option<KnownContent>,
+    after: NewState,
     diff: Diff,
 }
 
-/// The permissions for a change, with its diff.
-///
-/// # Errors
-/// When the change cannot be made and the caller may read the file; then nobody is asked. For other files, the caller
-/// gets this error only after the change is approved.
-pub(crate) async fn needs(
-    site: ChangeTarget,
-    change: Arc<NewContent>,
-    basis: Basis,
-    cx: &Cx,
-) -> anyhow::Result<Vec<Need>> {
-    if site.located.is_veiled() {
-        return Ok(vec![site.located.to_write()]);
-    }
-    needs_there(&site, &change, basis, cx).await
+/// The content of a file that may be replaced or removed.
+struct KnownContent {
+    bytes: Vec<u8>,
+    digest: FileDigest,
+    mode: u32,
 }
 
-async fn needs_there(
-    site: &ChangeTarget,
-    change: &Arc<NewContent>,
-    basis: Basis,
-    cx: &Cx,
-) -> anyhow::Result<Vec<Need>> {
-    let need = write_need(site);
-    let judged = verdict(&need, cx);
-    if judged == Verdict::Deny {
+/// The permissions for a change, with the diff of each file.
+///
+/// # Errors
+/// When the change cannot be made and the caller may read its files; then nobody is asked. For other files, the caller
+/// gets this error only after the change is approved.
+pub(crate) async fn needs(change: Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    let veiled: Vec<Need> = change.veiled().map(|target| target.located.to_write()).collect();
+    if veiled.is_empty() { needs_there(&change, cx).await } else { Ok(veiled) }
+}
+
+async fn needs_there(change: &Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    let needs = change.write_needs();
+    let verdicts: Vec<Verdict> = needs.iter().map(|need| verdict(need, cx)).collect();
+    if let Some(denied) = verdicts.iter().position(|verdict| *verdict == Verdict::Deny) {
         // The caller may not see even the diff.
-        return Ok(vec![need]);
+        return Ok(vec![needs[denied].clone()]);
     }
-    let may_read = may_read(&site.path, cx);
-    if let Some(read) = read_need(site, basis, cx) {
-        return Ok(vec![read, need]);
+    let reads = change.read_needs(cx);
+    if !reads.is_empty() {
+        return Ok(reads.into_iter().chain(needs).collect());
     }
-    // The file is read for the user who is asked, and for no one else.
-    if !may_read && (judged == Verdict::Allow || !cx.engine.asks.can_be_answered(cx)) {
-        return Ok(vec![need]);
+    let is_readable = change.is_readable(cx);
+    // The files are read for the user who is asked, and for no one else.
+    let is_asked = verdicts.contains(&Verdict::Ask) && cx.engine.asks.can_be_answered(cx);
+    if !is_readable && !is_asked {
+        return Ok(needs);
     }
-    let (site, change) = (site.clone(), change.clone());
-    match blocking(cx, move |_| plan(&site, &*change)).await {
-        Ok(plan) => Ok(vec![with_diff(need, &plan)]),
-        Err(error) if may_read => Err(error),
-        Err(_) => Ok(vec![failing(need)]),
+    let planning = change.clone();
+    match blocking(cx, move |_| planning.plan()).await {
+        Ok(plan) => Ok(plan.iter().map(with_diff).collect()),
+        Err(error) if is_readable => Err(error),
+        Err(_) => Ok(needs.into_iter().map(failing).collect()),
     }
 }
 
 /// Makes the change.
 ///
 /// # Errors
-/// When the change can no longer be made, or the policy denies it. The file is unchanged then.
-pub(crate) async fn make(
-    site: ChangeTarget,
-    change: Arc<NewContent>,
-    basis: Basis,
-    cx: &Cx,
-) -> anyhow::Result<ToolOutput> {
-    if site.located.is_veiled() {
-        cx.require(site.located.to_write()).await?;
-        for need in needs_there(&site, &change, basis, cx).await? {
+/// When the change can no longer be made, or the policy denies it. The files are unchanged then, unless the error says
+/// that one could not be brought back.
+pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    if change.veiled().next().is_some() {
+        for target in change.veiled() {
+            cx.require(target.located.to_write()).await?;
+        }
+        for need in needs_there(&change, cx).await? {
             cx.require(need).await?;
         }
     }
-    // Planned while holding the file's lock, so that each writer builds on the result of the one before.
-    let guard = tokio::select! {
-        biased;
-        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
-        guard = site.toolkit.stamps.writing(&site.path) => guard,
-    };
-    // Checked again: the path may lead elsewhere by now, and the change may be a different one.
-    if let Some(read) = read_need(&site, basis, cx) {
+    // Planned while holding the files' locks, so that each writer builds on the result of the one before. Taken in one
+    // order by all, so that no two wait for each other.
+    let mut paths: Vec<&Path> = change.targets.iter().map(|target| target.path.as_path()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let mut guards = Vec::with_capacity(paths.len());
+    for path in paths {
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+            guard = change.targets[0].toolkit.stamps.writing(path) => guards.push(guard),
+        }
+    }
+    // Checked again: a path may lead elsewhere by now, and the change may be a different one.
+    for read in change.read_needs(cx) {
         cx.require(read).await?;
     }
-    let planned = {
-        let site = site.clone();
-        blocking(cx, move |_| plan(&site, &*change)).await
-    };
-    let may_read = may_read(&site.path, cx);
+    let planning = change.clone();
+    let planned = blocking(cx, move |_| planning.plan()).await;
+    let is_readable = change.is_readable(cx);
     let planned = match planned {
         Ok(planned) => planned,
-        Err(error) if may_read => return Err(error),
+        Err(error) if is_readable => return Err(error),
         Err(error) => {
-            cx.require(failing(write_need(&site))).await?;
+            for need in change.write_needs() {
+                cx.require(failing(need)).await?;
+            }
             return Err(error);
         }
     };
-    cx.require(with_diff(write_need(&site), &planned)).await?;
-    if planned.before.as_ref().is_some_and(|(before, _)| *before == planned.after) {
-        return Ok(ToolOutput::text(format!("{} already has this content: nothing was written", site.shown)));
+    for plan in &planned {
+        cx.require(with_diff(plan)).await?;
     }
+    let readable: Vec<bool> = planned.iter().map(|plan| may_read(&plan.target.path, cx)).collect();
     let (call_id, tool) = (cx.call_id.clone(), cx.tool.clone());
     blocking(cx, move |cancel| {
-        let _guard = guard;
+        let _guards = guards;
         check(cancel)?;
-        let now = site.open()?;
-        let known = planned.before.as_ref().map(|(_, digest)| *digest);
-        ensure!(
-            now.as_ref().map(|now| now.digest) == known,
-            "{} has changed on disk in the meantime: read it again",
-            site.shown
-        );
-        // A diff also shows lines that the change did not add.
-        let knows =
-            may_read || known.is_none_or(|known| site.toolkit.stamps.has_seen(&site.session, &site.path, known));
-        let expected = now.as_ref().map_or(Expected::Absent, |now| Expected::Same(&now.file));
-        replace(&site.path, &planned.after, expected)?;
-        let digest = blake3::hash(&planned.after);
-        if knows {
-            site.toolkit.stamps.wrote(&site.session, &site.path, digest);
+        make_all(&planned)?;
+        let mut outputs = Vec::new();
+        for (plan, may_read) in planned.iter().zip(readable) {
+            outputs.push(plan.record(may_read, (&call_id, &tool)));
         }
-        let output = if knows { output(&site, &planned) } else { output_unseen(&site) };
-        let before = planned.before.as_ref().map(|(before, _)| before.as_slice());
-        match site.toolkit.journal.record(&site.session, (&call_id, &tool), &site.path, before, digest) {
-            Ok(()) => Ok(output),
-            Err(error) => Ok(output.with("not_undoable", error.to_string())),
-        }
+        Ok(joined(outputs))
     })
     .await
 }
 
-fn write_need(site: &ChangeTarget) -> Need {
-    file_needs::write_need(&site.path, &mut Exclusions::default())
+/// Writes and removes the files. When one of them fails, those before it are brought back.
+fn make_all(planned: &[PlannedChange]) -> anyhow::Result<()> {
+    let mut files = Vec::new();
+    for plan in planned {
+        let now = plan.target.open()?;
+        let known = plan.before.as_ref().map(|before| before.digest);
+        ensure!(
+            now.as_ref().map(|now| now.digest) == known,
+            "{} has changed on disk in the meantime: read it again",
+            plan.target.shown
+        );
+        files.push(now.map(|now| now.file));
+    }
+    // Removed last: until then, a failure loses nothing that only an open file keeps.
+    let (written, removed): (Vec<usize>, Vec<usize>) =
+        (0..planned.len()).partition(|at| planned[*at].after.content.is_some());
+    let mut made: Vec<&PlannedChange> = Vec::new();
+    for at in written.into_iter().chain(removed) {
+        let plan = &planned[at];
+        if let Err(error) = plan.make(files[at].as_ref()) {
+            let lost: Vec<String> = made.iter().rev().filter_map(|made| made.take_back().err()).collect();
+            let error = anyhow::Error::from(error);
+            return Err(match (lost.is_empty(), planned.len()) {
+                (true, 1) => error,
+                (true, _) => error.context("nothing was changed"),
+                (false, _) => error.context(format!("these files could not be brought back: {}", lost.join("; "))),
+            });
+        }
+        made.push(plan);
+    }
+    Ok(())
 }
 
-/// The permission to read that a change needs in addition to the one to write. A user who is asked about the change
-/// sees its diff, so one answer covers both.
-fn read_need(site: &ChangeTarget, basis: Basis, cx: &Cx) -> Option<Need> {
-    let read = file_needs::read_need(&site.path, &mut Exclusions::default());
-    let is_needed = match (basis, verdict(&read, cx)) {
-        (Basis::NewText, _) | (Basis::OldText, Verdict::Allow) => false,
-        (Basis::OldText, Verdict::Deny) => true,
-        (Basis::OldText, Verdict::Ask) => verdict(&write_need(site), cx) == Verdict::Allow,
-    };
-    is_needed.then_some(read)
+impl PlannedChange {
+    fn new(target: ChangeTarget, before: Option<Before>, after: NewState) -> anyhow::Result<Self> {
+        let (size, limit) = (after.content.as_ref().map_or(0, Vec::len), MAX_BYTES);
+        ensure!(size as u64 <= limit, "{size} bytes are too many for one file: at most {limit}");
+        let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
+        let old = before.as_ref().map(|before| text(&before.bytes));
+        let new = after.content.as_deref().map(text);
+        let diff = match (old, new) {
+            (Some(None), _) | (_, Some(None)) => {
+                Diff { text: format!("Binary file {} differs\n", target.shown), ..Diff::default() }
+            }
+            (old, new) => diff(old.flatten().as_deref(), new.flatten().as_deref(), &target.shown),
+        };
+        let known = |Before { bytes, digest, mode, .. }| KnownContent { bytes, digest, mode };
+        Ok(Self { target, before: before.map(known), after, diff })
+    }
+
+    fn is_made_already(&self) -> bool {
+        self.before.as_ref().map(|before| &before.bytes) == self.after.content.as_ref()
+    }
+
+    fn make(&self, file: Option<&File>) -> Result<(), ReplaceError> {
+        let path = &self.target.path;
+        match (&self.after.content, file) {
+            _ if self.is_made_already() => Ok(()),
+            (Some(content), Some(file)) => replace(path, content, Expected::Same(file)),
+            (Some(content), None) => create(path, content, self.after.mode),
+            (None, Some(file)) => remove(path, file),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Undoes what `make` did. The error is for readers.
+    fn take_back(&self) -> Result<(), String> {
+        let path = &self.target.path;
+        let done = match (&self.before, files::open(path)) {
+            _ if self.is_made_already() => Ok(()),
+            (Some(before), Ok(file)) => replace(path, &before.bytes, Expected::Same(&file)),
+            (Some(before), Err(OpenError::NotFound(_))) => create(path, &before.bytes, Some(before.mode)),
+            (None, Ok(file)) => remove(path, &file),
+            (None, Err(OpenError::NotFound(_))) => Ok(()),
+            (_, Err(error)) => Err(error.into()),
+        };
+        done.map_err(|error| format!("{}: {error}", self.target.shown))
+    }
+
+    /// Records that the change was made, for later changes and for those who undo it.
+    fn record(&self, may_read: bool, call: (&CallId, &ToolName)) -> ToolOutput {
+        let ChangeTarget { toolkit, session, path, shown, .. } = &self.target;
+        if self.is_made_already() {
+            return ToolOutput::text(format!("{shown} already has this content: nothing was written"));
+        }
+        // A diff also shows lines that the change did not add.
+        let known = self.before.as_ref().map(|before| before.digest);
+        let knows = may_read || known.is_none_or(|known| toolkit.stamps.has_seen(session, path, known));
+        let digest = self.after.content.as_ref().map(|content| blake3::hash(content));
+        match digest {
+            Some(digest) if knows => toolkit.stamps.wrote(session, path, digest),
+            Some(_) => {}
+            None => toolkit.stamps.forget(session, path),
+        }
+        let output = if knows { self.output() } else { self.output_unseen() };
+        let before = self.before.as_ref().map(|before| (before.bytes.as_slice(), before.mode));
+        match toolkit.journal.record(session, call, path, before, digest) {
+            Ok(()) => output,
+            Err(error) => output.with("not_undoable", error.to_string()),
+        }
+    }
+
+    /// The result for a caller that may write the file but not read it.
+    fn output_unseen(&self) -> ToolOutput {
+        let output = ToolOutput::text(format!("changed {}; you may not read its content", self.target.shown));
+        output.with("path", self.target.path.to_string_lossy().as_ref()).with("created", false)
+    }
+
+    fn output(&self) -> ToolOutput {
+        let Diff { text, added, removed } = &self.diff;
+        let shown = &self.target.shown;
+        let lines = |count: usize| if count == 1 { "line" } else { "lines" };
+        let mut words = match (&self.before, &self.after.content) {
+            // The model has just written the whole file.
+            (None, _) => format!("created {shown} ({added} {})", lines(*added)),
+            (Some(_), None) => format!("removed {shown} ({removed} {})", lines(*removed)),
+            (Some(_), Some(_)) => {
+                let mut part = text.as_str();
+                if part.len() > MAX_SHOWN_DIFF {
+                    let end = part.floor_char_boundary(MAX_SHOWN_DIFF);
+                    part = &part[..part[..end].rfind('\n').map_or(end, |line| line + 1)];
+                }
+                let cut = if part.len() < text.len() { "[the rest of the diff is cut]" } else { "" };
+                format!("changed {shown} (+{added} -{removed})\n{part}{cut}").trim_end().to_owned()
+            }
+        };
+        for note in &self.after.notes {
+            words.push_str(&format!("\n[{note}]"));
+        }
+        let mut output = ToolOutput::text(words)
+            .with("path", self.target.path.to_string_lossy().as_ref())
+            .with("created", self.before.is_none())
+            .with("added", *added)
+            .with("removed", *removed)
+            .with("diff", text.as_str());
+        if self.after.content.is_none() {
+            output = output.with("deleted", true);
+        }
+        output
+    }
+}
+
+/// Creates a file. `mode` holds its permission bits.
+pub(crate) fn create(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), ReplaceError> {
+    replace(path, content, Expected::Absent)?;
+    let Some(mode) = mode else { return Ok(()) };
+    let set = files::open(path)?.set_permissions(Permissions::from_mode(mode));
+    set.map_err(|source| ReplaceError::System { path: path.to_owned(), source })
+}
+
+fn write_need(target: &ChangeTarget) -> Need {
+    file_needs::write_need(&target.path, &mut Exclusions::default())
 }
 
 /// The explanation for a user who is asked about a change that does not apply to the file.
@@ -249,52 +474,24 @@ fn failing(need: Need) -> Need {
     need.because("the change does not fit the file as it is now: it will fail and write nothing")
 }
 
-fn plan(site: &ChangeTarget, change: &NewContent) -> anyhow::Result<PlannedChange> {
-    let before = site.open()?;
-    let after = change(site, before.as_ref())?;
-    let limit = MAX_BYTES;
-    ensure!(after.len() as u64 <= limit, "{} bytes are too many for one file: at most {limit}", after.len());
-    let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
-    let diff = match (before.as_ref().map(|before| text(&before.bytes)), text(&after)) {
-        (None, Some(new)) => diff(None, &new, &site.shown),
-        (Some(Some(old)), Some(new)) => diff(Some(&old), &new, &site.shown),
-        (None | Some(None), _) | (Some(Some(_)), None) => {
-            Diff { text: format!("Binary file {} differs\n", site.shown), ..Diff::default() }
-        }
-    };
-    Ok(PlannedChange { before: before.map(|before| (before.bytes, before.digest)), after, diff })
+fn with_diff(plan: &PlannedChange) -> Need {
+    Need { diff: Some(plan.diff.text.clone()), ..write_need(&plan.target) }
 }
 
-fn with_diff(mut need: Need, plan: &PlannedChange) -> Need {
-    need.diff = Some(plan.diff.text.clone());
-    need
-}
-
-/// The result for a caller that may write the file but not read it.
-fn output_unseen(site: &ChangeTarget) -> ToolOutput {
-    let output = ToolOutput::text(format!("changed {}; you may not read its content", site.shown));
-    output.with("path", site.path.to_string_lossy().as_ref()).with("created", false)
-}
-
-fn output(site: &ChangeTarget, plan: &PlannedChange) -> ToolOutput {
-    let Diff { text, added, removed } = &plan.diff;
-    let words = match plan.before {
-        // The model has just written the whole file.
-        None => format!("created {} ({added} {})", site.shown, if *added == 1 { "line" } else { "lines" }),
-        Some(_) => {
-            let mut shown = text.as_str();
-            if shown.len() > MAX_SHOWN_DIFF {
-                let end = shown.floor_char_boundary(MAX_SHOWN_DIFF);
-                shown = &shown[..shown[..end].rfind('\n').map_or(end, |line| line + 1)];
-            }
-            let cut = if shown.len() < text.len() { "[the rest of the diff is cut]" } else { "" };
-            format!("changed {} (+{added} -{removed})\n{shown}{cut}", site.shown).trim_end().to_owned()
-        }
-    };
-    ToolOutput::text(words)
-        .with("path", site.path.to_string_lossy().as_ref())
-        .with("created", plan.before.is_none())
-        .with("added", *added)
-        .with("removed", *removed)
-        .with("diff", text.as_str())
+/// One result for all files. That of several has the metadata of each in `files`, and their diffs one below another.
+fn joined(mut outputs: Vec<ToolOutput>) -> ToolOutput {
+    if outputs.len() == 1 {
+        return outputs.remove(0);
+    }
+    let texts: Vec<&str> = outputs.iter().flat_map(|output| &output.content).filter_map(Block::as_text).collect();
+    let diffs: String = outputs.iter().filter_map(|output| output.metadata.get("diff")?.as_str()).collect();
+    let joined = ToolOutput::text(texts.join("\n")).with("diff", diffs);
+    let files: Vec<Value> = outputs
+        .into_iter()
+        .map(|mut output| {
+            output.metadata.remove("diff");
+            Value::Object(output.metadata)
+        })
+        .collect();
+    joined.with("files", files)
 }

@@ -18,7 +18,12 @@ pub(crate) fn line_of(text: &str, at: usize) -> usize {
 
 /// The message for an `old` that `text` does not contain.
 pub(crate) fn help(text: &str, old: &str) -> String {
-    let mut words = "`old` is not in the file".to_owned();
+    help_for("`old` is", text, old)
+}
+
+/// As [`help`], for a text that is called otherwise: `subject` ends with the verb.
+pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
+    let mut words = format!("{subject} not in the file");
     if let Some(bare) = without_numbers(old)
         && text.contains(&bare)
     {

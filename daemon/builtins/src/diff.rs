@@ -17,10 +17,13 @@ pub(crate) struct Diff {
     pub(crate) removed: usize,
 }
 
-/// The change from `old` to `new` of the file displayed as `name`; `old` is `None` for a new file.
-pub(crate) fn diff(old: Option<&str>, new: &str, name: &str) -> Diff {
-    let text_diff =
-        TextDiff::configure().algorithm(Algorithm::Myers).timeout(MAX_TIME).diff_lines(old.unwrap_or(""), new);
+/// The change from `old` to `new` of the file displayed as `name`; `old` is `None` for a new file, `new` for a removed
+/// one.
+pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
+    let text_diff = TextDiff::configure()
+        .algorithm(Algorithm::Myers)
+        .timeout(MAX_TIME)
+        .diff_lines(old.unwrap_or(""), new.unwrap_or(""));
     let (mut added, mut removed) = (0, 0);
     for change in text_diff.iter_all_changes() {
         match change.tag() {
@@ -29,8 +32,9 @@ pub(crate) fn diff(old: Option<&str>, new: &str, name: &str) -> Diff {
             similar::ChangeTag::Equal => {}
         }
     }
-    let before = if old.is_some() { format!("a/{name}") } else { "/dev/null".to_owned() };
-    let mut text = text_diff.unified_diff().context_radius(3).header(&before, &format!("b/{name}")).to_string();
+    let header = |side: &str, is_there: bool| if is_there { format!("{side}/{name}") } else { "/dev/null".to_owned() };
+    let (before, after) = (header("a", old.is_some()), header("b", new.is_some()));
+    let mut text = text_diff.unified_diff().context_radius(3).header(&before, &after).to_string();
     if text.len() > MAX_BYTES {
         let mut end = text.floor_char_boundary(MAX_BYTES);
         end = text[..end].rfind('\n').map_or(end, |line| line + 1);
@@ -49,7 +53,7 @@ mod tests {
 
     #[test]
     fn changes_are_shown_with_context_and_counted() {
-        let diff = diff(Some("a\nb\nc\n"), "a\nB\nc\nd\n", "f");
+        let diff = diff(Some("a\nb\nc\n"), Some("a\nB\nc\nd\n"), "f");
         assert_eq!(diff.text, "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d\n");
         assert_eq!((diff.added, diff.removed), (2, 1));
     }
@@ -57,15 +61,15 @@ mod tests {
     #[test]
     fn new_files_and_missing_line_ends_are_marked() {
         assert_eq!(
-            diff(None, "a", "f").text,
+            diff(None, Some("a"), "f").text,
             "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n"
         );
-        assert_eq!(diff(Some("a"), "a", "f").text, "");
+        assert_eq!(diff(Some("a"), Some("a"), "f").text, "");
     }
 
     #[test]
     fn long_diffs_are_cut_at_a_line() {
-        let text = diff(None, &"line\n".repeat(100_000), "f").text;
+        let text = diff(None, Some(&"line\n".repeat(100_000)), "f").text;
         assert!(text.len() < MAX_BYTES + 100 && text.ends_with("bytes of the diff cut]\n"));
     }
 }

@@ -11,9 +11,9 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
-use crate::change::{self, Basis, Before, ChangeTarget, NewContent};
+use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
 use crate::document::Document;
-use crate::edits::{Replacement, apply};
+use crate::edits::{EditedText, Replacement, apply};
 use crate::toolkit::Toolkit;
 
 /// Arguments of `edit`.
@@ -59,7 +59,7 @@ impl Builtin for EditTool {
         label: "Edit a file",
         description: "Replaces text in a file that was read in this session: one replacement by `old` and `new`, or \
                       several by `edits`, all or none. `old` must occur exactly once, unless `replace_all` is set. \
-                      Line endings and encoding are kept.",
+                      Line ends, no-break spaces and encoding are kept, and need not be given as they are.",
         parallelizable: false,
         permissions: &[Category::FileWrite],
         timeout: None,
@@ -71,41 +71,51 @@ impl Builtin for EditTool {
     }
 
     async fn needs(&self, input: &EditInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
-        change::needs(site, editing(input.clone())?, Basis::OldText, cx).await
+        change::needs(self.change(input.clone(), cx)?, cx).await
     }
 
     async fn run(&self, input: EditInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
-        change::make(site, editing(input)?, Basis::OldText, cx).await
+        change::make(self.change(input, cx)?, cx).await
     }
 }
 
-fn editing(input: EditInput) -> anyhow::Result<Arc<NewContent>> {
-    let edits = match (input.edits, input.old, input.new) {
+impl EditTool {
+    fn change(&self, input: EditInput, cx: &Cx) -> anyhow::Result<Change> {
+        let target = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
+        let edits = edits(input)?;
+        Ok(Change::of_file(target, Basis::OldText, move |target, before| edited(&edits, target, before)))
+    }
+}
+
+fn edits(input: EditInput) -> anyhow::Result<Vec<Edit>> {
+    match (input.edits, input.old, input.new) {
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) => bail!("give either `edits` or `old` and `new`, not both"),
         (Some(edits), None, None) => {
             ensure!(!input.replace_all, "replace_all belongs into each of the `edits`");
-            edits
+            Ok(edits)
         }
-        (None, Some(old), Some(new)) => vec![Edit { old, new, replace_all: input.replace_all }],
+        (None, Some(old), Some(new)) => Ok(vec![Edit { old, new, replace_all: input.replace_all }]),
         (None, _, _) => bail!("give `old` and `new`, or `edits`"),
+    }
+}
+
+fn edited(edits: &[Edit], target: &ChangeTarget, before: Option<&Before>) -> anyhow::Result<NewState> {
+    let Some(before) = before else {
+        bail!("{}; to make one use `write`", target.missing());
     };
-    Ok(Arc::new(move |site: &ChangeTarget, before: Option<&Before>| {
-        let Some(before) = before else { bail!("there is no file {}: to make one use `write`", site.shown) };
-        // Checked first: otherwise the help could show a text that the session has not seen.
-        site.check_stamp(before)?;
-        let document = Document::decode(&before.bytes).with_context(|| format!("can't edit {}", site.shown))?;
-        let replacements: Vec<Replacement> = edits
-            .iter()
-            .map(|Edit { old, new, replace_all }| Replacement {
-                old: document.adopt(old),
-                new: document.adopt(new),
-                all: *replace_all,
-            })
-            .collect();
-        let (text, _) =
-            apply(&document.text, &replacements).with_context(|| format!("{} was not changed", site.shown))?;
-        document.encode(&text).with_context(|| format!("{} was not changed", site.shown))
-    }))
+    // Checked first: otherwise the help could show a text that the session has not seen.
+    target.check_stamp(before)?;
+    let document = Document::decode(&before.bytes).with_context(|| format!("can't edit {}", target.shown))?;
+    let replacements: Vec<Replacement> = edits
+        .iter()
+        .map(|Edit { old, new, replace_all }| Replacement {
+            old: document.adopt(old),
+            new: document.adopt(new),
+            all: *replace_all,
+        })
+        .collect();
+    let not_changed = || format!("{} was not changed", target.shown);
+    let EditedText { text, notes } = apply(&document.text, &replacements).with_context(not_changed)?;
+    let content = document.encode(&text).with_context(not_changed)?;
+    Ok(NewState { notes, ..NewState::of(content) })
 }

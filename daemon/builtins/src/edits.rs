@@ -1,6 +1,7 @@
 //! Replaces texts by texts: all or nothing, with help when a text is not found.
 
 use crate::closest_match;
+use crate::loose;
 
 /// One replacement.
 #[derive(Clone, Debug)]
@@ -18,27 +19,36 @@ pub(crate) struct NoFit(pub(crate) String);
 /// How many line numbers are listed when there are too many matches.
 const MAX_LINES: usize = 10;
 
-/// Makes all replacements, each in the result of the one before. Returns the text and the number of replacements.
+/// A text after its replacements.
+#[derive(Debug)]
+pub(crate) struct EditedText {
+    pub(crate) text: String,
+    /// Where a match differed from `old`, in words; once for each such replacement.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Makes all replacements, each in the result of the one before. A text that occurs only with other line ends or with
+/// no-break spaces is found too: then the file's own bytes stay in the parts that `old` and `new` have in common.
 ///
 /// # Errors
 /// When one of them does not apply. Then the caller must change nothing.
-pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<(String, usize), NoFit> {
-    let mut text = text.to_owned();
-    let mut count = 0;
+pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<EditedText, NoFit> {
+    let mut edited = EditedText { text: text.to_owned(), notes: Vec::new() };
     for (index, replacement) in replacements.iter().enumerate() {
         let place = if replacements.len() > 1 { format!("edit {}: ", index + 1) } else { String::new() };
-        let (after, made) = one(&text, replacement).map_err(|NoFit(words)| {
+        let (after, note) = one(&edited.text, replacement).map_err(|NoFit(words)| {
             let earlier =
                 if index > 0 { "; the edits before it were applied first, and nothing was written" } else { "" };
             NoFit(format!("{place}{words}{earlier}"))
         })?;
-        text = after;
-        count += made;
+        edited.text = after;
+        edited.notes.extend(note.map(|note| format!("{place}{note}")));
     }
-    Ok((text, count))
+    Ok(edited)
 }
 
-fn one(text: &str, Replacement { old, new, all }: &Replacement) -> Result<(String, usize), NoFit> {
+fn one(text: &str, replacement: &Replacement) -> Result<(String, Option<String>), NoFit> {
+    let Replacement { old, new, all } = replacement;
     if old.is_empty() {
         return Err(NoFit("`old` is empty: to make a new file use `write`".to_owned()));
     }
@@ -47,20 +57,46 @@ fn one(text: &str, Replacement { old, new, all }: &Replacement) -> Result<(Strin
     }
     let places: Vec<usize> = text.match_indices(old.as_str()).map(|(at, _)| at).collect();
     match (places.as_slice(), all) {
-        ([], _) => Err(NoFit(closest_match::help(text, old))),
-        ([at], _) => Ok((format!("{}{new}{}", &text[..*at], &text[at + old.len()..]), 1)),
-        (many, true) => Ok((text.replace(old.as_str(), new), many.len())),
-        (many, false) => {
-            let lines: Vec<String> =
-                many.iter().take(MAX_LINES).map(|at| closest_match::line_of(text, *at).to_string()).collect();
-            let more = if many.len() > MAX_LINES { ", ..." } else { "" };
-            Err(NoFit(format!(
-                "`old` occurs {} times, at lines {}{more}: include more of the surrounding text, or set replace_all",
-                many.len(),
-                lines.join(", ")
-            )))
-        }
+        ([], _) => loosely(text, replacement),
+        ([at], _) => Ok((format!("{}{new}{}", &text[..*at], &text[at + old.len()..]), None)),
+        (_, true) => Ok((text.replace(old.as_str(), new), None)),
+        (many, false) => Err(ambiguous(text, many)),
     }
+}
+
+/// As `one`, apart from line ends and no-break spaces.
+fn loosely(text: &str, Replacement { old, new, all }: &Replacement) -> Result<(String, Option<String>), NoFit> {
+    let found = loose::find(text, old);
+    let Some(first) = found.first().cloned() else { return Err(NoFit(closest_match::help(text, old))) };
+    if found.len() > 1 && !all {
+        return Err(ambiguous(text, &found.iter().map(|range| range.start).collect::<Vec<usize>>()));
+    }
+    let mut result = String::new();
+    let mut next = 0;
+    for range in found {
+        result.push_str(&text[next..range.start]);
+        let line_end = loose::line_end_at(text, range.start);
+        result.push_str(&loose::replacement(&text[range.clone()], old, new, line_end));
+        next = range.end;
+    }
+    result.push_str(&text[next..]);
+    let note = format!(
+        "`old` was found at line {} with other {}: the file's own were kept",
+        closest_match::line_of(text, first.start),
+        loose::difference(&text[first], old)
+    );
+    Ok((result, Some(note)))
+}
+
+fn ambiguous(text: &str, found: &[usize]) -> NoFit {
+    let lines: Vec<String> =
+        found.iter().take(MAX_LINES).map(|at| closest_match::line_of(text, *at).to_string()).collect();
+    let more = if found.len() > MAX_LINES { ", ..." } else { "" };
+    NoFit(format!(
+        "`old` occurs {} times, at lines {}{more}: include more of the surrounding text, or set replace_all",
+        found.len(),
+        lines.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -76,7 +112,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, replacements: &[Replacement], expected: &str) {
         match apply(text, replacements) {
-            Ok((text, _)) => assert_eq!(text, expected),
+            Ok(EditedText { text, .. }) => assert_eq!(text, expected),
             Err(NoFit(words)) => assert!(words.contains(expected), "{words}"),
         }
     }
@@ -96,6 +132,16 @@ mod tests {
         check("a b", &[replacement("a", "x", false), replacement("a", "y", false)], "edit 2: ");
     }
 
+    #[test]
+    fn match_with_other_line_ends_or_spaces_keeps_the_file_s_own() {
+        check("a\r\nb\nc\r\n", &[replacement("a\nb", "a\nB", false)], "a\r\nB\nc\r\n");
+        check("10\u{a0}kg\n", &[replacement("10 kg", "12 kg", false)], "12\u{a0}kg\n");
+        check("a\r\nb\na\r\nb\n", &[replacement("a\nb", "c", false)], "2 times, at lines 1, 3:");
+        check("a\r\nb\na\r\nb\n", &[replacement("a\nb", "c", true)], "c\nc\n");
+        let edited = apply("x\na\u{202f}b\n", &[replacement("a b", "a c", false)]).unwrap();
+        assert_eq!(edited.notes, ["`old` was found at line 2 with other no-break spaces: the file's own were kept"]);
+    }
+
     proptest! {
         #[test]
         fn replacement_changes_only_its_match(
@@ -103,18 +149,16 @@ mod tests {
         ) {
             prop_assume!(old != new);
             let text = format!("{before}{old}{after}");
-            let (changed, count) = apply(&text, &[replacement(&old, &new, false)]).unwrap();
-            prop_assert_eq!((changed, count), (format!("{before}{new}{after}"), 1));
+            let changed = apply(&text, &[replacement(&old, &new, false)]).unwrap();
+            prop_assert_eq!(changed.text, format!("{before}{new}{after}"));
+            prop_assert!(changed.notes.is_empty());
         }
 
         #[test]
         fn replace_all_equals_the_standard_library(text in "[ab]{0,20}", old in "[ab]{1,3}", new in "[abc]{0,3}") {
             prop_assume!(old != new);
             match apply(&text, &[replacement(&old, &new, true)]) {
-                Ok((changed, count)) => {
-                    prop_assert_eq!(count, text.matches(&old).count());
-                    prop_assert_eq!(changed, text.replace(&old, &new));
-                }
+                Ok(changed) => prop_assert_eq!(changed.text, text.replace(&old, &new)),
                 Err(_) => prop_assert!(!text.contains(&old)),
             }
         }

@@ -82,6 +82,6 @@ fn need(memory: &StoredMemory, cx: &Cx) -> Option<Need> {
         return None;
     }
     let mut need = file_needs::write_need(&memory.file, &mut Exclusions::default());
-    need.diff = Some(diff(Some(&memory.content), "", &paths::shown(&memory.file, &cx.cwd)).text);
+    need.diff = Some(diff(Some(&memory.content), Some(""), &paths::shown(&memory.file, &cx.cwd)).text);
     Some(need)
 }

@@ -34,10 +34,16 @@ pub struct JournalEntry {
     pub at: SystemTime,
     /// The change created the file.
     pub created: bool,
+    /// The change removed the file.
+    #[serde(default)]
+    pub removed: bool,
     #[serde(skip)]
     pub undone: bool,
-    /// BLAKE3 of the content after the change, in hexadecimal.
+    /// BLAKE3 of the content after the change, in hexadecimal; empty for a removed file.
     pub(crate) after: String,
+    /// The permission bits of a removed file.
+    #[serde(default)]
+    pub(crate) mode: Option<u32>,
     /// The journal's file with the content before the change.
     #[serde(skip)]
     pub(crate) kept: PathBuf,
@@ -71,7 +77,8 @@ impl Journal {
         Self { folder, next: AtomicU64::new(1) }
     }
 
-    /// Records a change that was made. Blocks.
+    /// Records a change that was made: `before` is the content and the permission bits, `None` for a new file; `after` is
+    /// `None` for a removed one. Blocks.
     ///
     /// # Errors
     /// The change cannot be recorded, and so cannot be undone later.
@@ -80,8 +87,8 @@ impl Journal {
         session: &Session,
         (call_id, tool): (&CallId, &ToolName),
         path: &Path,
-        before: Option<&[u8]>,
-        after: FileDigest,
+        before: Option<(&[u8], u32)>,
+        after: Option<FileDigest>,
     ) -> io::Result<()> {
         let folder = self
             .folder
@@ -101,13 +108,15 @@ impl Journal {
             path: path.to_owned(),
             at,
             created: before.is_none(),
+            removed: after.is_none(),
             undone: false,
-            after: after.to_hex().to_string(),
+            after: after.map(|after| after.to_hex().to_string()).unwrap_or_default(),
+            mode: before.filter(|_| after.is_none()).map(|(_, mode)| mode),
             kept: PathBuf::new(),
         };
         let mut content = serde_json::to_vec(&change)?;
         content.push(b'\n');
-        content.extend_from_slice(before.unwrap_or_default());
+        content.extend_from_slice(before.map_or(&[], |(before, _)| before));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(name))?;
         file.write_all(&content)
     }

@@ -18,6 +18,7 @@ pub mod toolkit;
 pub mod undo;
 pub mod web;
 
+mod apply_patch;
 mod bash;
 mod bash_output;
 mod compact;
@@ -36,6 +37,7 @@ mod web_search;
 mod write;
 
 mod blocking;
+mod builds;
 mod change;
 mod closest_match;
 mod diff;
@@ -43,7 +45,11 @@ mod document;
 mod edits;
 mod front_matter;
 mod lines;
+mod loose;
+mod near_names;
+mod patch;
 mod paths;
+mod plain_output;
 mod ring;
 mod search;
 mod stamps;
@@ -62,6 +68,7 @@ pub fn all(toolkit: &Arc<Toolkit>) -> Vec<Arc<dyn Callable>> {
         make::<read::ReadTool>(toolkit),
         make::<write::WriteTool>(toolkit),
         make::<edit::EditTool>(toolkit),
+        make::<apply_patch::ApplyPatchTool>(toolkit),
         make::<list::ListTool>(toolkit),
         make::<glob::GlobTool>(toolkit),
         make::<grep::GrepTool>(toolkit),

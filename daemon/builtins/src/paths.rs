@@ -3,6 +3,7 @@
 //! [`Located`] is the only way from a path argument to a file: the path is resolved, then checked, and only then looked
 //! at. So no answer depends on something that the caller may not read.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,7 +29,8 @@ pub(crate) struct Located {
 impl Located {
     pub(crate) fn new(path: &str, cx: &Cx) -> anyhow::Result<Self> {
         anyhow::ensure!(!path.is_empty(), "the path is empty");
-        let ResolvedPath { path, veil } = files::resolve_for(Path::new(path), &cx.cwd, &mut |place| knows(place, cx))
+        let named = below_home(path, cx)?;
+        let ResolvedPath { path, veil } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
             .with_context(|| format!("can't resolve {path}"))?;
         Ok(Self { path, veil })
     }
@@ -57,6 +59,17 @@ impl Located {
             None => Ok(()),
         }
     }
+}
+
+/// The path with `~` replaced by the home folder, as a shell does. `./~` is a file of that name.
+fn below_home<'a>(path: &'a str, cx: &Cx) -> anyhow::Result<Cow<'a, Path>> {
+    let Some(rest) = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')) else {
+        return Ok(Cow::Borrowed(Path::new(path)));
+    };
+    let home = cx.engine.policy.load().home.clone();
+    let home =
+        home.with_context(|| format!("can't resolve {path}: the home folder is unknown; give the whole path"))?;
+    Ok(Cow::Owned(home.join(rest.trim_start_matches('/'))))
 }
 
 /// The files below a path that a call may read. `glob`, `grep` and `list` search it.

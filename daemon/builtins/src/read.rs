@@ -110,6 +110,7 @@ fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> any
     }
     let file = match files::open(path) {
         Err(files::OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
+        Err(files::OpenError::NotFound(_)) => anyhow::bail!("{}", site.missing()),
         other => other?,
     };
     let size = file.metadata()?.len();

@@ -85,6 +85,6 @@ fn need(plan: &PlannedMemory, scope: MemoryScope, cx: &Cx) -> Option<Need> {
         return None;
     }
     let mut need = file_needs::write_need(&plan.file, &mut Exclusions::default());
-    need.diff = Some(diff(None, &plan.text, &paths::shown(&plan.file, &cx.cwd)).text);
+    need.diff = Some(diff(None, Some(&plan.text), &paths::shown(&plan.file, &cx.cwd)).text);
     Some(need)
 }

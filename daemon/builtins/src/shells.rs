@@ -18,6 +18,7 @@ use toold_proto::event::EventBody;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::{CallId, SessionId};
 
+use crate::plain_output::{plain, whole_sequences};
 use crate::ring::{OutputRing, RingRead};
 
 /// Bytes of output that a shell keeps for its readers.
@@ -370,8 +371,11 @@ impl BackgroundShell {
         let mut update = ShellUpdate { text: String::new(), lost: 0, more: false, ended };
         match filter {
             None => {
-                let part = state.ring.read(position, max);
-                position = part.next;
+                let mut part = state.ring.read(position, max);
+                if update.ended.is_none() {
+                    part.text.truncate(whole_sequences(&part.text));
+                }
+                position += part.lost + part.text.len() as u64;
                 (update.text, update.lost) = (part.text, part.lost);
                 update.more = position < state.ring.end();
             }
@@ -384,7 +388,7 @@ impl BackgroundShell {
                     if !line.ends_with('\n') && update.ended.is_none() {
                         break;
                     }
-                    if filter.is_match(line.trim_end_matches(['\r', '\n'])) {
+                    if filter.is_match(plain(line).trim_end_matches('\n')) {
                         if update.text.len() + line.len() > max && !update.text.is_empty() {
                             update.more = true;
                             break;
@@ -423,7 +427,7 @@ impl BackgroundShell {
         let Some(filter) = filter else { return position < state.ring.end() };
         let part = state.ring.read(position, usize::MAX);
         let whole = part.text.rfind('\n').map_or("", |end| &part.text[..end]);
-        whole.lines().any(|line| filter.is_match(line))
+        plain(whole).lines().any(|line| filter.is_match(line))
     }
 
     fn heard(&self, text: &str) {

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use toold_engine::cx::Cx;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
+use toold_host::kept_programs::KeptPrograms;
 use toold_host::sandbox::Sandbox;
 use toold_proto::tool::SessionId;
 
@@ -32,6 +34,8 @@ pub struct Toolkit {
     pub shells: BackgroundShells,
     /// The sandbox of commands.
     pub sandbox: Arc<Sandbox>,
+    /// The programs that commands may leave behind.
+    pub kept_programs: Mutex<Arc<KeptPrograms>>,
     /// Access to the web, and search.
     pub web: Web,
     /// The available sub-agents.
@@ -65,6 +69,7 @@ impl Toolkit {
             buffers: Buffers::default(),
             shells: BackgroundShells::default(),
             sandbox: Arc::default(),
+            kept_programs: Mutex::default(),
             web: Web::default(),
             agents: Agents::default(),
             places,

@@ -9,6 +9,7 @@ use toold_engine::session::Session;
 use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, ReplaceError, remove, replace};
 
+use crate::change::create;
 use crate::diff::diff;
 use crate::document::{Document, MAX_BYTES};
 use crate::journal::{JournalEntry, JournalScope, Selection};
@@ -54,13 +55,12 @@ pub fn preview(
         if shown.iter().any(|(path, _)| *path == change.path) {
             continue;
         }
-        let (now, _) = present(&change)?;
+        let now = present(&change)?.map(|(now, _)| now);
         let before = before(&change)?;
         let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
-        let diff = match (text(&now), before.as_deref().map(text)) {
-            (Some(now), None) => diff(Some(&now), "", &name).text,
-            (Some(now), Some(Some(before))) => diff(Some(&now), &before, &name).text,
-            (None, _) | (Some(_), Some(None)) => format!("Binary file {name} differs\n"),
+        let diff = match (now.as_deref().map(text), before.as_deref().map(text)) {
+            (Some(None), _) | (_, Some(None)) => format!("Binary file {name} differs\n"),
+            (now, before) => diff(now.flatten().as_deref(), before.flatten().as_deref(), &name).text,
         };
         shown.push((change.path, diff));
     }
@@ -101,10 +101,12 @@ pub async fn undo(
     Ok(paths)
 }
 
-/// The file as the change left it.
-fn present(change: &JournalEntry) -> Result<(Vec<u8>, File), UndoError> {
+/// The file as the change left it; `None` if the change removed it.
+fn present(change: &JournalEntry) -> Result<Option<(Vec<u8>, File)>, UndoError> {
     let path = &change.path;
     let mut file = match files::open(path) {
+        Err(OpenError::NotFound(_)) if change.removed => return Ok(None),
+        Ok(_) if change.removed => return Err(UndoError::Changed(path.clone())),
         Ok(file) => file,
         Err(OpenError::NotFound(_)) => return Err(UndoError::Changed(path.clone())),
         Err(error) => return Err(error.into()),
@@ -116,23 +118,28 @@ fn present(change: &JournalEntry) -> Result<(Vec<u8>, File), UndoError> {
         Err(error) => return Err(error.into()),
     };
     if blake3::hash(&now).to_hex().as_str() == change.after {
-        Ok((now, file))
+        Ok(Some((now, file)))
     } else {
         Err(UndoError::Changed(path.clone()))
     }
 }
+
 fn undo_change(toolkit: &Toolkit, session: &Session, change: &JournalEntry) -> Result<(), UndoError> {
     let path = &change.path;
-    let (_, file) = present(change)?;
-    match before(change)? {
-        Some(before) => {
+    match (present(change)?, before(change)?) {
+        (Some((_, file)), Some(before)) => {
             replace(path, &before, Expected::Same(&file))?;
             toolkit.stamps.wrote(session, path, blake3::hash(&before));
         }
-        None => {
+        (None, Some(before)) => {
+            create(path, &before, change.mode)?;
+            toolkit.stamps.wrote(session, path, blake3::hash(&before));
+        }
+        (Some((_, file)), None) => {
             remove(path, &file)?;
             toolkit.stamps.forget(session, path);
         }
+        (None, None) => {}
     }
     change.set_undone().map_err(|source| UndoError::Read { path: change.kept.clone(), source })
 }

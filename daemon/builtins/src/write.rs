@@ -11,12 +11,12 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
-use crate::change::{self, Basis, Before, ChangeTarget, NewContent};
+use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
 use crate::document::Document;
 use crate::toolkit::Toolkit;
 
 /// Arguments of `write`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteInput {
     /// The file, relative to the working folder or absolute. Missing folders are created.
@@ -60,30 +60,35 @@ impl Builtin for WriteTool {
     }
 
     async fn needs(&self, input: &WriteInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
-        change::needs(site, writing(input.content.clone(), input.mode), Basis::NewText, cx).await
+        change::needs(self.change(input.clone(), cx)?, cx).await
     }
 
     async fn run(&self, input: WriteInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
-        change::make(site, writing(input.content, input.mode), Basis::NewText, cx).await
+        change::make(self.change(input, cx)?, cx).await
     }
 }
 
-fn writing(content: String, mode: WriteMode) -> Arc<NewContent> {
-    Arc::new(move |site: &ChangeTarget, before: Option<&Before>| {
-        let Some(before) = before else { return Ok(content.clone().into_bytes()) };
-        match mode {
-            WriteMode::Create => bail!("{} already exists: use mode overwrite to replace it", site.shown),
-            WriteMode::Overwrite => {
-                site.check_stamp(before)?;
-                Ok(content.clone().into_bytes())
-            }
-            // Appending loses nothing, so the session need not have read the file.
-            WriteMode::Append => match Document::decode(&before.bytes) {
-                Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt(&content))),
-                Err(_) => Ok([before.bytes.as_slice(), content.as_bytes()].concat()),
-            },
+impl WriteTool {
+    fn change(&self, input: WriteInput, cx: &Cx) -> anyhow::Result<Change> {
+        let target = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
+        Ok(Change::of_file(target, Basis::NewText, move |target, before| {
+            written(&input.content, input.mode, target, before).map(NewState::of)
+        }))
+    }
+}
+
+fn written(content: &str, mode: WriteMode, target: &ChangeTarget, before: Option<&Before>) -> anyhow::Result<Vec<u8>> {
+    let Some(before) = before else { return Ok(content.as_bytes().to_vec()) };
+    match mode {
+        WriteMode::Create => bail!("{} already exists: use mode overwrite to replace it", target.shown),
+        WriteMode::Overwrite => {
+            target.check_stamp(before)?;
+            Ok(content.as_bytes().to_vec())
         }
-    })
+        // Appending loses nothing, so the session need not have read the file.
+        WriteMode::Append => match Document::decode(&before.bytes) {
+            Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt(content))),
+            Err(_) => Ok([before.bytes.as_slice(), content.as_bytes()].concat()),
+        },
+    }
 }

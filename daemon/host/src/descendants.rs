@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Pid;
 
+use crate::kept_programs::KeptPrograms;
 use crate::tool_mark;
 
 /// The variable that marks all processes of one command.
@@ -75,6 +76,80 @@ pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
     }
     let own = std::process::id() as i32;
     found.into_iter().filter(|pid| *pid != own && parents.contains_key(pid)).filter_map(Pid::from_raw).collect()
+}
+
+/// As [`find`], without the kept programs and the processes below those.
+pub(crate) fn find_but_kept(leader: Pid, mark: &str, kept: &KeptPrograms) -> Vec<Pid> {
+    without(find(leader, mark), kept)
+}
+
+/// The processes that a command left behind when its leader ended, which is not yet waited for; not the kept programs.
+/// Searches all processes only if this process has adopted one of the command's.
+pub(crate) fn left_behind(leader: Pid, mark: &str, kept: &KeptPrograms) -> Vec<Pid> {
+    match has_adopted(leader, mark) {
+        Some(false) => Vec::new(),
+        Some(true) | None => find_but_kept(leader, mark, kept).into_iter().filter(|pid| *pid != leader).collect(),
+    }
+}
+
+/// Whether a child of this process other than the leader carries `mark`; `None` if this process does not adopt orphans, or
+/// the system does not list children. A daemon adopts the orphans of a command before the command's end can be noticed.
+fn has_adopted(leader: Pid, mark: &str) -> Option<bool> {
+    #[cfg(target_os = "linux")]
+    rustix::process::child_subreaper().ok()??;
+    let variable = format!("{MARK}={mark}");
+    for thread in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
+        let children = match std::fs::read_to_string(thread.path().join("children")) {
+            Ok(children) => children,
+            // The thread has ended.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !thread.path().exists() => continue,
+            Err(_) => return None,
+        };
+        let others = children.split_ascii_whitespace().filter(|pid| pid.parse() != Ok(leader.as_raw_nonzero().get()));
+        for pid in others {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes()) {
+                return Some(true);
+            }
+        }
+    }
+    Some(false)
+}
+
+/// The processes but for the kept programs and those below them.
+fn without(found: Vec<Pid>, kept: &KeptPrograms) -> Vec<Pid> {
+    let mut stays: HashSet<Pid> = found.iter().copied().filter(|pid| is_kept(*pid, kept)).collect();
+    if stays.is_empty() {
+        return found;
+    }
+    let parent_of = |pid: &Pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        Pid::from_raw(state_and_parent(&stat)?.1)
+    };
+    let parents: HashMap<Pid, Pid> = found.iter().filter_map(|pid| Some((*pid, parent_of(pid)?))).collect();
+    loop {
+        let below =
+            |pid: &&Pid| !stays.contains(*pid) && parents.get(*pid).is_some_and(|parent| stays.contains(parent));
+        let below: Vec<Pid> = found.iter().filter(below).copied().collect();
+        if below.is_empty() {
+            break;
+        }
+        stays.extend(below);
+    }
+    found.into_iter().filter(|pid| !stays.contains(pid)).collect()
+}
+
+fn is_kept(pid: Pid, kept: &KeptPrograms) -> bool {
+    let folder = format!("/proc/{}", pid.as_raw_nonzero());
+    let program = std::fs::read_link(format!("{folder}/exe")).ok();
+    let line = std::fs::read(format!("{folder}/cmdline")).unwrap_or_default();
+    let arguments: Vec<String> = line
+        .strip_suffix(b"\0")
+        .unwrap_or(&line)
+        .split(|byte| *byte == 0)
+        .map(|argument| String::from_utf8_lossy(argument).into_owned())
+        .collect();
+    kept.contain(program.as_deref().and_then(|program| program.to_str()), &arguments)
 }
 
 /// The processes with the [mark](tool_mark) of a daemon that has ended. Marks are random, so processes below another

@@ -14,6 +14,7 @@
 
 pub mod descendants;
 pub mod environment;
+pub mod kept_programs;
 pub mod output_buffer;
 pub mod process;
 pub mod process_registry;

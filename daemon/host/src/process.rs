@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
@@ -29,6 +30,7 @@ use toold_proto::shell::TerminalSize;
 
 use crate::descendants;
 use crate::environment::Environment;
+use crate::kept_programs::KeptPrograms;
 use crate::output_buffer::OutputBuffer;
 use crate::process::pipe::{OutputPipe, read_either};
 use crate::process::reaper::Ward;
@@ -61,6 +63,9 @@ pub struct ProcessCommand {
     /// The call for which it runs. Through the daemon, the program and its children may do no more than that call.
     /// `None` limits them to reading.
     pub started_for: Option<StartedFor>,
+    /// With a list, processes that left the group are ended too, except the programs of the list and those below them.
+    /// Without one, those that the program leaves behind in other groups keep running.
+    pub kept: Option<Arc<KeptPrograms>>,
 }
 
 impl ProcessCommand {
@@ -77,6 +82,7 @@ impl ProcessCommand {
             terminal: None,
             confinement: None,
             started_for: None,
+            kept: None,
         }
     }
 
@@ -102,7 +108,7 @@ pub struct ProcessOutput {
     pub signal: Option<i32>,
     pub stdout: OutputBuffer,
     pub stderr: OutputBuffer,
-    /// Processes of its group were left behind and were ended.
+    /// Processes were left behind and were ended.
     pub left_behind: bool,
     pub duration: Duration,
 }
@@ -141,7 +147,7 @@ const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The program gets a session of its own, or a process group if the system has no `setsid` program. When `cancel` fires
 /// or the time limit expires, all its processes get TERM and, after the grace period, KILL, including those that left
 /// the group. The result contains the output until then. When the program ends by itself, processes left in its group
-/// are ended; processes that left the group on purpose keep running. Dropping the future kills at once.
+/// are ended, and with [`ProcessCommand::kept`] all others that it left behind. Dropping the future kills at once.
 ///
 /// # Errors
 /// When the program cannot be started. A program that fails is not an error: see [`ProcessOutput`].
@@ -172,7 +178,9 @@ pub async fn run_with_input(
 ) -> Result<ProcessOutput, StartError> {
     let started = Instant::now();
     let ProcessCommand { timeout, grace, keep, .. } = command;
+    let kept = command.kept.clone();
     let mut running = start(command, input)?;
+    running.kept = kept;
     let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep);
     let mut stderr = OutputPipe::new(Stream::Stderr, running.stderr.take(), keep);
 
@@ -218,8 +226,9 @@ pub async fn run_with_input(
     if ending != ProcessEnding::Exited {
         running.signal_all(Signal::KILL).await;
     }
+    let elsewhere = running.left_elsewhere().await;
     let status = running.reap().await;
-    let left_behind = running.end_rest().await;
+    let left_behind = running.end_rest(elsewhere).await;
     use std::os::unix::process::ExitStatusExt;
     Ok(ProcessOutput {
         ending,
@@ -374,6 +383,7 @@ struct RunningProcess {
     /// Writes its input. Not awaited: a process that inherited the input may never read it.
     writer: Option<JoinHandle<()>>,
     over: bool,
+    kept: Option<Arc<KeptPrograms>>,
     /// Dropped last: until then the command ends with the daemon.
     _ward: Ward,
 }
@@ -384,14 +394,26 @@ impl RunningProcess {
         let pid = pid.expect("a child that nobody waited for has an id");
         ward.started(pid);
         let exit = Exit::of(pid);
-        Self { known, child, stdout: None, stderr: None, exit, pid, mark, writer: None, over: false, _ward: ward }
+        Self {
+            known,
+            child,
+            stdout: None,
+            stderr: None,
+            exit,
+            pid,
+            mark,
+            writer: None,
+            over: false,
+            kept: None,
+            _ward: ward,
+        }
     }
 
     /// Sends a signal to every process of the command, wherever it moved.
     async fn signal_all(&self, signal: Signal) {
-        let (pid, mark) = (self.pid, self.mark.clone());
+        let (pid, mark, kept) = (self.pid, self.mark.clone(), self.kept.clone());
         // Reads all of /proc. Fails only when the runtime shuts down, and then dropping kills.
-        let _ = tokio::task::spawn_blocking(move || signal_all(pid, &mark, signal)).await;
+        let _ = tokio::task::spawn_blocking(move || signal_all(pid, &mark, signal, kept.as_deref())).await;
     }
 
     /// All its processes except the first, wherever they moved.
@@ -402,24 +424,35 @@ impl RunningProcess {
         found.into_iter().filter(|found| *found != self.pid).collect()
     }
 
+    /// The processes that left the group and are still there, if they are to be ended. Before the leader is reaped:
+    /// until then its id is not reused.
+    async fn left_elsewhere(&self) -> Vec<Pid> {
+        let Some(kept) = self.kept.clone() else { return Vec::new() };
+        let (pid, mark) = (self.pid, self.mark.clone());
+        // Fails only when the runtime shuts down.
+        tokio::task::spawn_blocking(move || descendants::left_behind(pid, &mark, &kept)).await.unwrap_or_default()
+    }
+
     async fn reap(&mut self) -> Option<std::process::ExitStatus> {
         self.known = None;
         self.child.wait().await.inspect_err(|error| tracing::warn!(%error, "can't wait for a child")).ok()
     }
 
-    /// Ends the processes left in the group after its leader is reaped; true if there were any. While the group has a
-    /// member, its id is not reused.
-    async fn end_rest(&mut self) -> bool {
+    /// Ends the processes left in the group after its leader is reaped, and those `elsewhere`; true if there were any.
+    /// While the group has a member, its id is not reused.
+    async fn end_rest(&mut self, elsewhere: Vec<Pid>) -> bool {
         let mut patience = Duration::from_millis(300);
-        let there = self.group_is_there();
-        if there {
+        let there = self.group_is_there() || elsewhere.iter().any(|pid| is_there(*pid));
+        if self.group_is_there() {
             signal_group(self.pid, Signal::TERM);
         }
-        while self.group_is_there() {
+        signal_each(&elsewhere, Signal::TERM);
+        while self.group_is_there() || elsewhere.iter().any(|pid| is_there(*pid)) {
             let step = Duration::from_millis(5);
             sleep(step).await;
             if patience.is_zero() {
                 signal_group(self.pid, Signal::KILL);
+                signal_each(&elsewhere, Signal::KILL);
                 // A process in an uninterruptible wait ends only when the kernel releases it.
                 sleep(step).await;
                 break;
@@ -427,6 +460,7 @@ impl RunningProcess {
             patience = patience.saturating_sub(step);
         }
         self.adopt_and_reap();
+        elsewhere.iter().for_each(|pid| _ = is_there(*pid));
         self.over = true;
         there
     }
@@ -448,17 +482,34 @@ impl Drop for RunningProcess {
             writer.abort();
         }
         if !self.over {
-            signal_all(self.pid, &self.mark, Signal::KILL);
+            signal_all(self.pid, &self.mark, Signal::KILL, self.kept.as_deref());
         }
     }
 }
 
-fn signal_all(pid: Pid, mark: &str, signal: Signal) {
+/// Whether a process is still there. Reaps it if it has ended and the daemon has adopted it.
+fn is_there(pid: Pid) -> bool {
+    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
+    descendants::started(pid.as_raw_nonzero().get()).is_some()
+}
+
+fn signal_each(pids: &[Pid], signal: Signal) {
+    for pid in pids.iter().filter(|pid| is_there(**pid)) {
+        // Fails for those that have ended meanwhile. A stopped process handles TERM only after it continues.
+        let _ = rustix::process::kill_process(*pid, signal);
+        let _ = rustix::process::kill_process(*pid, Signal::CONT);
+    }
+}
+
+fn signal_all(pid: Pid, mark: &str, signal: Signal, kept: Option<&KeptPrograms>) {
     signal_group(pid, signal);
     // A process may fork during the search, so KILL is repeated until none is found.
     let rounds = if signal == Signal::KILL { 10 } else { 1 };
     for _ in 0..rounds {
-        let found = descendants::find(pid, mark);
+        let found = match kept {
+            Some(kept) => descendants::find_but_kept(pid, mark, kept),
+            None => descendants::find(pid, mark),
+        };
         if found.is_empty() {
             break;
         }

@@ -1,6 +1,7 @@
 //! Runs programs and checks from outside what they write, how they end, and which processes remain.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -8,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toold_host::descendants::{OWNER, end_leftovers, owner};
 use toold_host::environment::Environment;
+use toold_host::kept_programs::KeptPrograms;
 use toold_host::process::{ProcessCommand, ProcessEnding, ProcessOutput, StartError, run, run_with_input};
 use toold_proto::call::Stream;
 use toold_proto::shell::TerminalSize;
@@ -164,6 +166,32 @@ async fn the_end_does_not_wait_for_those_that_hold_the_pipes() {
     wait_until_gone(pid).await;
     let (finished, _) = shell("true").await;
     assert!(!finished.left_behind);
+}
+
+#[tokio::test]
+async fn processes_in_other_sessions_end_with_the_command_except_kept_ones() {
+    let line = "(setsid bash -c 'echo $$; touch a; exec sleep 1000' &); (setsid sh -c 'echo $$; sleep 1001 & echo $!; touch b; wait' &); until [ -e a ] && [ -e b ]; do :; done";
+    let run_with = async |kept: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = ProcessCommand::shell(line, folder.path(), environment());
+        let kept = kept.iter().map(|pattern| (*pattern).to_owned()).collect();
+        command.kept = Some(Arc::new(KeptPrograms::new(kept)));
+        let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
+        let pids: Vec<i32> = finished.stdout.to_text().lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!((finished.ending, finished.left_behind, pids.len()), (ProcessEnding::Exited, true, 3));
+        pids
+    };
+    for pid in run_with(&[]).await {
+        wait_until_gone(pid).await;
+    }
+    // Those below a kept program stay, too.
+    let pids = run_with(&["sh -c echo*"]).await;
+    let gone = pids.iter().filter(|pid| !is_alive(**pid)).count();
+    for pid in &pids {
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_raw(*pid).unwrap(), rustix::process::Signal::KILL);
+    }
+    assert_eq!(gone, 1, "the sleep that is kept by no pattern is gone");
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ pub mod remotes;
 pub mod sandbox;
 pub mod schema;
 pub mod secrets;
+pub mod shell;
 pub mod show;
 pub mod skills;
 pub mod strict_rules;
@@ -70,6 +71,7 @@ use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::remotes::RemoteSection;
 use crate::config::sandbox::SandboxConfig;
 use crate::config::secrets::SecretsConfig;
+use crate::config::shell::ShellConfig;
 use crate::config::strict_rules::StrictRule;
 use crate::config::subagents::SubagentConfig;
 use crate::config::tools::ToolsConfig;
@@ -92,6 +94,7 @@ pub struct Config {
     pub cache: CacheConfig,
     pub audit: AuditConfig,
     pub sandbox: SandboxConfig,
+    pub shell: ShellConfig,
     #[schemars(with = "Vec<HookConfig>")]
     pub hooks: Vec<Spanned<HookConfig>>,
     pub mcp: McpConfig,

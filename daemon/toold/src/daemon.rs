@@ -71,6 +71,7 @@ impl Daemon {
         engine.hooks.replace(&hooks::source(SourceScope::Global), loaded.hooks.clone());
         let builtins = Arc::new(Toolkit::new(options.of_children(), options.paths.of_builtins()));
         builtins.sandbox.replace(loaded.sandbox.clone());
+        *builtins.kept_programs.lock() = loaded.config.shell.kept_programs();
         let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: SourceScope::Global };
         engine
             .registry

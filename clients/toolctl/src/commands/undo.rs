@@ -106,10 +106,11 @@ fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     let mut rows = table::new(table::terminal_width());
     rows.set_header(table::header(&["AT", "TOOL", "SESSION", "CALL", "", "FILE"]));
     for change in changes {
-        let state = match (change.undone, change.created) {
-            (true, _) => "undone",
-            (false, true) => "created",
-            (false, false) => "changed",
+        let state = match change {
+            FileChange { undone: true, .. } => "undone",
+            FileChange { created: true, .. } => "created",
+            FileChange { removed: true, .. } => "removed",
+            FileChange { .. } => "changed",
         };
         rows.add_row([
             Cell::new(&change.at),

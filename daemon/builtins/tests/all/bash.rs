@@ -130,3 +130,30 @@ async fn a_silent_command_shows_that_it_lives() {
     test.run(call).await.unwrap();
     assert!(ears.messages.lock().unwrap().iter().any(|message| message == "running for 0 s"));
 }
+
+#[tokio::test]
+async fn colours_and_progress_are_for_people() {
+    let test = BuiltinTest::new();
+    let ears = Arc::new(OutputListener::default());
+    let command = r"printf '\033[31mred\033[0m\n10%%\r50%%\r100%%\nlast'";
+    let mut call = test.prepare("bash", json!({"command": command}));
+    call.progress.push(ears.clone());
+    assert_eq!(test.run(call).await.unwrap().text(), "red\n100%\nlast");
+    assert_eq!(ears.text(), "\x1b[31mred\x1b[0m\n10%\r50%\r100%\nlast");
+    test.call("bash", json!({"command": command, "background": true})).await;
+    let text = test.ok("bash_output", json!({"shell_id": "sh_1", "wait_ms": 10_000, "filter": "^1"})).await;
+    assert!(text.starts_with("100%\n"), "{text}");
+}
+
+#[tokio::test]
+async fn builds_have_longer_by_default() {
+    let test = BuiltinTest::new();
+    for (command, limit) in
+        [("echo a", 30_000), ("make --version", 300_000), ("cd . && env A=1 cargo --version", 300_000)]
+    {
+        let result = test.call("bash", json!({"command": command})).await;
+        assert_eq!(result.metadata["timeout_ms"], json!(limit), "{command}");
+    }
+    let result = test.call("bash", json!({"command": "make --version", "timeout_ms": 20_000})).await;
+    assert_eq!(result.metadata["timeout_ms"], json!(20_000));
+}

@@ -141,6 +141,21 @@ async fn line_ends_mark_and_encoding_stay() {
 }
 
 #[tokio::test]
+async fn match_with_other_line_ends_or_spaces_is_changed_and_told() {
+    let test = BuiltinTest::new();
+    test.write("mixed", "one\r\ntwo\nthree\r\n");
+    test.read("mixed").await;
+    let text = test.ok("edit", json!({"path": "mixed", "old": "one\ntwo\nthree", "new": "one\n2\nthree"})).await;
+    assert!(text.ends_with("[`old` was found at line 1 with other line ends: the file's own were kept]"), "{text}");
+    assert_eq!(std::fs::read(test.root.join("mixed")).unwrap(), b"one\r\n2\nthree\r\n");
+    test.write("spaces", "10\u{a0}kg of\u{202f}flour\n");
+    test.read("spaces").await;
+    let text = test.ok("edit", json!({"path": "spaces", "old": "10 kg of flour", "new": "12 kg of flour"})).await;
+    assert!(text.contains("no-break spaces"), "{text}");
+    assert_eq!(test.content("spaces"), "12\u{a0}kg of\u{202f}flour\n");
+}
+
+#[tokio::test]
 async fn a_link_is_written_through_to_its_target() {
     let test = BuiltinTest::new();
     test.write("target", "old");

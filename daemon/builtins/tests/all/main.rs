@@ -1,6 +1,7 @@
 //! The built-in tools, called as callers call them: through the engine.
 
 mod agents;
+mod apply_patch;
 mod bash;
 mod buffers;
 mod builtin_test;

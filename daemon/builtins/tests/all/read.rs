@@ -1,4 +1,5 @@
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
 
 use serde_json::json;
 use toold_proto::permission::Verdict;
@@ -117,6 +118,53 @@ async fn non_files_are_refused() {
     assert!(test.bad("read", json!({"path": "none"})).await.contains("there is no file"));
     test.session.set_mode(toold_proto::session::Mode::Yolo);
     assert!(test.bad("read", json!({"path": "/dev/zero"})).await.contains("a device, not a file"));
+}
+
+#[tokio::test]
+async fn missing_file_is_answered_with_near_names() {
+    let test = BuiltinTest::strict();
+    test.write("src/main.rs", "x");
+    test.write("src/secret/main.rs", "x");
+    test.write(".aiexclude", "src/secret/\n");
+    test.write("src/config.ts", "x");
+    assert_eq!(
+        test.bad("read", json!({"path": "src/mian.rs"})).await,
+        "there is no file src/mian.rs: did you mean src/main.rs?"
+    );
+    assert_eq!(
+        test.bad("read", json!({"path": "lib/main.rs"})).await,
+        "there is no file lib/main.rs: did you mean src/main.rs?"
+    );
+    assert_eq!(
+        test.bad("read", json!({"path": "src/config.js"})).await,
+        "there is no file src/config.js: did you mean src/config.ts?"
+    );
+    assert_eq!(test.bad("read", json!({"path": "nothing"})).await, "there is no file nothing: find it with `glob`");
+}
+
+#[tokio::test]
+async fn a_tilde_is_the_home_folder_and_judged_as_such() {
+    let test = BuiltinTest::strict();
+    let home = test.root.parent().unwrap().join("home");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("notes"), "text").unwrap();
+    let mut policy = toold_engine::policy::Policy::clone(&test.engine.policy.load());
+    policy.home = Some(home.clone());
+    test.engine.policy.store(Arc::new(policy));
+    for (tool, arguments) in [
+        ("read", json!({"path": "~/notes"})),
+        ("list", json!({"path": "~"})),
+        ("grep", json!({"pattern": "t", "path": "~"})),
+    ] {
+        let result = test.call(tool, arguments).await;
+        assert!(
+            result.metadata["permission"]["target"].as_str().unwrap().starts_with(home.to_str().unwrap()),
+            "{tool}"
+        );
+    }
+    test.session.set_mode(toold_proto::session::Mode::Yolo);
+    assert_eq!(test.read("~/notes").await, "1: text");
+    assert!(test.bad("read", json!({"path": "./~/notes"})).await.contains("there is no file ~/notes"));
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ impl PipedChild {
             let left = self.running.descendants().await;
             self.running.signal_all(Signal::KILL).await;
             let status = self.running.reap().await;
-            self.running.end_rest().await;
+            self.running.end_rest(Vec::new()).await;
             reap_orphans(left).await;
             return status;
         }

@@ -281,6 +281,7 @@ impl ActiveConfig {
         self.engine.limits.set(next.config.limits.calls_per_connection, next.config.limits.calls);
         self.engine.hooks.replace(&hooks::source(SourceScope::Global), next.hooks.clone());
         self.builtins.sandbox.replace(next.sandbox.clone());
+        *self.builtins.kept_programs.lock() = next.config.shell.kept_programs();
         self.apply(&projects);
         drop(projects);
         // Not the errors of the previous file: a repeated request, also after the daemon has seen

@@ -53,6 +53,7 @@ fn describe(change: &JournalEntry) -> FileChange {
         path: change.path.display().to_string(),
         at: rfc3339(change.at),
         created: change.created,
+        removed: change.removed,
         undone: change.undone,
     }
 }

@@ -1,0 +1,91 @@
+//! The names that a caller may have meant by a file that does not exist: files beside it that are spelled alike, and
+//! files of the same name elsewhere in the project. Only those that the call may read without an ask.
+
+use std::cmp::Reverse;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use toold_engine::cx::Cx;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+use toold_host::ignore_files::IgnoreFiles;
+use toold_host::read_access::ReadAccess;
+use toold_host::tree::Tree;
+
+use crate::paths;
+
+/// How many names of each kind are given.
+const MAX_NAMES: usize = 3;
+/// The limits of the look at the folder and at the project.
+const MAX_ENTRIES: usize = 2_000;
+const MAX_VISITED: usize = 20_000;
+const MAX_TIME: Duration = Duration::from_millis(300);
+/// From 0 to 1: how much alike two names must be.
+const MIN_ALIKE: f64 = 0.85;
+
+/// The names, best first, as messages show them. Blocks for a moment at most.
+pub(crate) fn near(missing: &Path, cx: &Cx) -> Vec<String> {
+    let (Some(folder), Some(name)) = (missing.parent(), missing.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
+    // The call may read the missing file at most, so an answer to an ask covers nothing else.
+    let access = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), missing.to_owned()));
+    let mut names = beside(folder, name, &access, cx);
+    for found in elsewhere(name, missing, &access, cx) {
+        if !names.contains(&found) {
+            names.push(found);
+        }
+    }
+    names
+}
+
+fn beside(folder: &Path, name: &str, access: &ReadAccess, cx: &Cx) -> Vec<String> {
+    let mut exclusions = Exclusions::default();
+    if !access.may_read(folder, true, &mut exclusions) {
+        return Vec::new();
+    }
+    let mut scored: Vec<(f64, String)> = Vec::new();
+    for (other, kind) in files::list(folder, MAX_ENTRIES).unwrap_or_default() {
+        let Some(other) = other.to_str() else { continue };
+        let alike = strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
+        let path = folder.join(other);
+        if alike >= MIN_ALIKE && kind.is_file() && access.may_read(&path, false, &mut exclusions) {
+            scored.push((alike, paths::shown(&path, &cx.cwd)));
+        }
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    scored.into_iter().take(MAX_NAMES).map(|(_, name)| name).collect()
+}
+
+fn elsewhere(name: &str, missing: &Path, access: &Arc<ReadAccess>, cx: &Cx) -> Vec<String> {
+    let project = cx.session.project();
+    let root = if project.parent().is_some() { project } else { &cx.cwd };
+    if !access.may_read(root, true, &mut Exclusions::default()) {
+        return Vec::new();
+    }
+    let ignore_files = Arc::new(IgnoreFiles::new(root, root, access.clone()));
+    let (folders, exclusions) = (access.clone(), Mutex::new(Exclusions::of_walk()));
+    let walk = Tree::new(Some(ignore_files)).walk(root, move |entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        !is_folder || (entry.file_name() != ".git" && folders.may_read(entry.path(), true, &mut exclusions.lock()))
+    });
+    let mut exclusions = Exclusions::of_walk();
+    let start = Instant::now();
+    let mut found = Vec::new();
+    for entry in walk.build().take(MAX_VISITED).flatten() {
+        if start.elapsed() > MAX_TIME {
+            break;
+        }
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        let is_same = entry.file_name().to_str().is_some_and(|other| other.eq_ignore_ascii_case(name));
+        if is_file && is_same && access.may_read(entry.path(), false, &mut exclusions) {
+            let parts = |path: &Path| path.iter().rev().map(ToOwned::to_owned).collect::<Vec<_>>();
+            let in_common = parts(entry.path()).iter().zip(parts(missing)).take_while(|(a, b)| **a == *b).count();
+            found.push((Reverse(in_common), entry.path().as_os_str().len(), paths::shown(entry.path(), &cx.cwd)));
+        }
+    }
+    found.sort();
+    found.into_iter().take(MAX_NAMES).map(|(_, _, name)| name).collect()
+}
