@@ -133,7 +133,7 @@ fn after(steps: &[PatchStep], targets: &[ChangeTarget], before: &[Option<Before>
                 let content = updated(&content, chunks).with_context(|| target.shown.clone())?;
                 states[*at].content = Some(content);
             }
-            (PatchAction::Delete | PatchAction::Update(_), None) => bail!("{}", target.missing()),
+            (PatchAction::Delete | PatchAction::Update(_), None) => bail!("{}", target.missing("")),
         }
         if let Some(to) = *move_to {
             if states[to].content.is_some() {

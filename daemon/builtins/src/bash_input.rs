@@ -53,7 +53,7 @@ impl Builtin for BashInputTool {
 
     /// The effect of a line depends on the program that reads it, so no line has words that a pattern could match.
     async fn needs(&self, input: &TypedInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
+        let shell = self.toolkit.shells.find_own(&cx.session.id, &input.shell_id)?;
         let reason = format!("typed into {}: {}", shell.id(), shell.command());
         let lines = input.text.lines().map(visible).filter(|line| !line.trim().is_empty());
         let needs = lines.map(|line| {
@@ -71,7 +71,7 @@ impl Builtin for BashInputTool {
     }
 
     async fn run(&self, input: TypedInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
+        let shell = self.toolkit.shells.find_own(&cx.session.id, &input.shell_id)?;
         if !input.text.is_empty() {
             shell.write(&input.text)?;
         }

@@ -55,7 +55,7 @@ impl Builtin for BashOutputTool {
     }
 
     async fn run(&self, input: BashOutputInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
+        let shell = self.toolkit.shells.find_own(&cx.session.id, &input.shell_id)?;
         let filter = input.filter.as_deref().map(regex::Regex::new).transpose().context("can't use the filter")?;
         let caller = cx.caller.connection;
         if let Some(wait) = input.wait_ms {

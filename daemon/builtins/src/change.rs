@@ -23,7 +23,7 @@ use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{Diff, diff};
 use crate::document::{Document, MAX_BYTES};
-use crate::near_names;
+use crate::near_names::{self, MissingKind};
 use crate::paths::{self, Located, may_read, verdict};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
@@ -60,16 +60,10 @@ impl ChangeTarget {
         Ok(Self { cx: cx.shared(), toolkit: toolkit.clone(), session: cx.session.clone(), located, path, shown })
     }
 
-    /// The message for a file that does not exist, with the names that may be meant. Blocks.
-    pub(crate) fn missing(&self) -> String {
-        let near = near_names::near(&self.path, &self.cx);
-        match near.split_last() {
-            None => format!("there is no file {}: find it with `glob`", self.shown),
-            Some((only, [])) => format!("there is no file {}: did you mean {only}?", self.shown),
-            Some((last, more)) => {
-                format!("there is no file {}: did you mean {} or {last}?", self.shown, more.join(", "))
-            }
-        }
+    /// The message for a file that does not exist, with the names that may be meant. `more` follows its name. Blocks.
+    pub(crate) fn missing(&self, more: &str) -> String {
+        let hint = near_names::hint(&self.path, MissingKind::File, &self.cx);
+        format!("there is no file {}{more}{}", self.shown, hint.as_deref().unwrap_or(": find it with `glob`"))
     }
 
     /// Fails unless the session has seen the file's current version.

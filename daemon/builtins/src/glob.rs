@@ -24,6 +24,7 @@ use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
 use crate::search::threads;
 use crate::toolkit::Toolkit;
@@ -72,8 +73,10 @@ impl Builtin for GlobTool {
 
     async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let shared = cx.shared();
         blocking(cx, move |cancel| {
-            anyhow::ensure!(files::is_folder(&root), "there is no folder {}", paths::shown(&root, &cwd));
+            let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
+            anyhow::ensure!(files::is_folder(&root), "there is no folder {}{}", paths::shown(&root, &cwd), hint());
             let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
             let found = find(&input, &root, max, &access, cancel)?;
             Ok(output(found, max, &cwd))

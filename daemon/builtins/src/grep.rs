@@ -14,6 +14,7 @@ use toold_proto::tool::Category;
 use crate::blocking::blocking;
 use crate::buffers::Buffer;
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
 use crate::search::{FileHits, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window, search};
 use crate::toolkit::Toolkit;
@@ -101,8 +102,10 @@ impl Builtin for GrepTool {
         let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
+        let shared = cx.shared();
         blocking(cx, move |cancel| {
-            anyhow::ensure!(root.exists(), "there is no {}", paths::shown(&root, &cwd));
+            let hint = || near_names::hint(&root, MissingKind::Either, &shared).unwrap_or_default();
+            anyhow::ensure!(root.exists(), "there is no {}{}", paths::shown(&root, &cwd), hint());
             let (query, place, window) = plan(input, root, &cwd, buffers);
             let found = search(&query, &place, window, &access, cancel)?;
             Ok(output(&found, &query, window, &cwd, max_bytes))

@@ -42,7 +42,7 @@ impl Builtin for KillShellTool {
     }
 
     async fn needs(&self, input: &KillShellInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
+        let shell = self.toolkit.shells.find_own(&cx.session.id, &input.shell_id)?;
         let words = ["kill_shell".to_owned(), shell.id()];
         let mut need = Need::new(Category::Shell, words.join(" ")).because(format!("ends: {}", shell.command()));
         need.words = Some(words.map(|text| Word { text, literal: true }).into());
@@ -50,7 +50,7 @@ impl Builtin for KillShellTool {
     }
 
     async fn run(&self, input: KillShellInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
+        let shell = self.toolkit.shells.find_own(&cx.session.id, &input.shell_id)?;
         if !shell.is_running() {
             return Ok(ToolOutput::text(format!("{} has ended already: {}", shell.id(), shell.ended().await)));
         }

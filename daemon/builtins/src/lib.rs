@@ -47,6 +47,7 @@ mod front_matter;
 mod lines;
 mod loose;
 mod near_names;
+mod notebook;
 mod patch;
 mod paths;
 mod plain_output;

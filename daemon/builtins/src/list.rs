@@ -23,6 +23,7 @@ use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
 use crate::toolkit::Toolkit;
 
@@ -71,9 +72,11 @@ impl Builtin for ListTool {
 
     async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let shared = cx.shared();
         blocking(cx, move |cancel| {
             let shown = paths::shown(&root, &cwd);
-            anyhow::ensure!(files::is_folder(&root), "{shown} is not a folder");
+            let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
+            anyhow::ensure!(files::is_folder(&root), "{shown} is not a folder{}", hint());
             let tree = walk_tree(&root, &access, cancel)?;
             let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
             Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))

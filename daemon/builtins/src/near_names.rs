@@ -25,33 +25,53 @@ const MAX_TIME: Duration = Duration::from_millis(300);
 /// From 0 to 1: how much alike two names must be.
 const MIN_ALIKE: f64 = 0.85;
 
-/// The names, best first, as messages show them. Blocks for a moment at most.
-pub(crate) fn near(missing: &Path, cx: &Cx) -> Vec<String> {
-    let (Some(folder), Some(name)) = (missing.parent(), missing.file_name().and_then(|name| name.to_str())) else {
-        return Vec::new();
-    };
+/// The kind of the missing thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissingKind {
+    File,
+    Folder,
+    Either,
+}
+
+impl MissingKind {
+    fn is_of(self, is_folder: bool) -> bool {
+        match self {
+            Self::File => !is_folder,
+            Self::Folder => is_folder,
+            Self::Either => true,
+        }
+    }
+}
+
+/// `: did you mean X or Y?`, the best first; `None` if no name is near. Blocks for a moment at most.
+pub(crate) fn hint(missing: &Path, kind: MissingKind, cx: &Cx) -> Option<String> {
+    let (folder, name) = (missing.parent()?, missing.file_name()?.to_str()?);
     // The call may read the missing file at most, so an answer to an ask covers nothing else.
     let access = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), missing.to_owned()));
-    let mut names = beside(folder, name, &access, cx);
-    for found in elsewhere(name, missing, &access, cx) {
+    let mut names = beside(folder, name, kind, &access, cx);
+    for found in elsewhere(name, kind, missing, &access, cx) {
         if !names.contains(&found) {
             names.push(found);
         }
     }
-    names
+    let (last, more) = names.split_last()?;
+    let names = if more.is_empty() { last.clone() } else { format!("{} or {last}", more.join(", ")) };
+    Some(format!(": did you mean {names}?"))
 }
 
-fn beside(folder: &Path, name: &str, access: &ReadAccess, cx: &Cx) -> Vec<String> {
+fn beside(folder: &Path, name: &str, kind: MissingKind, access: &ReadAccess, cx: &Cx) -> Vec<String> {
     let mut exclusions = Exclusions::default();
     if !access.may_read(folder, true, &mut exclusions) {
         return Vec::new();
     }
     let mut scored: Vec<(f64, String)> = Vec::new();
-    for (other, kind) in files::list(folder, MAX_ENTRIES).unwrap_or_default() {
+    for (other, of_kind) in files::list(folder, MAX_ENTRIES).unwrap_or_default() {
         let Some(other) = other.to_str() else { continue };
         let alike = strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
         let path = folder.join(other);
-        if alike >= MIN_ALIKE && kind.is_file() && access.may_read(&path, false, &mut exclusions) {
+        let is_folder = of_kind.is_dir();
+        let fits = (is_folder || of_kind.is_file()) && kind.is_of(is_folder);
+        if alike >= MIN_ALIKE && fits && access.may_read(&path, is_folder, &mut exclusions) {
             scored.push((alike, paths::shown(&path, &cx.cwd)));
         }
     }
@@ -59,7 +79,7 @@ fn beside(folder: &Path, name: &str, access: &ReadAccess, cx: &Cx) -> Vec<String
     scored.into_iter().take(MAX_NAMES).map(|(_, name)| name).collect()
 }
 
-fn elsewhere(name: &str, missing: &Path, access: &Arc<ReadAccess>, cx: &Cx) -> Vec<String> {
+fn elsewhere(name: &str, kind: MissingKind, missing: &Path, access: &Arc<ReadAccess>, cx: &Cx) -> Vec<String> {
     let project = cx.session.project();
     let root = if project.parent().is_some() { project } else { &cx.cwd };
     if !access.may_read(root, true, &mut Exclusions::default()) {
@@ -78,9 +98,10 @@ fn elsewhere(name: &str, missing: &Path, access: &Arc<ReadAccess>, cx: &Cx) -> V
         if start.elapsed() > MAX_TIME {
             break;
         }
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        let is_folder = entry.file_type().is_some_and(|of_kind| of_kind.is_dir());
+        let fits = (is_folder || entry.file_type().is_some_and(|of_kind| of_kind.is_file())) && kind.is_of(is_folder);
         let is_same = entry.file_name().to_str().is_some_and(|other| other.eq_ignore_ascii_case(name));
-        if is_file && is_same && access.may_read(entry.path(), false, &mut exclusions) {
+        if fits && is_same && access.may_read(entry.path(), is_folder, &mut exclusions) {
             let parts = |path: &Path| path.iter().rev().map(ToOwned::to_owned).collect::<Vec<_>>();
             let in_common = parts(entry.path()).iter().zip(parts(missing)).take_while(|(a, b)| **a == *b).count();
             found.push((Reverse(in_common), entry.path().as_os_str().len(), paths::shown(entry.path(), &cx.cwd)));

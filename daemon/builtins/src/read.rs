@@ -19,6 +19,7 @@ use crate::buffers::Buffer;
 use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::change::ChangeTarget;
 use crate::lines::LineReader;
+use crate::notebook;
 use crate::paths::Located;
 use crate::text::{Charset, charset};
 use crate::toolkit::Toolkit;
@@ -44,6 +45,9 @@ pub(crate) struct ReadInput {
     /// How many lines to show; 2000 by default.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
+    /// Show a notebook as the JSON that it is, for `edit`.
+    #[serde(default)]
+    raw: bool,
 }
 
 pub(crate) struct ReadTool {
@@ -56,8 +60,9 @@ impl Builtin for ReadTool {
     const NAME: &'static str = "read";
     const FACTS: ToolFacts = ToolFacts {
         label: "Read a file",
-        description: "Shows a text file as numbered lines, `N: text`, or an image. Long files come in pages: \
-                      continue with `offset`. Lines over 2000 characters are cut.",
+        description: "Shows a text file as numbered lines, `N: text`, or an image. A notebook (.ipynb) is shown as its \
+                      cells and their outputs. Long files come in pages: continue with `offset`. Lines over 2000 \
+                      characters are cut.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,
@@ -81,6 +86,7 @@ impl Builtin for ReadTool {
         let page = ReadPage {
             first: input.offset.unwrap_or(1),
             lines: input.limit.unwrap_or(DEFAULT_LIMIT),
+            raw: input.raw,
             bytes: cx.engine.settings.load().max_result_text.saturating_sub(512),
         };
         blocking(cx, move |cancel| show(&site, &page, cancel)).await
@@ -98,6 +104,7 @@ impl ReadTool {
 struct ReadPage {
     first: u64,
     lines: u64,
+    raw: bool,
     bytes: usize,
 }
 
@@ -110,7 +117,7 @@ fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> any
     }
     let file = match files::open(path) {
         Err(files::OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
-        Err(files::OpenError::NotFound(_)) => anyhow::bail!("{}", site.missing()),
+        Err(files::OpenError::NotFound(_)) => anyhow::bail!("{}", site.missing("")),
         other => other?,
     };
     let size = file.metadata()?.len();
@@ -124,6 +131,18 @@ fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> any
     }
     if let Some(kind) = infer::get(&head).filter(|kind| IMAGES.contains(&kind.mime_type())) {
         return image(shown, kind.mime_type(), &head, size);
+    }
+    if infer::get(&head).is_some_and(|kind| kind.mime_type() == "application/pdf") {
+        let quoted = shown.replace('\'', "'\\''");
+        anyhow::bail!(
+            "{shown} is a PDF, which is not shown: in bash, `pdftotext -layout '{quoted}' -` prints its text"
+        );
+    }
+    let is_notebook = whole && !page.raw && path.extension().is_some_and(|ending| ending == "ipynb");
+    if is_notebook && let Some(found) = notebook::text_of(&head) {
+        let mut output = text(Cursor::new(found.text), Charset::UTF8, shown, page, AfterPage::Count)?;
+        output.content.push(Block::text("[a notebook, shown as text; to edit it, read it with raw=true]"));
+        return Ok(output.with("cells", found.cells).with("path", path.to_string_lossy().as_ref()).with("size", size));
     }
     let Some(charset) = charset(&head, whole) else {
         let kind = infer::get(&head).map_or("of an unknown kind", |kind| kind.mime_type());

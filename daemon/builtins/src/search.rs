@@ -151,7 +151,9 @@ fn matcher(query: &SearchQuery) -> anyhow::Result<RegexMatcher> {
     if !query.multiline {
         builder.line_terminator(Some(b'\n')).dot_matches_new_line(false);
     }
-    builder.build(&query.pattern).map_err(|error| anyhow::anyhow!("can't use the pattern: {error}"))
+    builder.build(&query.pattern).map_err(|error| {
+        anyhow::anyhow!("can't use the pattern: {error}\nto search for it as plain text set fixed=true")
+    })
 }
 
 /// A walk that honours the ignore files of Git and ripgrep and skips hidden files.

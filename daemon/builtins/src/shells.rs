@@ -186,6 +186,19 @@ impl BackgroundShells {
         if shell.session == *session { Ok(shell) } else { Err(ShellError::Unknown(shell_id.to_owned())) }
     }
 
+    /// As [`BackgroundShells::find`], with the session's shells in the error.
+    ///
+    /// # Errors
+    /// For a model: which shells there are.
+    pub(crate) fn find_own(&self, session: &SessionId, shell_id: &str) -> anyhow::Result<Arc<BackgroundShell>> {
+        self.find(session, shell_id).map_err(|error| {
+            let own: Vec<String> = self.list(Some(session)).into_iter().map(|shell| shell.shell_id).collect();
+            let own =
+                if own.is_empty() { "none; start one by bash with background".to_owned() } else { own.join(", ") };
+            anyhow::anyhow!("{error}: it has {own}")
+        })
+    }
+
     /// Finds a shell of any session, for callers that may see all.
     ///
     /// # Errors

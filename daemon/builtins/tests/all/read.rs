@@ -79,6 +79,19 @@ async fn images_come_as_images_by_their_content() {
 }
 
 #[tokio::test]
+async fn notebooks_are_shown_as_cells_and_edited_as_json() {
+    let test = BuiltinTest::new();
+    let notebook = r#"{"cells": [{"cell_type": "code", "source": ["print(1)\n"], "outputs": [{"text": ["1\n"]}]}]}"#;
+    test.write("a.ipynb", notebook);
+    let text = test.read("a.ipynb").await;
+    assert!(text.starts_with("1: [cell 1, code]\n2: print(1)\n3: [output]\n4: 1\n[a notebook,"), "{text}");
+    assert_eq!(test.ok("read", json!({"path": "a.ipynb", "raw": true})).await, format!("1: {notebook}"));
+    test.ok("edit", json!({"path": "a.ipynb", "old": "print(1)", "new": "print(2)"})).await;
+    test.write("text.ipynb", "no notebook");
+    assert_eq!(test.read("text.ipynb").await, "1: no notebook");
+}
+
+#[tokio::test]
 async fn binary_files_are_named_not_shown() {
     let test = BuiltinTest::strict();
     test.write("program", b"\x1f\x8b\x08\0\0\0\0\0\0\x03");

@@ -112,7 +112,10 @@ async fn shells_belong_to_their_session() {
     let (other, _) = test.engine.sessions.open(session("s2", &test.root));
     let mut call = test.prepare("bash_output", json!({"shell_id": id}));
     call.session = other.clone();
-    assert_eq!(test.run(call).await.unwrap().text(), format!("this session has no shell {id}"));
+    assert_eq!(
+        test.run(call).await.unwrap().text(),
+        format!("this session has no shell {id}: it has none; start one by bash with background")
+    );
     assert_eq!(test.toolkit.shells.list(Some(&other.id)).len(), 0);
     assert_eq!(test.toolkit.shells.list(Some(&test.session.id)).len(), 1);
 }
