@@ -153,7 +153,6 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
         timeout: fields.optional_duration("timeout")?.or(context.plugin.manifest.timeout),
         annotations: annotations(&fields)?,
         version: context.plugin.manifest.version.clone(),
-        grammar: None,
         name,
     };
     warn(lua, &fields, &spec, context);
