@@ -1176,6 +1176,8 @@ export interface FilesHistoryResult {
     at: string;
     /** The change made the file. */
     created: boolean;
+    /** The change removed the file. */
+    removed?: boolean;
     /** The change was undone. */
     undone: boolean;
   }[];
