@@ -216,6 +216,32 @@ sys.stdin.read()
         (delete-process stranger)
         (delete-file (toold-socket))))))
 
+;; The cases that the clients in all languages are tested with.
+(ert-deftest toold-socket-is-found-as-in-the-table ()
+  (let ((cases (with-temp-buffer
+                 (insert-file-contents
+                  (expand-file-name "../../proto/tests/socket.json"
+                                    toold-test--folder))
+                 (json-parse-buffer))))
+    (should (> (length cases) 10))
+    (seq-doseq (case cases)
+      (let* ((files (gethash "files" case (make-hash-table)))
+             (folders (append (gethash "folders" case []) nil))
+             (toold-socket nil)
+             (process-environment nil))
+        (maphash #'setenv (gethash "environment" case))
+        (cl-letf (((symbol-function 'user-uid) (lambda () 7))
+                  ((symbol-function 'file-directory-p)
+                   (lambda (path) (member path folders)))
+                  ((symbol-function 'toold--read)
+                   (lambda (path)
+                     (let ((file (gethash path files)))
+                       (if (hash-table-p file) (json-serialize file) file)))))
+          (should (equal (list (gethash "case" case) (gethash "socket" case))
+                         (list (gethash "case" case)
+                               (condition-case nil (toold-socket)
+                                 (toold-error :null))))))))))
+
 (toold-test-deftest-alone toold-first-call-starts-the-daemon
   (should-not (toold-connected-p))
   (let ((result (toold-execute "greet" '(:name "Ada"))))

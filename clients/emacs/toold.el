@@ -154,14 +154,77 @@ Sessions get those that are set in the buffer that connects.  A final
          (not (string-prefix-p "~" value))
          value)))
 
+(defun toold--read (path)
+  "The text of the file PATH, or nil when it cannot be read."
+  (ignore-errors
+    (with-temp-buffer
+      (let ((coding-system-for-read 'utf-8-unix))
+        (insert-file-contents path))
+      (buffer-string))))
+
+(defun toold--running (path)
+  "The running daemon that the record PATH describes.
+Return nil for a record that a killed daemon left."
+  (let* ((text (toold--read path))
+         (record (and text
+                      (ignore-errors
+                        (json-parse-string text :object-type 'plist))))
+         (boot-id (toold--read "/proc/sys/kernel/random/boot_id"))
+         (started (plist-get record :started)))
+    (and (stringp (plist-get record :socket))
+         (stringp (plist-get record :database))
+         (equal (plist-get record :boot_id)
+                (and boot-id (string-trim boot-id)))
+         (or (not started)
+             ;; The 22nd field; the second is the name in parentheses,
+             ;; which may hold anything.
+             (let ((stat (or (toold--read (format "/proc/%s/stat"
+                                                  (plist-get record :pid)))
+                             "")))
+               (and (string-match ".*)" stat)
+                    (equal (nth 19 (split-string
+                                    (substring stat (match-end 0))))
+                           (number-to-string started)))))
+         record)))
+
 (defun toold-socket ()
-  "The path of the daemon's socket."
+  "The path of the daemon's socket, whether or not it is running.
+It is `toold-socket' or $TOOLD_SOCKET; else where the daemon of
+the state folder runs, as it has recorded there; else the first
+place below $XDG_RUNTIME_DIR, /run/user/UID and the state folder
+where no daemon with another database runs."
   (or (and toold-socket (expand-file-name toold-socket))
       (toold--absolute "TOOLD_SOCKET")
-      (expand-file-name "toold/toold.sock"
-                        (or (toold--absolute "XDG_RUNTIME_DIR")
-                            (toold--absolute "XDG_STATE_HOME")
-                            (expand-file-name "~/.local/state")))))
+      (let* ((home (toold--absolute "HOME"))
+             (state-home (or (toold--absolute "XDG_STATE_HOME")
+                             (and home (concat home "/.local/state"))))
+             (state (and state-home (concat state-home "/toold")))
+             (runtime (toold--absolute "XDG_RUNTIME_DIR"))
+             (run-user (format "/run/user/%d" (user-uid)))
+             (free-p
+              (lambda (folder)
+                (let ((record (toold--running
+                               (concat folder "/toold.sock.json"))))
+                  (or (not state) (not record)
+                      (equal (plist-get record :database)
+                             (concat state "/toold.db"))))))
+             (recorded (and state
+                            (toold--running (concat state "/daemon.json"))))
+             (folder (cl-find-if
+                      free-p
+                      (delq nil
+                            (list (and runtime (concat runtime "/toold"))
+                                  (and (file-directory-p run-user)
+                                       (concat run-user "/toold"))
+                                  state)))))
+        (cond
+         (recorded (plist-get recorded :socket))
+         (folder (concat folder "/toold.sock"))
+         (t (signal 'toold-error
+                    (list (if state
+                              (format "Daemons with other databases than %s/toold.db run at all usual places; set TOOLD_SOCKET"
+                                      state)
+                            "Cannot tell where the socket is; set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME"))))))))
 
 (defun toold-folder ()
   "The root of the current project, else `default-directory'."

@@ -20,6 +20,9 @@ pub struct DaemonStatus {
     /// Absent when the daemon serves its parent on stdio alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
+    /// The database. Daemons that serve sockets have one each; a daemon on stdio shares that of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// Where MCP clients are served on HTTP; absent when they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_url: Option<String>,

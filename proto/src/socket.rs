@@ -1,21 +1,138 @@
-//! Where the daemon's socket is. Both sides must agree, so the rule is here.
+//! Where the daemon's socket is. Both sides must agree, so the rule is here. The clients in other languages have the same
+//! rule; all are tested with the cases in `proto/tests/socket.json`.
 
 use std::path::{Path, PathBuf};
 
-/// The socket's path, from a look-up of environment variables.
-///
-/// `$TOOLD_SOCKET`, else `$XDG_RUNTIME_DIR/toold/toold.sock`, else `$XDG_STATE_HOME/toold/toold.sock`
-/// with `~/.local/state` for an unset `$XDG_STATE_HOME`. Empty and relative values count as unset,
-/// as the XDG Base Directory Specification says. `None` without a home folder.
-pub fn socket_path(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    if let Some(path) = absolute("TOOLD_SOCKET") {
-        return Some(path);
+use serde::{Deserialize, Serialize};
+
+/// Why no place for a socket is found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSocketPlace {
+    #[error(
+        "can't tell where the daemon's socket is: none of TOOLD_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME is an \
+         absolute path; set one"
+    )]
+    NoFolder,
+    #[error("daemons with other databases than {0} serve at all usual places: set TOOLD_SOCKET to a path of your own")]
+    AllTaken(PathBuf),
+}
+
+/// A running daemon, as it describes itself in two files: [`state_record_path`] and [`record_path`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonRecord {
+    pub socket: PathBuf,
+    pub database: PathBuf,
+    pub pid: u32,
+    /// When the process was started, in clock ticks after boot; absent on systems without `/proc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
+    /// Which boot of the system; absent on systems that do not number them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+}
+
+/// The parts of the system that tell where the socket is. Nothing else is looked at.
+#[derive(Clone, Copy)]
+pub struct SocketFinder<'s> {
+    /// The value of an environment variable.
+    pub var: &'s dyn Fn(&str) -> Option<String>,
+    /// The text of a file, if there is one that can be read.
+    pub read: &'s dyn Fn(&Path) -> Option<String>,
+    pub is_folder: &'s dyn Fn(&Path) -> bool,
+    pub uid: u32,
+}
+
+impl SocketFinder<'_> {
+    /// The socket of the user's daemon, whether or not it is running.
+    ///
+    /// `$TOOLD_SOCKET`; else where the daemon with this state folder's database runs, as it has recorded; else the first
+    /// of `$XDG_RUNTIME_DIR/toold/toold.sock`, `/run/user/UID/toold/toold.sock` if there is such a folder, and
+    /// `$XDG_STATE_HOME/toold/toold.sock` that is not the place of a running daemon with another database. An unset
+    /// `$XDG_STATE_HOME` is `$HOME/.local/state`. Empty and relative values count as unset, as the XDG Base Directory
+    /// Specification says.
+    ///
+    /// # Errors
+    /// No variable names a folder, or daemons with other databases run at all these places.
+    pub fn find(&self) -> Result<PathBuf, NoSocketPlace> {
+        if let Some(path) = self.absolute("TOOLD_SOCKET") {
+            return Ok(path);
+        }
+        let recorded = self.state().and_then(|state| self.running(&state_record_path(&state)));
+        match recorded {
+            Some(record) => Ok(record.socket),
+            None => self.free_place(),
+        }
     }
-    let dir = absolute("XDG_RUNTIME_DIR")
-        .or_else(|| absolute("XDG_STATE_HOME"))
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
-    Some(dir.join("toold/toold.sock"))
+
+    /// The running daemon that a record describes; `None` for a record that a killed daemon left.
+    pub fn running(&self, record: &Path) -> Option<DaemonRecord> {
+        let record: DaemonRecord = serde_json::from_str(&(self.read)(record)?).ok()?;
+        let runs = record.boot_id == self.boot_id()
+            && record.started.is_none_or(|started| self.started(&record.pid.to_string()) == Some(started));
+        runs.then_some(record)
+    }
+
+    /// The record of this process.
+    pub fn own_record(&self, pid: u32, socket: PathBuf, database: PathBuf) -> DaemonRecord {
+        DaemonRecord { socket, database, pid, started: self.started("self"), boot_id: self.boot_id() }
+    }
+
+    /// The state folder of the user's daemon.
+    pub fn state(&self) -> Option<PathBuf> {
+        let home = self.absolute("XDG_STATE_HOME").or_else(|| Some(self.absolute("HOME")?.join(".local/state")))?;
+        Some(home.join("toold"))
+    }
+
+    fn free_place(&self) -> Result<PathBuf, NoSocketPlace> {
+        let run_user = PathBuf::from(format!("/run/user/{}", self.uid));
+        let run_user = (self.is_folder)(&run_user).then(|| run_user.join("toold"));
+        let runtime = self.absolute("XDG_RUNTIME_DIR").map(|folder| folder.join("toold"));
+        let state = self.state();
+        let database = state.as_deref().map(database_path);
+        let mut places = [runtime, run_user, state].into_iter().flatten().map(|folder| folder.join("toold.sock"));
+        let is_free = |socket: &PathBuf| {
+            let other = self.running(&record_path(socket)).map(|record| record.database);
+            database.is_none() || other.is_none() || other == database
+        };
+        places.find(is_free).ok_or_else(|| database.clone().map_or(NoSocketPlace::NoFolder, NoSocketPlace::AllTaken))
+    }
+
+    fn absolute(&self, name: &str) -> Option<PathBuf> {
+        (self.var)(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    fn boot_id(&self) -> Option<String> {
+        let id = (self.read)(Path::new("/proc/sys/kernel/random/boot_id"))?;
+        Some(id.trim().to_owned())
+    }
+
+    /// When a process was started; proc_pid_stat(5), the 22nd field.
+    fn started(&self, pid: &str) -> Option<u64> {
+        let stat = (self.read)(&Path::new("/proc").join(pid).join("stat"))?;
+        // The second field is the name in parentheses, which may hold anything.
+        let (_, rest) = stat.rsplit_once(')')?;
+        rest.split_ascii_whitespace().nth(19)?.parse().ok()
+    }
+}
+
+/// The database in a state folder.
+pub fn database_path(state: &Path) -> PathBuf {
+    state.join("toold.db")
+}
+
+/// Where the daemon of a state folder records its place.
+pub fn state_record_path(state: &Path) -> PathBuf {
+    state.join("daemon.json")
+}
+
+/// Where the daemon of a socket records its database.
+pub fn record_path(socket: &Path) -> PathBuf {
+    beside(socket, ".json")
+}
+
+/// The file in a state folder whose lock the one daemon of its database holds. It stays after a stop.
+pub fn database_lock_path(state: &Path) -> PathBuf {
+    state.join("daemon.lock")
 }
 
 /// The file whose lock the one daemon of a socket holds. It stays after a stop.
@@ -28,59 +145,13 @@ pub fn log_path(socket: &Path) -> PathBuf {
     beside(socket, ".log")
 }
 
-/// The log of the daemon of this socket: `toold.log` in `$XDG_STATE_HOME/toold/log`. Those of other sockets than the
-/// usual one have names of their own. Older ones are beside it, `.1` the newest of them. `None` without a home folder.
-pub fn log_file(socket: &Path, var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
-    let usual = socket_path(|name| if name == "TOOLD_SOCKET" { None } else { var(name) });
-    let name = match usual.as_deref() == Some(socket) {
-        true => "toold.log".to_owned(),
-        false => format!("toold-{:08x}.log", fnv1a(socket.as_os_str().as_encoded_bytes())),
-    };
-    Some(state.join("toold/log").join(name))
-}
-
-/// The hash of Fowler, Noll and Vo: short, and the same in every version.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+/// The log of the daemon with this state folder. Older ones are beside it, `.1` the newest of them.
+pub fn log_file(state: &Path) -> PathBuf {
+    state.join("log/toold.log")
 }
 
 fn beside(socket: &Path, suffix: &str) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(vars: &[(&str, &str)], expected: &str) {
-        let var = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-        assert_eq!(socket_path(var).unwrap().to_str().unwrap(), expected);
-    }
-
-    #[test]
-    fn socket_follows_the_environment() {
-        check(&[("TOOLD_SOCKET", "/x/s"), ("HOME", "/h")], "/x/s");
-        check(&[("XDG_RUNTIME_DIR", "/run/user/1"), ("HOME", "/h")], "/run/user/1/toold/toold.sock");
-        check(&[("XDG_STATE_HOME", "/st"), ("HOME", "/h")], "/st/toold/toold.sock");
-        check(&[("XDG_RUNTIME_DIR", ""), ("TOOLD_SOCKET", "rel"), ("HOME", "/h")], "/h/.local/state/toold/toold.sock");
-    }
-
-    #[test]
-    fn every_socket_has_a_log_of_its_own() {
-        let var = |name: &str| match name {
-            "XDG_RUNTIME_DIR" => Some("/run/user/1".to_owned()),
-            "TOOLD_SOCKET" => Some("/x/s".to_owned()),
-            "HOME" => Some("/h".to_owned()),
-            _ => None,
-        };
-        let file = |socket: &str| log_file(Path::new(socket), var).unwrap().display().to_string();
-        assert_eq!(file("/run/user/1/toold/toold.sock"), "/h/.local/state/toold/log/toold.log");
-        assert_eq!(file("/x/s"), "/h/.local/state/toold/log/toold-6eee4bdc.log");
-        assert_ne!(file("/x/t"), file("/x/s"));
-    }
 }

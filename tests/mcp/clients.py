@@ -2,14 +2,14 @@
 
 usage: clients.py TOOLCTL PLUGIN_FOLDER [URL TOKEN]
 
-Without a URL over `toolctl mcp`, which finds the daemon by the environment. Runs on versions 1 and 2 of the
+Without a URL over `toolctl mcp`, which finds the daemon of this script's environment with the few variables that the SDK
+passes on. Runs on versions 1 and 2 of the
 SDK: the older and the newer revisions of the protocol.
 """
 
 import asyncio
 import importlib.metadata
 import json
-import os
 import subprocess
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -45,7 +45,8 @@ async def elicit(context, params):
 
 @asynccontextmanager
 async def connected(news):
-    stdio = StdioServerParameters(command=TOOLCTL, args=["mcp"], env=dict(os.environ))
+    # With the few variables that the SDK passes by default.
+    stdio = StdioServerParameters(command=TOOLCTL, args=["mcp"])
     callbacks = {"elicitation_callback": elicit, "logging_callback": news.log, "message_handler": news.message}
     async with AsyncExitStack() as stack:
         if MAJOR == 1:
@@ -79,9 +80,15 @@ def text(result):
     return result.content[0].text
 
 
+def daemon(count):
+    """A count of calls in the daemon of this script's environment."""
+    command = [TOOLCTL, "--no-start", "status", "--json"]
+    shown = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE)
+    return json.loads(shown.stdout)["calls"][count]
+
+
 def in_flight():
-    shown = subprocess.run([TOOLCTL, "status", "--json"], capture_output=True, check=True, timeout=PATIENCE)
-    return json.loads(shown.stdout)["calls"]["in_flight"]
+    return daemon("in_flight")
 
 
 async def until(what, ask):
@@ -130,7 +137,9 @@ async def main():
     async with connected(news) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert {"read", "bash", "test_simple_text", "tools_call"} <= tools.keys(), sorted(tools)
+        started = daemon("started")
         assert "simple text" in text(await client.call_tool("test_simple_text", {}))
+        assert daemon("started") > started, "the call went to another daemon"
         heard = []
 
         async def progress(done, total, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import stat
 import subprocess
@@ -10,29 +11,40 @@ import sys
 from pathlib import Path
 from socket import AF_UNIX, SHUT_RDWR, socket
 from threading import Thread
+from typing import Any
 
 import pytest
 import toold
 from conftest import PATIENCE, TOOLD, DaemonFolders
 from toold import AsyncClient, Client, Event, NotRunning, StartFailed, socket_path
+from toold.paths import System
 
 
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({"TOOLD_SOCKET": "/x/s", "HOME": "/h"}, "/x/s"),
-        ({"XDG_RUNTIME_DIR": "/run/user/1", "HOME": "/h"}, "/run/user/1/toold/toold.sock"),
-        ({"XDG_STATE_HOME": "/st", "HOME": "/h"}, "/st/toold/toold.sock"),
-        ({"XDG_RUNTIME_DIR": "", "TOOLD_SOCKET": "rel", "HOME": "/h"}, "/h/.local/state/toold/toold.sock"),
-    ],
-)
-def test_the_socket_follows_the_environment(environ: dict[str, str], expected: str) -> None:
-    assert socket_path(environ) == Path(expected)
+PLACES = json.loads((Path(__file__).parents[3] / "proto/tests/socket.json").read_text())
 
 
-def test_without_a_home_there_is_no_socket() -> None:
-    with pytest.raises(NotRunning):
-        socket_path({})
+class CaseSystem(System):
+    """The files and folders of one case."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.uid = 7
+        self.case = case
+
+    def read(self, path: Path) -> str | None:
+        file = self.case.get("files", {}).get(str(path))
+        return file if file is None or isinstance(file, str) else json.dumps(file)
+
+    def is_folder(self, path: Path) -> bool:
+        return str(path) in self.case.get("folders", [])
+
+
+@pytest.mark.parametrize("case", PLACES, ids=[case["case"] for case in PLACES])
+def test_the_socket_is_found_as_in_the_table(case: dict[str, Any]) -> None:
+    if case["socket"] is None:
+        with pytest.raises(NotRunning):
+            socket_path(case["environment"], CaseSystem(case))
+    else:
+        assert socket_path(case["environment"], CaseSystem(case)) == Path(case["socket"])
 
 
 def test_a_client_starts_the_daemon_and_it_stays(folders: DaemonFolders) -> None:

@@ -2,7 +2,8 @@
 //!
 //! [`Client`] is a connection; [`Client::call`] makes one request with the types of
 //! [`toold_proto::method`]; [`Client::execute`] calls a tool and returns a [`CallHandle`], which streams its
-//! progress, can be cancelled, and ends with an answer. [`start`] finds and starts the daemon.
+//! progress, can be cancelled, and ends with an answer. [`place`] finds the daemon's socket, and [`start`] starts
+//! the daemon.
 //! [`Client::open_session`] passes the variables of [`environment`]; its answer says whether the session's tools may work
 //! in the folder, and which variables are ignored.
 
@@ -13,6 +14,7 @@ pub mod environment;
 pub mod error;
 pub mod holder;
 pub mod models;
+pub mod place;
 pub mod start;
 pub mod subscription;
 

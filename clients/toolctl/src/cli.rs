@@ -70,7 +70,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Schema(schema) => schema::run(schema, globals).await,
         CliCommand::Call(call) => call::run(call, globals).await,
         CliCommand::Status(status) => status::run(status, globals).await,
-        CliCommand::Logs(logs) => logs::run(logs, globals).await,
+        CliCommand::Logs(logs) => logs::run(logs).await,
         CliCommand::Events(events) => events::run(events, globals).await,
         CliCommand::Watch(watch) => watch::run(watch, globals).await,
         CliCommand::Plugins(plugins) => plugins::run(plugins, globals).await,

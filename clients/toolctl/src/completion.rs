@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap_complete::engine::CompletionCandidate;
 use serde_json::Value;
-use toold_client::{Client, ClientError};
+use toold_client::{Client, ClientError, place};
 use toold_proto::call::{ListTools, ToolSchema};
 use toold_proto::event::EventBody;
 use toold_proto::method::{PluginsList, ShellsList, ToolsList, ToolsSchema};
@@ -86,7 +86,7 @@ fn all_tools() -> Vec<Tool> {
 }
 
 fn ask<T>(question: impl AsyncFnOnce(Client) -> Result<T, ClientError>) -> Option<T> {
-    let socket = toold_proto::socket::socket_path(|name| std::env::var(name).ok())?;
+    let socket = place::find_socket().ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async {
         let answer = async { question(Client::connect(&socket).await?).await };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use toold_client::{Client, ClientError, StartOptions};
+use toold_client::{Client, ClientError, StartOptions, place};
 use toold_proto::error::PERMISSION_DENIED;
 use toold_proto::method::{SessionClose, ShellsList};
 use toold_proto::session::{ClientInfo, CloseSession, OpenSession};
@@ -19,20 +19,25 @@ use crate::output::{self, DIM};
 pub(crate) fn socket(globals: &Globals) -> anyhow::Result<PathBuf> {
     match &globals.socket {
         Some(path) => std::path::absolute(path).with_context(|| format!("can't find {}", path.display())),
-        None => toold_proto::socket::socket_path(|name| std::env::var(name).ok())
-            .context("can't find the daemon's socket: none of TOOLD_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME is an absolute path; set one, or use --socket"),
+        None => Ok(place::find_socket()?),
     }
 }
 
 /// A connection; starts the daemon unless that is forbidden.
 pub(crate) async fn open(globals: &Globals) -> anyhow::Result<Client> {
-    let socket = socket(globals)?;
-    let client = if globals.no_start {
-        Client::connect(&socket).await?
-    } else {
-        Client::connect_or_start(&socket, &StartOptions::default()).await?
+    let tried = socket(globals)?;
+    if globals.no_start {
+        return Ok(Client::connect(&tried).await?);
+    }
+    let failed = match Client::connect_or_start(&tried, &StartOptions::default()).await {
+        Err(failed @ ClientError::StartFailed { .. }) => failed,
+        other => return Ok(other?),
     };
-    Ok(client)
+    // Another client may have started a daemon at another place meanwhile.
+    match socket(globals)? {
+        found if found == tried => Err(failed.into()),
+        found => Ok(Client::connect(&found).await?),
+    }
 }
 
 /// Connects to the daemon that took over from that of `client`, and says so on stderr.

@@ -8,7 +8,8 @@ use clap::Args;
 pub(crate) struct Globals {
     /// The daemon's socket
     ///
-    /// Defaults to $TOOLD_SOCKET, or else to toold/toold.sock in $XDG_RUNTIME_DIR or $XDG_STATE_HOME.
+    /// Defaults to $TOOLD_SOCKET, else to the place of the running daemon, else to toold/toold.sock in $XDG_RUNTIME_DIR,
+    /// /run/user/UID or $XDG_STATE_HOME.
     #[arg(long, global = true, value_name = "PATH", help_heading = "Daemon")]
     pub(crate) socket: Option<PathBuf>,
     /// Do not start a daemon if none is running

@@ -18,25 +18,38 @@ import {
   Unreachable,
 } from "toold";
 
-import { ownFolders, signal, test } from "./folders.js";
+import { ownFolders, REPOSITORY, signal, test } from "./folders.js";
 
-test("the socket is where the environment says", () => {
-  const home = { HOME: "/h" };
-  assert.equal(socketPath({ ...home, TOOLD_SOCKET: "/s" }), "/s");
-  assert.equal(socketPath({ ...home, XDG_RUNTIME_DIR: "/r", XDG_STATE_HOME: "/t" }), "/r/toold/toold.sock");
-  assert.equal(socketPath({ ...home, XDG_STATE_HOME: "/t" }), "/t/toold/toold.sock");
-  assert.equal(
-    socketPath({ ...home, XDG_RUNTIME_DIR: "", TOOLD_SOCKET: "relative" }),
-    "/h/.local/state/toold/toold.sock",
-  );
-  assert.throws(() => socketPath({}), NotRunning);
+interface PlaceCase {
+  case: string;
+  environment: Record<string, string>;
+  folders?: string[];
+  files?: Record<string, unknown>;
+  socket: string | null;
+}
+
+test("the socket is found as in the table", () => {
+  const cases = JSON.parse(readFileSync(join(REPOSITORY, "proto/tests/socket.json"), "utf8")) as PlaceCase[];
+  assert.ok(cases.length > 10);
+  for (const one of cases) {
+    const system = {
+      uid: 7,
+      read: (path: string) => {
+        const file = one.files?.[path];
+        return file === undefined || typeof file === "string" ? file : JSON.stringify(file);
+      },
+      isFolder: (path: string) => one.folders?.includes(path) ?? false,
+    };
+    const find = () => socketPath(one.environment, system);
+    if (one.socket === null) assert.throws(find, NotRunning, one.case);
+    else assert.equal(find(), one.socket, one.case);
+  }
 });
 
-test("each socket has a log of its own", () => {
-  assert.equal(logFile("/x/s", { HOME: "/h" }), "/h/.local/state/toold/log/toold-6eee4bdc.log");
-  const usual = { HOME: "/h", XDG_RUNTIME_DIR: "/r" };
-  assert.equal(logFile("/r/toold/toold.sock", usual), "/h/.local/state/toold/log/toold.log");
-  assert.equal(logFile("/x/s", {}), undefined);
+test("the log is below the state folder", () => {
+  assert.equal(logFile({ HOME: "/h" }), "/h/.local/state/toold/log/toold.log");
+  assert.equal(logFile({ HOME: "/h", XDG_STATE_HOME: "/t" }), "/t/toold/log/toold.log");
+  assert.equal(logFile({}), undefined);
 });
 
 test("the program is found in the path, but not in a relative entry of it", async (t) => {
@@ -56,7 +69,7 @@ test("the first client starts the daemon, the next ones share it", async (t) => 
   assert.equal(statuses[0]!.socket, here.socket);
   assert.equal(statSync(dirname(here.socket)).isDirectory(), true);
   assert.equal(statSync(`${here.socket}.log`).mode & 0o777, 0o600);
-  assert.match(readFileSync(logFile(here.socket, { XDG_STATE_HOME: join(here.root, "state") })!, "utf8"), /serving/);
+  assert.match(readFileSync(logFile({ XDG_STATE_HOME: join(here.root, "state") })!, "utf8"), /serving/);
 });
 
 test("a daemon that is not to be started is not", async (t) => {

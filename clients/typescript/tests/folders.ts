@@ -10,7 +10,7 @@ import { after, afterEach, test as nodeTest, type TestContext } from "node:test"
 
 import { connect, type Client, type ClientOptions } from "toold";
 
-const REPOSITORY = repository(import.meta.dirname);
+export const REPOSITORY = repository(import.meta.dirname);
 /** The folder of the package. */
 export const PACKAGE = join(REPOSITORY, "clients/typescript");
 export const TOOLD = process.env["TOOLD"] ?? join(REPOSITORY, "target/debug/toold");

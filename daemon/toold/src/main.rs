@@ -64,7 +64,7 @@ enum DaemonCommand {
     },
     /// Serve every client of this user on a Unix socket
     Serve {
-        /// Path of the socket; default: $TOOLD_SOCKET, or a path below $XDG_RUNTIME_DIR or $XDG_STATE_HOME
+        /// Path of the socket; default: $TOOLD_SOCKET, or a path below $XDG_RUNTIME_DIR, /run/user/UID or $XDG_STATE_HOME
         #[arg(long)]
         socket: Option<PathBuf>,
         /// Run detached from the terminal; succeed if another daemon already serves
@@ -163,7 +163,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 true => SocketSource::HandedOver(Successor::receive()?),
                 false => {
                     refuse_below_a_daemon()?;
-                    SocketSource::find(service_manager::given_socket()?, socket, var)?
+                    SocketSource::find(service_manager::given_socket()?, socket)?
                 }
             };
             sources.set.extend(listen.map(|listen| format!("mcp.listen={listen}")));

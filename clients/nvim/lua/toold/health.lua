@@ -76,9 +76,9 @@ function M.check()
   else
     error_("this plugin needs Neovim 0.7 or later")
   end
-  local socket = paths.socket(options)
+  local socket, why = paths.socket(options)
   if not socket then
-    return error_("cannot tell where the socket is", { "set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
+    return error_(why)
   end
   info("socket: " .. socket)
   check_program(options, paths)

@@ -87,9 +87,9 @@ end
 --- Connects to a daemon that answers. `options`: `socket`, `toold`, `start_timeout_ms`; `may_start()` says whether to
 --- start one when nobody listens. `callback(err, connection)`, once.
 function M.connect(options, may_start, callback)
-  local socket = paths.socket(options)
+  local socket, why = paths.socket(options)
   if not socket then
-    return callback({ message = "cannot tell where the socket is: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
+    return callback({ message = why })
   end
   local deadline = uv.now() + options.start_timeout_ms
   local started

@@ -1,18 +1,19 @@
 //! `toolctl doctor`: finds problems, and says how to fix them.
 
+use std::fs::Metadata;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use toold_client::Client;
+use toold_client::{Client, place};
 use toold_proto::daemon::{DaemonStatus, GuardTrial, NoParams};
 use toold_proto::mcp::McpServerState;
 use toold_proto::method::{DaemonGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
 use toold_proto::remote::RemoteState;
-use toold_proto::socket::{log_file, log_path};
+use toold_proto::socket::{database_path, log_file, log_path};
 
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
@@ -109,11 +110,28 @@ fn folder(socket: &Path) -> Finding {
         let message = format!("{} is accessible to other users (mode {mode:o})", folder.display());
         return bad("socket", message, format!("chmod 700 {}", folder.display()));
     }
-    good("socket", socket.display().to_string())
+    match socket.symlink_metadata() {
+        Ok(metadata) if !metadata.file_type().is_socket() => bad(
+            "socket",
+            format!("broken: {} is {}, not a socket", socket.display(), kind(&metadata)),
+            "move it away, or set TOOLD_SOCKET to another path",
+        ),
+        _ => good("socket", socket.display().to_string()),
+    }
+}
+
+fn kind(metadata: &Metadata) -> &'static str {
+    let kind = metadata.file_type();
+    match (kind.is_file(), kind.is_dir(), kind.is_symlink()) {
+        (true, _, _) => "a plain file",
+        (_, true, _) => "a folder",
+        (_, _, true) => "a link",
+        _ => "something else",
+    }
 }
 
 fn not_running(socket: &Path) -> Finding {
-    let kept = log_file(socket, |name| std::env::var(name).ok()).filter(|path| path.exists());
+    let kept = place::state_folder().map(|state| log_file(&state)).filter(|path| path.exists());
     let log = kept.unwrap_or_else(|| log_path(socket));
     let log = if log.exists() { format!("; the log of the last one is {}", log.display()) } else { String::new() };
     let finding = good("daemon", format!("not running{log}"));
@@ -129,6 +147,7 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
         }
     };
     findings.push(version(&status));
+    findings.extend(other_database(&status));
     findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults apply".to_owned())));
     findings.push(sandbox(&status));
     findings.extend(problems(&status));
@@ -136,6 +155,18 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     mcp_servers(client, findings).await;
     remotes(client, findings).await;
     permissions(client, findings).await;
+}
+
+/// Clients with other environments find another daemon.
+fn other_database(status: &DaemonStatus) -> Option<Finding> {
+    let (theirs, own) = (Path::new(status.database.as_deref()?), database_path(&place::state_folder()?));
+    let same = theirs == own || theirs.canonicalize().ok() == own.canonicalize().ok();
+    (!same).then(|| Finding {
+        about: "database",
+        health: Severity::Warning,
+        message: format!("this daemon has {}; by your environment it would be {}", theirs.display(), own.display()),
+        advice: Some("use one XDG_STATE_HOME for all clients, or ignore this if it is intended".to_owned()),
+    })
 }
 
 /// Data that is lost or not stored is bad; other problems are warnings. Each message says what to do.

@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
+use toold_client::place;
+use toold_proto::socket::log_file;
 
 use crate::commands::logs::entry::{EntryAssembler, LogEntry, LogLevel};
 use crate::commands::logs::files::LogFiles;
-use crate::connection;
 use crate::exit::{NOT_RUN, OK};
-use crate::globals::Globals;
 use crate::output::{self, one_line};
 
 /// Show the daemon's log, whether or not it is running
@@ -50,9 +50,9 @@ pub(crate) struct LogsArgs {
 /// How often a followed file is read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-pub(crate) async fn run(args: LogsArgs, globals: &Globals) -> anyhow::Result<u8> {
-    let socket = connection::socket(globals)?;
-    let path = toold_proto::socket::log_file(&socket, |name| std::env::var(name).ok())
+pub(crate) async fn run(args: LogsArgs) -> anyhow::Result<u8> {
+    let path = place::state_folder()
+        .map(|state| log_file(&state))
         .context("can't find the log: neither XDG_STATE_HOME nor HOME is an absolute path")?;
     let mut files = LogFiles::open(&path)?;
     let mut last = LogTail::new(match (args.lines, args.follow) {

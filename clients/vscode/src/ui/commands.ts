@@ -145,6 +145,6 @@ async function scriptOf(path: string): Promise<string> {
 }
 
 async function showLog(link: Link): Promise<void> {
-  const uri = vscode.Uri.file(logFile(link.socket) ?? `${link.socket}.log`);
+  const uri = vscode.Uri.file(logFile() ?? `${link.socket}.log`);
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
 }

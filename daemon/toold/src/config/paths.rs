@@ -44,7 +44,7 @@ impl DaemonPaths {
     }
 
     pub fn database(&self) -> PathBuf {
-        self.state.join("toold.db")
+        toold_proto::socket::database_path(&self.state)
     }
 
     /// The denials of configurations, as last read.

@@ -19,7 +19,8 @@ use crate::lifecycle::service_manager;
 use crate::lifecycle::stop_deadline;
 use crate::peer::Peer;
 use crate::transport::stdio::Stdio;
-use crate::transport::unix::{BindError, Socket};
+use crate::transport::unix::records::system;
+use crate::transport::unix::{BindError, Owner, Socket};
 
 /// The source of the socket.
 pub enum SocketSource {
@@ -32,17 +33,14 @@ pub enum SocketSource {
 
 impl SocketSource {
     /// A socket that was passed in takes precedence over all paths.
-    pub fn find(
-        given: Option<std::os::unix::net::UnixListener>,
-        named: Option<PathBuf>,
-        var: impl Fn(&str) -> Option<String>,
-    ) -> anyhow::Result<Self> {
+    pub fn find(given: Option<std::os::unix::net::UnixListener>, named: Option<PathBuf>) -> anyhow::Result<Self> {
         if let Some(listener) = given {
             return Ok(Self::Given(listener));
         }
-        let path = named
-            .or_else(|| toold_proto::socket::socket_path(var))
-            .context("no path for a socket: pass --socket or set TOOLD_SOCKET")?;
+        let path = match named {
+            Some(path) => path,
+            None => system().find()?,
+        };
         Ok(Self::Bind(std::path::absolute(path)?))
     }
 
@@ -65,7 +63,7 @@ pub async fn serve(
 ) -> anyhow::Result<ExitCode> {
     // Before a socket exists that an early signal could leave behind.
     let mut signals = Signals::install()?;
-    let state = &options.paths.state;
+    let state = &options.paths.state.clone();
     let mut before = None;
     let mut tool_mark = None;
     let bound = match source {
@@ -75,7 +73,7 @@ pub async fn serve(
             let (offer, from, channel) = successor.into_parts();
             before = Some((offer.bound_by_daemon, from, channel));
             tool_mark = offer.tool_mark;
-            Socket::of_another(offer).map_err(BindError::Other)
+            Socket::of_another(offer, state)
         }
     };
     let mut socket = match bound {
@@ -84,13 +82,11 @@ pub async fn serve(
         Err(BindError::Running(path)) => {
             anyhow::bail!("a daemon serves {} already: stop it with `toolctl stop`", path.display())
         }
+        Err(BindError::InUse(in_use)) => return Err(in_use.into()),
         Err(BindError::Other(error)) => return Err(error),
     };
     options.socket = Some(socket.path().to_owned());
-    match toold_proto::socket::log_file(socket.path(), |name| std::env::var(name).ok()) {
-        Some(path) => log.open_file(&path, detached),
-        None => log.without_file(),
-    }
+    log.open_file(&toold_proto::socket::log_file(state), detached);
     become_shared(tool_mark)?;
     let daemon = Daemon::start(options)?;
     log.clone().follow(&daemon.services.config);
@@ -106,9 +102,7 @@ pub async fn serve(
                 return Err(error);
             }
             reaper::take_over();
-            if bound_by_daemon {
-                socket.own();
-            }
+            socket.own(if bound_by_daemon { Owner::Daemon } else { Owner::Another });
         }
     }
     daemon.services.lifecycle.hand_over.offer(socket.offer()?);

@@ -147,6 +147,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
         instance: Some(services.instance.clone()),
         uptime_s: services.lifecycle.started.elapsed().as_secs_f64(),
         socket: services.config.options.socket.as_ref().map(|path| path.display().to_string()),
+        database: Some(services.config.options.paths.database().display().to_string()),
         mcp_url: http.as_ref().map(|urls| urls.mcp.clone()),
         rpc_url: http.map(|urls| urls.rpc),
         config: services.config.loaded().file.as_ref().map(|path| path.display().to_string()),

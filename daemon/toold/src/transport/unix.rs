@@ -1,6 +1,7 @@
 //! The Unix socket: its place, its modes, its clients. [`locks`] decides which daemon may bind it.
 
 pub mod locks;
+pub mod records;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -22,7 +23,7 @@ use crate::peer::Peer;
 use crate::rpc::byte_stream::{ByteStream, fd_hung_up};
 use crate::transport::ClientServer;
 use crate::transport::descriptor_reserve::room;
-use crate::transport::unix::locks::Locks;
+use crate::transport::unix::locks::{DatabaseInUse, Locks};
 
 /// How often the daemon looks whether clients can still find its socket.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -31,6 +32,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct Socket {
     listener: UnixListener,
     path: PathBuf,
+    /// The daemon's state folder.
+    state: PathBuf,
+    /// Whether the records in the state folder and beside the socket are this daemon's.
+    recorded: bool,
     /// Device and inode of what lies at the path.
     identity: (u64, u64),
     owner: Owner,
@@ -53,6 +58,8 @@ pub enum BindError {
     #[error("a daemon serves {0} already")]
     Running(PathBuf),
     #[error(transparent)]
+    InUse(#[from] DatabaseInUse),
+    #[error(transparent)]
     Other(#[from] anyhow::Error),
 }
 
@@ -64,13 +71,23 @@ impl Socket {
         private_dir_checked(dir)?;
         let locks = Locks::take(path, state)?;
         clear_stale(path)?;
+        records::write(path, state);
         // The socket must not be open to others for even a moment.
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
         let bound = UnixListener::bind(path);
         rustix::process::umask(before);
         let listener = bound.with_context(|| format!("can't bind {}", path.display()))?;
         let identity = identity(path)?;
-        Ok(Self { listener, path: path.to_owned(), identity, owner: Owner::Daemon, locks, given_up: false })
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            state: state.to_owned(),
+            recorded: true,
+            identity,
+            owner: Owner::Daemon,
+            locks,
+            given_up: false,
+        })
     }
 
     /// Serves a socket that a service manager made and listens at.
@@ -84,33 +101,41 @@ impl Socket {
             return Self::bind(&path, state);
         }
         let locks = Locks::take(&path, state)?;
+        records::write(&path, state);
         listener.set_nonblocking(true).context("can't use the inherited socket")?;
         let listener = UnixListener::from_std(listener).context("can't use the inherited socket")?;
         let identity = identity(&path)?;
-        Ok(Self { listener, path, identity, owner: Owner::Another, locks, given_up: false })
+        let (state, owner) = (state.to_owned(), Owner::Another);
+        Ok(Self { listener, path, state, recorded: true, identity, owner, locks, given_up: false })
     }
 
     /// Serves the socket of another daemon, which holds its locks and may still give up handing it over: until
     /// [`Self::own`] is called it is not this daemon's to take away.
-    pub fn of_another(offer: SocketOffer) -> anyhow::Result<Self> {
+    pub fn of_another(offer: SocketOffer, state: &Path) -> Result<Self, BindError> {
         let SocketOffer { socket: path, listener, lock_beside, lock_kept, .. } = offer;
-        let locks = Locks { beside: lock_beside.into(), kept: lock_kept.map(Into::into) };
+        let mut locks = Locks { beside: lock_beside.into(), kept: lock_kept.map(Into::into) };
+        // Its environment may name another state folder.
+        locks.renew_kept(&path, state)?;
         let listener = std::os::unix::net::UnixListener::from(listener);
-        listener.set_nonblocking(true)?;
+        listener.set_nonblocking(true).context("can't use the socket that was handed over")?;
         let listener = UnixListener::from_std(listener).context("can't use the socket that was handed over")?;
         // A socket that was deleted meanwhile is bound again at the next check.
         let identity = identity(&path).unwrap_or_default();
-        Ok(Self { listener, path, identity, owner: Owner::Another, locks, given_up: false })
+        let (state, owner) = (state.to_owned(), Owner::Another);
+        Ok(Self { listener, path, state, recorded: false, identity, owner, locks, given_up: false })
     }
 
-    /// From now on this daemon takes the socket away when it ends.
-    pub fn own(&mut self) {
-        self.owner = Owner::Daemon;
+    /// From now on this daemon serves the socket of the one before. `owner` says which of them takes it away.
+    pub fn own(&mut self, owner: Owner) {
+        self.owner = owner;
+        records::write(&self.path, &self.state);
+        self.recorded = true;
     }
 
-    /// From now on it does not.
+    /// From now on another daemon serves it.
     pub fn leave(&mut self) {
         self.owner = Owner::Another;
+        self.recorded = false;
     }
 
     /// What the next daemon needs.
@@ -197,11 +222,15 @@ impl Socket {
     pub fn bind_again(&mut self) -> anyhow::Result<Vec<UnixStream>> {
         let dir = self.path.parent().context("the socket's path has no folder")?;
         private_dir_checked(dir)?;
-        match self.locks.renew(&self.path) {
+        match self.locks.renew(&self.path, &self.state) {
             Ok(()) => {}
             Err(BindError::Running(_)) => {
                 self.given_up = true;
                 bail!("another daemon with a different state folder serves {} now", self.path.display());
+            }
+            Err(BindError::InUse(in_use)) => {
+                self.given_up = true;
+                return Err(in_use.into());
             }
             Err(BindError::Other(error)) => return Err(error),
         }
@@ -212,6 +241,7 @@ impl Socket {
         std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o600))
             .with_context(|| format!("can't make {} private", self.path.display()))?;
         let identity = identity(&self.path)?;
+        records::write(&self.path, &self.state);
         let left = self.end_listening();
         self.listener = listener;
         self.identity = identity;
@@ -259,6 +289,9 @@ impl Drop for Socket {
     fn drop(&mut self) {
         if self.owner == Owner::Daemon {
             self.remove();
+        }
+        if self.recorded {
+            records::remove(&self.path, &self.state);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Which daemon serves a socket: whoever holds its locks.
+//! Which daemon serves a socket and writes a database: whoever holds their locks. [`records`](super::records) tell
+//! clients which one that is.
 
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -6,60 +7,106 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rustix::fs::{FlockOperation, flock};
-use toold_proto::socket::lock_path;
+use toold_proto::socket::{DaemonRecord, database_lock_path, database_path, lock_path, state_record_path};
 
 use super::BindError;
+use super::records::system;
 use crate::config::paths::private_dir;
 
 /// Held as long as the daemon lives; the files stay.
 pub struct Locks {
     /// Beside the socket, where all daemons of this socket look, whatever state folder they have.
     pub(super) beside: File,
-    /// In the state folder: it is still there when the socket's folder was deleted, so that a process that makes that
-    /// folder again does not become a second daemon. `None` when there is no state folder.
+    /// In the state folder, where all daemons with this database look, whatever socket they have. `None` when there is
+    /// no state folder.
     pub(super) kept: Option<File>,
 }
 
-impl Locks {
-    /// Takes both, or none.
-    pub(super) fn take(socket: &Path, state: &Path) -> Result<Self, BindError> {
-        let kept = match open_kept(socket, state) {
-            Ok(file) => Some(lock(file, socket)?),
-            Err(error) => {
-                tracing::warn!("no lock in the state folder: {error:#}");
-                None
+/// Another daemon has the database.
+#[derive(Debug, thiserror::Error)]
+pub struct DatabaseInUse {
+    database: PathBuf,
+    /// `None` while it has not recorded its place yet.
+    holder: Option<DaemonRecord>,
+}
+
+impl std::fmt::Display for DatabaseInUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let database = self.database.display();
+        match &self.holder {
+            Some(DaemonRecord { pid, socket, .. }) => {
+                let socket = socket.display();
+                write!(
+                    f,
+                    "a daemon with the database {database} runs already: process {pid} serves {socket}. Use that one, \
+                     stop it with `toolctl --socket {socket} stop`, or set XDG_STATE_HOME to another folder for this one"
+                )
             }
-        };
-        Ok(Self { beside: lock(open(&lock_path(socket))?, socket)?, kept })
+            None => write!(
+                f,
+                "a daemon with the database {database} runs already: stop it, or set XDG_STATE_HOME to another folder \
+                 for this one"
+            ),
+        }
+    }
+}
+
+impl Locks {
+    /// Takes both, or none. The one beside the socket is first: daemons of one socket that start at once meet there.
+    pub(super) fn take(socket: &Path, state: &Path) -> Result<Self, BindError> {
+        let mut locks = Self { beside: lock_beside(socket)?, kept: None };
+        locks.renew_kept(socket, state)?;
+        Ok(locks)
     }
 
-    /// Takes the one beside the socket again, if its file is not the one that is held.
-    pub(super) fn renew(&mut self, socket: &Path) -> Result<(), BindError> {
-        let path = lock_path(socket);
-        let held = self.beside.metadata().context("can't look at the lock")?;
-        let same = std::fs::symlink_metadata(&path).is_ok_and(|now| (now.dev(), now.ino()) == (held.dev(), held.ino()));
-        if !same {
-            self.beside = lock(open(&path)?, socket)?;
+    /// Takes those again whose files are not the ones that are held.
+    pub(super) fn renew(&mut self, socket: &Path, state: &Path) -> Result<(), BindError> {
+        if !is_at(&self.beside, &lock_path(socket))? {
+            self.beside = lock_beside(socket)?;
         }
+        self.renew_kept(socket, state)
+    }
+
+    /// Takes the one in the state folder, unless it is held.
+    pub(super) fn renew_kept(&mut self, socket: &Path, state: &Path) -> Result<(), BindError> {
+        let path = database_lock_path(state);
+        if let Some(kept) = &self.kept
+            && is_at(kept, &path)?
+        {
+            return Ok(());
+        }
+        let file = match private_dir(state).map_err(anyhow::Error::from).and_then(|()| open(&path)) {
+            Ok(file) => file,
+            Err(error) => {
+                tracing::warn!("no lock in the state folder: {error:#}");
+                return Ok(());
+            }
+        };
+        if !lock(&file).with_context(|| format!("can't lock {}", path.display()))? {
+            let holder = system().running(&state_record_path(state));
+            return Err(match holder {
+                // The socket's folder was deleted and made again.
+                Some(holder) if holder.socket == socket => BindError::Running(holder.socket),
+                holder => DatabaseInUse { database: database_path(state), holder }.into(),
+            });
+        }
+        self.kept = Some(file);
         Ok(())
     }
 }
 
-fn open_kept(socket: &Path, state: &Path) -> anyhow::Result<File> {
-    let dir = state.join("sockets");
-    private_dir(&dir).with_context(|| format!("can't make {}", dir.display()))?;
-    open(&dir.join(kept_name(socket)))
+fn lock_beside(socket: &Path) -> Result<File, BindError> {
+    let path = lock_path(socket);
+    let file = open(&path)?;
+    match lock(&file).with_context(|| format!("can't lock {}", path.display()))? {
+        true => Ok(file),
+        false => Err(BindError::Running(socket.to_owned())),
+    }
 }
 
-/// The same for all ways to write the path of one socket.
-fn kept_name(socket: &Path) -> PathBuf {
-    let real = socket.parent().and_then(|dir| dir.canonicalize().ok());
-    let socket = match (real, socket.file_name()) {
-        (Some(dir), Some(name)) => dir.join(name),
-        _ => socket.to_owned(),
-    };
-    let hash = blake3::hash(socket.as_os_str().as_encoded_bytes()).to_hex();
-    PathBuf::from(format!("{}.lock", &hash[..16]))
+fn is_at(held: &File, path: &Path) -> anyhow::Result<bool> {
+    let held = held.metadata().context("can't look at the lock")?;
+    Ok(std::fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (held.dev(), held.ino())))
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
@@ -72,10 +119,11 @@ fn open(path: &Path) -> anyhow::Result<File> {
         .with_context(|| format!("can't open {}", path.display()))
 }
 
-fn lock(file: File, socket: &Path) -> Result<File, BindError> {
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(BindError::Running(socket.to_owned())),
-        Err(error) => Err(anyhow::Error::from(error).context(format!("can't lock {}", socket.display())).into()),
+/// False when another process holds it.
+fn lock(file: &File) -> rustix::io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error),
     }
 }

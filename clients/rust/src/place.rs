@@ -1,0 +1,38 @@
+//! Finds the daemon's socket in this process's environment and on this system.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use toold_proto::socket::{NoSocketPlace, SocketFinder};
+
+/// More than any file that tells where a daemon is, in bytes.
+const MAX_FILE: u64 = 64 << 10;
+
+/// The socket of the user's daemon, whether or not it is running; see [`SocketFinder::find`]. Reads small files.
+///
+/// # Errors
+/// No variable names a folder, or daemons with other databases run at all usual places.
+pub fn find_socket() -> Result<PathBuf, NoSocketPlace> {
+    system().find()
+}
+
+/// The state folder of the user's daemon; `None` without a home folder.
+pub fn state_folder() -> Option<PathBuf> {
+    system().state()
+}
+
+fn system() -> SocketFinder<'static> {
+    SocketFinder {
+        var: &|name| std::env::var(name).ok(),
+        read: &read,
+        is_folder: &|path| path.is_dir(),
+        uid: rustix::process::geteuid().as_raw(),
+    }
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
+    Some(text)
+}
