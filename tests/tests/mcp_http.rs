@@ -16,6 +16,13 @@ hygge.register_tool{
   name = "forever", description = "Waits", permission = false,
   execute = function(ctx, input) ctx.progress("waiting") hygge.sleep("60s") return "never" end,
 }
+hygge.register_tool{
+  name = "when_told", description = "Waits for a file", permission = false,
+  execute = function(ctx, input)
+    while not hygge.fs.exists(input.file) do hygge.sleep("10ms") end
+    return "at last"
+  end,
+}
 "#;
 
 struct McpHttpDaemon {
@@ -163,8 +170,94 @@ fn both_eras_are_served_with_the_token() {
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hello"}}).to_string();
     let called = served.send("POST", &call, &own);
     assert!(called.status == 200 && called.body.contains("hello"), "{} {}", called.status, called.body);
-    assert!(served.send("DELETE", "", &own).status < 300);
+    // RFC 9110: there is nothing more to say, and the session is gone.
+    let ended = served.send("DELETE", "", &own);
+    assert_eq!((ended.status, ended.body.as_str()), (204, ""));
+    assert_eq!(served.send("DELETE", "", &own).status, 404);
     assert_eq!(served.send("POST", &call, &own).status, 404);
+}
+
+/// A session of an older revision on HTTP.
+struct OldHttpSession<'s> {
+    served: &'s McpHttpDaemon,
+    id: String,
+    cwd: String,
+}
+
+impl<'s> OldHttpSession<'s> {
+    fn open(served: &'s McpHttpDaemon) -> Self {
+        let id = served.initialize().header("mcp-session-id").unwrap().to_owned();
+        let session = Self { served, id, cwd: served.daemon.work().display().to_string() };
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+        assert_eq!(served.send("POST", &initialized, &session.own()).status, 202);
+        session
+    }
+
+    fn own(&self) -> [(&str, &str); 3] {
+        [("Mcp-Session-Id", &self.id), ("MCP-Protocol-Version", "2025-11-25"), ("Toold-Cwd", &self.cwd)]
+    }
+
+    /// Calls a tool, and loses the connection after the first event; returns its id and the time to reconnect.
+    fn call_and_lose_it(&self, name: &str, arguments: Value) -> (String, u64) {
+        let params = json!({"name": name, "arguments": arguments});
+        let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params}).to_string();
+        let mut stream = self.served.stream();
+        stream.write_all((self.served.head("POST", call.len(), &self.own()) + &call).as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut value_of = |member: &str| loop {
+            let line = lines.next().expect("the stream goes on").unwrap();
+            if let Some(value) = line.strip_prefix(member) {
+                break value.trim().to_owned();
+            }
+        };
+        let (id, retry) = (value_of("id:"), value_of("retry:"));
+        stream.shutdown(Shutdown::Both).unwrap();
+        (id, retry.parse().unwrap())
+    }
+
+    /// The rest of a stream, up to its end.
+    fn resume(&self, event: &str) -> String {
+        let mut own = self.own().to_vec();
+        own.push(("Last-Event-ID", event));
+        own.push(("Accept", "text/event-stream"));
+        self.served.send("GET", "", &own).body
+    }
+}
+
+#[test]
+fn the_answer_of_a_call_that_ended_while_its_client_was_away_is_there_when_it_returns() {
+    let served = serve("");
+    let (session, other) = (OldHttpSession::open(&served), OldHttpSession::open(&served));
+    let file = served.daemon.work().join("told");
+    let (event, retry) = session.call_and_lose_it("when_told", json!({"file": file}));
+    assert!(retry > 0);
+    std::fs::write(&file, "").unwrap();
+    until("the call has ended", || {
+        (served.daemon.connect().result("daemon.status", json!({}))["calls"]["in_flight"] == 0).then_some(())
+    });
+    for _ in 0..2 {
+        let rest = session.resume(&event);
+        assert!(rest.contains("at last"), "{rest}");
+    }
+    // Another session that guesses the id gets nothing.
+    let rest = other.resume(&event);
+    assert!(!rest.contains("at last"), "{rest}");
+    assert_eq!(served.send("DELETE", "", &session.own()).status, 204);
+    assert!(!session.resume(&event).contains("at last"));
+}
+
+#[test]
+fn a_client_that_returns_during_its_call_hears_its_end() {
+    let served = serve("");
+    let session = OldHttpSession::open(&served);
+    let file = served.daemon.work().join("told");
+    let (event, _) = session.call_and_lose_it("when_told", json!({"file": file}));
+    let rest = std::thread::scope(|scope| {
+        let resumed = scope.spawn(|| session.resume(&event));
+        std::fs::write(&file, "").unwrap();
+        resumed.join().unwrap()
+    });
+    assert!(rest.contains("at last"), "{rest}");
 }
 
 #[test]
@@ -293,7 +386,10 @@ fn headers_narrow_the_tools_to_some_sources_and_to_the_short_list() {
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     };
     // The tools that search for tools and call them have no source.
-    assert_eq!(names(&[("Toold-Sources", "plugin, nobody")]), ["forever", "hello", "tools_call", "tools_search"]);
+    assert_eq!(
+        names(&[("Toold-Sources", "plugin, nobody")]),
+        ["forever", "hello", "tools_call", "tools_search", "when_told"]
+    );
     let short = names(&[("Toold-Listing", "deferred")]);
     assert!(short.contains(&"tools_call".to_owned()) && !short.contains(&"hello".to_owned()), "{short:?}");
     assert!(names(&[("Toold-Without-Sources", "plugin")]).contains(&"read".to_owned()));
@@ -312,7 +408,7 @@ fn sessions_have_an_upper_bound() {
     assert!(opened.iter().all(|answer| answer.status == 200));
     assert_eq!(served.initialize().status, 503);
     let session = opened[0].header("mcp-session-id").unwrap();
-    assert!(served.send("DELETE", "", &[("Mcp-Session-Id", session)]).status < 300);
+    assert_eq!(served.send("DELETE", "", &[("Mcp-Session-Id", session)]).status, 204);
     until("the place is free", || (served.initialize().status == 200).then_some(()));
 }
 

@@ -1,20 +1,25 @@
 //! Streamable HTTP, as a service that a listener passes its requests to.
 
+mod sessions;
+mod streams;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
+use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::call::Principal;
 
+use crate::server::http::sessions::ResumableSessions;
 use crate::server::{ConnectionKind, McpClientServer, McpFacade};
 
 /// How requests are served.
@@ -36,10 +41,10 @@ pub struct HttpOptions {
 /// Answers requests of both eras.
 ///
 /// In the stateless revisions a client that disconnects before its answer cancels its request. In the older ones it may
-/// come back for the answer, until its session ends.
+/// come back for the answer with `Last-Event-ID`, within the limits of [`streams`].
 pub struct McpHttp {
-    service: StreamableHttpService<McpClientServer, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    service: StreamableHttpService<McpClientServer, ResumableSessions>,
+    sessions: Arc<ResumableSessions>,
     max_sessions: usize,
 }
 
@@ -56,7 +61,7 @@ impl McpHttp {
             .with_cancellation_token(stop);
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(session_idle);
-        let sessions = Arc::new(sessions);
+        let sessions = Arc::new(ResumableSessions::new(sessions, mcp.host.engine().tasks.clone()));
         let mcp = mcp.clone();
         let server = move || Ok(mcp.server(ConnectionKind::Http, mcp.host.next_connection(), principal, None));
         let service = StreamableHttpService::new(server, sessions.clone(), config);
@@ -64,14 +69,32 @@ impl McpHttp {
     }
 
     pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
-        if opens_session(request.body()) && self.sessions.sessions.read().await.len() >= self.max_sessions {
+        if opens_session(request.body()) && self.sessions.count().await >= self.max_sessions {
             let message = format!("{} sessions are open: close one, or try again later\n", self.max_sessions);
             let mut refused = Response::new(Full::new(Bytes::from(message)).boxed());
             *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             refused.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
             return refused;
         }
-        self.service.handle(request.map(Full::new)).await
+        let ended = match *request.method() {
+            Method::DELETE => Some(self.ended_session(&request).await),
+            _ => None,
+        };
+        let mut answer = self.service.handle(request.map(Full::new)).await;
+        // The SDK answers 202, as if the session were still to end, also for one that it does not know.
+        if let Some(status) = ended.filter(|_| answer.status() == StatusCode::ACCEPTED) {
+            *answer.status_mut() = status;
+        }
+        answer
+    }
+
+    /// The status of the answer to a request that ends a session.
+    async fn ended_session(&self, request: &Request<Bytes>) -> StatusCode {
+        let id = request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        match self.sessions.has_session(&id.into()).await {
+            Ok(true) => StatusCode::NO_CONTENT,
+            Ok(false) | Err(_) => StatusCode::NOT_FOUND,
+        }
     }
 }
 

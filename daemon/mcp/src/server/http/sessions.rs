@@ -1,0 +1,115 @@
+//! Sessions of the revisions up to 2025-11-25 on HTTP. A client that lost the stream of a request comes back for the rest
+//! with `Last-Event-ID`, also when the answer came meanwhile. [`streams`](super::streams) keeps what was sent.
+
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::ServerJsonRpcMessage;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, SessionError, SessionTransport,
+};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::streams::{SentStreams, StreamKey};
+
+/// The SDK's sessions, whose streams of requests are kept here: the SDK forgets one with its answer.
+pub(super) struct ResumableSessions {
+    inner: LocalSessionManager,
+    streams: Arc<SentStreams>,
+    /// Of the daemon, which waits for them when it stops.
+    tasks: TaskTracker,
+}
+
+impl ResumableSessions {
+    pub(super) fn new(inner: LocalSessionManager, tasks: TaskTracker) -> Self {
+        Self { inner, streams: Arc::default(), tasks }
+    }
+
+    pub(super) async fn count(&self) -> usize {
+        self.inner.sessions.read().await.len()
+    }
+}
+
+impl SessionManager for ResumableSessions {
+    type Error = LocalSessionManagerError;
+    type Transport = SessionTransport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        self.inner.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.inner.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.inner.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.streams.forget(id);
+        self.inner.close_session(id).await
+    }
+
+    /// The stream goes on without its client, until the request is answered or its session ends.
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let sent = self.inner.create_stream(id, message).await?;
+        let (key, events) = self.streams.begin(id);
+        self.tasks.spawn(pass_on(sent, key, self.streams.clone()));
+        Ok(stream_of(events))
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.inner.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.inner.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let Some((index, stream)) = SentStreams::read_event_id(&last_event_id) else {
+            return Ok(self.inner.resume(id, last_event_id).await?.left_stream());
+        };
+        let key = StreamKey { session: id.clone(), stream };
+        let events = self.streams.resume(&key, index);
+        let events = events.ok_or(LocalSessionManagerError::SessionError(SessionError::ChannelClosed(Some(stream))))?;
+        Ok(stream_of(events).right_stream())
+    }
+}
+
+/// Keeps the events of a request, and sends them to the client that listens at the time.
+async fn pass_on(sent: impl Stream<Item = ServerSseMessage> + Send, key: StreamKey, streams: Arc<SentStreams>) {
+    let mut sent = std::pin::pin!(sent);
+    while let Some(event) = sent.next().await {
+        let Some((event, listener)) = streams.add(&key, event) else { return };
+        match event.message.as_deref() {
+            // A client that does not read must not hold up the session for its progress.
+            Some(ServerJsonRpcMessage::Notification(_)) | None => drop(listener.try_send(event)),
+            Some(_) => drop(listener.send(event).await),
+        }
+    }
+    streams.end(&key);
+}
+
+fn stream_of(events: mpsc::Receiver<ServerSseMessage>) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
+    futures_util::stream::unfold(events, async |mut events| Some((events.recv().await?, events)))
+}
