@@ -178,6 +178,27 @@ fn a_file_can_be_checked_without_a_daemon() {
 }
 
 #[test]
+fn rules_that_match_no_tool_of_a_server_are_found_by_a_check() {
+    let rule = |pattern: &str| {
+        format!("[[permission.rules]]\ncategory = \"mcp\"\npattern = \"{pattern}\"\naction = \"deny\"\n")
+    };
+    let server = "[mcp.servers.github]\nurl = \"https://mcp.example/\"\n";
+    let setup = Setup::new().file("star.toml", rule("*"));
+    let setup = setup.file("known.toml", rule("github/*") + &rule("*/search") + server);
+    let setup = setup.file("near.toml", rule("gihub/*") + server);
+    let check = |file: &str| stdout(setup.command(toolctl()).args(["config", "check", file]));
+    let (text, code) = check("star.toml");
+    assert!(code == Some(1) && text.contains("can match nothing") && text.contains("did you mean \"**\"?"), "{text}");
+    let (text, code) = check("known.toml");
+    assert!(code == Some(0) && !text.contains("warning"), "{text}");
+    let (text, code) = check("near.toml");
+    assert_eq!(code, Some(0), "it may be mounted later: {text}");
+    let words =
+        "near.toml:1: warning: there is no MCP server gihub now, so the rule matches no call yet: did you mean github?";
+    assert!(text.contains(words), "{text}");
+}
+
+#[test]
 fn an_edited_file_knows_its_schema_and_is_checked() {
     let setup = Setup::new();
     let edit = |editor: &str| stdout(setup.command(toolctl()).args(["config", "edit"]).env("VISUAL", editor));

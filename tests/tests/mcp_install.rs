@@ -120,15 +120,52 @@ fn a_file_that_was_not_there_is_its_owners_alone_and_goes_again() {
 }
 
 #[test]
-fn entry_that_changed_since_install_is_not_removed() {
-    let setup = Setup::new();
-    let file = setup.path("home/.cursor/mcp.json");
-    done(&setup, &["cursor", "--yes"]);
-    let changed = std::fs::read_to_string(&file).unwrap().replace("{\n", "{\n  \"new\": 1,\n");
-    std::fs::write(&file, &changed).unwrap();
-    let refused = run(&setup, &["cursor", "--undo", "--yes"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("has changed since"), "{refused:?}");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), changed);
+fn undo_takes_only_the_entry_out_of_a_file_that_its_client_has_changed_since() {
+    for (client, file, holder, before) in CLIENTS {
+        let setup = Setup::new();
+        let file = setup.path("home").join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let before = before.replace("HOLDER", holder);
+        std::fs::write(&file, &before).unwrap();
+        done(&setup, &[client, "--yes"]);
+        let changed = match client {
+            "codex" => std::fs::read_to_string(&file).unwrap().replace("\"x\"", "\"y\"") + "\n[new]\nof = \"theirs\"\n",
+            _ => std::fs::read_to_string(&file).unwrap().replace("\"dark\"", "\"light\""),
+        };
+        std::fs::write(&file, &changed).unwrap();
+        done(&setup, &[client, "--undo", "--yes"]);
+        let after = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(entry(&after, holder), Value::Null, "{client}: {after}");
+        let kept = if client == "codex" { "of = \"theirs\"" } else { "\"light\"" };
+        assert!(after.contains(kept), "{client}: {after}");
+        let again = run(&setup, &[client, "--undo", "--yes"]);
+        assert!(String::from_utf8_lossy(&again.stderr).contains("there is nothing to undo"), "{client}: {again:?}");
+    }
+}
+
+#[test]
+fn installing_again_keeps_what_the_user_added_to_the_entry() {
+    for (client, file, holder, _) in CLIENTS {
+        let setup = Setup::new();
+        let file = setup.path("home").join(file);
+        done(&setup, &[client, "--yes"]);
+        let text = std::fs::read_to_string(&file).unwrap();
+        let changed = match client {
+            "codex" => format!("{text}env = {{ KEY = \"value\" }}\n").replace("toolctl\"", "elsewhere\""),
+            _ => {
+                text.replace("\"args\"", "\"env\": {\"KEY\": \"value\"}, \"args\"").replace("toolctl\"", "elsewhere\"")
+            }
+        };
+        assert_ne!(text, changed);
+        std::fs::write(&file, &changed).unwrap();
+        done(&setup, &[client, "--yes"]);
+        let after = std::fs::read_to_string(&file).unwrap();
+        let read: Value =
+            if client == "codex" { toml::from_str(&after).unwrap() } else { serde_json::from_str(&after).unwrap() };
+        let entry = &read[holder]["toold"];
+        assert_eq!(entry["env"]["KEY"], "value", "{client}: {after}");
+        assert!(entry["command"].as_str().unwrap().ends_with("toolctl"), "{client}: {after}");
+    }
 }
 
 #[test]
@@ -141,6 +178,27 @@ fn a_file_that_cannot_be_understood_is_left_alone() {
         let refused = run(&setup, &["cursor", "--yes"]);
         assert!(!refused.status.success(), "{broken}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), broken);
+    }
+    // The line of the mistake is told, in each kind of file.
+    for (client, file, broken, line) in [
+        ("codex", ".codex/config.toml", "model = \"x\"\n[half\nnext = 1\n", "line 2"),
+        ("cursor", ".cursor/mcp.json", "{\n  \"a\": 1,\n  \"b\" 2\n}\n", "line 3"),
+        ("zed", ".config/zed/settings.json", "// mine\n{\n  \"a\": ,\n}\n", "line 3"),
+    ] {
+        let file = setup.path("home").join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, broken).unwrap();
+        for arguments in [vec![client, "--yes"], vec![client, "--undo", "--yes"]] {
+            let refused = run(&setup, &arguments);
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(!refused.status.success() && said.contains(line), "{client}: {said}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), broken);
+        }
+        assert_eq!(
+            std::fs::read_dir(file.parent().unwrap()).unwrap().count(),
+            1,
+            "{client}: nothing is left beside it"
+        );
     }
 }
 
@@ -156,4 +214,22 @@ fn doctor_lists_configured_clients_and_connects_as_they_do() {
     assert!(output.contains("ok    stdio: revision 2025-11-25, "), "{output}");
     assert!(output.lines().any(|line| line.starts_with("ok    zed: ")), "{output}");
     assert!(output.lines().any(|line| line.starts_with("-     codex: no ")), "{output}");
+}
+
+#[test]
+fn a_source_that_nobody_knows_is_an_error_that_lists_the_sources() {
+    let daemon = Setup::new().plugin("mine.lua", "").start();
+    for arguments in [
+        vec!["mcp", "--source", "nosuch"],
+        vec!["mcp", "--without-source", "nosuch"],
+        vec!["list", "--source", "nosuch"],
+    ] {
+        let output = daemon.toolctl(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{arguments:?}");
+        for words in ["there is no source nosuch", "builtin, frontend, mcp, plugin", "mine"] {
+            assert!(said.contains(words), "{arguments:?}: {said}");
+        }
+    }
+    assert!(daemon.toolctl(&["list", "--source", "mine"]).status.success());
 }

@@ -19,6 +19,7 @@ mod output;
 mod program;
 mod prompts;
 mod screen;
+mod sources;
 mod table;
 mod version_check;
 

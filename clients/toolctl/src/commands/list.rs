@@ -12,7 +12,7 @@ use toold_proto::tool::{Source, Tool};
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, first_sentence, one_line, print_json};
-use crate::{completion, connection, table};
+use crate::{completion, connection, sources, table};
 
 /// List the tools
 #[derive(Debug, Args)]
@@ -30,6 +30,9 @@ pub(crate) struct ListArgs {
 
 pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
+    if let Some(source) = &args.source {
+        sources::check(&client, std::slice::from_ref(source)).await?;
+    }
     let filtered = args.query.is_some() || args.source.is_some();
     let params = ListTools { query: args.query, source: args.source, ..ListTools::default() };
     let list = client.call::<ToolsList>(params).await?;

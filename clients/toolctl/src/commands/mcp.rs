@@ -5,6 +5,7 @@ mod doctor;
 mod install;
 mod jsonc;
 mod token;
+mod toml_table;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use crate::completion;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
+use crate::sources;
 
 /// Serve an MCP client on stdin and stdout, with the tools of the shared daemon
 ///
@@ -107,7 +109,9 @@ fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<Strin
 async fn serve(meta: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<()> {
     let socket = connection::socket(globals)?;
     // Starts the daemon if needed, keeps it from exiting because it has no clients, and learns when it is replaced.
-    let (control, stream) = pair(connection::open(globals).await?, &socket).await?;
+    let client = connection::open(globals).await?;
+    sources::check(&client, &[meta.only, meta.without].concat()).await?;
+    let (control, stream) = pair(client, &socket).await?;
     let mut input = BufReader::new(stdin());
     // Only the first message is changed; all others pass unchanged.
     let mut first = Vec::new();

@@ -4,17 +4,21 @@
 use std::path::Path;
 
 use toold_engine::policy::Rule;
+use toold_engine::registry::SourceScope;
 use toold_host::files;
+use toold_proto::tool::Category;
 
 use crate::config::LoadedConfig;
 use crate::config::bundled;
+use crate::config::mcp_servers;
 use crate::config::options::Options;
 use crate::config::plugins;
 
 /// Sentences for the user, with locations. Reads folders.
 pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
-    let rules = loaded.policy.rules.iter().filter_map(of_rule);
-    rules.chain(of_plugins(options, loaded)).collect()
+    let rules = loaded.policy.rules.iter();
+    let of_rules = rules.clone().filter_map(of_rule);
+    of_rules.chain(of_servers(options, loaded, rules)).chain(of_plugins(options, loaded)).collect()
 }
 
 /// The same for one rule.
@@ -22,6 +26,26 @@ pub(super) fn of_rule(rule: &Rule) -> Option<String> {
     let cwd = rule.cwd.as_ref().filter(|cwd| !cwd.is_dir())?;
     let words = format!("there is no folder {}, so the rule matches no call yet", cwd.display());
     Some(format!("{}: warning: {words}", rule.origin))
+}
+
+/// Rules for the tools of servers that are not mounted.
+fn of_servers<'r>(options: &Options, loaded: &LoadedConfig, rules: impl Iterator<Item = &'r Rule>) -> Vec<String> {
+    let mounted =
+        mcp_servers::mounts(&loaded.config.mcp, &SourceScope::Global, options.paths.home.as_deref(), &|_| None);
+    let remotes = loaded.config.remotes.keys().map(|name| format!("remote:{name}"));
+    let known: Vec<String> = mounted.servers.into_iter().map(|server| server.name).chain(remotes).collect();
+    let mut found = Vec::new();
+    for rule in rules.filter(|rule| rule.category == Category::Mcp) {
+        let Some((server, _)) = rule.pattern.as_str().split_once('/') else { continue };
+        // A wildcard may match a server of a project.
+        if server.contains(['*', '?', '[', '{']) || known.iter().any(|known| known == server) {
+            continue;
+        }
+        let near = super::nearest::perhaps(server, known.iter().map(String::as_str));
+        let words = format!("there is no MCP server {server} now, so the rule matches no call yet{near}");
+        found.push(format!("{}: warning: {words}", rule.origin));
+    }
+    found
 }
 
 fn of_plugins(options: &Options, loaded: &LoadedConfig) -> Vec<String> {

@@ -8,15 +8,16 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::commands::mcp::jsonc;
+use crate::commands::mcp::{jsonc, toml_table};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::output;
 
 /// Add toold to the configuration of an MCP client
 ///
-/// Shows the change and asks for confirmation. The rest of the file stays as it is, including comments. The original
-/// file is kept beside it, and --undo restores it.
+/// Shows the change and asks for confirmation. The rest of the file stays as it is, including comments and other members
+/// of the entry. The original file is kept beside it. --undo restores it, or removes only the entry if the file has changed
+/// since.
 #[derive(Debug, Args)]
 pub(crate) struct McpInstallArgs {
     /// The MCP client to set up
@@ -24,7 +25,7 @@ pub(crate) struct McpInstallArgs {
     /// Change this file instead of the client's default one
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Restore the original file
+    /// Remove the entry
     #[arg(long)]
     undo: bool,
     /// Do not ask for confirmation
@@ -86,14 +87,25 @@ impl McpClient {
     /// The file's text with the entry in it.
     fn with_entry(self, text: &str, program: &str) -> anyhow::Result<String> {
         match self {
-            Self::Codex => Ok(with_table(text, &format!("[{}.{NAME}]", self.holder()), program)),
+            Self::Codex => {
+                let entry = self.entry(program);
+                toml_table::with_table(text, self.holder(), NAME, entry.as_object().context("an entry has members")?)
+            }
             _ => jsonc::with_member(text, &[self.holder(), NAME], &self.entry(program)),
+        }
+    }
+
+    /// The file's text without the entry, or with the one that it had `before`.
+    fn without_entry(self, text: &str, before: &str) -> anyhow::Result<String> {
+        match self {
+            Self::Codex => toml_table::without_table(text, self.holder(), NAME, before),
+            _ => jsonc::without_member(text, self.holder(), NAME, before),
         }
     }
 
     pub(super) fn has_entry(self, text: &str) -> bool {
         match self {
-            Self::Codex => text.lines().any(|line| line.trim() == format!("[{}.{NAME}]", self.holder())),
+            Self::Codex => toml_table::has_table(text, self.holder(), NAME),
             _ => jsonc::has_member(text, &[self.holder(), NAME]),
         }
     }
@@ -110,16 +122,10 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
     let program = program()?;
     let now = read(&file)?;
     let (after, question) = if install.undo {
-        let before =
-            read(&backup)?.with_context(|| format!("there is nothing to undo: {} does not exist", backup.display()))?;
-        if Some(install.client.with_entry(&before, &program)?) != now {
-            bail!(
-                "{} has changed since: remove the entry by hand; the original is {}",
-                file.display(),
-                backup.display()
-            );
-        }
-        (before, format!("Restore {}?", file.display()))
+        let before = read(&backup)?;
+        let (after, is_original) = undone(install.client, now.as_deref().unwrap_or_default(), before, &program)
+            .with_context(|| format!("can't change {}", file.display()))?;
+        (after, format!("{} {}?", if is_original { "Restore" } else { "Write" }, file.display()))
     } else {
         let after = install.client.with_entry(now.as_deref().unwrap_or_default(), &program);
         (after.with_context(|| format!("can't change {}", file.display()))?, format!("Write {}?", file.display()))
@@ -140,8 +146,10 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
             true => std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?,
             false => replace(&file, &after)?,
         }
-        std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
-        writeln!(out, "restored {}", file.display())?;
+        if backup.exists() {
+            std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
+        }
+        writeln!(out, "removed the entry from {}", file.display())?;
         return Ok(OK);
     }
     if let Some(dir) = file.parent() {
@@ -154,6 +162,20 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
     replace(&file, &after)?;
     writeln!(out, "done; the original is {}", backup.display())?;
     Ok(OK)
+}
+
+/// The text without the entry, and whether it is the original as it was kept.
+fn undone(client: McpClient, now: &str, before: Option<String>, program: &str) -> anyhow::Result<(String, bool)> {
+    if let Some(before) = &before
+        && client.with_entry(before, program).is_ok_and(|after| after == now)
+    {
+        return Ok((before.clone(), true));
+    }
+    let after = client.without_entry(now, before.as_deref().unwrap_or_default())?;
+    if !client.has_entry(now) {
+        bail!("there is nothing to undo: it has no entry {NAME}");
+    }
+    Ok((after, false))
 }
 
 pub(super) fn home() -> anyhow::Result<PathBuf> {
@@ -219,32 +241,6 @@ fn difference(file: &Path, before: &str, after: &str) -> String {
     text
 }
 
-/// A TOML file with this table in it, in place of the one of this name or at the end.
-fn with_table(text: &str, header: &str, program: &str) -> String {
-    // A JSON string is a TOML string.
-    let table = format!("{header}\ncommand = {}\nargs = [\"mcp\"]\n", json!(program));
-    let mut lines: Vec<&str> = text.lines().collect();
-    let Some(start) = lines.iter().position(|line| line.trim() == header) else {
-        let gap = if text.is_empty() || text.ends_with("\n\n") {
-            ""
-        } else if text.ends_with('\n') {
-            "\n"
-        } else {
-            "\n\n"
-        };
-        return format!("{text}{gap}{table}");
-    };
-    let length = lines[start + 1..].iter().take_while(|line| !line.trim_start().starts_with('[')).count();
-    // Blank lines and comments before the next table belong to that table.
-    let own = lines[start + 1..start + 1 + length].iter().rposition(|line| {
-        let line = line.trim();
-        !line.is_empty() && !line.starts_with('#')
-    });
-    let end = own.map_or(start + 1, |last| start + 2 + last);
-    lines.splice(start..end, table.lines());
-    lines.join("\n") + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,18 +262,6 @@ mod tests {
         let after = McpClient::Cursor.with_entry("", "/bin/toolctl").unwrap();
         let read: Value = serde_json::from_str(&after).unwrap();
         assert_eq!(read, json!({"mcpServers": {"toold": {"command": "/bin/toolctl", "args": ["mcp"]}}}));
-    }
-
-    #[test]
-    fn a_table_is_added_or_replaced() {
-        let text = "model = \"x\"\n\n[mcp_servers.toold]\ncommand = \"old\"\n\n# next\n[other]\na = 1\n";
-        let after = McpClient::Codex.with_entry(text, "/bin/toolctl").unwrap();
-        assert_eq!(
-            after,
-            "model = \"x\"\n\n[mcp_servers.toold]\ncommand = \"/bin/toolctl\"\nargs = [\"mcp\"]\n\n# next\n[other]\na = 1\n"
-        );
-        let added = McpClient::Codex.with_entry("a = 1", "p").unwrap();
-        assert_eq!(added, "a = 1\n\n[mcp_servers.toold]\ncommand = \"p\"\nargs = [\"mcp\"]\n");
     }
 
     #[test]

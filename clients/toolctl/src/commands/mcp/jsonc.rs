@@ -1,11 +1,11 @@
-//! Sets one member of a JSON text that may hold comments and trailing commas, and leaves the rest as it is.
+//! Sets or removes one member of a JSON text that may hold comments and trailing commas, and leaves the rest as it is.
 
 use anyhow::{Context, bail};
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-/// The text with this member. Missing parents are created.
+/// The text with this member. Missing parents are created. Of an object that is there already, the other members stay.
 ///
 /// # Errors
 /// The text is not a JSON object, or a parent is not an object.
@@ -23,9 +23,9 @@ pub(super) fn with_member(text: &str, path: &[&str], value: &Value) -> anyhow::R
             None => object.object_value_or_set(parent),
         };
     }
-    match object.get(name) {
-        Some(member) => member.set_value(input(value)),
-        None => drop(object.append(name, input(value))),
+    match (object.object_value(name), value.as_object()) {
+        (Some(there), Some(members)) => members.iter().for_each(|(name, value)| set(&there, name, value)),
+        _ => set(&object, name, value),
     }
     let after = format!("{mark}{root}");
     // A file of somebody else: nothing is written that does not read back.
@@ -33,6 +33,34 @@ pub(super) fn with_member(text: &str, path: &[&str], value: &Value) -> anyhow::R
         bail!("it cannot be changed safely");
     }
     Ok(after)
+}
+
+/// The text without this member; with the one of `before` in its place, if there is one.
+///
+/// # Errors
+/// One of the texts is not JSON.
+pub(super) fn without_member(text: &str, holder: &str, name: &str, before: &str) -> anyhow::Result<String> {
+    let (mark, text) = without_byte_order_mark(text);
+    let root = parse(text)?;
+    let earlier = parse(without_byte_order_mark(before).1)?;
+    let earlier = earlier.object_value().and_then(|earlier| earlier.object_value(holder));
+    if let Some(object) = root.object_value()
+        && let Some(servers) = object.object_value(holder)
+        && let Some(member) = servers.get(name)
+    {
+        let there_before = earlier.as_ref().and_then(|servers| member_value(&servers.get(name)?));
+        match there_before {
+            Some(value) => member.set_value(input(&value)),
+            None => member.remove(),
+        }
+        if earlier.is_none()
+            && servers.properties().is_empty()
+            && let Some(empty) = object.get(holder)
+        {
+            empty.remove();
+        }
+    }
+    Ok(format!("{mark}{root}"))
 }
 
 pub(super) fn has_member(text: &str, path: &[&str]) -> bool {
@@ -44,21 +72,37 @@ pub(super) fn has_member(text: &str, path: &[&str]) -> bool {
     object().is_some_and(|object| object.get(name).is_some())
 }
 
+fn set(object: &CstObject, name: &str, value: &Value) {
+    match object.get(name) {
+        Some(member) => {
+            if member_value(&member).as_ref() != Some(value) {
+                member.set_value(input(value));
+            }
+        }
+        None => drop(object.append(name, input(value))),
+    }
+}
+
+fn member_value(member: &CstObjectProp) -> Option<Value> {
+    jsonc_parser::parse_to_serde_value(&member.value()?.to_string(), &OPTIONS).ok()
+}
+
 /// As editors read their files: JSON with comments and trailing commas, and no other extensions.
+const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 fn parse(text: &str) -> anyhow::Result<CstRootNode> {
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
-    CstRootNode::parse(text, &options).context("it is not JSON")
+    CstRootNode::parse(text, &OPTIONS).context("it is not JSON")
 }
 
 fn without_byte_order_mark(text: &str) -> (&str, &str) {
@@ -99,6 +143,26 @@ mod tests {
         check("/* x */ {\"a\": {}}", "/* x */ {\"a\": {\n    \"b\": 1\n  }}");
         check("{\n\t\"x\": 1\n}\n", "{\n\t\"x\": 1,\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n");
         check("\u{feff}{}", "\u{feff}{\n  \"a\": {\n    \"b\": 1\n  }\n}");
+    }
+
+    #[test]
+    fn other_members_of_an_object_stay() {
+        let text = "{\"a\": {\"b\": {\"env\": {\"K\": \"v\"}, \"command\": \"old\"}}}";
+        let after = with_member(text, &["a", "b"], &json!({"command": "new"})).unwrap();
+        assert_eq!(after, text.replace("old", "new"));
+    }
+
+    #[test]
+    fn only_the_member_is_removed() {
+        let before = "{\n  \"x\": 1,\n  \"a\": {\n    \"c\": 2 // theirs\n  }\n}\n";
+        let with = with_member(before, &["a", "b"], &json!({"command": "x"})).unwrap().replace("\"x\": 1", "\"x\": 3");
+        let undone = without_member(&with, "a", "b", before).unwrap();
+        assert!(undone.contains("\"x\": 3") && undone.contains("// theirs") && !undone.contains("command"), "{undone}");
+        assert!(!has_member(&without_member(&with, "a", "b", "{}").unwrap(), &["a", "b"]));
+        let earlier = "{\"a\": {\"b\": {\"command\": \"old\"}}}";
+        let with = with_member(earlier, &["a", "b"], &json!({"command": "new"})).unwrap();
+        let undone: Value = serde_json::from_str(&without_member(&with, "a", "b", earlier).unwrap()).unwrap();
+        assert_eq!(undone, json!({"a": {"b": {"command": "old"}}}));
     }
 
     #[test]

@@ -1,0 +1,37 @@
+//! Names of sources on the command line.
+
+use std::collections::BTreeSet;
+
+use anyhow::bail;
+use toold_client::Client;
+use toold_proto::call::ListTools;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{McpServersList, PluginsList, RemotesList, ToolsList};
+use toold_proto::plugin::ListPlugins;
+use toold_proto::tool::SourceKind;
+
+const KINDS: [SourceKind; 5] =
+    [SourceKind::Builtin, SourceKind::Frontend, SourceKind::Mcp, SourceKind::Plugin, SourceKind::Remote];
+
+/// # Errors
+/// One of these is neither a kind of source nor the name of one that the daemon knows; the message lists them.
+pub(crate) async fn check(client: &Client, named: &[String]) -> anyhow::Result<()> {
+    let is_kind = |name: &String| KINDS.iter().any(|kind| kind.as_str() == name);
+    if named.iter().all(is_kind) {
+        return Ok(());
+    }
+    let mut names = BTreeSet::new();
+    let tools = client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default();
+    names.extend(tools.into_iter().map(|tool| tool.source.name));
+    // Sources without tools at the moment.
+    let plugins = client.call::<PluginsList>(ListPlugins { all: true }).await?.plugins;
+    names.extend(plugins.into_iter().map(|plugin| plugin.name));
+    let servers = client.call::<McpServersList>(NoParams {}).await?.servers;
+    names.extend(servers.into_iter().map(|server| server.name));
+    let remotes = client.call::<RemotesList>(NoParams {}).await?.remotes;
+    names.extend(remotes.into_iter().map(|remote| remote.name));
+    let Some(unknown) = named.iter().find(|name| !is_kind(name) && !names.contains(*name)) else { return Ok(()) };
+    let kinds = KINDS.map(SourceKind::as_str).join(", ");
+    let names: Vec<String> = names.into_iter().collect();
+    bail!("there is no source {unknown}; kinds of sources are {kinds}, and names are {}", names.join(", "))
+}
