@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::ToolName;
+use crate::tool::{SessionId, ToolName};
 
 /// Answer of `mcp.servers` and `mcp.restart`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,56 @@ pub struct RestartMcpServer {
     pub name: String,
 }
 
+/// Which sessions share a process of a mounted server. The tools are the same for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InstanceScope {
+    /// One process for all.
+    #[default]
+    Shared,
+    /// One for the sessions of each project.
+    Project,
+    /// One for each session, which ends with it.
+    Session,
+}
+
+impl InstanceScope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Project => "project",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// A process of a mounted server, or a connection to one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServerInstance {
+    /// The session that it serves, with the scope `session`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The root of the project whose sessions it serves, with the scope `project`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    pub state: McpServerState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// RFC 3339, UTC: since when it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime_s: Option<f64>,
+    /// Resident memory of the process and of those that it started; absent where the system does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Calls that it is running now.
+    pub running: u64,
+    /// Why it is not running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// A mounted server; all clients share its tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
@@ -26,6 +76,15 @@ pub struct McpServer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     pub state: McpServerState,
+    #[serde(default)]
+    pub scope: InstanceScope,
+    /// The processes that are starting, running or have failed. Those of scopes other than `shared` count only here: `pid`,
+    /// `since` and `uptime_s` of the server are those of the shared process.
+    #[serde(default)]
+    pub instances: Vec<McpServerInstance>,
+    /// So many run at most.
+    #[serde(default)]
+    pub max_instances: u64,
     /// `stdio`, `socket`, `http`, or `none` when its configuration names no transport.
     pub transport: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 """An MCP server that misbehaves on demand. One message a line on stdin and stdout, or on a socket.
 
-    stand_in.py [--modern] [--tools N] [--hostile] [--list FILE] [--mute] [--die] [--socket PATH]
+    stand_in.py [--modern] [--late] [--tools N] [--hostile] [--list FILE] [--mute] [--die] [--socket PATH]
 """
 
 import argparse
@@ -13,6 +13,7 @@ import threading
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--modern", action="store_true", help="the stateless life of 2026-07-28 alone")
+parser.add_argument("--late", action="store_true", help="answers server/discover once initialize has come too")
 parser.add_argument("--tools", type=int, default=0, help="so many more tools")
 parser.add_argument("--hostile", action="store_true", help="names, schemas and texts that nobody should take as they are")
 parser.add_argument("--list", help="a file with more tools, read at each tools/list")
@@ -227,6 +228,15 @@ if options.socket:
         listening.listen()
         client, _ = listening.accept()
     source, sink = client.makefile("rb"), client.makefile("wb")
+early = []
 for line in source:
-    if not options.mute:
-        handle(json.loads(line))
+    if options.mute:
+        continue
+    message = json.loads(line)
+    if options.late and message.get("method") == "server/discover":
+        early.append(message)
+        continue
+    if message.get("method") == "initialize":
+        while early:
+            handle(early.pop())
+    handle(message)

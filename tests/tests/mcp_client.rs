@@ -263,6 +263,23 @@ fn servers_that_never_start_delay_nobody() {
 }
 
 #[test]
+fn a_server_whose_first_answers_come_late_is_connected_at_its_first_start() {
+    let more = "start_timeout_ms = 60000\n";
+    let config =
+        ALLOW.to_owned() + &server("older", &["--late"], more) + &server("newer", &["--late", "--modern"], more);
+    let daemon = Setup::new().config(&config).start();
+    let mut wire = daemon.connect();
+    for (server, protocol) in [("older", "2025-11-25"), ("newer", "2026-07-28")] {
+        let (echo, arguments) = (format!("{server}_echo"), json!({"text": "there"}));
+        learned(&mut wire, &echo);
+        assert_eq!(text(&wire.tool(&echo, arguments)), "there");
+        let all = servers(&mut wire);
+        let shown = all.iter().find(|shown| shown["name"] == server).unwrap();
+        assert_eq!((&shown["starts"], &shown["protocol"]), (&json!(1), &json!(protocol)), "{shown}");
+    }
+}
+
+#[test]
 fn a_changed_list_is_a_new_revision_and_changed_tools_lose_their_grants() {
     let setup = Setup::new();
     let list = setup.path("tools.json");
@@ -363,20 +380,21 @@ fn a_server_asks_the_person_at_the_frontend_that_called() {
         let result = wire.answer(id)["result"].take();
         assert!(text(&result).contains("\"accept\"") && text(&result).contains("red"), "{result}");
         assert_eq!(only(&mut wire)["protocol"], if options.is_empty() { "2025-11-25" } else { "2026-07-28" });
-        // With calls of two sessions in flight, the older protocol does not say which call a question belongs to.
+        // With calls of two sessions in flight, the older protocol does not say which call a question belongs to. This
+        // server is known to ask, so the call waits for that of the other session.
         let mut other = daemon.connect();
         other.request("tools.execute", json!({"name": "s_hang"}));
         until("it hangs", || (only(&mut wire)["running"] == 1).then_some(()));
-        let id = wire.request("tools.execute", json!({"name": "s_ask"}));
+        let id = wire.request("tools.execute", json!({"name": "s_ask", "progress": true}));
         if options.is_empty() {
-            let result = wire.answer(id)["result"].take();
-            assert!(text(&result).contains("\"cancel\""), "{result}");
-        } else {
-            let asked = next_form(&mut wire);
-            wire.result("questions.reply", json!({"request_id": asked["request_id"], "declined": true}));
-            let result = wire.answer(id)["result"].take();
-            assert!(text(&result).contains("\"decline\""), "{result}");
+            let waits = wire.notification("tools.progress");
+            assert!(waits["message"].as_str().unwrap().contains("waiting for a call of another session"), "{waits}");
+            drop(other);
         }
+        let asked = next_form(&mut wire);
+        wire.result("questions.reply", json!({"request_id": asked["request_id"], "declined": true}));
+        let result = wire.answer(id)["result"].take();
+        assert!(text(&result).contains("\"decline\""), "{result}");
     }
 }
 

@@ -55,8 +55,9 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/transport/http.rs", 1, "the daemon's own tokens"),
     ("toold/src/transport/unix.rs", 3, "the daemon's own socket"),
     ("toold/src/transport/unix/locks.rs", 1, "the daemon's own locks"),
+    ("toold/src/transport/unix/records.rs", 1, "the daemon's own records of its place"),
     // System files.
-    ("host/src/descendants.rs", 14, "/proc"),
+    ("host/src/descendants.rs", 15, "/proc"),
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),
     ("host/src/sandbox/kernel.rs", 1, "/proc"),

@@ -365,6 +365,31 @@ export interface McpServer {
   /** The project whose sessions see it; all sessions when absent. */
   project?: string;
   state: "starting" | "running" | "disabled" | "stopped" | "failed";
+  /** Which sessions share a process of a mounted server. The tools are the same for all. */
+  scope: "shared" | "project" | "session";
+  /**
+   * The processes that are starting, running or have failed. Those of scopes other than `shared` count only here: `pid`,
+   * `since` and `uptime_s` of the server are those of the shared process.
+   */
+  instances: Array<{
+    /** The session that it serves, with the scope `session`. */
+    session?: string;
+    /** The root of the project whose sessions it serves, with the scope `project`. */
+    project?: string;
+    state: "starting" | "running" | "disabled" | "stopped" | "failed";
+    pid?: number;
+    /** RFC 3339, UTC: since when it runs. */
+    since?: string;
+    uptime_s?: number;
+    /** Resident memory of the process and of those that it started; absent where the system does not report it. */
+    memory_bytes?: number;
+    /** Calls that it is running now. */
+    running: number;
+    /** Why it is not running. */
+    error?: string;
+  }>;
+  /** So many run at most. */
+  max_instances: number;
   /** `stdio`, `socket`, `http`, or `none` when its configuration names no transport. */
   transport: string;
   pid?: number;
@@ -774,6 +799,8 @@ export interface DaemonStatus {
   uptime_s: number;
   /** Absent when the daemon serves its parent on stdio alone. */
   socket?: string;
+  /** The database. Daemons that serve sockets have one each; a daemon on stdio shares that of the others. */
+  database?: string;
   /** Where MCP clients are served on HTTP; absent when they are not. */
   mcp_url?: string;
   /** Where native clients are served on a WebSocket; absent when they are not. */

@@ -10,6 +10,8 @@ mod call;
 mod connect;
 mod elicitation;
 pub mod endpoint;
+mod greeting;
 mod listing;
 mod notifications;
 mod result;
+mod turns;

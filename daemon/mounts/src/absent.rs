@@ -28,11 +28,11 @@ impl<A: MountAdapter> MountSupervisor<A> {
         let label = mount.label();
         let prefix = names::prefix(&mount.config.name);
         let summary = mount.summary(Vec::new(), Vec::new());
-        if summary.state == MountState::Disabled {
+        if summary.shared.state == MountState::Disabled {
             return Some(format!("{label}, whose tools are called {prefix}..., is disabled in the configuration"));
         }
         let Some(listed) = mount.listed_tools() else {
-            return Some(match summary.error {
+            return Some(match summary.shared.error {
                 Some(why) => format!("{label}, whose tools are called {prefix}..., is not available: {why}"),
                 None => format!(
                     "{label}, whose tools are called {prefix}..., has not listed them yet: try again in a moment"

@@ -13,7 +13,7 @@ use toold_engine::cx::Cx;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
 use toold_host::stderr_log::StderrLog;
-use toold_proto::tool::{SourceKind, ToolName};
+use toold_proto::tool::{SessionId, SourceKind, ToolName};
 
 use crate::config::MountConfig;
 use crate::program::SourceProgram;
@@ -206,14 +206,33 @@ pub enum MountState {
     Failed,
 }
 
-/// Everything known about a mount, from which an adapter makes its status.
-pub struct MountSummary<A: MountAdapter> {
-    pub config: MountConfig<A::Endpoint>,
+/// The sessions that an instance serves, unless it serves all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceOwner {
+    Project(PathBuf),
+    Session(SessionId),
+}
+
+/// One process of a source, or one connection to it.
+pub struct InstanceSummary<A: MountAdapter> {
+    /// `None` for the one that serves all sessions.
+    pub owner: Option<InstanceOwner>,
     pub state: MountState,
     pub connection: Option<Arc<MountConnection<A>>>,
     /// Why it is not running, and how long it is not retried.
     pub error: Option<String>,
     pub retry_ms: Option<u64>,
+    /// Calls that are running now.
+    pub running: u64,
+}
+
+/// Everything known about a mount, from which an adapter makes its status.
+pub struct MountSummary<A: MountAdapter> {
+    pub config: MountConfig<A::Endpoint>,
+    /// The one that serves all sessions. With other scopes it only lists the tools, while they are not known.
+    pub shared: InstanceSummary<A>,
+    /// The others: those that are starting, running or have failed.
+    pub instances: Vec<InstanceSummary<A>>,
     pub memory: A::Memory,
     /// Under their names here, sorted.
     pub tools: Vec<ToolName>,
@@ -221,8 +240,6 @@ pub struct MountSummary<A: MountAdapter> {
     /// Calls that have ended, and how many of them failed.
     pub calls: u64,
     pub failed_calls: u64,
-    /// Calls that are running now.
-    pub running: u64,
     /// The number of starts, and of those that led to a connection.
     pub attempts: u64,
     pub connects: u64,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use toold_engine::registry::SourceScope;
+use toold_proto::mcp::InstanceScope;
 
 /// The identity of a mount: one name may stand for different sources in different projects.
 pub type MountKey = (SourceScope, String);
@@ -16,7 +17,11 @@ pub struct MountConfig<E> {
     pub scope: SourceScope,
     pub endpoint: E,
     pub enabled: bool,
-    /// It is stopped after this time without a call; `None` is never.
+    /// Which sessions share a process or a connection.
+    pub instances: InstanceScope,
+    /// So many run at most, unless they are shared.
+    pub max_instances: usize,
+    /// An instance is stopped after this time without a call; `None` is never.
     pub idle_timeout: Option<Duration>,
     /// Of a call; `None` for the tool's own, or the daemon's default.
     pub timeout: Option<Duration>,

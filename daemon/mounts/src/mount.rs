@@ -1,8 +1,10 @@
 //! One mount: its phase, its known tools, and its running calls. [`lifecycle`] is a run from start
-//! to end.
+//! to end. [`instances`] are the processes of a mount that is not shared; each has a phase of its own.
 
+mod instances;
 mod lifecycle;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,10 +16,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::tool_filter::AllowDenyFilter;
 use toold_host::stderr_log::StderrLog;
+use toold_proto::mcp::InstanceScope;
 use toold_proto::tool::ToolName;
 
 use crate::MountSupervisor;
-use crate::adapter::{ListedTool, MountAdapter, MountConnection, MountState, MountSummary, StartPolicy};
+use crate::adapter::{
+    InstanceOwner, InstanceSummary, ListedTool, MountAdapter, MountConnection, MountState, MountSummary, StartPolicy,
+};
 use crate::backoff::RestartBackoff;
 use crate::config::MountConfig;
 use crate::tool_cache;
@@ -33,13 +38,24 @@ pub(crate) struct MountedSource<A: MountAdapter> {
     supervisor: Weak<MountSupervisor<A>>,
     filter: AllowDenyFilter,
     phase: watch::Sender<MountPhase<A>>,
-    catalog: Mutex<Catalog<A>>,
+    /// The same for all instances.
+    catalog: Arc<Mutex<Catalog<A>>>,
+    /// Of all instances.
+    counts: Arc<SourceCounts>,
+    /// The sessions that it serves; `None` for the mount itself.
+    owner: Option<InstanceOwner>,
+    instances: Mutex<BTreeMap<InstanceOwner, Arc<MountedSource<A>>>>,
     backoff: Mutex<RestartBackoff>,
     usage: Mutex<SourceUsage>,
     call_ended: Notify,
     stderr_log: Arc<StderrLog>,
     /// Fires when it is no longer mounted.
     retired: CancellationToken,
+}
+
+/// Counts since the source was mounted.
+#[derive(Default)]
+struct SourceCounts {
     calls: AtomicU64,
     failed_calls: AtomicU64,
     attempts: AtomicU64,
@@ -98,23 +114,31 @@ impl<A: MountAdapter> MountedSource<A> {
                 Catalog { tools: Vec::new(), problems: Vec::new(), is_current: false, memory }
             }
         };
-        Arc::new(Self {
-            adapter,
+        Arc::new(Self::with_catalog(supervisor, config, Arc::new(Mutex::new(catalog)), supervisor.stop.child_token()))
+    }
+
+    fn with_catalog(
+        supervisor: &Arc<MountSupervisor<A>>,
+        config: MountConfig<A::Endpoint>,
+        catalog: Arc<Mutex<Catalog<A>>>,
+        retired: CancellationToken,
+    ) -> Self {
+        Self {
+            adapter: supervisor.adapter.clone(),
             supervisor: Arc::downgrade(supervisor),
             filter: AllowDenyFilter::new(config.allow.as_deref(), &config.deny),
             phase: watch::Sender::new(MountPhase::Stopped),
-            catalog: Mutex::new(catalog),
+            catalog,
+            counts: Arc::default(),
+            owner: None,
+            instances: Mutex::default(),
             backoff: Mutex::new(RestartBackoff::new()),
             usage: Mutex::new(SourceUsage { running: 0, last_used: Instant::now() }),
             call_ended: Notify::new(),
             stderr_log: Arc::new(StderrLog::new(&config.name)),
-            retired: supervisor.stop.child_token(),
-            calls: AtomicU64::new(0),
-            failed_calls: AtomicU64::new(0),
-            attempts: AtomicU64::new(0),
-            connects: AtomicU64::new(0),
+            retired,
             config,
-        })
+        }
     }
 
     /// Its name in errors and in the log.
@@ -137,7 +161,12 @@ impl<A: MountAdapter> MountedSource<A> {
     /// retries.
     async fn learn_tools(self: Arc<Self>) {
         for _ in 0..LEARN_ATTEMPTS {
-            let Err(why) = self.connection().await else { return };
+            let Err(why) = self.connection().await else {
+                // Whose sessions have processes of their own.
+                return if self.config.instances != InstanceScope::Shared {
+                    self.halt().await
+                };
+            };
             let MountPhase::Failed { retry_at, .. } = *self.phase.borrow() else { return };
             tracing::info!(mount = self.label(), %why, "its tools are not known yet");
             tokio::select! {
@@ -200,9 +229,9 @@ impl<A: MountAdapter> MountedSource<A> {
     }
 
     pub(crate) fn count_call(&self, is_good: bool) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.counts.calls.fetch_add(1, Ordering::Relaxed);
         if !is_good {
-            self.failed_calls.fetch_add(1, Ordering::Relaxed);
+            self.counts.failed_calls.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -301,8 +330,8 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
-    pub(crate) async fn restart(self: &Arc<Self>) {
-        self.backoff.lock().reset();
+    /// Ends the connection, if there is one; returns when it has ended. The next call makes another one.
+    async fn halt(&self) {
         let mut phases = self.phase.subscribe();
         let running = match &*self.phase.borrow() {
             MountPhase::Running(connection) => Some(connection.clone()),
@@ -312,6 +341,12 @@ impl<A: MountAdapter> MountedSource<A> {
             connection.context.restart.cancel();
             let _ = phases.wait_for(|phase| !is_running_on(phase, &connection)).await;
         }
+    }
+
+    pub(crate) async fn restart(self: &Arc<Self>) {
+        self.backoff.lock().reset();
+        self.end_instances().await;
+        self.halt().await;
         self.phase.send_if_modified(|phase| {
             let has_failed = matches!(phase, MountPhase::Failed { .. });
             if has_failed {
@@ -322,10 +357,13 @@ impl<A: MountAdapter> MountedSource<A> {
         if self.config.enabled {
             // The status shows why it does not start.
             let _ = self.connection().await;
+            if self.config.instances != InstanceScope::Shared {
+                self.halt().await;
+            }
         }
     }
 
-    pub(crate) fn summary(&self, tools: Vec<ToolName>, name_problems: Vec<String>) -> MountSummary<A> {
+    fn instance_summary(&self) -> InstanceSummary<A> {
         let (mut connection, mut error, mut retry_ms) = (None, None, None);
         let state = match &*self.phase.borrow() {
             _ if !self.config.enabled => MountState::Disabled,
@@ -341,22 +379,28 @@ impl<A: MountAdapter> MountedSource<A> {
                 MountState::Failed
             }
         };
+        let running = self.usage.lock().running as u64;
+        InstanceSummary { owner: self.owner.clone(), state, connection, error, retry_ms, running }
+    }
+
+    pub(crate) fn summary(&self, tools: Vec<ToolName>, name_problems: Vec<String>) -> MountSummary<A> {
+        let instances: Vec<Arc<Self>> = self.instances.lock().values().cloned().collect();
+        let mut stderr = self.stderr_log.tail();
+        stderr.extend(instances.iter().flat_map(|instance| instance.stderr_log.tail()));
+        let instances = instances.iter().map(|instance| instance.instance_summary());
         let catalog = self.catalog.lock();
         MountSummary {
             config: self.config.clone(),
-            state,
-            connection,
-            error,
-            retry_ms,
+            shared: self.instance_summary(),
+            instances: instances.filter(|instance| instance.state != MountState::Stopped).collect(),
             memory: catalog.memory.clone(),
             tools,
             problems: catalog.problems.iter().cloned().chain(name_problems).collect(),
-            calls: self.calls.load(Ordering::Relaxed),
-            failed_calls: self.failed_calls.load(Ordering::Relaxed),
-            running: self.usage.lock().running as u64,
-            attempts: self.attempts.load(Ordering::Relaxed),
-            connects: self.connects.load(Ordering::Relaxed),
-            stderr: self.stderr_log.tail(),
+            calls: self.counts.calls.load(Ordering::Relaxed),
+            failed_calls: self.counts.failed_calls.load(Ordering::Relaxed),
+            attempts: self.counts.attempts.load(Ordering::Relaxed),
+            connects: self.counts.connects.load(Ordering::Relaxed),
+            stderr,
         }
     }
 }

@@ -41,7 +41,7 @@ impl<A: MountAdapter> MountedTool<A> {
     }
 
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let mount = &self.mount;
+        let mount = &self.mount.for_session(&cx.session).map_err(ToolError::Failed)?;
         if A::START == StartPolicy::OnDemand && !mount.is_running() {
             // A program may take its time, and callers want to see why they wait.
             cx.message(format!("starting {}", mount.label()));

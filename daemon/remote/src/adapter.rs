@@ -124,11 +124,12 @@ impl MountAdapter for RemoteAdapter {
     }
 
     fn status(&self, summary: MountSummary<Self>) -> Remote {
-        let MountSummary { config, connection, .. } = summary;
+        let MountSummary { config, shared, .. } = summary;
+        let connection = shared.connection;
         let peer = connection.as_ref().map(|connection| &connection.link.peer);
         Remote {
             name: config.name,
-            state: match summary.state {
+            state: match shared.state {
                 MountState::Disabled => RemoteState::Disabled,
                 MountState::Stopped | MountState::Starting => RemoteState::Connecting,
                 MountState::Running => RemoteState::Connected,
@@ -143,11 +144,11 @@ impl MountAdapter for RemoteAdapter {
             instances: summary.memory.instances,
             tools: summary.tools,
             problems: summary.problems,
-            error: summary.error,
-            retry_ms: summary.retry_ms,
+            error: shared.error,
+            retry_ms: shared.retry_ms,
             calls: summary.calls,
             bad_calls: summary.failed_calls,
-            running: summary.running,
+            running: shared.running,
             connects: summary.connects,
             stderr: summary.stderr,
         }

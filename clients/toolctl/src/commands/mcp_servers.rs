@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Args;
 use comfy_table::{Cell, Color};
 use toold_proto::daemon::NoParams;
-use toold_proto::mcp::{McpServer, McpServerList, McpServerState, RestartMcpServer};
+use toold_proto::mcp::{McpServer, McpServerInstance, McpServerList, McpServerState, RestartMcpServer};
 use toold_proto::method::{McpRestart, McpServersList};
 
 use crate::exit::{NOT_RUN, OK};
@@ -86,6 +86,10 @@ fn render(list: &McpServerList, width: Option<u16>) -> String {
     let mut text = table::render(&rows);
     for server in &list.servers {
         let name = one_line(&server.name);
+        let own = server.instances.iter().filter(|instance| instance.session.is_some() || instance.project.is_some());
+        for instance in own {
+            text.push_str(&format!("{DIM}{name}:{DIM:#} {}\n", one_line(&describe(instance))));
+        }
         if let Some(error) = &server.error {
             text.push_str(&format!("{BAD}{name}{BAD:#}: {}\n", one_line(error)));
         }
@@ -94,6 +98,20 @@ fn render(list: &McpServerList, width: Option<u16>) -> String {
         }
     }
     text
+}
+
+/// An instance that not all sessions share.
+fn describe(instance: &McpServerInstance) -> String {
+    let owner = match (&instance.session, &instance.project) {
+        (Some(id), _) => format!("session {id}"),
+        (None, Some(root)) => format!("project {root}"),
+        (None, None) => "all sessions".to_owned(),
+    };
+    let pid = instance.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+    let age = instance.uptime_s.map(|age| format!(", up {}", span(age))).unwrap_or_default();
+    let memory = instance.memory_bytes.map(|bytes| format!(", {} MiB", bytes >> 20)).unwrap_or_default();
+    let error = instance.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    format!("{} for {owner}{pid}{age}{memory}, {} running{error}", instance.state.as_str(), instance.running)
 }
 
 /// In its largest whole unit.

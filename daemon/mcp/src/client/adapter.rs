@@ -14,19 +14,20 @@ use toold_engine::schema::Schema;
 use toold_engine::time::rfc3339;
 use toold_engine::tool::{Origin, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
+use toold_host::descendants::resident_bytes;
 use toold_host::environment::Environment;
 use toold_host::secrets::SecretStore;
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
-    CallFailure, ConnectionContext, MountAdapter, MountConnection, MountState, MountSummary, OpenedChannel,
-    StartPolicy, ToolListing,
+    CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, MountAdapter, MountConnection, MountState,
+    MountSummary, OpenedChannel, StartPolicy, ToolListing,
 };
 use toold_mounts::config::MountConfig;
-use toold_proto::mcp::{McpServer, McpServerState};
+use toold_proto::mcp::{InstanceScope, McpServer, McpServerInstance, McpServerState};
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use super::call;
-use super::connect::{self, Channel, ClientService};
+use super::connect::{self, Channel, ClientService, Greeting};
 use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
 use super::listing::ListedServerTool;
@@ -67,6 +68,44 @@ pub struct ServerMemory {
 impl ServerAdapter {
     pub fn new(options: ServerOptions) -> Self {
         Self { options }
+    }
+}
+
+/// `None` for one that neither runs nor has failed.
+fn instance(summary: &InstanceSummary<ServerAdapter>) -> Option<McpServerInstance> {
+    let state = match summary.state {
+        MountState::Stopped | MountState::Disabled => return None,
+        MountState::Starting => McpServerState::Starting,
+        MountState::Running => McpServerState::Running,
+        MountState::Failed => McpServerState::Failed,
+    };
+    let (session, project) = match &summary.owner {
+        Some(InstanceOwner::Session(id)) => (Some(id.clone()), None),
+        Some(InstanceOwner::Project(root)) => (None, Some(root.display().to_string())),
+        None => (None, None),
+    };
+    let connection = summary.connection.as_ref();
+    let (pid, since) =
+        (connection.and_then(|connection| connection.pid), connection.map(|connection| connection.since));
+    Some(McpServerInstance {
+        session,
+        project,
+        state,
+        pid,
+        since: since.map(rfc3339),
+        uptime_s: since.map(|since| since.elapsed().unwrap_or_default().as_secs_f64()),
+        memory_bytes: pid.and_then(resident_bytes),
+        running: summary.running,
+        error: summary.error.as_deref().map(|error| without_hidden(error).into_owned()),
+    })
+}
+
+fn busiest(instances: &[McpServerInstance]) -> McpServerState {
+    let has = |state| instances.iter().any(|instance| instance.state == state);
+    match () {
+        () if has(McpServerState::Running) => McpServerState::Running,
+        () if has(McpServerState::Starting) => McpServerState::Starting,
+        () => McpServerState::Stopped,
     }
 }
 
@@ -134,16 +173,20 @@ impl MountAdapter for ServerAdapter {
     }
 
     fn status(&self, summary: MountSummary<Self>) -> McpServer {
-        let MountSummary { config, connection, .. } = summary;
-        let (state, error) = match (summary.state, &config.endpoint) {
+        let MountSummary { config, shared, instances, .. } = summary;
+        let all: Vec<McpServerInstance> = std::iter::once(&shared).chain(&instances).filter_map(instance).collect();
+        // A mount whose sessions have processes of their own runs when one of them does.
+        let (state, error) = match (shared.state, &config.endpoint) {
             (MountState::Stopped, ServerEndpoint::Unusable { why }) => (McpServerState::Failed, Some(why.clone())),
             (MountState::Disabled, _) => (McpServerState::Disabled, None),
-            (MountState::Stopped, _) => (McpServerState::Stopped, None),
+            (MountState::Stopped, _) => (busiest(&all), None),
             (MountState::Starting, _) => (McpServerState::Starting, None),
             (MountState::Running, _) => (McpServerState::Running, None),
-            (MountState::Failed, _) => (McpServerState::Failed, summary.error),
+            (MountState::Failed, _) => (McpServerState::Failed, shared.error.clone()),
         };
-        let info = connection.as_ref().and_then(|connection| connection.link.peer.peer_info());
+        let connection = shared.connection;
+        let info = std::iter::once(&connection).chain(instances.iter().map(|instance| &instance.connection));
+        let info = info.flatten().find_map(|connection| connection.link.peer.peer_info());
         let since = connection.as_ref().map(|connection| connection.since);
         McpServer {
             name: config.name,
@@ -152,6 +195,13 @@ impl MountAdapter for ServerAdapter {
                 SourceScope::Project(path) => Some(path.display().to_string()),
             },
             state,
+            scope: config.instances,
+            running: all.iter().map(|instance| instance.running).sum(),
+            instances: all,
+            max_instances: match config.instances {
+                InstanceScope::Shared => 1,
+                InstanceScope::Project | InstanceScope::Session => config.max_instances as u64,
+            },
             transport: config.endpoint.transport().to_owned(),
             pid: connection.as_ref().and_then(|connection| connection.pid),
             since: since.map(rfc3339),
@@ -161,10 +211,9 @@ impl MountAdapter for ServerAdapter {
             problems: summary.problems,
             error: error.map(|error| without_hidden(&error).into_owned()),
             secrets: config.endpoint.secrets(),
-            retry_ms: summary.retry_ms,
+            retry_ms: shared.retry_ms,
             calls: summary.calls,
             bad_calls: summary.failed_calls,
-            running: summary.running,
             starts: summary.attempts,
             stderr: summary.stderr,
         }
@@ -187,7 +236,8 @@ impl MountAdapter for ServerAdapter {
     ) -> Result<(ServerLink, ClientService), String> {
         let notifications = Arc::new(Notifications::new(context.clone()));
         let handler = ElicitationHandler { server: config.name.clone(), notifications: notifications.clone() };
-        let greeted = connect::greet(channel, handler, memory.uses_initialize, &context.closing).await;
+        let greeting = Greeting { uses_initialize: memory.uses_initialize, start_timeout: config.start_timeout };
+        let greeted = connect::greet(channel, handler, greeting, &context.closing).await;
         // Some servers exit at a greeting that they don't know: the next attempt uses the other one.
         let service = greeted.inspect_err(|_| memory.uses_initialize = !memory.uses_initialize)?;
         Ok((ServerLink { peer: service.peer().clone(), notifications }, service))

@@ -33,6 +33,17 @@ pub(super) async fn call(
     let Value::Object(arguments) = input else {
         return Err(ToolError::Failed("the arguments must be a JSON object".to_owned()).into());
     };
+    let (turns, session) = (&connection.link.notifications.turns, &cx.session.id);
+    if turns.is_taken(session) {
+        cx.message(format!(
+            "waiting for a call of another session: MCP server {server} does not say for which call it asks"
+        ));
+    }
+    let _turn = tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+        turn = turns.take(session) => turn,
+    };
     let mut params = CallToolRequestParams::new(upstream_name.to_owned()).with_arguments(arguments);
     for _ in 0..MAX_INPUT_ROUNDS {
         let answer = send(server, connection, params.clone(), cx).await?;

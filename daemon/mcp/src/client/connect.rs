@@ -28,6 +28,7 @@ use toold_mounts::program::SourceProgram;
 use super::adapter::ServerOptions;
 use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
+use super::greeting::GreetingTransport;
 use super::listing::{MAX_PAGES, ServerListing};
 use super::notifications::InterceptingTransport;
 
@@ -36,6 +37,15 @@ pub enum Channel {
     Pipes(ChildStdout, ChildStdin),
     Socket(UnixStream),
     Http { url: String, headers: HashMap<http::HeaderName, http::HeaderValue>, client: reqwest::Client },
+}
+
+/// How a server is greeted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Greeting {
+    /// It is known to need `initialize`.
+    pub(super) uses_initialize: bool,
+    /// Until it is connected and has listed its tools.
+    pub(super) start_timeout: Duration,
 }
 
 pub(super) type ClientService = RunningService<RoleClient, ElicitationHandler>;
@@ -109,22 +119,22 @@ async fn fill_all(
 pub(super) async fn greet(
     channel: Channel,
     handler: ElicitationHandler,
-    uses_initialize: bool,
+    greeting: Greeting,
     closing: &CancellationToken,
 ) -> Result<ClientService, String> {
     match channel {
         Channel::Pipes(stdout, stdin) => {
-            greet_on(AsyncRwTransport::new(stdout, stdin), handler, uses_initialize, closing).await
+            greet_on(AsyncRwTransport::new(stdout, stdin), handler, greeting, closing).await
         }
         Channel::Socket(stream) => {
             let (read, write) = stream.into_split();
-            greet_on(AsyncRwTransport::new(read, write), handler, uses_initialize, closing).await
+            greet_on(AsyncRwTransport::new(read, write), handler, greeting, closing).await
         }
         Channel::Http { url, headers, client } => {
             let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers);
             let worker = StreamableHttpClientTransport::with_client(client, config);
             let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
-            greet_on(transport, handler, uses_initialize, closing).await
+            greet_on(transport, handler, greeting, closing).await
         }
     }
 }
@@ -132,16 +142,17 @@ pub(super) async fn greet(
 async fn greet_on<T: Transport<RoleClient> + 'static>(
     transport: T,
     handler: ElicitationHandler,
-    uses_initialize: bool,
+    greeting: Greeting,
     closing: &CancellationToken,
 ) -> Result<ClientService, String> {
-    let lifecycle = match uses_initialize {
+    let lifecycle = match greeting.uses_initialize {
         true => ClientLifecycleMode::Initialize,
         false => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         },
     };
+    let transport = GreetingTransport::new(transport, greeting.start_timeout);
     let transport = InterceptingTransport::new(transport, handler.notifications.clone());
     let greeted = serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, closing.clone()).await;
     greeted.map_err(|error| {

@@ -46,11 +46,12 @@ impl ClientHandler for ElicitationHandler {
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
         let token = context.meta.get_progress_token();
-        let cx = self.notifications.calls.find(origin.map(|id: &RequestId| id), token.as_ref());
-        let Some(cx) = cx else {
-            tracing::info!(server = self.server, "a server asks a person, but not for a call that can be told");
-            return Ok(ElicitResult::new(ElicitationAction::Cancel));
-        };
+        let cx = self.notifications.call_that_asks(origin.map(|id: &RequestId| id), token.as_ref());
+        // Not a cancellation: no person has seen the question.
+        let cx = cx.map_err(|unknown| {
+            tracing::info!(server = self.server, %unknown, "a server asks a person, and nobody can be asked");
+            ErrorData::internal_error(unknown.to_string(), None)
+        })?;
         Ok(tokio::select! {
             () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
             answer = ask(&self.server, asked, &cx) => answer,

@@ -20,18 +20,36 @@ use toold_engine::redact;
 use toold_mounts::adapter::ConnectionContext;
 use toold_proto::call::Progress;
 
+use super::turns::SessionTurns;
+
 /// Unanswered requests of a server; further ones are ignored.
 const MAX_REQUESTS: usize = 32;
 
 /// The destination of one connection's notifications.
 pub(super) struct Notifications {
     pub(super) calls: ServerCalls,
+    pub(super) turns: SessionTurns,
     context: Arc<ConnectionContext>,
 }
 
 impl Notifications {
     pub(super) fn new(context: Arc<ConnectionContext>) -> Self {
-        Self { calls: ServerCalls::default(), context }
+        Self { calls: ServerCalls::default(), turns: SessionTurns::default(), context }
+    }
+
+    /// The call that a question to a person belongs to. A server that does not name it makes its sessions take turns.
+    ///
+    /// # Errors
+    /// As a sentence for the server.
+    pub(super) fn call_that_asks(
+        &self,
+        request: Option<&RequestId>,
+        token: Option<&ProgressToken>,
+    ) -> Result<Arc<Cx>, UnknownCall> {
+        if request.is_none() && token.is_none() {
+            self.turns.require();
+        }
+        self.calls.find(request, token)
     }
 }
 
@@ -65,18 +83,37 @@ impl ServerCalls {
 
     /// The call that a server's request belongs to: the one that it names, or else the only running
     /// one. Calls of one session count as one: they belong to the same person.
-    pub(super) fn find(&self, request: Option<&RequestId>, token: Option<&ProgressToken>) -> Option<Arc<Cx>> {
+    ///
+    /// # Errors
+    /// No call is running, or it may belong to calls of several sessions. From then on the sessions take turns.
+    fn find(&self, request: Option<&RequestId>, token: Option<&ProgressToken>) -> Result<Arc<Cx>, UnknownCall> {
         let calls = self.0.lock();
         if let Some(call) = token.and_then(|token| calls.get(token)) {
-            return Some(call.cx.clone());
+            return Ok(call.cx.clone());
         }
         if let Some(request) = request {
-            return calls.values().find(|call| call.request == *request).map(|call| call.cx.clone());
+            let call = calls.values().find(|call| call.request == *request);
+            return call.map(|call| call.cx.clone()).ok_or(UnknownCall::None);
         }
         let sessions: HashSet<&str> = calls.values().map(|call| call.cx.session.id.as_str()).collect();
-        let newest = calls.values().max_by_key(|call| call.cx.started_at);
-        newest.filter(|_| sessions.len() == 1).map(|call| call.cx.clone())
+        match (calls.values().max_by_key(|call| call.cx.started_at), sessions.len()) {
+            (Some(newest), 1) => Ok(newest.cx.clone()),
+            (Some(_), of_sessions) => Err(UnknownCall::Ambiguous { of_sessions }),
+            (None, _) => Err(UnknownCall::None),
+        }
     }
+}
+
+/// Why a server's question has no addressee.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum UnknownCall {
+    #[error("nobody was asked: no call is running that this question could belong to")]
+    None,
+    #[error(
+        "nobody was asked: calls of {of_sessions} sessions are running, and the server did not say which of them asks. \
+         From now on these calls wait for each other, so call again; or set scope = \"session\" for this server"
+    )]
+    Ambiguous { of_sessions: usize },
 }
 
 /// A transport that keeps messages from the SDK that it need not see.

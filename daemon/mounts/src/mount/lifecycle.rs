@@ -50,7 +50,7 @@ impl<A: MountAdapter> MountedSource<A> {
 
     /// `Ok` when it ended on request.
     async fn serve(self: &Arc<Self>, supervisor: &Arc<MountSupervisor<A>>) -> Result<(), String> {
-        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+        let attempt = self.counts.attempts.fetch_add(1, Ordering::Relaxed) + 1;
         let closing = self.retired.child_token();
         let context = Arc::new(ConnectionContext::new(attempt, self.stderr_log.clone(), closing));
         let deadline = Instant::now() + self.config.start_timeout;
@@ -72,7 +72,7 @@ impl<A: MountAdapter> MountedSource<A> {
                 let link = Arc::new(link);
                 let connection =
                     Arc::new(MountConnection { link, context: context.clone(), pid, since: SystemTime::now() });
-                self.connects.fetch_add(1, Ordering::Relaxed);
+                self.counts.connects.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(mount = self.label(), pid, "a mounted source is connected");
                 self.phase.send_replace(MountPhase::Running(connection.clone()));
                 self.watch(supervisor, &connection, session, &mut program).await

@@ -20,6 +20,7 @@ use toold_mcp::client::adapter::{McpServers, ServerOptions};
 use toold_mcp::client::endpoint::ServerEndpoint;
 use toold_mounts::config::MountConfig;
 use toold_proto::call::ListingMode;
+use toold_proto::mcp::InstanceScope;
 
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
@@ -132,6 +133,13 @@ pub struct McpServerConfig {
     pub socket: Option<String>,
     /// The server is stopped after this many milliseconds without a call; 0 means never.
     pub idle_timeout_ms: u64,
+    /// Which sessions share a process of the server, or a connection to it: `shared` is one for all, `project` one for
+    /// the sessions of each project, `session` one for each session, which ends with it. `shared` when absent. Set it for
+    /// servers that remember something of a conversation, such as a browser.
+    pub scope: InstanceScope,
+    /// With the scopes `project` and `session`: so many run at one time, and calls that would start another one are
+    /// refused.
+    pub max_instances: usize,
     /// The timeout of a call, in milliseconds; that of other tools when absent.
     pub timeout_ms: Option<u64>,
     /// The timeout for starting the server and listing its tools, in milliseconds.
@@ -160,6 +168,8 @@ impl Default for McpServerConfig {
             headers: BTreeMap::new(),
             socket: None,
             idle_timeout_ms: 15 * 60 * 1000,
+            scope: InstanceScope::Shared,
+            max_instances: 16,
             timeout_ms: None,
             start_timeout_ms: 60 * 1000,
             enabled: true,
@@ -276,6 +286,8 @@ fn server_config(
         scope: scope.clone(),
         endpoint,
         enabled: config.enabled,
+        instances: config.scope,
+        max_instances: config.max_instances,
         idle_timeout: Some(config.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis),
         timeout: config.timeout_ms.map(Duration::from_millis),
         start_timeout: Duration::from_millis(config.start_timeout_ms),
@@ -307,6 +319,9 @@ fn endpoint(
 ) -> Result<ServerEndpoint, String> {
     for glob in config.tools.allow.iter().flatten().chain(&config.tools.deny) {
         globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
+    }
+    if config.max_instances == 0 {
+        return Err("max_instances must be at least 1; to mount the server but not run it, set enabled = false".into());
     }
     let text = |text: &str| expand::variables(text, var);
     let texts = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, SecretText>, String> {

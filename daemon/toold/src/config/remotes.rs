@@ -13,6 +13,7 @@ use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::files;
 use toold_mounts::config::MountConfig;
+use toold_proto::mcp::InstanceScope;
 use toold_remote::adapter::Remotes;
 use toold_remote::endpoint::{Reach, RemoteEndpoint, RemoteOptions};
 
@@ -135,6 +136,8 @@ fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> MountConf
         scope: SourceScope::Global,
         endpoint: RemoteEndpoint { reach, cwd: section.cwd.clone() },
         enabled: section.enabled,
+        instances: InstanceScope::Shared,
+        max_instances: 1,
         idle_timeout: None,
         timeout: section.timeout_ms.map(Duration::from_millis),
         start_timeout: Duration::from_millis(section.start_timeout_ms),

@@ -29,4 +29,9 @@ async fn restart(request: MethodRequest, named: RestartMcpServer) -> Result<McpS
 fn hide(server: &mut McpServer) {
     server.stderr.clear();
     server.error = server.error.take().map(|_| "it does not run".to_owned());
+    for instance in &mut server.instances {
+        // Of others, perhaps.
+        (instance.session, instance.project) = (None, None);
+        instance.error = instance.error.take().map(|_| "it does not run".to_owned());
+    }
 }
