@@ -1,5 +1,5 @@
 //! The greeting on one connection: first the probe of revision 2026-07-28, then `initialize` if the probe stays without an
-//! answer. A server that starts slowly answers both late, and each answer is told by its id.
+//! answer. A server that starts slowly answers both late, and each answer is recognised by its id.
 
 use std::borrow::Cow;
 use std::time::Duration;
