@@ -16,6 +16,7 @@ pub mod event;
 pub mod file;
 pub mod hook;
 pub mod mcp;
+pub mod mcp_registry;
 pub mod method;
 pub mod offer;
 pub mod openrpc;

@@ -23,6 +23,7 @@ use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
 use crate::hook::{HookAction, HookList, RunHooks};
 use crate::mcp::{McpServerList, RestartMcpServer};
+use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList, SearchMcpRegistry};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
@@ -178,6 +179,8 @@ methods! {
     PluginsTrust = "plugins.trust", "Trusts a project's configuration and plugins as they are now.", TrustPlugins => TrustReport;
     McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
     McpRestart = "mcp.restart", "Restarts a mounted MCP server.", RestartMcpServer => McpServerList;
+    McpRegistrySearch = "mcp.registry.search", "Searches the MCP registry of the configuration.", SearchMcpRegistry => RegistryServerList;
+    McpRegistryGet = "mcp.registry.get", "Shows a server of the MCP registry, and how it can be run.", GetRegistryServer => RegistryServer;
     SecretsSet = "secrets.set", "Stores a secret that the configuration uses.", SetSecret => SecretList;
     SecretsList = "secrets.list", "Lists the secrets by name; nothing returns their values.", NoParams => SecretList;
     SecretsRemove = "secrets.remove", "Removes a secret.", NameSecret => SecretList;

@@ -59,6 +59,8 @@ const FOR_PERSONS: &[&str] = &[
     "daemon.restart",
     "daemon.shutdown",
     "files.undo",
+    "mcp.registry.get",
+    "mcp.registry.search",
     "mcp.restart",
     "permissions.grant",
     "permissions.reply",
@@ -91,7 +93,9 @@ fn params_of(method: &str) -> Value {
     match method {
         "buffers.clear" => json!({"path": "/x"}),
         "buffers.set" => json!({"path": "/x", "version": 1, "text": ""}),
-        "mcp.restart" | "remotes.reconnect" | "plugins.disable" | "plugins.enable" | "plugins.profile" => {
+        "mcp.registry.search" => json!({"query": "x"}),
+        "mcp.registry.get" | "mcp.restart" | "remotes.reconnect" | "plugins.disable" | "plugins.enable"
+        | "plugins.profile" => {
             json!({"name": "none"})
         }
         "permissions.grant" => json!({"category": "shell", "pattern": "**", "scope": "always"}),
@@ -145,7 +149,8 @@ fn an_agent_may_do_nothing_that_is_a_persons() {
 
 #[test]
 fn a_person_is_refused_nothing() {
-    let daemon = TestDaemon::start();
+    // Nothing outside of this machine is asked.
+    let daemon = Setup::new().config("[mcp]\nregistry = \"http://127.0.0.1:9\"\n").start();
     let mut wire = daemon.connect();
     for method in
         FOR_PERSONS.iter().filter(|method| !["daemon.restart", "daemon.shutdown", "tools.provide"].contains(method))

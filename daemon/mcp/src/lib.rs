@@ -1,6 +1,8 @@
 //! The Model Context Protocol, both sides, on the official Rust SDK.
 //!
-//! [`server`] lets any MCP client use the registry; [`client`] mounts other people's servers in it.
+//! [`server`] lets any MCP client use the registry; [`client`] mounts other people's servers in it,
+//! and [`registry`] finds them.
 
 pub mod client;
+pub mod registry;
 pub mod server;

@@ -1,9 +1,11 @@
 //! `toolctl mcp`: the shared daemon as an MCP server on stdin and stdout.
 
+mod add;
 mod bridge;
 mod doctor;
 mod install;
 mod jsonc;
+mod search;
 mod token;
 mod toml_table;
 
@@ -66,6 +68,8 @@ enum ListingArg {
 enum McpAction {
     Servers(mcp_servers::McpServersArgs),
     Restart(mcp_servers::McpRestartArgs),
+    Search(search::McpSearchArgs),
+    Add(add::McpAddArgs),
     Install(install::McpInstallArgs),
     Doctor(doctor::McpDoctorArgs),
     Token(token::McpTokenArgs),
@@ -75,6 +79,8 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
     match mcp.action {
         Some(McpAction::Servers(servers)) => return mcp_servers::list(&servers, globals).await,
         Some(McpAction::Restart(restart)) => return mcp_servers::restart(&restart, globals).await,
+        Some(McpAction::Search(search)) => return search::run(search, globals).await,
+        Some(McpAction::Add(add)) => return add::run(add, globals).await,
         Some(McpAction::Install(install)) => return install::run(install).await,
         Some(McpAction::Doctor(doctor)) => return doctor::run(doctor, globals).await,
         Some(McpAction::Token(token)) => return token::run(&token),

@@ -37,6 +37,9 @@ pub struct McpConfig {
     pub import: Vec<String>,
     /// MCP servers by name, shared by all sessions: their tools are called `NAME_tool`.
     pub servers: BTreeMap<String, McpServerConfig>,
+    /// The base URL of the registry that `toolctl mcp search` and `add` use: one with the API of the generic registry
+    /// specification. The official one when absent.
+    pub registry: Option<String>,
     /// Also serve clients on HTTP at this address, such as `127.0.0.1:7345`: MCP at `/mcp`, and JSON-RPC at `/rpc`, on
     /// a WebSocket or one request at a time. Clients need the token that `toolctl mcp token` shows.
     pub listen: Option<String>,

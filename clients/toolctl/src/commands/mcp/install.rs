@@ -195,7 +195,7 @@ fn backup_of(file: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn read(file: &Path) -> anyhow::Result<Option<String>> {
+pub(super) fn read(file: &Path) -> anyhow::Result<Option<String>> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -204,7 +204,7 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
-fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let context = || format!("can't write {}", file.display());
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".new-{}", std::process::id()));
@@ -227,7 +227,7 @@ fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// The removed and added lines, with a few lines of context.
-fn difference(file: &Path, before: &str, after: &str) -> String {
+pub(super) fn difference(file: &Path, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let rest = old.len().min(new.len()) - start;
