@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::audit;
 use crate::cache::{CacheCleared, CacheStats};
 use crate::call::{
-    BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, FoundTools, Interrupt, Interrupted, ListTools,
-    FindTools, ToolList, ToolSchema,
+    BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, FindTools, FoundTools, Interrupt, Interrupted,
+    ListTools, ToolList, ToolSchema,
 };
 use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::config::{ReloadedConfig, ShownConfig};

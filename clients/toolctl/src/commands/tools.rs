@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Cell, CellAlignment};
 use serde_json::Value;
-use toold_proto::call::{ListTools, ListingMode, FindTools, ToolFormat};
+use toold_proto::call::{FindTools, ListTools, ListingMode, ToolFormat};
 use toold_proto::cost::{ListCost, MeasureTools, ToolCosts};
 use toold_proto::method::{ToolsCost, ToolsList, ToolsSearch};
 

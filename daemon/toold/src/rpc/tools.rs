@@ -23,8 +23,8 @@ use toold_engine::session::{Session, SessionFilter};
 use toold_engine::tool::ToolSpec;
 use toold_engine::tool_rank::rank;
 use toold_proto::call::{
-    BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, FindTools, FoundTool, FoundTools, Interrupt, Interrupted,
-    ListTools, ListingMode, Progress, ProviderOptions, Strategy, ToolFormat, ToolSchema,
+    BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, FindTools, FoundTool, FoundTools, Interrupt,
+    Interrupted, ListTools, ListingMode, Progress, ProviderOptions, Strategy, ToolFormat, ToolSchema,
 };
 use toold_proto::method::{
     ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema, ToolsSearch,
@@ -106,7 +106,8 @@ async fn list(request: MethodRequest, list: ListTools) -> Result<Listed, ErrorOb
         of_provider && mode == ListingMode::Deferred && !is_pinned
     };
     let tools = tools.iter().map(|tool| (described(tool.spec, &list.provider), is_deferred(tool))).collect();
-    let meta_tool = |name: &str| engine.meta_tools.specs(view).find(|spec| spec.name.as_str() == name).map(ToolSpec::describe);
+    let meta_tool =
+        |name: &str| engine.meta_tools.specs(view).find(|spec| spec.name.as_str() == name).map(ToolSpec::describe);
     let finders = meta_tool(SEARCH).zip(meta_tool(CALL)).map(|(search, call)| FinderTools { search, call });
     let written = provider_lists::list(format, tools, finders, &list.provider);
     let (deferred, warnings) = (written.deferred, written.warnings);
