@@ -55,6 +55,15 @@ pub enum Family {
     Granite,
     Nemotron,
     Anthropic,
+    HunyuanV3,
+    K2Horizon,
+    SolarOpen,
+    Plamo3,
+    Inkling,
+    Muse,
+    Dots,
+    Pangu,
+    HyperclovaX,
 }
 
 /// The way in which a format writes a call.
@@ -137,6 +146,15 @@ impl Family {
             Self::Granite => "granite",
             Self::Nemotron => "nemotron",
             Self::Anthropic => "anthropic",
+            Self::HunyuanV3 => "hunyuan_v3",
+            Self::K2Horizon => "k2_horizon",
+            Self::SolarOpen => "solar_open",
+            Self::Plamo3 => "plamo_3",
+            Self::Inkling => "inkling",
+            Self::Muse => "muse",
+            Self::Dots => "dots",
+            Self::Pangu => "pangu",
+            Self::HyperclovaX => "hyperclova_x",
         }
     }
 
@@ -197,7 +215,7 @@ pub const FORMATS: &[CallFormat] = &[
     CallFormat {
         family: Family::QwenCoder,
         shape: CallShape::Parameters,
-        source: "https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct (chat_template)",
+        source: "https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct (chat_template); also MiMo, Step 3.5, iQuest-Coder",
         marks: &[
             ("<function=", Mark::ElementOpen(TagStyle::Equals)),
             ("</function>", Mark::ElementClose),
@@ -278,7 +296,7 @@ pub const FORMATS: &[CallFormat] = &[
     CallFormat {
         family: Family::Glm,
         shape: CallShape::Parameters,
-        source: "https://huggingface.co/zai-org/GLM-4.5 (chat_template); 4.5 to 5",
+        source: "https://huggingface.co/zai-org/GLM-4.5 (chat_template); 4.5 to 5, also Laguna, Ling 3, HyperCLOVA X Think 32B",
         marks: &[
             ("<arg_key>", Mark::KeyOpen),
             ("</arg_key>", Mark::KeyClose),
@@ -453,7 +471,7 @@ pub const FORMATS: &[CallFormat] = &[
         family: Family::Phi4,
         shape: CallShape::Json,
         source: "https://huggingface.co/microsoft/Phi-4-mini-instruct (README)",
-        marks: &[("<|tool_call|>", Mark::SectionOpen), ("<|/tool_call|>", Mark::SectionClose)],
+        marks: &[("<|tool_call|>", Mark::CallOpen), ("<|/tool_call|>", Mark::SectionClose)],
     },
     CallFormat {
         family: Family::Phi4Mini,
@@ -504,7 +522,7 @@ pub const FORMATS: &[CallFormat] = &[
         marks: &[
             ("<|function_call|>", Mark::CallOpen),
             ("<|role_sep|>", Mark::Wrapper),
-            ("<|message_sep|>", Mark::End),
+            ("<|message_sep|>", Mark::MessageSeparator),
         ],
     },
     CallFormat {
@@ -541,5 +559,114 @@ pub const FORMATS: &[CallFormat] = &[
             ("<antml:parameter ", Mark::ParameterOpen(TagStyle::NamespacedInvoke)),
             ("</antml:parameter>", Mark::ParameterClose),
         ],
+    },
+    CallFormat {
+        family: Family::HunyuanV3,
+        shape: CallShape::Parameters,
+        source: "https://github.com/vllm-project/vllm (vllm/tool_parsers/hy_v3_tool_parser.py, hy_v4_tool_parser.py)",
+        marks: &[
+            ("<tool_sep>", Mark::NameEnd),
+            ("<tool_calls:opensource>", Mark::SectionOpen),
+            ("</tool_calls:opensource>", Mark::SectionClose),
+            ("<tool_call:opensource>", Mark::SectionOpen),
+            ("</tool_call:opensource>", Mark::SectionClose),
+            ("<tool_sep:opensource>", Mark::NameEnd),
+            ("<arg_key:opensource>", Mark::KeyOpen),
+            ("</arg_key:opensource>", Mark::KeyClose),
+            ("<arg_value:opensource>", Mark::ValueOpen),
+            ("</arg_value:opensource>", Mark::ValueClose),
+        ],
+    },
+    CallFormat {
+        family: Family::K2Horizon,
+        shape: CallShape::Parameters,
+        source: "https://github.com/vllm-project/vllm (vllm/tool_parsers/k2_horizon_tool_parser.py)",
+        marks: &[
+            ("<ifm|tool_calls>", Mark::SectionOpen),
+            ("</ifm|tool_calls>", Mark::SectionClose),
+            ("<ifm|tool_call>", Mark::SectionOpen),
+            ("</ifm|tool_call>", Mark::SectionClose),
+            ("<ifm|arg_key>", Mark::KeyOpen),
+            ("</ifm|arg_key>", Mark::KeyClose),
+            ("<ifm|arg_type>", Mark::TypeOpen),
+            ("</ifm|arg_type>", Mark::TypeClose),
+            ("<ifm|arg_value>", Mark::ValueOpen),
+            ("</ifm|arg_value>", Mark::ValueClose),
+        ],
+    },
+    CallFormat {
+        family: Family::SolarOpen,
+        shape: CallShape::Parameters,
+        source: "https://huggingface.co/upstage (chat_template of Solar Open 2)",
+        marks: &[
+            ("<|tool_call:start|>", Mark::SectionOpen),
+            ("<|tool_call:end|>", Mark::SectionClose),
+            ("<|tool_arg:start|>", Mark::KeyOpen),
+            ("<|tool_arg:value|>", Mark::KeyValueSeparator),
+            ("<|tool_arg:end|>", Mark::ValueClose),
+        ],
+    },
+    CallFormat {
+        family: Family::Plamo3,
+        shape: CallShape::NamedJson,
+        source: "https://github.com/vllm-project/vllm (vllm/parser/plamo3.py)",
+        marks: &[
+            ("<|plamo:begin_tool_requests:plamo|>", Mark::SectionOpen),
+            ("<|plamo:end_tool_requests:plamo|>", Mark::SectionClose),
+            ("<|plamo:begin_tool_request:plamo|>", Mark::SectionOpen),
+            ("<|plamo:end_tool_request:plamo|>", Mark::SectionClose),
+            ("<|plamo:begin_tool_name:plamo|>", Mark::CallBegin),
+            ("<|plamo:end_tool_name:plamo|>", Mark::CallSeparator),
+            ("<|plamo:begin_tool_arguments:plamo|>", Mark::Wrapper),
+            ("<|plamo:constrain|>", Mark::MessagePart),
+            ("<|plamo:msg|>", Mark::MessageBody),
+            ("<|plamo:end_tool_arguments:plamo|>", Mark::CallEnd),
+            ("<|plamo:tag|>", Mark::End),
+        ],
+    },
+    CallFormat {
+        family: Family::Inkling,
+        shape: CallShape::Channel,
+        source: "https://github.com/vllm-project/vllm (vllm/parser/inkling.py)",
+        marks: &[
+            ("<|message_model|>", Mark::MessageStart),
+            ("<|content_text|>", Mark::MessageBody),
+            ("<|content_thinking|>", Mark::MessageBody),
+            ("<|content_invoke_tool_json|>", Mark::MessageCall),
+            ("<|end_message|>", Mark::MessageEnd),
+            ("<|content_model_end_sampling|>", Mark::End),
+        ],
+    },
+    CallFormat {
+        family: Family::Muse,
+        shape: CallShape::Channel,
+        source: "https://github.com/vllm-project/vllm (vllm/tool_parsers/muse_tool_parser.py)",
+        marks: &[
+            ("<atem:function_calls>", Mark::MessageSection),
+            ("</atem:function_calls>", Mark::SectionClose),
+            ("<atem:invoke ", Mark::ElementOpen(TagStyle::Atem)),
+            ("</atem:invoke>", Mark::ElementClose),
+            ("<atem:parameter ", Mark::ParameterOpen(TagStyle::Atem)),
+            ("</atem:parameter>", Mark::ParameterClose),
+            ("<|eom|>", Mark::MessageEnd),
+        ],
+    },
+    CallFormat {
+        family: Family::Dots,
+        shape: CallShape::Parameters,
+        source: "https://github.com/vllm-project/vllm (vllm/tool_parsers/dots_tool_parser.py)",
+        marks: &[("<dots_function_call>", Mark::SectionOpen), ("</dots_function_call>", Mark::SectionClose)],
+    },
+    CallFormat {
+        family: Family::Pangu,
+        shape: CallShape::Json,
+        source: "https://ai.gitcode.com/ascend-tribe (chat_template of openPangu)",
+        marks: &[],
+    },
+    CallFormat {
+        family: Family::HyperclovaX,
+        shape: CallShape::Json,
+        source: "https://huggingface.co/naver-hyperclovax/HyperCLOVAX-SEED-Think-14B (chat_template)",
+        marks: &[],
     },
 ];

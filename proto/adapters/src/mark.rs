@@ -9,6 +9,8 @@ pub(crate) enum Mark {
     SectionOpen,
     /// The same, where no mark closes it.
     CallOpen,
+    /// The same, but only in a message to a tool.
+    MessageSection,
     /// The same, of objects whose only key is the name of a tool.
     KeyedSectionOpen,
     SectionClose,
@@ -16,6 +18,10 @@ pub(crate) enum Mark {
     CallBegin,
     CallSeparator,
     CallEnd,
+    /// The name of the tool ends here, and its tagged arguments follow.
+    NameEnd,
+    /// A message begins that is one call, up to [`Mark::MessageEnd`].
+    MessageCall,
     /// A tag that names a tool, of this style.
     ElementOpen(TagStyle),
     ElementClose,
@@ -25,7 +31,12 @@ pub(crate) enum Mark {
     /// `<arg_key>` and its like: the key of an argument.
     KeyOpen,
     KeyClose,
+    /// The type of the value, between the key and the value.
+    TypeOpen,
+    TypeClose,
     ValueOpen,
+    /// The key ends and the value begins.
+    KeyValueSeparator,
     ValueClose,
     /// `[TOOL_CALLS]`.
     ToolCalls,
@@ -48,6 +59,8 @@ pub(crate) enum Mark {
     Namespace,
     /// A token that says nothing about calls and is no text either.
     Wrapper,
+    /// A message has ended; the next may be a call as a whole.
+    MessageSeparator,
     /// The model has ended its turn.
     End,
 }
@@ -60,20 +73,26 @@ impl Mark {
             | Self::CallOpen
             | Self::KeyedSectionOpen
             | Self::CallBegin
+            | Self::MessageCall
             | Self::ElementOpen(_)
             | Self::ToolCalls
             | Self::PythonOpen
             | Self::MessageStart
             | Self::HeaderOpen => true,
             Self::SectionClose
+            | Self::MessageSection
             | Self::CallSeparator
             | Self::CallEnd
+            | Self::NameEnd
             | Self::ElementClose
             | Self::ParameterOpen(_)
             | Self::ParameterClose
             | Self::KeyOpen
             | Self::KeyClose
+            | Self::TypeOpen
+            | Self::TypeClose
             | Self::ValueOpen
+            | Self::KeyValueSeparator
             | Self::ValueClose
             | Self::PythonClose
             | Self::MessagePart
@@ -83,6 +102,7 @@ impl Mark {
             | Self::HeaderEnd
             | Self::Namespace
             | Self::Wrapper
+            | Self::MessageSeparator
             | Self::End => false,
         }
     }

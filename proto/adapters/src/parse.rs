@@ -13,6 +13,7 @@ mod found_call;
 pub mod known;
 pub(crate) mod lenient_json;
 mod markers;
+mod prose_call;
 mod quoting;
 pub(crate) mod raw_value;
 mod scan;

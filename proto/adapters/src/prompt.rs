@@ -57,7 +57,7 @@ fn ending(family: Family) -> &'static str {
             "Put the list on a line of its own, several calls in one list, every argument with its name. \
              When done, respond without such a list."
         }
-        Family::Xlam | Family::Phi4Mini => {
+        Family::Xlam | Family::Phi4Mini | Family::HyperclovaX => {
             "Put several calls in one list, and nothing else into the answer. When done, respond without calls."
         }
         Family::Function | Family::QwenCoder => "When done, respond without function tags.",

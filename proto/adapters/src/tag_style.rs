@@ -15,6 +15,8 @@ pub(crate) enum TagStyle {
     Function,
     /// Step 3.
     Step,
+    /// Muse.
+    Atem,
 }
 
 /// The tags of one style.
@@ -29,8 +31,8 @@ pub(crate) struct ToolTags {
 
 impl TagStyle {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Equals, Self::Dsml, Self::Invoke, Self::NamespacedInvoke, Self::Function, Self::Step];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Equals, Self::Dsml, Self::Invoke, Self::NamespacedInvoke, Self::Function, Self::Step, Self::Atem];
 
     pub(crate) const fn tags(self) -> ToolTags {
         match self {
@@ -45,6 +47,7 @@ impl TagStyle {
             ),
             Self::Function => tags("<function ", "</function>", "<param ", "</param>"),
             Self::Step => tags("<steptml:invoke ", "</steptml:invoke>", "<steptml:parameter ", "</steptml:parameter>"),
+            Self::Atem => tags("<atem:invoke ", "</atem:invoke>", "<atem:parameter ", "</atem:parameter>"),
         }
     }
 }

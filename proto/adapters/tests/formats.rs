@@ -104,7 +104,7 @@ const SURROUNDINGS: &[(&str, &str, &str, &str)] = &[
 
 /// Families whose calls are calls only if nothing else stands in the answer.
 fn is_whole_answer(family: Family) -> bool {
-    matches!(family, Family::Llama3 | Family::Xlam | Family::Phi4Mini | Family::Gigachat)
+    matches!(family, Family::Llama3 | Family::Xlam | Family::Phi4Mini | Family::Gigachat | Family::HyperclovaX)
 }
 
 fn streamed(text: &str) -> ParsedPrompt {
@@ -242,6 +242,74 @@ fn unreadable_calls_are_errors_that_name_the_format() {
         let parsed = parse_with(text, known());
         assert!(parsed.errors.iter().any(|error| error.contains(&format!("(format {family})"))), "{parsed:?}");
     }
+}
+
+#[test]
+fn calls_in_prose_are_errors_that_name_the_format() {
+    for (text, family) in [
+        ("I call {\"name\": \"now\", \"arguments\": {}} then.", "llama_3"),
+        ("{\"name\": \"now\", \"parameters\": {}} and that is it.", "llama_3"),
+        ("So: [get_weather(city=\"Paris\")]", "pythonic"),
+        ("<|tool_call_start|>[now()]<|tool_call_end|>[now()]<|tool_call_end|>", "pythonic"),
+        ("functools[{\"name\": \"now\", \"arguments\": {}", "phi_4_mini"),
+        ("function call{\"name\": \"now\", \"arguments\": {x}}", "gigachat"),
+        ("<tool_call>get_weather<arg_key>city</arg_key></tool_call>", "glm"),
+        ("to=now<|message|><atem:function_calls><atem:invoke name=\"no\"/></atem:function_calls>", "muse"),
+    ] {
+        let parsed = parse_with(text, known());
+        assert!(parsed.calls.len() < 2, "{parsed:?}");
+        assert_eq!(parsed.errors.len(), 1, "{parsed:?}");
+        assert!(parsed.errors[0].contains(&format!("(format {family})")), "{parsed:?}");
+        assert_eq!(streamed(text), parsed);
+    }
+}
+
+#[test]
+fn prose_that_only_looks_like_a_call_is_prose() {
+    for text in [
+        "Write `{\"name\": \"now\", \"arguments\": {}}` for that.",
+        "Like this:\n```json\n{\"name\": \"now\", \"arguments\": {}}\n```\nThat is all.",
+        "The entry is {\"name\": \"now\", \"size\": 1}.",
+        "It is {\"name\": \"later\", \"arguments\": {}}.",
+        "{\"name\": \"now\"}",
+        "See [now](https://example.org) and [later(x)].",
+        "to=do list: <b>now</b>",
+        "to",
+        "Example:\n<atem:function_calls>\n<atem:invoke name=\"now\">",
+        "The header to=now<|message|> names the tool.",
+    ] {
+        let parsed = parse_with(text, known());
+        assert_eq!((parsed.calls.as_slice(), parsed.errors.as_slice()), (&[][..], &[][..]), "{text}");
+        assert_eq!(parsed.text, text);
+        assert_eq!(streamed(text), parsed);
+    }
+}
+
+#[test]
+fn a_call_may_be_a_message_of_its_own() {
+    let now = [call("now", json!({}))];
+    check(
+        "gigachat",
+        "I look.<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"now\", \"arguments\": {}}",
+        &now,
+        "I look.",
+        "",
+    );
+    check(
+        "muse",
+        " to=self<|message|>I may write <atem:invoke name=\"now\"/>.<|eom|><|start|>assistant to=now<|message|><atem:function_calls><atem:invoke name=\"now\"/></atem:function_calls><|eom|><|start|>assistant to=user<|message|>Done.<|eot|>",
+        &now,
+        "Done.",
+        "I may write <atem:invoke name=\"now\"/>.",
+    );
+    check(
+        "inkling",
+        "<|message_model|><|content_thinking|>Hm.<|end_message|><|message_model|>now<|content_invoke_tool_json|>{\"name\": \"now\", \"args\": {}}<|end_message|><|message_model|><|content_text|>Done.<|end_message|>",
+        &now,
+        "Done.",
+        "Hm.",
+    );
+    check("granite", "<|tool_call|>[{\"name\": \"now\", \"arguments\": {}}]\nDone.", &now, "Done.", "");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(crate) enum RawKind {
 const NAME_KEYS: [&str; 2] = ["name", "tool_name"];
 
 /// The keys under which models put the arguments.
-const ARGUMENT_KEYS: [&str; 3] = ["args", "arguments", "parameters"];
+pub(crate) const ARGUMENT_KEYS: [&str; 3] = ["args", "arguments", "parameters"];
 
 /// Keys that say nothing of what is called with what.
 const IDLE_KEYS: [&str; 5] = ["type", "id", "call_id", "tool_call_id", "index"];
@@ -54,6 +54,18 @@ pub(crate) fn calls(value: Value) -> Vec<Result<FoundCall, String>> {
     match value {
         Value::Array(items) => items.into_iter().map(call).collect(),
         other => vec![call(other)],
+    }
+}
+
+/// Whether every object of the value has arguments, be they empty: without marks, a name alone is no call.
+pub(crate) fn has_arguments(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(has_arguments),
+        Value::Object(map) => {
+            let map = map.get("function").and_then(Value::as_object).unwrap_or(map);
+            ARGUMENT_KEYS.iter().any(|key| map.contains_key(*key))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

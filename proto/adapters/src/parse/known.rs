@@ -7,7 +7,7 @@ use toold_proto::prompt::ParsedCall;
 use toold_proto::tool::Tool;
 
 use super::found_call::{FoundCall, RawArguments, RawParameter};
-use super::lenient_json::excerpt;
+use super::lenient_json::{self, excerpt};
 use crate::parse::raw_value;
 
 /// The tools that a model may call. Calls of others become errors that name some there are.
@@ -66,7 +66,15 @@ impl KnownTools {
     /// # Errors
     ///
     /// In words, when there is no such tool or an argument does not fit its type.
-    pub(crate) fn admit(&self, found: FoundCall) -> Result<ParsedCall, String> {
+    pub(crate) fn admit(&self, mut found: FoundCall) -> Result<ParsedCall, String> {
+        // Muse doubles the name of a tool that has no name space.
+        if let Some((first, second)) = found.name.split_once('.')
+            && first == second
+            && !self.lists(&found.name)
+            && self.lists(first)
+        {
+            found.name = first.to_owned();
+        }
         if !self.has(&found.name) {
             return Err(self.unknown(&found.name));
         }
@@ -94,6 +102,9 @@ impl KnownTools {
     fn typed(&self, tool: &str, parameters: Vec<RawParameter>) -> Result<Map<String, Value>, String> {
         let schema = self.tools.get(tool).and_then(Option::as_ref);
         let properties = schema.and_then(|schema| schema.get("properties"));
+        if let Some(map) = wrapped(&parameters, properties) {
+            return Ok(map);
+        }
         let mut map = Map::new();
         for RawParameter { key, text, kind } in parameters {
             let types = properties.and_then(|properties| properties.get(&key)).and_then(|schema| types(schema, 0));
@@ -102,6 +113,20 @@ impl KnownTools {
             map.insert(key, value);
         }
         Ok(map)
+    }
+}
+
+/// Arguments that a model has put into one argument, of a name that the tool has not.
+fn wrapped(parameters: &[RawParameter], properties: Option<&Value>) -> Option<Map<String, Value>> {
+    const NAMES: [&str; 5] = ["args", "arguments", "input", "parameters", "properties"];
+    let properties = properties?.as_object()?;
+    let [RawParameter { key, text, .. }] = parameters else { return None };
+    if !NAMES.contains(&key.as_str()) || properties.contains_key(key) {
+        return None;
+    }
+    match lenient_json::read(text) {
+        Ok(Value::Object(map)) if map.keys().all(|key| properties.contains_key(key)) => Some(map),
+        Ok(_) | Err(_) => None,
     }
 }
 

@@ -281,7 +281,8 @@ impl JsonReader {
     }
 
     fn text(&mut self, mut text: JsonString, c: char) -> JsonStep {
-        match text.push(c, self.dialect) {
+        let is_python = matches!(self.frames.first(), Some(Frame::Object { round: true, .. }));
+        match text.push(c, self.dialect, is_python) {
             Ok(false) => self.more(JsonState::Text(text)),
             Ok(true) if text.key => match self.take_key(text.out) {
                 Ok(()) => self.more(JsonState::AfterKey),
@@ -329,7 +330,7 @@ impl JsonString {
     }
 
     /// Whether the string has ended.
-    fn push(&mut self, c: char, dialect: JsonDialect) -> Result<bool, String> {
+    fn push(&mut self, c: char, dialect: JsonDialect, is_python: bool) -> Result<bool, String> {
         let (quote, escape) = match &mut self.quote {
             Quote::Plain { quote, escape } => (*quote, escape),
             Quote::Mark { mark, seen } => {
@@ -352,6 +353,11 @@ impl JsonString {
             Escape::None if c == '\n' && dialect == JsonDialect::Python => return Err(line_break()),
             Escape::None => self.out.push(c),
             Escape::Backslash if c == 'u' => *escape = Escape::Unicode { digits: 0, value: 0, high: None },
+            // In Python, a backslash before anything else stands for itself.
+            Escape::Backslash if is_python && !"\"'\\/ntrbfuUxNav01234567\r\n".contains(c) => {
+                self.out.push('\\');
+                self.out.push(c);
+            }
             Escape::Backslash => self.out.push(match c {
                 '"' | '\'' | '\\' | '/' => c,
                 'n' => '\n',

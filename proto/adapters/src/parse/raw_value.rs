@@ -42,14 +42,19 @@ fn quoted(value: &Value) -> String {
 ///
 /// In words, to follow "the parameter `x`", when the text cannot be of any of the types.
 pub(crate) fn read(raw: &str, kind: RawKind, types: Option<&[String]>) -> Result<Value, String> {
-    match kind {
-        RawKind::Unknown => {}
-        RawKind::Text => return Ok(Value::String(raw.to_owned())),
-        RawKind::Json => return json(raw).ok_or_else(|| "is not JSON".to_owned()),
-    }
-    let raw = raw.strip_prefix('\n').unwrap_or(raw);
-    let raw = raw.strip_suffix('\n').unwrap_or(raw);
     let string_fits = types.is_none_or(|types| types.iter().any(|one| one == "string"));
+    match kind {
+        // The schema knows better than the tag.
+        RawKind::Text if string_fits => return Ok(Value::String(raw.to_owned())),
+        RawKind::Json => match json(raw) {
+            Some(value) => return Ok(value),
+            None if types.is_some() && string_fits => return Ok(Value::String(raw.to_owned())),
+            None => return Err("is not JSON".to_owned()),
+        },
+        RawKind::Text | RawKind::Unknown => {}
+    }
+    // One line break at each end belongs to the tags.
+    let raw = raw.strip_prefix('\n').and_then(|rest| rest.strip_suffix('\n')).unwrap_or(raw);
     // Where a string or nothing is expected, digits are a string.
     let is_string = types.is_some_and(|types| string_fits && types.iter().all(|one| one == "string" || one == "null"));
     if string_fits && let Some(text) = unquoted(raw) {

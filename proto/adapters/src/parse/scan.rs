@@ -8,11 +8,13 @@ use super::ParsedPiece;
 use super::known::KnownTools;
 use super::lenient_json::excerpt;
 use super::markers::{Match, Matcher};
+use super::prose_call::ProseCall;
 use super::quoting::MarkdownCode;
+use super::shapes::message::ChannelMessage;
 use super::shapes::pythonic::PythonList;
 use super::shapes::{BlockEnds, CallBlock, Flow, MessageKind, ParsedCalls};
 use super::whole_answer::{AnswerEnd, AnswerStep, WholeAnswer};
-use crate::families::FORMATS;
+use crate::families::{FORMATS, Family};
 use crate::mark::Mark;
 
 #[derive(Debug)]
@@ -30,6 +32,9 @@ pub(crate) struct Scanner {
     ending: String,
     /// Calls in a fence, which are prose if the fence holds anything else.
     fenced: Option<FencedCalls>,
+    prose_call: ProseCall,
+    /// An error has been said about the text that comes now.
+    is_refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +118,8 @@ impl Scanner {
             after_call: false,
             ending: String::new(),
             fenced: None,
+            prose_call: ProseCall::default(),
+            is_refused: false,
         }
     }
 
@@ -166,6 +173,14 @@ impl Scanner {
                     let may_be_answer = self.fresh && self.known.is_list() && !self.quoting.is_quoted();
                     if may_be_answer && WholeAnswer::may_begin(c) {
                         self.state = ScanState::Answer(WholeAnswer::begin(c));
+                        return String::new();
+                    }
+                    if self.fresh
+                        && !self.quoting.is_quoted()
+                        && let Some(message) = ChannelMessage::bare(c)
+                    {
+                        let block = Box::new(CallBlock::Message(message));
+                        self.state = ScanState::Block { block, raw: c.to_string() };
                         return String::new();
                     }
                     *begins_line = self.blank;
@@ -246,7 +261,8 @@ impl Scanner {
                 match matcher.push(c) {
                     Match::Full(Mark::HeaderEnd, _) => self.state = ScanState::text(),
                     Match::Partial if !is_over => {}
-                    Match::None(held) if held.is_empty() && !is_over && c.is_ascii_alphabetic() => {}
+                    Match::None(held)
+                        if held.is_empty() && !is_over && (c.is_ascii_alphabetic() || c.is_whitespace()) => {}
                     Match::Full(..) | Match::Partial | Match::None(_) => {
                         let raw = std::mem::take(raw);
                         self.state = ScanState::text();
@@ -295,11 +311,13 @@ impl Scanner {
                 Ok(calls) => self.close(calls, &raw, out),
                 Err(reason) => {
                     out.push(refused(&raw, &reason));
+                    self.is_refused = true;
                     self.text(&raw, out);
                 }
             },
             ScanState::Broken(broken) => {
                 out.push(refused(&broken.raw, &broken.reason));
+                self.is_refused = true;
                 self.text(&broken.raw, out);
             }
             ScanState::Message { kind, mut matcher } => {
@@ -350,6 +368,12 @@ impl Scanner {
             Mark::HeaderClose => {
                 self.state = ScanState::CloseHeader { raw: text.to_owned(), matcher: Matcher::default() };
             }
+            Mark::MessageSeparator => {
+                if !self.after_call {
+                    self.ending.push_str(text);
+                }
+                self.fresh = true;
+            }
             Mark::End | Mark::MessageEnd if self.after_call => {}
             Mark::End | Mark::MessageEnd => self.ending.push_str(text),
             _ => self.text(text, out),
@@ -360,7 +384,7 @@ impl Scanner {
     /// A mark in a message that is no call.
     fn in_message(&mut self, kind: MessageKind, mark: Mark, text: &'static str, out: &mut Vec<ParsedPiece>) -> String {
         match mark {
-            Mark::MessageEnd | Mark::End => {
+            Mark::MessageEnd | Mark::MessageSeparator | Mark::End => {
                 self.state = ScanState::text();
                 String::new()
             }
@@ -418,7 +442,8 @@ impl Scanner {
                 String::new()
             }
             Flow::Fail { reason, held } => {
-                let mut broken = BrokenBlock { reason, ends: block.ends(), depth: 1, matcher: Matcher::default(), raw };
+                let mut broken =
+                    BrokenBlock { reason, ends: block.ends(), depth: block.depth(), matcher: Matcher::default(), raw };
                 let closed = held.chars().any(|c| broken.skip(c));
                 self.state = ScanState::Broken(broken);
                 if closed {
@@ -447,6 +472,7 @@ impl Scanner {
 
     fn plain_text(&mut self, text: &str, out: &mut Vec<ParsedPiece>) {
         for c in text.chars() {
+            self.look_for_call(c, out);
             self.blank = c == '\n' || (self.blank && c.is_whitespace());
             self.quoting.push(c);
             self.after_call &= c.is_whitespace();
@@ -470,10 +496,21 @@ impl Scanner {
         }
     }
 
+    /// Says so if a call stands in prose. At the beginning of a line, [`ProseLine`] looks for lists of calls.
+    fn look_for_call(&mut self, c: char, out: &mut Vec<ParsedPiece>) {
+        if self.is_refused || !self.known.is_list() || self.quoting.is_quoted() || self.quoting.in_fence() {
+            self.prose_call = ProseCall::default();
+        } else if !(c == '[' && self.blank)
+            && let Some((begins, reason)) = self.prose_call.push(c, &self.known)
+        {
+            out.push(refused(&begins, reason));
+        }
+    }
+
     /// Makes the calls of a block, which ends here.
     fn close(&mut self, calls: ParsedCalls, raw: &str, out: &mut Vec<ParsedPiece>) {
         self.state = ScanState::text();
-        self.blank = true;
+        self.blank = calls.is_empty();
         self.fresh = false;
         self.after_call = true;
         self.ending.clear();
@@ -507,6 +544,7 @@ impl Scanner {
     fn end_unreadable(&mut self, raw: &str, reason: &str, out: &mut Vec<ParsedPiece>) {
         if raw.contains("name") {
             out.push(refused(raw, reason));
+            self.is_refused = true;
         }
         self.text(raw, out);
     }
@@ -651,6 +689,40 @@ impl BrokenBlock {
 fn refused(raw: &str, reason: &str) -> ParsedPiece {
     let begins = |text: &&(&str, Mark)| text.1.opens() && raw.starts_with(text.0);
     let family = FORMATS.iter().find(|format| format.marks.iter().any(|mark| begins(&mark)));
-    let family = family.map(|format| format!(" (format {})", format.family)).unwrap_or_default();
+    let family = family.map(|format| format.family).or_else(|| without_mark(raw));
+    let family = family.map(|family| within(raw, family));
+    let family = family.map(|family| format!(" (format {family})")).unwrap_or_default();
     ParsedPiece::Error(format!("the call that begins `{}`{family} was not made: {reason}", excerpt(raw)))
+}
+
+/// Many families share the marks of these; then the marks in the block say which one it is.
+fn within(raw: &str, family: Family) -> Family {
+    if !matches!(family, Family::Hermes | Family::GptOss | Family::Hunyuan | Family::Olmo3) {
+        return family;
+    }
+    let begins = excerpt(raw);
+    let place = |(text, mark): &(&str, Mark)| match mark {
+        Mark::KeyOpen | Mark::NameEnd | Mark::ElementOpen(_) | Mark::Namespace | Mark::MessageSection => {
+            begins.find(text)
+        }
+        _ => None,
+    };
+    let inner = FORMATS.iter().filter_map(|format| Some((format.marks.iter().filter_map(place).min()?, format.family)));
+    inner.min_by_key(|(place, _)| *place).map_or(family, |(_, family)| family)
+}
+
+/// The family of a call that no mark opens.
+fn without_mark(raw: &str) -> Option<Family> {
+    let raw = raw.trim_start();
+    let bracket = || raw.strip_prefix('[').map(str::trim_start);
+    let beginnings = [
+        (raw.starts_with("functools"), Family::Phi4Mini),
+        (raw.starts_with("function call"), Family::Gigachat),
+        (raw.starts_with("-> tool/"), Family::HyperclovaX),
+        (raw.starts_with("to="), Family::GptOss),
+        (raw.starts_with('{'), Family::Llama3),
+        (bracket().is_some_and(|rest| rest.starts_with('{')), Family::Xlam),
+        (bracket().is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic())), Family::Pythonic),
+    ];
+    beginnings.into_iter().find_map(|(is_so, family)| is_so.then_some(family))
 }

@@ -17,6 +17,7 @@ pub(crate) mod tree;
 
 use super::found_call::FoundCall;
 use crate::mark::Mark;
+use crate::tag_style::TagStyle;
 
 pub(crate) type ParsedCalls = Vec<Result<FoundCall, String>>;
 
@@ -69,9 +70,14 @@ impl CallBlock {
     /// `None` for marks that open nothing.
     pub(crate) fn opened_by(mark: Mark, text: &'static str) -> Option<Self> {
         match mark {
-            Mark::SectionOpen | Mark::CallOpen | Mark::KeyedSectionOpen | Mark::CallBegin | Mark::ElementOpen(_) => {
-                Some(Self::Section(Box::new(section::CallSection::opened_by(mark))))
-            }
+            // Muse writes it in messages to tools only.
+            Mark::ElementOpen(TagStyle::Atem) => None,
+            Mark::SectionOpen
+            | Mark::CallOpen
+            | Mark::KeyedSectionOpen
+            | Mark::CallBegin
+            | Mark::MessageCall
+            | Mark::ElementOpen(_) => Some(Self::Section(Box::new(section::CallSection::opened_by(mark, text)))),
             Mark::ToolCalls => Some(Self::ToolCalls(mistral::ToolCalls::default())),
             Mark::PythonOpen => Some(Self::Python(pythonic::Tagged::default())),
             Mark::MessageStart => Some(Self::Message(message::ChannelMessage::opened_by(text))),
@@ -105,8 +111,17 @@ impl CallBlock {
     pub(crate) fn is_mentioned(&self) -> bool {
         match self {
             Self::Section(block) => block.is_mentioned(),
+            Self::Message(block) => block.is_mentioned(),
             // They need no second look.
-            Self::ToolCalls(_) | Self::Python(_) | Self::Message(_) | Self::Header(_) => false,
+            Self::ToolCalls(_) | Self::Python(_) | Self::Header(_) => false,
+        }
+    }
+
+    /// How many close marks it waits for.
+    pub(crate) fn depth(&self) -> isize {
+        match self {
+            Self::Section(block) => block.depth(),
+            Self::ToolCalls(_) | Self::Python(_) | Self::Message(_) | Self::Header(_) => 1,
         }
     }
 

@@ -3,7 +3,7 @@
 //! `<think>` and `<thinking>`, in any case and with attributes, as Qwen3, DeepSeek-R1 and many
 //! prompts have them (<https://huggingface.co/Qwen/Qwen3-8B>, `chat_template`), and Gemma 4's
 //! `<|channel>thought ... <channel|>` (<https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4>); the tokens of
-//! Command A, Seed-OSS, Magistral, Apertus and MiniCPM are in [`TAGS`].
+//! other families are in [`TAGS`].
 
 /// Of what sort a block of thinking is: only a close tag of its own sort ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,9 @@ pub(crate) enum Sort {
     Mistral,
     Apertus,
     MiniCpm,
+    Plamo,
+    Solar,
+    Hunyuan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub(crate) enum Tag {
 }
 
 /// In lower case; no tag begins another.
-const TAGS: [(&str, Tag); 16] = [
+const TAGS: [(&str, Tag); 22] = [
     ("<think>", Tag::Open(Sort::Think)),
     ("</think>", Tag::Close(Sort::Think)),
     ("<thinking>", Tag::Open(Sort::Thinking)),
@@ -44,6 +47,12 @@ const TAGS: [(&str, Tag); 16] = [
     ("<|inner_suffix|>", Tag::Close(Sort::Apertus)),
     ("<|thought_start|>", Tag::Open(Sort::MiniCpm)),
     ("<|thought_end|>", Tag::Close(Sort::MiniCpm)),
+    ("<|plamo:begin_think:plamo|>", Tag::Open(Sort::Plamo)),
+    ("<|plamo:end_think:plamo|>", Tag::Close(Sort::Plamo)),
+    ("<|think:start|>", Tag::Open(Sort::Solar)),
+    ("<|think:end|>", Tag::Close(Sort::Solar)),
+    ("<think:opensource>", Tag::Open(Sort::Hunyuan)),
+    ("</think:opensource>", Tag::Close(Sort::Hunyuan)),
 ];
 
 /// Finds thinking's tags. Fed from a `<` or `[` on, until it decides.

@@ -2,7 +2,8 @@
 //!
 //! - `{"name": ..., "parameters": {...}}`, several with `;` between them: Llama 3.1 and 3.2;
 //! - `[{"name": ..., "arguments": {...}}]`: xLAM;
-//! - `functools[...]`: Phi-4-mini; `function call<|role_sep|>{...}`: GigaChat 3.
+//! - `functools[...]`: Phi-4-mini; `function call<|role_sep|>{...}`: GigaChat 3; `-> tool/function_call` and a list:
+//!   HyperCLOVA X.
 //!
 //! Nothing but the names says that this is no answer in JSON, so the tools must be known, and nothing else may stand in
 //! the answer.
@@ -34,7 +35,7 @@ enum AnswerState {
     Fence,
 }
 
-const LITERALS: [&str; 2] = ["functools", "function call"];
+const LITERALS: [&str; 3] = ["functools", "function call", "-> tool/function_call"];
 
 pub(crate) enum AnswerStep {
     More,
@@ -103,7 +104,12 @@ impl WholeAnswer {
             AnswerState::Between(matcher) => match matcher.push(c) {
                 Match::Partial => AnswerStep::More,
                 Match::Full(
-                    Mark::End | Mark::MessageEnd | Mark::PythonClose | Mark::SectionClose | Mark::Wrapper,
+                    Mark::End
+                    | Mark::MessageEnd
+                    | Mark::MessageSeparator
+                    | Mark::PythonClose
+                    | Mark::SectionClose
+                    | Mark::Wrapper,
                     _,
                 ) => AnswerStep::More,
                 Match::Full(..) | Match::None(_) => AnswerStep::Text,
@@ -115,6 +121,9 @@ impl WholeAnswer {
                 JsonStep::Done(value) => {
                     self.state = AnswerState::Between(Matcher::default());
                     self.read = self.raw.len();
+                    if !found_call::has_arguments(&value) {
+                        return AnswerStep::Text;
+                    }
                     for call in found_call::calls(value) {
                         let Ok(call) = call else { return AnswerStep::Text };
                         self.calls.push(call);

@@ -54,7 +54,7 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
             let each = each(&|call| element(call, TagStyle::Dsml), "\n");
             format!("<｜DSML｜function_calls>\n{each}\n</｜DSML｜function_calls>")
         }
-        Family::Glm => each(&glm, "\n"),
+        Family::Glm => each(&|call| pairs(call, &GLM_TAGS), "\n"),
         Family::KimiK2 => {
             let each = calls.iter().enumerate().map(|(number, ParsedCall { name, arguments })| {
                 format!("<|tool_call_begin|>functions.{name}:{number}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>")
@@ -123,6 +123,38 @@ pub fn render_calls(family: Family, calls: &[ParsedCall]) -> String {
         }
         Family::Granite => each(&|call| format!("<function_call> {}", object(call, "arguments")), "\n"),
         Family::Nemotron => format!("<TOOLCALL>{}</TOOLCALL>", list("arguments")),
+        Family::HunyuanV3 => {
+            format!("<tool_calls>\n{}\n</tool_calls>", each(&|call| pairs(call, &HUNYUAN_V3_TAGS), "\n"))
+        }
+        Family::K2Horizon => {
+            format!("<ifm|tool_calls>\n{}\n</ifm|tool_calls>", each(&|call| pairs(call, &K2_HORIZON_TAGS), "\n"))
+        }
+        Family::SolarOpen => each(&|call| pairs(call, &SOLAR_TAGS), "\n"),
+        Family::Plamo3 => {
+            let each = each(&plamo_3, "");
+            format!("<|plamo:begin_tool_requests:plamo|>{each}<|plamo:end_tool_requests:plamo|>")
+        }
+        Family::Inkling => {
+            let message = |call: &ParsedCall| {
+                let (name, object) = (&call.name, object(call, "args"));
+                format!("<|message_model|>{name}<|content_invoke_tool_json|>{object}<|end_message|>")
+            };
+            each(&message, "")
+        }
+        Family::Muse => {
+            let message = |call: &ParsedCall| {
+                let (name, element) = (&call.name, element(call, TagStyle::Atem));
+                format!(
+                    "<|start|>assistant to={name}<|message|><atem:function_calls>\n{element}\n</atem:function_calls><|eom|>"
+                )
+            };
+            each(&message, "")
+        }
+        Family::Dots => {
+            each(&|call| format!("<dots_function_call>{}</dots_function_call>", element(call, TagStyle::Invoke)), "\n")
+        }
+        Family::Pangu => format!("<|tool_call_start|>{}<|tool_call_end|>", list("arguments")),
+        Family::HyperclovaX => format!("-> tool/function_call\n{}", list("arguments")),
     }
 }
 
@@ -178,21 +210,74 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn glm(call: &ParsedCall) -> String {
-    const TAGS: [&str; 4] = ["</arg_value>", "<arg_value>", "<arg_key>", "</arg_key>"];
+/// The tags around the name of a tool, and around each key and value.
+struct PairTags {
+    open: &'static str,
+    name_end: &'static str,
+    key: &'static str,
+    between: &'static str,
+    value_close: &'static str,
+    close: &'static str,
+    /// Those that would end a value, or make its end look missing.
+    own: [&'static str; 3],
+}
+
+const GLM_TAGS: PairTags = PairTags {
+    open: "<tool_call>",
+    name_end: "",
+    key: "<arg_key>",
+    between: "</arg_key>\n<arg_value>",
+    value_close: "</arg_value>",
+    close: "</tool_call>",
+    own: ["<arg_key>", "<arg_value>", "</arg_value>"],
+};
+
+const HUNYUAN_V3_TAGS: PairTags = PairTags { name_end: "<tool_sep>", ..GLM_TAGS };
+
+const K2_HORIZON_TAGS: PairTags = PairTags {
+    open: "<ifm|tool_call>",
+    name_end: "",
+    key: "<ifm|arg_key>",
+    between: "</ifm|arg_key><ifm|arg_value>",
+    value_close: "</ifm|arg_value>",
+    close: "</ifm|tool_call>",
+    own: ["<ifm|arg_key>", "<ifm|arg_value>", "</ifm|arg_value>"],
+};
+
+const SOLAR_TAGS: PairTags = PairTags {
+    open: "<|tool_call:start|>",
+    name_end: "",
+    key: "<|tool_arg:start|>",
+    between: "<|tool_arg:value|>",
+    value_close: "<|tool_arg:end|>",
+    close: "<|tool_call:end|>",
+    own: ["<|tool_arg:start|>", "<|tool_arg:value|>", "<|tool_arg:end|>"],
+};
+
+fn pairs(call: &ParsedCall, tags: &PairTags) -> String {
+    let PairTags { open, name_end, key: key_open, between, value_close, close, own } = tags;
     // Such a key cannot stand between tags.
     let fits =
         |key: &String| !key.is_empty() && key.len() <= 200 && key.trim() == key && !key.contains(['<', '[', ']']);
     // A name alone is a call only if the tools are known.
     if !arguments(call).all(|(key, _)| fits(key)) || arguments(call).next().is_none() {
-        return tagged(&object(call, "arguments").to_string());
+        return format!("{open}{}{close}", object(call, "arguments"));
     }
-    let mut text = call.name.clone();
+    let mut text = format!("{open}{}{name_end}", call.name);
     for (key, value) in arguments(call) {
-        let value = raw_value::write_between(value, &TAGS);
-        text.push_str(&format!("\n<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>"));
+        let value = raw_value::write_between(value, own);
+        text.push_str(&format!("\n{key_open}{key}{between}{value}{value_close}"));
     }
-    tagged(&(text + "\n"))
+    text + "\n" + close
+}
+
+fn plamo_3(call: &ParsedCall) -> String {
+    format!(
+        "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{}<|plamo:end_tool_name:plamo|>\
+         <|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{}<|plamo:end_tool_arguments:plamo|>\
+         <|plamo:end_tool_request:plamo|>",
+        call.name, call.arguments
+    )
 }
 
 fn kimi_k3(call: &ParsedCall, index: usize) -> String {

@@ -169,6 +169,117 @@ pub(crate) const EXAMPLES: &[(&str, &str, &str)] = &[
     ),
     ("qwen_coder", "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>", PARIS),
     ("anthropic", "<invoke name=\"get_weather\">\n<parameter name=\"city\">Paris</parameter>\n</invoke>", PARIS),
+    (
+        "hunyuan_v3",
+        "<tool_calls><tool_call>get_weather<tool_sep><arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call></tool_calls><|eos|>",
+        PARIS,
+    ),
+    (
+        "hunyuan_v3",
+        "<tool_calls:opensource>\n<tool_call:opensource>get_weather<arg_key:opensource>city</arg_key:opensource><arg_value:opensource>Paris</arg_value:opensource></tool_call:opensource>\n</tool_calls:opensource>",
+        PARIS,
+    ),
+    (
+        "hunyuan_v3",
+        "<tool_calls>\n<tool_call>now<tool_sep>\n</tool_call>\n</tool_calls>",
+        "[{\"name\":\"now\",\"arguments\":{}}]",
+    ),
+    (
+        "k2_horizon",
+        "<ifm|tool_calls><ifm|tool_call>get_weather<ifm|arg_key>city</ifm|arg_key><ifm|arg_type>string</ifm|arg_type><ifm|arg_value>Paris</ifm|arg_value></ifm|tool_call></ifm|tool_calls>",
+        PARIS,
+    ),
+    (
+        "k2_horizon",
+        "<ifm|tool_calls>\n<ifm|tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</ifm|tool_call>\n</ifm|tool_calls>",
+        PARIS,
+    ),
+    (
+        "solar_open",
+        "<|tool_call:start|>get_weather\n<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>\n<|tool_call:end|><|im_end|>",
+        PARIS,
+    ),
+    ("solar_open", "<|tool_call:start|>now\n<|tool_call:end|>", "[{\"name\":\"now\",\"arguments\":{}}]"),
+    (
+        "plamo_3",
+        "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>get_weather<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{\"city\": \"Paris\"}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|><|plamo:tag|>",
+        PARIS,
+    ),
+    (
+        "inkling",
+        "<|content_invoke_tool_json|>{\"name\": \"get_weather\", \"args\": {\"city\": \"Paris\"}}<|end_message|><|content_model_end_sampling|>",
+        PARIS,
+    ),
+    (
+        "inkling",
+        "<|message_model|>get_weather<|content_invoke_tool_json|>{\"name\": \"get_weather\", \"args\": {\"city\": \"Paris\"}}<|end_message|>",
+        PARIS,
+    ),
+    (
+        "muse",
+        " to=get_weather<|message|><atem:function_calls>\n<atem:invoke name=\"get_weather\">\n<atem:parameter name=\"city\">Paris</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>",
+        PARIS,
+    ),
+    (
+        "dots",
+        "<dots_function_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</dots_function_call>",
+        PARIS,
+    ),
+    (
+        "pangu",
+        "<|tool_call_start|>\n[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]\n<|tool_call_end|>",
+        PARIS,
+    ),
+    (
+        "hyperclova_x",
+        " -> tool/function_call\n[{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}]<|im_end|>",
+        PARIS,
+    ),
+    (
+        "step_3",
+        "<｜tool_calls_begin｜><｜tool_call_begin｜><steptml:invoke name=\"now\"></steptml:invoke><｜tool_call_end｜><｜tool_sep｜><｜tool_call_begin｜><steptml:invoke name=\"now\"></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+        "[{\"name\":\"now\",\"arguments\":{}},{\"name\":\"now\",\"arguments\":{}}]",
+    ),
+    (
+        "lfm2",
+        "<|tool_call_start|>[run(command='cat <<EOF\nx\nEOF')]<|tool_call_end|>",
+        "[{\"name\":\"run\",\"arguments\":{\"command\":\"cat <<EOF\\nx\\nEOF\"}}]",
+    ),
+    (
+        "minicpm",
+        "<function name=\"run\"><param name=\"command\"><![CDATA[echo '</param>'\n]]></param></function>",
+        "[{\"name\":\"run\",\"arguments\":{\"command\":\"echo '</param>'\\n\"}}]",
+    ),
+    (
+        "minimax_m2",
+        "<minimax:tool_call><invoke name=\"run\"><parameter name=\"command\">  ls\n</parameter></invoke></minimax:tool_call>",
+        "[{\"name\":\"run\",\"arguments\":{\"command\":\"  ls\\n\"}}]",
+    ),
+    (
+        "deepseek_v3_2",
+        "<｜DSML｜function_calls><｜DSML｜invoke name=\"get_weather\"><｜DSML｜parameter name=\"arguments\" string=\"false\">{\"city\": \"Paris\"}</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>",
+        PARIS,
+    ),
+    (
+        "kimi_k3",
+        "<|open|> tools <|sep|><|open|> call tool=\"now\" index=\"1\"<|sep|><|close|> call <|sep|><|close|> tools <|sep|>",
+        "[{\"name\":\"now\",\"arguments\":{}}]",
+    ),
+    (
+        "deepseek_v3_2",
+        "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"now\"/>\n</｜DSML｜tool_calls>",
+        "[{\"name\":\"now\",\"arguments\":{}}]",
+    ),
+    (
+        "pythonic",
+        "[run(command=\"grep -E '\\d+\\.' x\")]",
+        "[{\"name\":\"run\",\"arguments\":{\"command\":\"grep -E '\\\\d+\\\\.' x\"}}]",
+    ),
+    (
+        "muse",
+        "<|start|>assistant to=now.now<|message|><atem:function_calls>\n<atem:invoke name=\"now.now\">\n</atem:invoke>\n</atem:function_calls><|eom|>",
+        "[{\"name\":\"now\",\"arguments\":{}}]",
+    ),
 ];
 
 const PARIS: &str = r#"[{"name":"get_weather","arguments":{"city":"Paris"}}]"#;

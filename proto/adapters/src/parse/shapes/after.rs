@@ -27,7 +27,9 @@ impl After {
         }
         match self.matcher.push(c) {
             Match::Partial => Flow::More,
-            Match::Full(Mark::PythonClose | Mark::End | Mark::MessageEnd, _) => Flow::Done(std::mem::take(calls)),
+            Match::Full(Mark::PythonClose | Mark::End | Mark::MessageEnd | Mark::MessageSeparator, _) => {
+                Flow::Done(std::mem::take(calls))
+            }
             Match::Full(mark, text) if mark.opens() => Flow::DoneAt(std::mem::take(calls), mark, text),
             Match::Full(_, text) => self.end(text, calls),
             Match::None(held) if held.is_empty() && (self.space.is_empty() || ",:;=}])\"'".contains(c)) => {

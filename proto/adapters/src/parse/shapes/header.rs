@@ -151,7 +151,8 @@ impl HeaderBlock {
                             word.push(c);
                             Flow::More
                         }
-                        None if c.is_whitespace() && !word.is_empty() => {
+                        None if c.is_whitespace() && word.is_empty() => Flow::More,
+                        None if c.is_whitespace() => {
                             *attributes = Some(TagAttributes::default());
                             Flow::More
                         }
@@ -171,6 +172,9 @@ impl HeaderBlock {
             HeaderBlockState::Close { word, matcher } => {
                 if matcher.is_idle() && c.is_ascii_alphabetic() && word.len() < 16 {
                     word.push(c);
+                    return Flow::More;
+                }
+                if matcher.is_idle() && c.is_whitespace() {
                     return Flow::More;
                 }
                 match matcher.push(c) {

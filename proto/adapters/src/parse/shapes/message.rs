@@ -1,10 +1,13 @@
-//! gpt-oss: a header names the channel and the recipient of a message (OpenAI's harmony format).
+//! A header names the channel and the recipient of a message: gpt-oss (OpenAI's harmony format), Muse and Inkling.
 //!
 //! `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{...}<|call|>` is a call, a message of the
-//! channel `analysis` is thinking, and any other one is the answer.
+//! channel `analysis` is thinking, and any other one is the answer. Muse has no channels: a message to `self` is
+//! thinking, and one to a tool holds tags. The template writes the beginning of the first header, so an answer may begin
+//! with `to=NAME`. Inkling has a mark for each kind of message.
 
 use super::gap::{Gap, GapStep};
 use super::named_json::plain_name;
+use super::section::CallSection;
 use super::{CUT_OFF, Flow, MessageKind, ParsedCalls};
 use crate::mark::Mark;
 use crate::parse::found_call;
@@ -18,6 +21,8 @@ pub(crate) struct ChannelMessage {
     header: String,
     channel: Option<usize>,
     calls: ParsedCalls,
+    /// Only `to=` says that this is a header, so far.
+    bare: bool,
 }
 
 #[derive(Debug)]
@@ -25,6 +30,7 @@ enum ChannelMessageState {
     Header(Matcher),
     Start(Gap),
     Json(JsonReader),
+    Tags(Box<CallSection>),
     After(Gap),
 }
 
@@ -39,19 +45,39 @@ impl ChannelMessage {
             header: String::new(),
             channel: (mark == CHANNEL).then_some(0),
             calls: Vec::new(),
+            bare: false,
         }
     }
 
+    /// A header whose beginning the template has written. `None` if none begins with this character.
+    pub(crate) fn bare(c: char) -> Option<Self> {
+        TO.starts_with(c).then(|| Self { header: c.to_string(), bare: true, ..Self::opened_by("") })
+    }
+
+    /// At the end of the text: it is prose.
+    pub(crate) fn is_mentioned(&self) -> bool {
+        self.bare && matches!(self.state, ChannelMessageState::Header(_))
+    }
+
     pub(crate) fn in_string(&self) -> bool {
-        matches!(&self.state, ChannelMessageState::Json(reader) if reader.in_string())
+        match &self.state {
+            ChannelMessageState::Json(reader) => reader.in_string(),
+            ChannelMessageState::Tags(section) => section.in_string(),
+            ChannelMessageState::Header(_) | ChannelMessageState::Start(_) | ChannelMessageState::After(_) => false,
+        }
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
             ChannelMessageState::Header(matcher) => match matcher.push(c) {
                 Match::Partial => Flow::More,
-                Match::Full(Mark::MessageBody, _) => self.body(),
+                Match::Full(Mark::MessageBody, text) => self.body(text),
+                Match::Full(mark @ Mark::MessageCall, text) => Flow::DoneAt(Vec::new(), mark, text),
+                Match::Full(mark, text) if self.bare && mark.opens() && mark != Mark::MessageStart => {
+                    Flow::DoneAt(Vec::new(), mark, text)
+                }
                 Match::Full(Mark::MessageStart, text) => {
+                    self.bare = false;
                     self.header.push(' ');
                     if text == CHANNEL {
                         self.channel = Some(self.header.len());
@@ -63,6 +89,7 @@ impl ChannelMessage {
                     Flow::More
                 }
                 Match::Full(_, text) => Flow::fail("expected <|message|> after the header", text),
+                Match::None(held) if self.bare && !(held.is_empty() && self.may_go_on(c)) => Flow::Mentioned,
                 Match::None(held) if held.is_empty() && c != '`' && self.header.len() < LONGEST_HEADER => {
                     self.header.push(c);
                     Flow::More
@@ -84,6 +111,11 @@ impl ChannelMessage {
                     Flow::More
                 }
                 GapStep::Mark(Mark::MessageEnd, _) => Flow::Done(vec![Err("the call has no arguments".to_owned())]),
+                GapStep::Mark(Mark::MessageSection, text) => {
+                    let section = CallSection::opened_by(Mark::SectionOpen, text);
+                    self.state = ChannelMessageState::Tags(Box::new(section));
+                    Flow::More
+                }
                 GapStep::Mark(_, text) => Flow::fail(EXPECTED, text),
                 GapStep::Other(held) => Flow::fail(EXPECTED, held),
                 GapStep::Char(_) | GapStep::Mentioned => Flow::fail(EXPECTED, c),
@@ -97,6 +129,15 @@ impl ChannelMessage {
                     self.state = ChannelMessageState::After(Gap::default());
                     Flow::More
                 }
+            },
+            ChannelMessageState::Tags(section) => match section.push(c) {
+                Flow::Done(calls) => {
+                    self.calls = calls;
+                    self.state = ChannelMessageState::After(Gap::default());
+                    Flow::More
+                }
+                Flow::Mentioned => Flow::fail(EXPECTED, c),
+                other => other,
             },
             ChannelMessageState::After(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
@@ -115,25 +156,38 @@ impl ChannelMessage {
         if matches!(self.state, ChannelMessageState::After(_)) { Ok(self.calls) } else { Err(CUT_OFF.to_owned()) }
     }
 
-    /// The tool that the message is for.
-    fn recipient(&self) -> Option<String> {
-        let to = self.header.split_whitespace().find_map(|word| word.strip_prefix("to="))?;
-        (to != "user" && to != "assistant").then(|| plain_name(to))
+    /// Whether a header that has only `to=` may go on with this character.
+    fn may_go_on(&self, c: char) -> bool {
+        match self.header.strip_prefix(TO) {
+            Some(name) => found_call::is_name_char(c) || (c == ' ' && !name.is_empty()),
+            None => TO[self.header.len()..].starts_with(c),
+        }
     }
 
-    fn body(&mut self) -> Flow {
+    fn to(&self) -> Option<&str> {
+        self.header.split_whitespace().find_map(|word| word.strip_prefix(TO))
+    }
+
+    /// The tool that the message is for.
+    fn recipient(&self) -> Option<String> {
+        self.to().filter(|to| !NO_TOOLS.contains(to)).map(plain_name)
+    }
+
+    fn body(&mut self, mark: &str) -> Flow {
         if self.recipient().is_some() {
             self.state = ChannelMessageState::Start(Gap::default());
             return Flow::More;
         }
         let channel = self.channel.and_then(|start| self.header[start..].split_whitespace().next());
-        Flow::Message(match channel {
-            Some("analysis") => MessageKind::Thinking,
-            Some(_) | None => MessageKind::Text,
-        })
+        let is_thinking = channel == Some("analysis") || self.to() == Some("self") || mark == THINKING;
+        Flow::Message(if is_thinking { MessageKind::Thinking } else { MessageKind::Text })
     }
 }
 
 const CHANNEL: &str = "<|channel|>";
-const EXPECTED: &str = "expected the arguments as a JSON object";
-const END: &str = "expected <|call|> after the arguments";
+const THINKING: &str = "<|content_thinking|>";
+const TO: &str = "to=";
+/// Recipients that are no tools.
+const NO_TOOLS: [&str; 5] = ["user", "assistant", "self", "commentary", "developer"];
+const EXPECTED: &str = "expected the arguments as a JSON object or tags";
+const END: &str = "expected the end of the message after the arguments";

@@ -3,6 +3,7 @@
 //! - DeepSeek V3: `function`, the separator, the name, and a fence with JSON; V3.1: the name, the separator, JSON.
 //! - Kimi K2: `functions.NAME:0`, the separator, JSON.
 //! - Step 3: `function`, the separator, and a tag that names the tool.
+//! - PLaMo 3: the name, the separator, a header that says `json`, JSON.
 
 use super::gap::{Gap, GapStep};
 use super::tool_tag::ToolTag;
@@ -25,6 +26,8 @@ enum NamedState {
     Header(Matcher),
     /// After the separator.
     Start(Gap),
+    /// The header of the arguments, which says that they are JSON.
+    Format(Matcher),
     Name(String),
     /// Between the name and the JSON.
     Named(Gap),
@@ -55,6 +58,7 @@ impl NamedJson {
             NamedState::Element(element) => element.in_string(),
             NamedState::Header(_)
             | NamedState::Start(_)
+            | NamedState::Format(_)
             | NamedState::Name(_)
             | NamedState::Named(_)
             | NamedState::After(_) => false,
@@ -91,7 +95,19 @@ impl NamedJson {
                 GapStep::Mark(Mark::ElementOpen(style), _) => {
                     self.become_state(NamedState::Element(Box::new(ToolTag::new(style))))
                 }
+                GapStep::Mark(Mark::Wrapper, _) => self.become_state(NamedState::Start(Gap::default())),
+                GapStep::Mark(Mark::MessagePart, _) => self.become_state(NamedState::Format(Matcher::default())),
                 step => gap_failed(step, "expected the name or the arguments of the call", c),
+            },
+            NamedState::Format(matcher) => match matcher.push(c) {
+                Match::Partial => NamedStep::More,
+                Match::Full(Mark::MessageBody, _) => self.become_state(NamedState::Start(Gap::default())),
+                Match::None(held) if held.is_empty() && c.is_ascii_alphabetic() => NamedStep::More,
+                Match::Full(_, text) => fail("expected the arguments of the call", text),
+                Match::None(mut held) => {
+                    held.push(c);
+                    fail("expected the arguments of the call", held)
+                }
             },
             NamedState::Name(name) => {
                 if found_call::is_name_char(c) && name.len() < LONGEST_NAME {

@@ -22,6 +22,7 @@ use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 pub(crate) struct PythonList {
     state: ListState,
     calls: ParsedCalls,
+    is_marked: bool,
 }
 
 #[derive(Debug, Default)]
@@ -38,9 +39,16 @@ pub(crate) struct PythonCall {
     name: String,
     spaced: bool,
     arguments: Option<JsonReader>,
+    /// It stands between marks, so its strings may run over several lines.
+    is_marked: bool,
 }
 
 impl PythonList {
+    /// A list between marks.
+    pub(crate) fn marked() -> Self {
+        Self { is_marked: true, ..Self::default() }
+    }
+
     pub(crate) fn in_string(&self) -> bool {
         matches!(&self.state, ListState::Call(call) if call.in_string())
     }
@@ -67,7 +75,7 @@ impl PythonList {
                 Flow::More
             }
             ListState::Item => {
-                let mut call = PythonCall::default();
+                let mut call = PythonCall { is_marked: self.is_marked, ..PythonCall::default() };
                 let flow = call.push(c);
                 self.state = ListState::Call(call);
                 flow
@@ -86,6 +94,11 @@ impl PythonList {
 }
 
 impl PythonCall {
+    /// A call between marks.
+    pub(crate) fn marked() -> Self {
+        Self { is_marked: true, ..Self::default() }
+    }
+
     pub(crate) fn in_string(&self) -> bool {
         self.arguments.as_ref().is_some_and(JsonReader::in_string)
     }
@@ -100,7 +113,8 @@ impl PythonCall {
         }
         let first = self.name.is_empty();
         if c == '(' && !first {
-            let mut reader = JsonReader::new(JsonDialect::Python);
+            let dialect = if self.is_marked { JsonDialect::Json } else { JsonDialect::Python };
+            let mut reader = JsonReader::new(dialect);
             // An opening bracket is always taken.
             reader.push(c);
             self.arguments = Some(reader);

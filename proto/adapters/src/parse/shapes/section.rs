@@ -8,6 +8,8 @@
 //! - `NAME` with tagged arguments (GLM), or alone if there is such a tool;
 //! - `name(key=value)`, one on each line or in a list;
 //! - tags that name the tool ([`ToolTag`]), and calls with a header ([`NamedJson`]).
+//!
+//! A section may hold a section for each call, with other marks: `<tool_calls><tool_call>...</tool_call></tool_calls>`.
 
 use super::gap::{Gap, GapStep};
 use super::key_value_tags::{KeyValueStep, KeyValueTags};
@@ -30,6 +32,10 @@ pub(crate) struct CallSection {
     keyed: bool,
     /// No mark closes it: other text does.
     unclosed: bool,
+    /// The mark that opened it.
+    opened_by: &'static str,
+    /// It holds sections, and one of them is open or not.
+    inner: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -41,6 +47,8 @@ enum CallSectionState {
         spaced: bool,
         /// The white space and marks after the word.
         gap: Gap,
+        /// A mark has said that it is the name of a tool.
+        is_name: bool,
     },
     /// A `[`: of calls, or of JSON.
     Bracket,
@@ -59,10 +67,11 @@ const CALL: &str = "call:";
 const LONGEST_WORD: usize = 256;
 
 impl CallSection {
-    pub(crate) fn opened_by(mark: Mark) -> Self {
+    pub(crate) fn opened_by(mark: Mark, text: &'static str) -> Self {
         let (state, ends) = match mark {
             Mark::ElementOpen(style) => (CallSectionState::Element(ToolTag::new(style)), BlockEnds::Element),
             Mark::CallBegin => (CallSectionState::Named(NamedJson::new()), BlockEnds::Call),
+            Mark::MessageCall => (CallSectionState::Gap(Gap::default()), BlockEnds::Message),
             _ => (CallSectionState::Gap(Gap::default()), BlockEnds::Section),
         };
         Self {
@@ -72,11 +81,17 @@ impl CallSection {
             ends,
             keyed: mark == Mark::KeyedSectionOpen,
             unclosed: mark == Mark::CallOpen,
+            opened_by: text,
+            inner: None,
         }
     }
 
     pub(crate) fn ends(&self) -> BlockEnds {
         self.ends
+    }
+
+    pub(crate) fn depth(&self) -> isize {
+        if self.inner == Some(true) { 2 } else { 1 }
     }
 
     pub(crate) fn in_string(&self) -> bool {
@@ -109,7 +124,7 @@ impl CallSection {
             CallSectionState::Word { .. } => self.word(c),
             CallSectionState::Bracket if c.is_whitespace() => Flow::More,
             CallSectionState::Bracket if c.is_ascii_alphabetic() || c == '_' => {
-                self.state = CallSectionState::List(PythonList::default());
+                self.state = CallSectionState::List(PythonList::marked());
                 self.push(c)
             }
             CallSectionState::Bracket => {
@@ -189,7 +204,7 @@ impl CallSection {
 
     /// Whether this character ends a section that no mark closes.
     fn is_over(&self, c: char) -> bool {
-        self.unclosed && self.any && !matches!(c, '{' | '[' | ',' | ';')
+        self.unclosed && self.any && !"{[,;:=}])\"'".contains(c)
     }
 
     fn begin(&mut self, c: char) -> Flow {
@@ -202,7 +217,8 @@ impl CallSection {
             // Between calls, and only there.
             ',' | ';' if self.any => Flow::More,
             c if c.is_ascii_alphanumeric() || c == '_' => {
-                self.state = CallSectionState::Word { text: c.to_string(), spaced: false, gap: Gap::default() };
+                self.state =
+                    CallSectionState::Word { text: c.to_string(), spaced: false, gap: Gap::default(), is_name: false };
                 Flow::More
             }
             _ => Flow::fail(self.expected(c.encode_utf8(&mut [0; 4])), c),
@@ -210,19 +226,19 @@ impl CallSection {
     }
 
     fn word(&mut self, c: char) -> Flow {
-        let CallSectionState::Word { text, spaced, gap } = &mut self.state else { return Flow::More };
+        let CallSectionState::Word { text, spaced, gap, is_name } = &mut self.state else { return Flow::More };
         // `call:` may have a space after it.
         if c.is_whitespace() && text == CALL {
             return Flow::More;
         }
         let named = text.strip_prefix(CALL).unwrap_or(text);
-        if !named.is_empty() && (c == '{' || c == '(') {
+        if !named.is_empty() && !*is_name && (c == '{' || c == '(') {
             let (name, is_call) = (plain_name(named), text.starts_with(CALL));
             return match c {
                 '{' => self.json(c, Some(name)),
                 _ if is_call => Flow::fail(format!("write call:{}{{...}}", excerpt(&name)), c),
                 _ => {
-                    let mut call = PythonCall::default();
+                    let mut call = PythonCall::marked();
                     let flow = name.chars().chain([c]).map(|c| call.push(c)).last().unwrap_or(Flow::More);
                     self.state = CallSectionState::Python(call);
                     flow
@@ -238,15 +254,20 @@ impl CallSection {
             |text: &str, c: &str| format!("`{}{c}` does not begin a call; write call:NAME{{...}}", excerpt(text));
         match gap.push(c) {
             GapStep::More => Flow::More,
-            GapStep::Mark(Mark::KeyOpen, _) => {
+            GapStep::Mark(Mark::KeyOpen, mark) => {
                 let name = std::mem::take(text);
-                self.state = CallSectionState::Pairs(KeyValueTags::new(name));
+                self.state = CallSectionState::Pairs(KeyValueTags::new(name, mark));
+                Flow::More
+            }
+            GapStep::Mark(Mark::NameEnd, _) if !text.starts_with(CALL) => {
+                *is_name = true;
+                *gap = Gap::default();
                 Flow::More
             }
             GapStep::Mark(mark, mark_text) if !text.starts_with(CALL) && mark == Mark::SectionClose => {
-                let name = std::mem::take(text);
+                let (name, only_name) = (std::mem::take(text), !*is_name);
                 let arguments = RawArguments::Object(Default::default());
-                self.take(vec![Ok(FoundCall { name, arguments, only_name: true })]);
+                self.take(vec![Ok(FoundCall { name, arguments, only_name })]);
                 self.mark(mark, mark_text)
             }
             GapStep::Mark(_, mark) => Flow::fail(wrong(text, mark), mark),
@@ -257,9 +278,26 @@ impl CallSection {
 
     fn mark(&mut self, mark: Mark, text: &'static str) -> Flow {
         match mark {
+            Mark::SectionOpen if self.may_hold(text) => {
+                self.inner = Some(true);
+                self.state = CallSectionState::Gap(Gap::default());
+                Flow::More
+            }
+            Mark::SectionClose if self.any && self.inner == Some(true) => {
+                self.inner = Some(false);
+                self.state = CallSectionState::Gap(Gap::default());
+                Flow::More
+            }
             // A call that opened without a section is followed by others, or by the section's close mark.
             Mark::SectionClose | Mark::CallEnd if self.any => Flow::Done(std::mem::take(&mut self.calls)),
-            Mark::SectionClose => Flow::Done(vec![Err("the block is empty".to_owned())]),
+            Mark::SectionClose => Flow::fail("the block is empty", text),
+            Mark::MessageEnd if self.any && self.ends == BlockEnds::Message => {
+                Flow::Done(std::mem::take(&mut self.calls))
+            }
+            Mark::CallSeparator if self.any => {
+                self.state = CallSectionState::Gap(Gap::default());
+                Flow::More
+            }
             Mark::Wrapper | Mark::Namespace => {
                 self.state = CallSectionState::Gap(Gap::default());
                 Flow::More
@@ -272,10 +310,18 @@ impl CallSection {
                 self.state = CallSectionState::Named(NamedJson::new());
                 Flow::More
             }
-            Mark::End if self.any => Flow::DoneAt(std::mem::take(&mut self.calls), mark, text),
+            Mark::End | Mark::MessageSeparator if self.any => Flow::DoneAt(std::mem::take(&mut self.calls), mark, text),
             mark if mark.opens() && self.any => Flow::DoneAt(std::mem::take(&mut self.calls), mark, text),
             mark if mark.opens() => Flow::fail("another block begins before this one holds a call", text),
             _ => Flow::fail(self.expected(text), text),
+        }
+    }
+
+    /// Whether a section with this mark may be one call of this section.
+    fn may_hold(&self, text: &str) -> bool {
+        match self.inner {
+            None => !self.any && self.ends == BlockEnds::Section && !self.unclosed && text != self.opened_by,
+            Some(is_open) => !is_open,
         }
     }
 

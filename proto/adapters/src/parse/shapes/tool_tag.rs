@@ -36,6 +36,8 @@ enum ToolTagState {
     Attributes {
         attributes: TagAttributes,
         of_parameter: bool,
+        /// A `/` has come: the tag closes itself.
+        is_closed: bool,
     },
     Gap(Gap),
     Json(JsonReader),
@@ -55,7 +57,7 @@ impl ToolTag {
     pub(crate) fn new(style: TagStyle) -> Self {
         let state = match style.tags().open.ends_with('=') {
             true => ToolTagState::Name,
-            false => ToolTagState::Attributes { attributes: TagAttributes::default(), of_parameter: false },
+            false => attributes(false),
         };
         Self { style, state, name: String::new(), json: None, parameters: Vec::new(), keys: HashSet::new() }
     }
@@ -83,7 +85,14 @@ impl ToolTag {
             }
             ToolTagState::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
             ToolTagState::Name => Flow::fail("expected the name of a tool and `>` after `<function=`", c),
-            ToolTagState::Attributes { attributes, of_parameter } => {
+            ToolTagState::Attributes { attributes, of_parameter, is_closed } => {
+                if *is_closed && c != '>' {
+                    return Flow::fail("expected `>` after `/`", c);
+                }
+                if c == '/' && !*of_parameter && !attributes.in_quotes() && !attributes.are_empty() {
+                    *is_closed = true;
+                    return Flow::More;
+                }
                 if c != '>' || attributes.in_quotes() {
                     // Anything else is prose or a program.
                     let is_prose = !*of_parameter && attributes.are_empty();
@@ -93,7 +102,7 @@ impl ToolTag {
                         Err(reason) => Flow::fail(reason, c),
                     };
                 }
-                let (name, of_parameter) = (attributes.take("name"), *of_parameter);
+                let (name, of_parameter, is_closed) = (attributes.take("name"), *of_parameter, *is_closed);
                 let kind = match attributes.take("string").as_deref() {
                     Some("true") => RawKind::Text,
                     Some("false") => RawKind::Json,
@@ -104,7 +113,7 @@ impl ToolTag {
                     (None, true) => Flow::fail(format!("expected {}name=\"KEY\">", self.tags().parameter), c),
                     (Some(name), false) => {
                         self.name = name;
-                        self.gap()
+                        if is_closed { Flow::Done(vec![self.close()]) } else { self.gap() }
                     }
                     (None, false) if attributes.are_empty() => Flow::Mentioned,
                     (None, false) => Flow::fail(format!("expected {}name=\"NAME\">", self.tags().open), c),
@@ -123,7 +132,7 @@ impl ToolTag {
                     self.style = if style.tags().close == self.tags().close { style } else { self.style };
                     self.state = match style.tags().parameter.ends_with('=') {
                         true => ToolTagState::Key(String::new()),
-                        false => ToolTagState::Attributes { attributes: TagAttributes::default(), of_parameter: true },
+                        false => attributes(true),
                     };
                     Flow::More
                 }
@@ -167,7 +176,9 @@ impl ToolTag {
             ToolTagState::Value { text, matcher, .. } => {
                 match matcher.push(c) {
                     Match::Partial => return Flow::More,
-                    Match::Full(Mark::ParameterClose, tag) if tag == close => return self.take(),
+                    Match::Full(Mark::ParameterClose, tag) if tag == close && !is_open_cdata(text) => {
+                        return self.take();
+                    }
                     Match::Full(_, mark) => text.push_str(mark),
                     Match::None(held) if held.is_empty() => text.push(c),
                     Match::None(held) => {
@@ -193,16 +204,24 @@ impl ToolTag {
 
     fn take(&mut self) -> Flow {
         let gap = ToolTagState::Gap(Gap::default());
-        let ToolTagState::Value { key, kind, text, .. } = std::mem::replace(&mut self.state, gap) else {
+        let ToolTagState::Value { key, mut kind, mut text, .. } = std::mem::replace(&mut self.state, gap) else {
             return Flow::More;
         };
+        let data = cdata(&text).map(str::to_owned);
+        let is_data = data.is_some();
+        if let Some(data) = data {
+            text = data;
+            kind = RawKind::Text;
+        } else if self.style == TagStyle::Equals {
+            text = without_lone_line_break(text);
+        }
         if !self.keys.insert(key.clone()) {
             return Flow::fail(format!("the parameter `{}` is given twice", excerpt(&key)), "");
         }
         // Then its own close tag is missing, most likely, and the value is not what was meant.
         let ToolTags { open, close, parameter, parameter_close } = self.tags();
         let tags = [parameter_close, parameter, close, open];
-        if let Some(tag) = tags.into_iter().find(|tag| text.contains(*tag)) {
+        if let Some(tag) = tags.into_iter().find(|tag| !is_data && text.contains(*tag)) {
             let key = excerpt(&key);
             return Flow::fail(format!("the parameter `{key}` holds `{tag}`; is its {parameter_close} missing?"), "");
         }
@@ -225,6 +244,32 @@ impl ToolTag {
         let ToolTags { close, parameter, .. } = self.tags();
         let key = if parameter.ends_with('=') { "KEY>" } else { "name=\"KEY\">" };
         format!("expected {parameter}{key}, a JSON object or {close}")
+    }
+}
+
+fn attributes(of_parameter: bool) -> ToolTagState {
+    ToolTagState::Attributes { attributes: TagAttributes::default(), of_parameter, is_closed: false }
+}
+
+const CDATA: &str = "<![CDATA[";
+const CDATA_CLOSE: &str = "]]>";
+
+/// The content of a value that is one section of XML's character data.
+fn cdata(text: &str) -> Option<&str> {
+    text.trim().strip_prefix(CDATA)?.strip_suffix(CDATA_CLOSE)
+}
+
+/// Whether a tag that comes now is data.
+fn is_open_cdata(text: &str) -> bool {
+    text.trim_start().starts_with(CDATA) && !text.trim_end().ends_with(CDATA_CLOSE)
+}
+
+/// Qwen3-Coder writes a line break at each end of a value, and some leave one out.
+fn without_lone_line_break(text: String) -> String {
+    match (text.strip_prefix('\n'), text.strip_suffix('\n')) {
+        (Some(""), _) => String::new(),
+        (Some(rest), None) | (None, Some(rest)) => rest.to_owned(),
+        (Some(_), Some(_)) | (None, None) => text,
     }
 }
 
