@@ -23,6 +23,8 @@ pub(crate) struct ChannelMessage {
     calls: ParsedCalls,
     /// Only `to=` says that this is a header, so far.
     bare: bool,
+    /// A mark says which kind of message follows, as Inkling has it.
+    is_kind_marked: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,7 @@ impl ChannelMessage {
             channel: (mark == CHANNEL).then_some(0),
             calls: Vec::new(),
             bare: false,
+            is_kind_marked: mark == MODEL,
         }
     }
 
@@ -94,7 +97,7 @@ impl ChannelMessage {
                     self.header.push(c);
                     Flow::More
                 }
-                Match::None(mut held) if self.recipient().is_some() => {
+                Match::None(mut held) if self.recipient().is_some() || (self.is_kind_marked && c != '`') => {
                     held.push(c);
                     Flow::fail("expected <|message|> after the header", held)
                 }
@@ -185,6 +188,7 @@ impl ChannelMessage {
 }
 
 const CHANNEL: &str = "<|channel|>";
+const MODEL: &str = "<|message_model|>";
 const THINKING: &str = "<|content_thinking|>";
 const TO: &str = "to=";
 /// Recipients that are no tools.
