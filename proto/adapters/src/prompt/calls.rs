@@ -211,7 +211,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The tags around the name of a tool, and around each key and value.
-struct PairTags {
+struct WrittenPairs {
     open: &'static str,
     name_end: &'static str,
     key: &'static str,
@@ -222,7 +222,7 @@ struct PairTags {
     own: [&'static str; 3],
 }
 
-const GLM_TAGS: PairTags = PairTags {
+const GLM_TAGS: WrittenPairs = WrittenPairs {
     open: "<tool_call>",
     name_end: "",
     key: "<arg_key>",
@@ -232,9 +232,9 @@ const GLM_TAGS: PairTags = PairTags {
     own: ["<arg_key>", "<arg_value>", "</arg_value>"],
 };
 
-const HUNYUAN_V3_TAGS: PairTags = PairTags { name_end: "<tool_sep>", ..GLM_TAGS };
+const HUNYUAN_V3_TAGS: WrittenPairs = WrittenPairs { name_end: "<tool_sep>", ..GLM_TAGS };
 
-const K2_HORIZON_TAGS: PairTags = PairTags {
+const K2_HORIZON_TAGS: WrittenPairs = WrittenPairs {
     open: "<ifm|tool_call>",
     name_end: "",
     key: "<ifm|arg_key>",
@@ -244,7 +244,7 @@ const K2_HORIZON_TAGS: PairTags = PairTags {
     own: ["<ifm|arg_key>", "<ifm|arg_value>", "</ifm|arg_value>"],
 };
 
-const SOLAR_TAGS: PairTags = PairTags {
+const SOLAR_TAGS: WrittenPairs = WrittenPairs {
     open: "<|tool_call:start|>",
     name_end: "",
     key: "<|tool_arg:start|>",
@@ -254,8 +254,8 @@ const SOLAR_TAGS: PairTags = PairTags {
     own: ["<|tool_arg:start|>", "<|tool_arg:value|>", "<|tool_arg:end|>"],
 };
 
-fn pairs(call: &ParsedCall, tags: &PairTags) -> String {
-    let PairTags { open, name_end, key: key_open, between, value_close, close, own } = tags;
+fn pairs(call: &ParsedCall, tags: &WrittenPairs) -> String {
+    let WrittenPairs { open, name_end, key: key_open, between, value_close, close, own } = tags;
     // Such a key cannot stand between tags.
     let fits =
         |key: &String| !key.is_empty() && key.len() <= 200 && key.trim() == key && !key.contains(['<', '[', ']']);
