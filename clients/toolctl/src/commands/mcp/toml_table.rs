@@ -97,7 +97,7 @@ mod tests {
         assert!(after.contains("# next\n[other]\na = 1\n"), "{after}");
         assert_eq!(with_table(&after, "mcp_servers", "toold", &members()).unwrap(), after);
         let added = with_table("a = 1", "mcp_servers", "toold", &members()).unwrap();
-        assert_eq!(added, "a = 1\n\n[mcp_servers.toold]\nargs = [\"mcp\"]\ncommand = \"/bin/toolctl\"\n");
+        assert_eq!(added, "a = 1\n\n[mcp_servers.toold]\ncommand = \"/bin/toolctl\"\nargs = [\"mcp\"]\n");
         let inline = "mcp_servers = { other = { command = \"x\" } }\n";
         let after: toml::Table = with_table(inline, "mcp_servers", "toold", &members()).unwrap().parse().unwrap();
         assert!(after["mcp_servers"]["other"].is_table() && after["mcp_servers"]["toold"].is_table());
