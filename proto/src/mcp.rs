@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::secret::SecretValue;
 use crate::tool::{SessionId, ToolName};
 
 /// Answer of `mcp.servers` and `mcp.restart`.
@@ -68,6 +69,74 @@ pub struct McpServerInstance {
     pub error: Option<String>,
 }
 
+/// Params of `mcp.login.begin`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BeginMcpLogin {
+    /// The server; that of all sessions, if a project has one of the same name.
+    pub name: String,
+    /// Where the page sends the person's browser: `http://127.0.0.1:PORT/PATH`.
+    pub redirect_uri: String,
+}
+
+/// Answer of `mcp.login.begin`. The login waits for 15 minutes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpLoginBegun {
+    /// The page on which a person logs in.
+    pub url: String,
+    /// What is asked for.
+    pub scopes: Vec<String>,
+    /// The authorization server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+}
+
+/// Params of `mcp.login.finish`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FinishMcpLogin {
+    /// The URL that the page redirected to, with its `code` and `state`; the state tells the login.
+    pub redirected_to: SecretValue,
+}
+
+/// Answer of `mcp.login.finish`. The server starts again with the login.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FinishedMcpLogin {
+    pub name: String,
+}
+
+/// Params of `mcp.logout`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NameMcpLogin {
+    pub name: String,
+}
+
+/// The login at a remote server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpLogin {
+    pub state: McpLoginState,
+    /// The authorization server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// The daemon's identity there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// What the login allows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// RFC 3339, UTC: when the access token expires. It is refreshed then, if the server allows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpLoginState {
+    LoggedIn,
+    /// The server refused a request for want of a login, or of a wider one.
+    Required,
+    /// The secrets are locked.
+    Locked,
+}
+
 /// A mounted server; all clients share its tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
@@ -110,6 +179,9 @@ pub struct McpServer {
     /// The secrets that its configuration names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
+    /// The login, for a remote server that has asked for one; shown to people only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<McpLogin>,
     /// Calls that have ended, and how many of them failed.
     pub calls: u64,
     pub bad_calls: u64,

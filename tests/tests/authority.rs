@@ -59,6 +59,9 @@ const FOR_PERSONS: &[&str] = &[
     "daemon.restart",
     "daemon.shutdown",
     "files.undo",
+    "mcp.login.begin",
+    "mcp.login.finish",
+    "mcp.logout",
     "mcp.registry.get",
     "mcp.registry.search",
     "mcp.restart",
@@ -94,8 +97,8 @@ fn params_of(method: &str) -> Value {
         "buffers.clear" => json!({"path": "/x"}),
         "buffers.set" => json!({"path": "/x", "version": 1, "text": ""}),
         "mcp.registry.search" => json!({"query": "x"}),
-        "mcp.registry.get" | "mcp.restart" | "remotes.reconnect" | "plugins.disable" | "plugins.enable"
-        | "plugins.profile" => {
+        "mcp.registry.get" | "mcp.restart" | "mcp.logout" | "remotes.reconnect" | "plugins.disable"
+        | "plugins.enable" | "plugins.profile" => {
             json!({"name": "none"})
         }
         "permissions.grant" => json!({"category": "shell", "pattern": "**", "scope": "always"}),
@@ -104,6 +107,8 @@ fn params_of(method: &str) -> Value {
         "permissions.set_mode" => json!({"mode": "yolo"}),
         "plugins.evaluate" => json!({"name": "none", "source": "1"}),
         "plugins.trust" => json!({"path": "/"}),
+        "mcp.login.begin" => json!({"name": "none", "redirect_uri": "http://127.0.0.1:1/"}),
+        "mcp.login.finish" => json!({"redirected_to": "http://127.0.0.1:1/?state=none"}),
         "secrets.remove" => json!({"name": "NONE"}),
         "secrets.set" => json!({"name": "NONE", "value": "a value"}),
         "secrets.unlock" => json!({"passphrase": "a passphrase"}),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use toold_proto::method::{
-    AuditQuery, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpRestart, Method, PluginsDisable,
-    PluginsEnable, PluginsProfile, PluginsReload, PluginsTrust, RemotesReconnect, ShellsKill, ShellsWrite,
-    ToolsExecute, ToolsExecuteBatch, UpgradeCheck,
+    AuditQuery, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpLoginBegin, McpLoginFinish,
+    McpLogout, McpRestart, Method, PluginsDisable, PluginsEnable, PluginsProfile, PluginsReload, PluginsTrust,
+    RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill, ShellsWrite, ToolsExecute,
+    ToolsExecuteBatch, UpgradeCheck,
 };
 
 use crate::start;
@@ -22,7 +23,15 @@ const UNBOUNDED: &[&str] = &[
     DaemonRestart::NAME,
     DaemonShutdown::NAME,
     HooksRun::NAME,
+    // The desktop may ask you to unlock the keyring.
+    McpLoginBegin::NAME,
+    McpLoginFinish::NAME,
+    McpLogout::NAME,
     PluginsProfile::NAME,
+    SecretsList::NAME,
+    SecretsRemove::NAME,
+    SecretsSet::NAME,
+    SecretsUnlock::NAME,
     ShellsKill::NAME,
     ShellsWrite::NAME,
 ];

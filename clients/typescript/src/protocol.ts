@@ -408,6 +408,18 @@ export interface McpServer {
   retry_ms?: number;
   /** The secrets that its configuration names. */
   secrets?: string[];
+  /** The login, for a remote server that has asked for one; shown to people only. */
+  login?: {
+    state: "logged_in" | "required" | "locked";
+    /** The authorization server. */
+    issuer?: string;
+    /** The daemon's identity there. */
+    client_id?: string;
+    /** What the login allows. */
+    scopes?: string[];
+    /** RFC 3339, UTC: when the access token expires. It is refreshed then, if the server allows that. */
+    expires?: string;
+  };
   /** Calls that have ended, and how many of them failed. */
   calls: number;
   bad_calls: number;
@@ -1271,6 +1283,101 @@ export interface HooksRunResult {
   system_prompt_append?: string;
   /** Hooks that failed and were skipped. */
   failed?: string[];
+}
+
+/** Params of `mcp.login.begin`. */
+export interface McpLoginBeginParams {
+  /** The server; that of all sessions, if a project has one of the same name. */
+  name: string;
+  /** Where the page sends the person's browser: `http://127.0.0.1:PORT/PATH`. */
+  redirect_uri: string;
+}
+
+/** Answer of `mcp.login.begin`. The login waits for 15 minutes. */
+export interface McpLoginBeginResult {
+  /** The page on which a person logs in. */
+  url: string;
+  /** What is asked for. */
+  scopes: string[];
+  /** The authorization server. */
+  issuer?: string;
+}
+
+/** Params of `mcp.login.finish`. */
+export interface McpLoginFinishParams {
+  /** The URL that the page redirected to, with its `code` and `state`; the state tells the login. */
+  redirected_to: string;
+}
+
+/** Answer of `mcp.login.finish`. The server starts again with the login. */
+export interface McpLoginFinishResult {
+  name: string;
+}
+
+/** Params of `mcp.logout`. */
+export interface McpLogoutParams {
+  name: string;
+}
+
+/** Params of `mcp.registry.get`. */
+export interface McpRegistryGetParams {
+  /** As the registry writes it, such as `io.github.someone/weather`. */
+  name: string;
+  /** The latest when absent. */
+  version?: string;
+}
+
+/** A server as its registry describes it. Nobody has checked that the description is true. */
+export interface McpRegistryGetResult {
+  name: string;
+  title?: string;
+  description: string;
+  version: string;
+  /** The publisher advises against its use. */
+  deprecated: boolean;
+  /** The URL of its source code. */
+  repository?: string;
+  website?: string;
+  /** The ways to run or reach it, in the registry's order. */
+  launches: {
+    /** `npm`, `pypi`, `oci` and so on: where the package is; `remote` for a server at a URL. */
+    kind: string;
+    command?: string;
+    args?: string[];
+    env?: Record<string, string>;
+    url?: string;
+    headers?: Record<string, string>;
+    inputs?: {
+      name: string;
+      description?: string;
+      required: boolean;
+      /** Not to be stored or shown in the clear. */
+      secret: boolean;
+      default?: string;
+      /** The only values; any when empty. */
+      choices?: string[];
+    }[];
+    /** Why it cannot be used. */
+    problem?: string;
+  }[];
+}
+
+/** Params of `mcp.registry.search`. */
+export interface McpRegistrySearchParams {
+  /** Words that a server's name, title or description contains, separated by spaces: at most 8. */
+  query: string;
+  /** At most 100; 20 when absent. */
+  limit?: number;
+}
+
+/** Answer of `mcp.registry.search`. */
+export interface McpRegistrySearchResult {
+  /** The registry's base URL. */
+  registry: string;
+  /** The best matches first. */
+  servers: McpRegistryGetResult[];
+  /** There are more matches than these. */
+  more: boolean;
 }
 
 /** Params of `mcp.restart`. */
@@ -2416,6 +2523,16 @@ export interface Methods {
   "hooks.list": { params: Record<string, never>; result: HooksListResult };
   /** Runs the message hooks and returns their combined answer. */
   "hooks.run": { params: HooksRunParams; result: HooksRunResult };
+  /** Prepares a login at a remote MCP server; a person opens the page. */
+  "mcp.login.begin": { params: McpLoginBeginParams; result: McpLoginBeginResult };
+  /** Ends a login with the URL that its page redirected to. */
+  "mcp.login.finish": { params: McpLoginFinishParams; result: McpLoginFinishResult };
+  /** Forgets the login at a remote MCP server. */
+  "mcp.logout": { params: McpLogoutParams; result: McpServerList };
+  /** Shows a server of the MCP registry, and how it can be run. */
+  "mcp.registry.get": { params: McpRegistryGetParams; result: McpRegistryGetResult };
+  /** Searches the MCP registry of the configuration. */
+  "mcp.registry.search": { params: McpRegistrySearchParams; result: McpRegistrySearchResult };
   /** Restarts a mounted MCP server. */
   "mcp.restart": { params: McpRestartParams; result: McpServerList };
   /** Lists the mounted MCP servers. */

@@ -354,12 +354,25 @@ fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<FormOutcome, String>
     if reply.cancelled || reply.declined {
         return Err("a reply cannot both answer and decline".into());
     }
+    let content = with_defaults(schema, content);
     let errors = schema.check(&Value::Object(content.clone()));
     if errors.is_empty() {
         return Ok(FormOutcome::Accepted(content));
     }
     let errors: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
     Err(format!("invalid fields: {}", errors.join("; ")))
+}
+
+/// A field that the answer leaves out has its default, which the person saw in the form.
+fn with_defaults(schema: &Schema, mut content: Map<String, Value>) -> Map<String, Value> {
+    for (name, field) in schema.as_value()["properties"].as_object().into_iter().flatten() {
+        if let Some(default) = field.get("default")
+            && !content.contains_key(name)
+        {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+    content
 }
 
 /// Parses the text of a person who saw the form as a plain question.

@@ -12,6 +12,7 @@ use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::Mutex;
 use toold_engine::redact;
 use toold_proto::secret::{SecretStoreKind, SecretStoreState};
@@ -168,7 +169,7 @@ impl SecretStore {
     /// # Errors
     /// The secrets cannot be stored.
     pub async fn keep(&self, name: &str, value: &str) -> Result<(), SecretError> {
-        redact::hide([value]);
+        redact::hide(hidden_parts(value).iter().map(String::as_str));
         self.change(|values| values.insert(name.to_owned(), value.to_owned()).as_deref() != Some(value)).await?;
         Ok(())
     }
@@ -225,6 +226,19 @@ impl SecretStore {
         Ok((found, SecretStoreState::Unlocked))
     }
 
+    /// Checks that a secret could be stored now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn check_writable(&self) -> Result<(), SecretError> {
+        let mut opened = self.opened.lock().await;
+        match self.open(&mut opened).await? {
+            Some(_) => Ok(()),
+            None if self.keyring().await.is_ok() || self.credential().await?.is_some() => Ok(()),
+            None => Err(SecretError::NoPassphrase),
+        }
+    }
+
     /// Applies a change and stores it. `change` returns whether it changed anything.
     async fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>) -> bool) -> Result<bool, SecretError> {
         let mut opened = self.opened.lock().await;
@@ -262,7 +276,8 @@ impl SecretStore {
                 },
             };
             if let Some(opened) = opened {
-                redact::hide(opened.values.values().map(String::as_str));
+                let hidden: Vec<String> = opened.values.values().flat_map(|value| hidden_parts(value)).collect();
+                redact::hide(hidden.iter().map(String::as_str));
             }
         }
         Ok(opened.as_mut())
@@ -353,6 +368,26 @@ impl SecretStore {
 pub fn is_secret_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(allowed)
+}
+
+/// A value, and the secret members of one that is JSON, such as the tokens of a login or the key of a service account.
+fn hidden_parts(value: &str) -> Vec<String> {
+    const MEMBERS: [&str; 6] =
+        ["access_token", "refresh_token", "id_token", "client_secret", "private_key", "password"];
+    fn collect(value: &Value, parts: &mut Vec<String>) {
+        let members = value.as_object().into_iter().flatten();
+        for (name, member) in members {
+            match member.as_str() {
+                Some(text) if MEMBERS.contains(&name.as_str()) => parts.push(text.to_owned()),
+                _ => collect(member, parts),
+            }
+        }
+    }
+    let mut parts = vec![value.to_owned()];
+    if let Ok(json) = serde_json::from_str::<Value>(value) {
+        collect(&json, &mut parts);
+    }
+    parts
 }
 
 async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {

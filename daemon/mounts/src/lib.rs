@@ -96,6 +96,19 @@ impl<A: MountAdapter> MountSupervisor<A> {
         }
     }
 
+    /// The kind of these mounts, with what it shares among them.
+    pub fn adapter(&self) -> &A {
+        &self.adapter
+    }
+
+    /// How the mounts of this name are configured: that of all sessions first.
+    pub fn configs(&self, name: &str) -> Vec<MountConfig<A::Endpoint>> {
+        let mut named: Vec<_> = self.all().iter().map(|mount| mount.config.clone()).collect();
+        named.retain(|config| config.name == name);
+        named.sort_by(|a, b| a.scope.cmp(&b.scope));
+        named
+    }
+
     /// The status of all, sorted by name.
     pub fn list(&self) -> Vec<A::Status> {
         let mut all = self.all();

@@ -333,6 +333,8 @@ impl<A: MountAdapter> MountedSource<A> {
     /// Ends the connection, if there is one; returns when it has ended. The next call makes another one.
     async fn halt(&self) {
         let mut phases = self.phase.subscribe();
+        // A start that is on its way began before whatever calls for this one.
+        let _ = phases.wait_for(|phase| !matches!(phase, MountPhase::Starting)).await;
         let running = match &*self.phase.borrow() {
             MountPhase::Running(connection) => Some(connection.clone()),
             MountPhase::Stopped | MountPhase::Starting | MountPhase::Failed { .. } => None,

@@ -323,7 +323,8 @@ pub fn load(options: &Options) -> LoadedConfig {
         config.mcp.token.problems(home).into_iter().map(|problem| format!("{shown}: mcp.token.workspaces: {problem}"));
     let names = config.agents.problems().into_iter().map(|problem| format!("{shown}: agents.env: {problem}"));
     let secrets = config.secrets.problems().into_iter().map(|problem| format!("{shown}: secrets.names: {problem}"));
-    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).chain(secrets).collect();
+    let oauth = config.mcp.oauth.problems().map(|problem| format!("{shown}: mcp.oauth.{problem}"));
+    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).chain(secrets).chain(oauth).collect();
     let rules = config.permission.rules.iter().map(|rule| {
         let place = RulePlace {
             origin: source.place(Some(rule.span())),

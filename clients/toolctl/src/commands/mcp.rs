@@ -5,6 +5,7 @@ mod bridge;
 mod doctor;
 mod install;
 mod jsonc;
+mod login;
 mod search;
 mod token;
 mod toml_table;
@@ -73,6 +74,9 @@ enum McpAction {
     Install(install::McpInstallArgs),
     Doctor(doctor::McpDoctorArgs),
     Token(token::McpTokenArgs),
+    Login(login::McpLoginArgs),
+    Logout(login::McpLogoutArgs),
+    Status(login::McpStatusArgs),
 }
 
 pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
@@ -84,6 +88,9 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
         Some(McpAction::Install(install)) => return install::run(install).await,
         Some(McpAction::Doctor(doctor)) => return doctor::run(doctor, globals).await,
         Some(McpAction::Token(token)) => return token::run(&token),
+        Some(McpAction::Login(login)) => return login::login(&login, globals).await,
+        Some(McpAction::Logout(logout)) => return login::logout(&logout, globals).await,
+        Some(McpAction::Status(status)) => return login::status(&status, globals).await,
         None => {}
     }
     let cwd = match mcp.cwd {

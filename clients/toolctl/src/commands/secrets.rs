@@ -59,10 +59,7 @@ pub(crate) async fn run(args: SecretsArgs, globals: &Globals) -> anyhow::Result<
     let (list, done) = match args.action.unwrap_or(SecretsAction::List) {
         SecretsAction::List => (client.call::<SecretsList>(NoParams {}).await?, None),
         SecretsAction::Set { name } => {
-            let list = client.call::<SecretsList>(NoParams {}).await?;
-            if list.state != SecretStoreState::Unlocked && list.store == SecretStoreKind::File && is_interactive() {
-                unlock(&client, list.state).await?;
-            }
+            unlock_if_asked(&client).await?;
             let value = read("Value:", false)?;
             let list = client.call::<SecretsSet>(SetSecret { name: name.clone(), value: SecretValue(value) }).await?;
             (list, Some(format!("{name} is set")))
@@ -87,6 +84,17 @@ pub(crate) async fn run(args: SecretsArgs, globals: &Globals) -> anyhow::Result<
         }
     }
     Ok(OK)
+}
+
+/// Opens the encrypted file if a person is there to give its passphrase.
+pub(crate) async fn unlock_if_asked(client: &Client) -> anyhow::Result<()> {
+    if is_interactive() {
+        let list = client.call::<SecretsList>(NoParams {}).await?;
+        if list.state != SecretStoreState::Unlocked && list.store == SecretStoreKind::File {
+            unlock(client, list.state).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn unlock(client: &Client, state: SecretStoreState) -> anyhow::Result<SecretList> {

@@ -1,5 +1,6 @@
 //! MCP servers as mounted sources.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,21 +17,23 @@ use toold_engine::tool::{Origin, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
 use toold_host::descendants::resident_bytes;
 use toold_host::environment::Environment;
-use toold_host::secrets::SecretStore;
+use toold_host::secret_text::SecretText;
+use toold_host::secrets::{SecretError, SecretStore};
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
     CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, MountAdapter, MountConnection, MountState,
     MountSummary, OpenedChannel, StartPolicy, ToolListing,
 };
-use toold_mounts::config::MountConfig;
-use toold_proto::mcp::{InstanceScope, McpServer, McpServerInstance, McpServerState};
+use toold_mounts::config::{MountConfig, MountKey};
+use toold_proto::mcp::{InstanceScope, McpLogin, McpLoginBegun, McpServer, McpServerInstance, McpServerState};
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use super::call;
-use super::connect::{self, Channel, ClientService, Greeting};
+use super::connect::{self, Channel, ClientService, Greeting, ServerFailure};
 use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
 use super::listing::ListedServerTool;
+use super::logins::{LoginError, ServerLogins};
 use super::notifications::Notifications;
 
 /// The mounted servers of one daemon.
@@ -38,6 +41,7 @@ pub type McpServers = MountSupervisor<ServerAdapter>;
 
 pub struct ServerAdapter {
     options: ServerOptions,
+    logins: ServerLogins,
 }
 
 /// The shared settings of all servers.
@@ -67,7 +71,59 @@ pub struct ServerMemory {
 
 impl ServerAdapter {
     pub fn new(options: ServerOptions) -> Self {
-        Self { options }
+        Self { logins: ServerLogins::new(options.secrets.clone()), options }
+    }
+
+    /// Prepares a login for a person.
+    ///
+    /// # Errors
+    /// Why nobody can log in.
+    pub async fn begin_login(
+        &self,
+        config: &MountConfig<ServerEndpoint>,
+        redirect_uri: &str,
+    ) -> Result<McpLoginBegun, LoginError> {
+        self.logins.begin(config, redirect_uri).await
+    }
+
+    /// Ends a login with the URL that its page redirected to. Returns the server, which should be restarted.
+    ///
+    /// # Errors
+    /// Why there is no login.
+    pub async fn finish_login(&self, redirected_to: &str) -> Result<MountKey, LoginError> {
+        self.logins.finish(redirected_to).await
+    }
+
+    /// Forgets a login; whether there was one.
+    ///
+    /// # Errors
+    /// The secrets cannot be stored.
+    pub async fn end_login(&self, server: &MountKey) -> Result<bool, SecretError> {
+        self.logins.end(server).await
+    }
+
+    /// The login of a server that has asked for one. Reads the secrets.
+    pub async fn login_status(&self, config: &MountConfig<ServerEndpoint>) -> Option<McpLogin> {
+        match &config.endpoint {
+            ServerEndpoint::Http { url, .. } => self.logins.status(&config.key(), url).await,
+            ServerEndpoint::Stdio { .. } | ServerEndpoint::Socket { .. } | ServerEndpoint::Unusable { .. } => None,
+        }
+    }
+
+    /// A failure as a sentence for the user. One for want of a login names the command for it.
+    pub(super) async fn explain(&self, config: &MountConfig<ServerEndpoint>, failure: ServerFailure) -> String {
+        let challenge = match failure {
+            ServerFailure::Other(why) => return why,
+            ServerFailure::NeedsLogin(challenge) => challenge,
+        };
+        let ServerEndpoint::Http { url, headers, .. } = &config.endpoint else {
+            return "it refuses requests without a login".to_owned();
+        };
+        if has_authorization(headers) {
+            return "it does not accept the token in `headers` of its configuration".to_owned();
+        }
+        let url = self.options.secrets.fill(url).await.ok();
+        self.logins.explain(&config.key(), url.as_deref(), challenge).await
     }
 }
 
@@ -211,6 +267,7 @@ impl MountAdapter for ServerAdapter {
             problems: summary.problems,
             error: error.map(|error| without_hidden(&error).into_owned()),
             secrets: config.endpoint.secrets(),
+            login: None,
             retry_ms: shared.retry_ms,
             calls: summary.calls,
             bad_calls: summary.failed_calls,
@@ -224,7 +281,15 @@ impl MountAdapter for ServerAdapter {
         config: &MountConfig<ServerEndpoint>,
         context: &Arc<ConnectionContext>,
     ) -> Result<OpenedChannel<Channel>, String> {
-        connect::open(&config.endpoint, &self.options, &context.stderr_log).await
+        let mut opened = connect::open(&config.endpoint, &self.options, &context.stderr_log).await?;
+        // A token of the configuration is used as it is.
+        if let (ServerEndpoint::Http { headers, .. }, Channel::Http { url, login, .. }) =
+            (&config.endpoint, &mut opened.channel)
+            && !has_authorization(headers)
+        {
+            *login = self.logins.resume(&config.key(), url).await?.map(Box::new);
+        }
+        Ok(opened)
     }
 
     async fn connect(
@@ -239,17 +304,28 @@ impl MountAdapter for ServerAdapter {
         let greeting = Greeting { uses_initialize: memory.uses_initialize, start_timeout: config.start_timeout };
         let greeted = connect::greet(channel, handler, greeting, &context.closing).await;
         // Some servers exit at a greeting that they don't know: the next attempt uses the other one.
-        let service = greeted.inspect_err(|_| memory.uses_initialize = !memory.uses_initialize)?;
+        let service = match greeted {
+            Ok(service) => service,
+            Err(failure) => {
+                if let ServerFailure::Other(_) = &failure {
+                    memory.uses_initialize = !memory.uses_initialize;
+                }
+                return Err(self.explain(config, failure).await);
+            }
+        };
         Ok((ServerLink { peer: service.peer().clone(), notifications }, service))
     }
 
     async fn list_tools(
         &self,
-        _: &MountConfig<ServerEndpoint>,
+        config: &MountConfig<ServerEndpoint>,
         link: &ServerLink,
         _: &AllowDenyFilter,
     ) -> Result<ToolListing<ListedServerTool, ServerMemory>, String> {
-        let list = connect::list_tools(&link.peer).await?;
+        let list = match connect::list_tools(&link.peer).await {
+            Ok(list) => list,
+            Err(failure) => return Err(self.explain(config, failure).await),
+        };
         let uses_initialize = link.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
         Ok(ToolListing { tools: list.tools, problems: list.problems, memory: ServerMemory { uses_initialize } })
     }
@@ -271,6 +347,10 @@ impl MountAdapter for ServerAdapter {
         input: Value,
         cx: &Cx,
     ) -> Result<ToolOutput, CallFailure> {
-        call::call(&config.name, connection, upstream_name, input, cx).await
+        call::call(self, config, connection, upstream_name, input, cx).await
     }
+}
+
+fn has_authorization(headers: &BTreeMap<String, SecretText>) -> bool {
+    headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }

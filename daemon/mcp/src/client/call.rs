@@ -9,9 +9,12 @@ use tokio::time::timeout;
 use toold_engine::cx::Cx;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_mounts::adapter::{CallFailure, MountConnection};
+use toold_mounts::config::MountConfig;
 
 use super::adapter::{ServerAdapter, ServerLink};
-use super::connect::{self, error_chain};
+use super::connect::{self, ServerFailure, error_chain};
+use super::endpoint::ServerEndpoint;
+use super::logins::challenge::LoginChallenge;
 use super::notifications::{Notifications, OfCall};
 use super::{elicitation, result};
 
@@ -24,12 +27,14 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes a call of `server`, and answers its requests on the way.
 pub(super) async fn call(
-    server: &str,
+    adapter: &ServerAdapter,
+    config: &MountConfig<ServerEndpoint>,
     connection: &MountConnection<ServerAdapter>,
     upstream_name: &str,
     input: Value,
     cx: &Cx,
 ) -> Result<ToolOutput, CallFailure> {
+    let server = config.name.as_str();
     let Value::Object(arguments) = input else {
         return Err(ToolError::Failed("the arguments must be a JSON object".to_owned()).into());
     };
@@ -46,7 +51,7 @@ pub(super) async fn call(
     };
     let mut params = CallToolRequestParams::new(upstream_name.to_owned()).with_arguments(arguments);
     for _ in 0..MAX_INPUT_ROUNDS {
-        let answer = send(server, connection, params.clone(), cx).await?;
+        let answer = send(adapter, config, connection, params.clone(), cx).await?;
         let ServerResult::InputRequiredResult(required) = answer else { return read(server, &answer) };
         params.input_responses = elicitation::answer_all(server, &required, cx).await?;
         params.request_state = required.request_state;
@@ -57,7 +62,8 @@ pub(super) async fn call(
 
 /// Sends one request, and waits for its answer or the call's end.
 async fn send(
-    server: &str,
+    adapter: &ServerAdapter,
+    config: &MountConfig<ServerEndpoint>,
     connection: &MountConnection<ServerAdapter>,
     params: CallToolRequestParams,
     cx: &Cx,
@@ -74,14 +80,14 @@ async fn send(
     };
     let mut sent = match sent {
         Ok(sent) => sent,
-        Err(error) => return Err(failure(server, connection, error, cx).await),
+        Err(error) => return Err(failure(adapter, config, connection, error, cx).await),
     };
     let _registered = RegisteredCall { notifications: &link.notifications, token: sent.progress_token.clone() };
     tokio::select! {
         biased;
         answer = &mut sent.rx => match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
             Ok(answer) => Ok(answer),
-            Err(error) => Err(failure(server, connection, error, cx).await),
+            Err(error) => Err(failure(adapter, config, connection, error, cx).await),
         },
         () = cx.cancel.cancelled() => {
             let why = if cx.timed_out() { "the call timed out" } else { "the caller cancelled the call" };
@@ -93,11 +99,17 @@ async fn send(
 }
 
 async fn failure(
-    server: &str,
+    adapter: &ServerAdapter,
+    config: &MountConfig<ServerEndpoint>,
     connection: &MountConnection<ServerAdapter>,
     error: ServiceError,
     cx: &Cx,
 ) -> CallFailure {
+    let server = &config.name;
+    if let Some(challenge) = LoginChallenge::of_request(&error) {
+        let why = adapter.explain(config, ServerFailure::NeedsLogin(challenge)).await;
+        return ToolError::Failed(format!("MCP server {server} refused the call: {why}")).into();
+    }
     let error = match error {
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => return CallFailure::Disconnected,
         ServiceError::McpError(error) => {

@@ -13,6 +13,7 @@ use rmcp::service::{
     serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use rmcp::transport::{IntoTransport, Transport};
 use tokio::net::UnixStream;
@@ -30,13 +31,39 @@ use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
 use super::greeting::GreetingTransport;
 use super::listing::{MAX_PAGES, ServerListing};
+use super::logins::challenge::LoginChallenge;
 use super::notifications::InterceptingTransport;
 
 /// The transport to a server.
 pub enum Channel {
     Pipes(ChildStdout, ChildStdin),
     Socket(UnixStream),
-    Http { url: String, headers: HashMap<http::HeaderName, http::HeaderValue>, client: reqwest::Client },
+    Http {
+        url: String,
+        headers: HashMap<http::HeaderName, http::HeaderValue>,
+        client: reqwest::Client,
+        /// The access of a server that somebody has logged in to.
+        login: Option<Box<AuthorizationManager>>,
+    },
+}
+
+/// Why a server does not do what it is asked for.
+pub(super) enum ServerFailure {
+    NeedsLogin(LoginChallenge),
+    /// As a sentence for the user.
+    Other(String),
+}
+
+impl From<String> for ServerFailure {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+impl From<ServiceError> for ServerFailure {
+    fn from(error: ServiceError) -> Self {
+        LoginChallenge::of_request(&error).map_or_else(|| Self::Other(error_chain(&error)), Self::NeedsLogin)
+    }
 }
 
 /// How a server is greeted.
@@ -76,7 +103,7 @@ pub(super) async fn open(
             let stream = stream.map_err(|error| format!("can't connect to {}: {error}", path.display()))?;
             Ok(OpenedChannel { channel: Channel::Socket(stream), program: None })
         }
-        ServerEndpoint::Http { url, headers } => {
+        ServerEndpoint::Http { url, headers, .. } => {
             let mut sent = HashMap::new();
             for (name, value) in fill_all(headers, options).await? {
                 let read = name.parse().ok().zip(value.parse().ok());
@@ -85,11 +112,11 @@ pub(super) async fn open(
                 value.set_sensitive(true);
                 sent.insert(name, value);
             }
-            let client = tokio::task::spawn_blocking(http_client).await.map_err(|error| error.to_string())??;
-            Ok(OpenedChannel {
-                channel: Channel::Http { url: fill(url, options).await?, headers: sent, client },
-                program: None,
-            })
+            let built =
+                tokio::task::spawn_blocking(|| http_client_builder()?.build().map_err(|error| error_chain(&error)));
+            let client = built.await.map_err(|error| error.to_string())??;
+            let url = fill(url, options).await?;
+            Ok(OpenedChannel { channel: Channel::Http { url, headers: sent, client, login: None }, program: None })
         }
         ServerEndpoint::Unusable { why } => Err(why.clone()),
     }
@@ -115,13 +142,13 @@ async fn fill_all(
 /// the connection.
 ///
 /// # Errors
-/// Why no session could be established, as a sentence for the user.
+/// Why no session could be established.
 pub(super) async fn greet(
     channel: Channel,
     handler: ElicitationHandler,
     greeting: Greeting,
     closing: &CancellationToken,
-) -> Result<ClientService, String> {
+) -> Result<ClientService, ServerFailure> {
     match channel {
         Channel::Pipes(stdout, stdin) => {
             greet_on(AsyncRwTransport::new(stdout, stdin), handler, greeting, closing).await
@@ -130,11 +157,21 @@ pub(super) async fn greet(
             let (read, write) = stream.into_split();
             greet_on(AsyncRwTransport::new(read, write), handler, greeting, closing).await
         }
-        Channel::Http { url, headers, client } => {
+        Channel::Http { url, headers, client, login } => {
             let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers);
-            let worker = StreamableHttpClientTransport::with_client(client, config);
-            let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
-            greet_on(transport, handler, greeting, closing).await
+            match login {
+                Some(login) => {
+                    let client = AuthClient::new(client, *login);
+                    let worker = StreamableHttpClientTransport::with_client(client, config);
+                    let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
+                    greet_on(transport, handler, greeting, closing).await
+                }
+                None => {
+                    let worker = StreamableHttpClientTransport::with_client(client, config);
+                    let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
+                    greet_on(transport, handler, greeting, closing).await
+                }
+            }
         }
     }
 }
@@ -144,7 +181,7 @@ async fn greet_on<T: Transport<RoleClient> + 'static>(
     handler: ElicitationHandler,
     greeting: Greeting,
     closing: &CancellationToken,
-) -> Result<ClientService, String> {
+) -> Result<ClientService, ServerFailure> {
     let lifecycle = match greeting.uses_initialize {
         true => ClientLifecycleMode::Initialize,
         false => ClientLifecycleMode::Auto {
@@ -156,12 +193,14 @@ async fn greet_on<T: Transport<RoleClient> + 'static>(
     let transport = InterceptingTransport::new(transport, handler.notifications.clone());
     let greeted = serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, closing.clone()).await;
     greeted.map_err(|error| {
-        if error.is_authorization_required() {
-            return "it requires a token: add it to `headers` in its configuration".to_owned();
+        if let Some(challenge) = LoginChallenge::of_greeting(&error) {
+            return ServerFailure::NeedsLogin(challenge);
         }
         match error {
-            ClientInitializeError::ConnectionClosed(_) => "it closed the connection before it answered".to_owned(),
-            error => error_chain(&error),
+            ClientInitializeError::ConnectionClosed(_) => {
+                "it closed the connection before it answered".to_owned().into()
+            }
+            error => error_chain(&error).into(),
         }
     })
 }
@@ -169,8 +208,8 @@ async fn greet_on<T: Transport<RoleClient> + 'static>(
 /// All tools that the server lists, page by page.
 ///
 /// # Errors
-/// Why there is no list, as a sentence for the user.
-pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing, String> {
+/// Why there is no list.
+pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing, ServerFailure> {
     let mut listing = ServerListing::default();
     if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Ok(listing);
@@ -180,8 +219,7 @@ pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing,
         let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         // The SDK's own method accepts a list as a whole or not at all, and keeps it.
-        let answer =
-            peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(|error| error_chain(&error))?;
+        let answer = peer.send_request(ClientRequest::ListToolsRequest(request)).await?;
         let page = match &answer {
             ServerResult::CustomResult(raw) => raw.0.clone(),
             other => serde_json::to_value(other).map_err(|error| error.to_string())?,
@@ -214,16 +252,18 @@ pub(super) async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     }
 }
 
-fn http_client() -> Result<reqwest::Client, String> {
-    let tls = toold_host::http::tls_config()?;
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+/// A client that follows no redirect. Blocks briefly.
+///
+/// # Errors
+/// When this build cannot encrypt, as a sentence for the user.
+pub(super) fn http_client_builder() -> Result<reqwest::ClientBuilder, String> {
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(toold_host::http::tls_config()?)
         // Headers may hold a token, which is for this server alone.
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
-        .user_agent(concat!("toold/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| error_chain(&error))
+        .user_agent(concat!("toold/", env!("CARGO_PKG_VERSION")));
+    Ok(builder)
 }
 
 /// An error and its causes, in one line. An error of HTTP names the URL, which may hold a secret.

@@ -13,9 +13,21 @@ pub enum ServerEndpoint {
     /// A Unix socket that speaks one message a line.
     Socket { path: PathBuf },
     /// Streamable HTTP.
-    Http { url: SecretText, headers: BTreeMap<String, SecretText> },
+    Http { url: SecretText, headers: BTreeMap<String, SecretText>, oauth: OAuthSettings },
     /// Its configuration is invalid; the reason as a sentence for the user.
     Unusable { why: String },
+}
+
+/// How the daemon identifies itself at a server's authorization server, and what it asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OAuthSettings {
+    /// A client that is registered already.
+    pub client_id: Option<String>,
+    pub client_secret: Option<SecretText>,
+    /// The URL of a document that describes the daemon as a client, and is its id where servers accept that.
+    pub client_id_url: Option<String>,
+    /// Those that the server names when empty.
+    pub scopes: Vec<String>,
 }
 
 impl ServerEndpoint {
@@ -32,7 +44,9 @@ impl ServerEndpoint {
     pub fn secrets(&self) -> Vec<String> {
         let texts: Vec<&SecretText> = match self {
             Self::Stdio { args, env, .. } => args.iter().chain(env.values()).collect(),
-            Self::Http { url, headers } => std::iter::once(url).chain(headers.values()).collect(),
+            Self::Http { url, headers, oauth } => {
+                std::iter::once(url).chain(headers.values()).chain(&oauth.client_secret).collect()
+            }
             Self::Socket { .. } | Self::Unusable { .. } => Vec::new(),
         };
         let names: BTreeSet<&str> = texts.into_iter().flat_map(SecretText::secrets).collect();

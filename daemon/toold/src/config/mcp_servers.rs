@@ -17,7 +17,7 @@ use toold_host::environment::Environment;
 use toold_host::secret_text::SecretText;
 use toold_host::secrets::SecretStore;
 use toold_mcp::client::adapter::{McpServers, ServerOptions};
-use toold_mcp::client::endpoint::ServerEndpoint;
+use toold_mcp::client::endpoint::{OAuthSettings, ServerEndpoint};
 use toold_mounts::config::MountConfig;
 use toold_proto::call::ListingMode;
 use toold_proto::mcp::InstanceScope;
@@ -61,6 +61,8 @@ pub struct McpConfig {
     /// A call that takes longer than this many milliseconds becomes a task, for clients that support tasks
     /// (2026-07-28); 20,000 when absent, 0 means never. A tool's own setting takes precedence.
     pub task_after_ms: Option<u64>,
+    /// The identity of the daemon where remote servers ask for a login.
+    pub oauth: McpOAuthConfig,
     /// What limits the token that may call tools.
     pub token: TokenConfig,
     /// What clients may do, by the name that they report.
@@ -115,6 +117,39 @@ impl TokenConfig {
     }
 }
 
+/// `[mcp.oauth]`: logins at remote servers, which `toolctl mcp login NAME` makes.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpOAuthConfig {
+    /// The https URL of a client metadata document that you host. It is the daemon's client id at authorization servers
+    /// that accept such documents; elsewhere the daemon registers itself. The document lists `http://127.0.0.1/callback`
+    /// in `redirect_uris`.
+    pub client_id_url: Option<String>,
+}
+
+impl McpOAuthConfig {
+    /// Why the URL cannot be a client's id.
+    pub fn problems(&self) -> Option<String> {
+        let url = self.client_id_url.as_deref()?;
+        let is_good = url
+            .strip_prefix("https://")
+            .and_then(|rest| rest.split_once('/'))
+            .is_some_and(|(host, path)| !host.is_empty() && !path.is_empty());
+        (!is_good).then(|| format!("client_id_url: expected https://HOST/PATH, not {url:?}"))
+    }
+}
+
+/// `[mcp.servers.NAME.oauth]`: the daemon as a client that is registered at the server's authorization server.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerOAuthConfig {
+    pub client_id: Option<String>,
+    /// Of a confidential client: `${secret:NAME}`, rather than the secret itself.
+    pub client_secret: Option<String>,
+    /// The scopes to ask for; those that the server names when empty.
+    pub scopes: Vec<String>,
+}
+
 /// One `[mcp.servers.NAME]`. Set exactly one of `command`, `url` and `socket`. In all texts, `${env:NAME}` stands for
 /// a variable of the daemon's environment, and `${env:NAME:-text}` has a default. `${secret:NAME}` stands for a secret
 /// that `toolctl secrets set NAME` stored; paths can't hold one.
@@ -132,6 +167,8 @@ pub struct McpServerConfig {
     pub url: Option<String>,
     /// Sent with each request to `url`.
     pub headers: BTreeMap<String, String>,
+    /// How to log in to `url`, where the server's own metadata is not enough.
+    pub oauth: ServerOAuthConfig,
     /// The path of a Unix socket, with one message per line.
     pub socket: Option<String>,
     /// The server is stopped after this many milliseconds without a call; 0 means never.
@@ -169,6 +206,7 @@ impl Default for McpServerConfig {
             cwd: None,
             url: None,
             headers: BTreeMap::new(),
+            oauth: ServerOAuthConfig::default(),
             socket: None,
             idle_timeout_ms: 15 * 60 * 1000,
             scope: InstanceScope::Shared,
@@ -240,8 +278,9 @@ pub fn mounts(
     var: &dyn Fn(&str) -> Option<String>,
 ) -> ConfiguredServers {
     let mut mounts = ConfiguredServers { servers: Vec::new(), problems: Vec::new() };
+    let id_url = config.oauth.client_id_url.as_deref();
     for (name, server) in &config.servers {
-        mounts.add(server_config(name, server, scope, home, var));
+        mounts.add(server_config(name, server, scope, home, var, id_url));
     }
     for file in &config.import {
         let path = expand_home(file, home);
@@ -249,7 +288,7 @@ pub fn mounts(
             Ok(imported) => {
                 for (name, server) in imported {
                     let read = match server {
-                        Ok(server) => server_config(&name, &server, scope, home, var),
+                        Ok(server) => server_config(&name, &server, scope, home, var, id_url),
                         Err(why) => unusable(&name, scope, why),
                     };
                     mounts.add(read);
@@ -276,8 +315,9 @@ fn server_config(
     scope: &SourceScope,
     home: Option<&Path>,
     var: &dyn Fn(&str) -> Option<String>,
+    client_id_url: Option<&str>,
 ) -> MountConfig<ServerEndpoint> {
-    let endpoint = match endpoint(config, home, var) {
+    let endpoint = match endpoint(config, home, var, client_id_url) {
         Ok(_) if !is_name(name) => ServerEndpoint::Unusable {
             why: "its name must be 1 to 64 printable characters without / and must not begin with remote:".into(),
         },
@@ -301,7 +341,7 @@ fn server_config(
 
 fn unusable(name: &str, scope: &SourceScope, why: String) -> MountConfig<ServerEndpoint> {
     let nothing = McpServerConfig::default();
-    let config = server_config(name, &nothing, scope, None, &|_| None);
+    let config = server_config(name, &nothing, scope, None, &|_| None, None);
     MountConfig { endpoint: ServerEndpoint::Unusable { why }, ..config }
 }
 
@@ -319,6 +359,7 @@ fn endpoint(
     config: &McpServerConfig,
     home: Option<&Path>,
     var: &dyn Fn(&str) -> Option<String>,
+    client_id_url: Option<&str>,
 ) -> Result<ServerEndpoint, String> {
     for glob in config.tools.allow.iter().flatten().chain(&config.tools.deny) {
         globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
@@ -349,7 +390,18 @@ fn endpoint(
             if !shown.starts_with("http://") && !shown.starts_with("https://") {
                 return Err(format!("{url:?} is not an http or https URL"));
             }
-            Ok(ServerEndpoint::Http { url: text, headers: texts(&config.headers)? })
+            let oauth = OAuthSettings {
+                client_id: config.oauth.client_id.as_deref().map(plain).transpose()?,
+                client_secret: config
+                    .oauth
+                    .client_secret
+                    .as_deref()
+                    .map(|secret| expand::variables(secret, var))
+                    .transpose()?,
+                client_id_url: client_id_url.map(str::to_owned),
+                scopes: config.oauth.scopes.clone(),
+            };
+            Ok(ServerEndpoint::Http { url: text, headers: texts(&config.headers)?, oauth })
         }
         (None, None, Some(socket)) => Ok(ServerEndpoint::Socket { path: path(socket)? }),
         (None, None, None) => Err("set one of command, url and socket: none of them is set".into()),

@@ -1,22 +1,33 @@
 //! `mcp.*`: the mounted servers, and the registry of more.
 
 use jsonrpsee::types::ErrorObjectOwned;
+use toold_engine::registry::SourceScope;
 use toold_host::http::guard::Guard;
+use toold_mcp::client::logins::LoginError;
 use toold_mcp::registry::{McpRegistry, OFFICIAL, RegistryError};
 use toold_mounts::UnknownMount;
-use toold_proto::mcp::{McpServer, McpServerList, RestartMcpServer};
-use toold_proto::method::{McpRegistryGet, McpRegistrySearch, McpRestart, McpServersList};
+use toold_proto::daemon::NoParams;
+use toold_proto::mcp::{
+    BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoginBegun, McpServer, McpServerList, NameMcpLogin,
+    RestartMcpServer,
+};
+use toold_proto::method::{
+    McpLoginBegin, McpLoginFinish, McpLogout, McpRegistryGet, McpRegistrySearch, McpRestart, McpServersList,
+};
 
 use crate::rpc::error::{invalid_params, refused, unknown};
-use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, may_decide};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async, may_decide, secrets};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
-    add::<McpServersList>(module, Right::Anyone, |request, _| {
-        let mut servers = request.services.mcp_servers.list();
-        if !may_decide(&request) {
-            servers.iter_mut().for_each(hide);
+    add_async::<McpServersList, _>(module, Right::Anyone, |request, NoParams {}| async move {
+        match may_decide(&request) {
+            true => Ok(list(&request).await),
+            false => {
+                let mut servers = request.services.mcp_servers.list();
+                servers.iter_mut().for_each(hide);
+                Ok(McpServerList { servers })
+            }
         }
-        Ok(McpServerList { servers })
     })?;
     add_async::<McpRestart, _>(module, Right::Decider, restart)?;
     add_async::<McpRegistrySearch, _>(module, Right::Decider, async |request, search| {
@@ -26,7 +37,10 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<McpRegistryGet, _>(module, Right::Decider, async |request, wanted| {
         let found = registry(&request)?.get(&wanted.name, wanted.version.as_deref()).await;
         found.map_err(of_registry)
-    })
+    })?;
+    add_async::<McpLoginBegin, _>(module, Right::Decider, begin)?;
+    add_async::<McpLoginFinish, _>(module, Right::Decider, finish)?;
+    add_async::<McpLogout, _>(module, Right::Decider, log_out)
 }
 
 /// It is used so seldom that no connection to it is kept.
@@ -43,6 +57,58 @@ fn of_registry(error: RegistryError) -> ErrorObjectOwned {
         RegistryError::BadQuery(_) => invalid_params(&words),
         RegistryError::Unknown { server, .. } => unknown("registry_server", &server),
         RegistryError::Failed { .. } => refused("registry_failed", &words),
+    }
+}
+
+/// All servers, with their logins.
+async fn list(request: &MethodRequest) -> McpServerList {
+    let mounts = &request.services.mcp_servers;
+    let mut servers = mounts.list();
+    for server in &mut servers {
+        let config = mounts.configs(&server.name).into_iter().find(|config| match &config.scope {
+            SourceScope::Global => server.project.is_none(),
+            SourceScope::Project(path) => server.project.as_deref() == path.to_str(),
+        });
+        if let Some(config) = config {
+            server.login = mounts.adapter().login_status(&config).await;
+        }
+    }
+    McpServerList { servers }
+}
+
+async fn begin(request: MethodRequest, begin: BeginMcpLogin) -> Result<McpLoginBegun, ErrorObjectOwned> {
+    let mounts = &request.services.mcp_servers;
+    let config = mounts.configs(&begin.name).into_iter().next();
+    let config = config.ok_or_else(|| unknown("mcp_server", &begin.name))?;
+    mounts.adapter().begin_login(&config, &begin.redirect_uri).await.map_err(|error| not_logged_in(&error))
+}
+
+async fn finish(request: MethodRequest, finish: FinishMcpLogin) -> Result<FinishedMcpLogin, ErrorObjectOwned> {
+    let mounts = request.services.mcp_servers.clone();
+    let finished = mounts.adapter().finish_login(&finish.redirected_to.0).await;
+    let (_, name) = finished.map_err(|error| not_logged_in(&error))?;
+    // It may be unmounted meanwhile, and its status shows why it does not start.
+    let _ = mounts.restart(&name).await;
+    Ok(FinishedMcpLogin { name })
+}
+
+async fn log_out(request: MethodRequest, named: NameMcpLogin) -> Result<McpServerList, ErrorObjectOwned> {
+    let mounts = &request.services.mcp_servers;
+    let config = mounts.configs(&named.name).into_iter().next();
+    let config = config.ok_or_else(|| unknown("mcp_server", &named.name))?;
+    match mounts.adapter().end_login(&config.key()).await {
+        Ok(true) => {}
+        Ok(false) => return Err(unknown("login", &named.name)),
+        Err(error) => return Err(not_logged_in(&LoginError::Secrets(error))),
+    }
+    let _ = mounts.restart(&named.name).await;
+    Ok(list(&request).await)
+}
+
+fn not_logged_in(error: &LoginError) -> ErrorObjectOwned {
+    match error {
+        LoginError::Secrets(error) => secrets::not_done(error),
+        LoginError::Refused(words) => refused("login_failed", words),
     }
 }
 

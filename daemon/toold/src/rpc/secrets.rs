@@ -80,7 +80,7 @@ async fn list(request: &MethodRequest) -> Result<SecretList, ErrorObjectOwned> {
     Ok(SecretList { store, state, secrets })
 }
 
-fn not_done(error: &SecretError) -> ErrorObjectOwned {
+pub(super) fn not_done(error: &SecretError) -> ErrorObjectOwned {
     let words = error.to_string();
     match error {
         SecretError::Name(_) | SecretError::Value(_) => invalid_params(&words),

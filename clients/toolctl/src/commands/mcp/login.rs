@@ -1,0 +1,219 @@
+//! `toolctl mcp login`, `logout` and `status`: logins at remote MCP servers.
+
+use std::io::{IsTerminal, Write};
+use std::process::Stdio;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use comfy_table::{Cell, Color};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+use toold_client::Client;
+use toold_proto::daemon::NoParams;
+use toold_proto::mcp::{BeginMcpLogin, FinishMcpLogin, McpLoginState, McpServerList, NameMcpLogin};
+use toold_proto::method::{McpLoginBegin, McpLoginFinish, McpLogout, McpServersList};
+use toold_proto::secret::SecretValue;
+
+use crate::commands::secrets;
+use crate::exit::OK;
+use crate::globals::Globals;
+use crate::output::{self, one_line, print_json};
+use crate::{connection, table};
+
+/// Log in to a remote MCP server, for all clients of the daemon
+///
+/// Opens the server's page in your browser, or prints its address. When the browser is on another machine, paste the
+/// address that it ends at: the page there does not load, which does no harm.
+#[derive(Debug, Args)]
+pub(crate) struct McpLoginArgs {
+    /// The name of the server
+    name: String,
+    /// Print the address of the page, and open no browser
+    #[arg(long)]
+    no_browser: bool,
+    /// The port of this machine that the page redirects to, for a client that is registered with one; any free port by
+    /// default
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+/// Log out of a remote MCP server: the daemon forgets its tokens
+#[derive(Debug, Args)]
+pub(crate) struct McpLogoutArgs {
+    /// The name of the server
+    name: String,
+}
+
+/// Show the logins at remote MCP servers
+#[derive(Debug, Args)]
+pub(crate) struct McpStatusArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The path that the page redirects to.
+const CALLBACK: &str = "/callback";
+/// The size limit of the request that a browser makes there, and of a pasted address.
+const MAX_REQUEST: u64 = 64 * 1024;
+
+pub(crate) async fn login(args: &McpLoginArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    secrets::unlock_if_asked(&client).await?;
+    let listener = TcpListener::bind(("127.0.0.1", args.port)).await;
+    let listener = listener.with_context(|| format!("can't listen on port {} of 127.0.0.1", args.port))?;
+    let redirect_uri = format!("http://{}{CALLBACK}", listener.local_addr()?);
+    let begin = BeginMcpLogin { name: args.name.clone(), redirect_uri: redirect_uri.clone() };
+    let begun = client.call::<McpLoginBegin>(begin).await?;
+    if args.no_browser || !open_browser(&begun.url).await {
+        writeln!(output::stdout(), "{}", one_line(&begun.url))?;
+        output::stdout().flush()?;
+        writeln!(output::stderr(), "open this address in a browser, and log in")?;
+        if std::io::stdin().is_terminal() {
+            writeln!(output::stderr(), "if the browser is on another machine, paste the address that it ends at here")?;
+        }
+    } else {
+        writeln!(output::stderr(), "log in to {} in your browser", one_line(&args.name))?;
+    }
+    let done = tokio::select! {
+        done = answer_browser(&listener, &client, &redirect_uri) => done?,
+        pasted = pasted(&client) => pasted?,
+        () = interrupted() => bail!("nobody logged in"),
+    };
+    writeln!(output::stderr(), "logged in to {}", one_line(&done))?;
+    Ok(OK)
+}
+
+pub(crate) async fn logout(args: &McpLogoutArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    client.call::<McpLogout>(NameMcpLogin { name: args.name.clone() }).await?;
+    writeln!(output::stderr(), "logged out of {}", one_line(&args.name))?;
+    Ok(OK)
+}
+
+pub(crate) async fn status(args: &McpStatusArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let mut list = client.call::<McpServersList>(NoParams {}).await?;
+    list.servers.retain(|server| server.login.is_some());
+    if args.json {
+        print_json(&list)?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+    out.flush()?;
+    if list.servers.is_empty() {
+        writeln!(output::stderr(), "no mounted server has a login or asks for one")?;
+    }
+    Ok(OK)
+}
+
+/// Starts the desktop's browser; false where there is none.
+async fn open_browser(page: &str) -> bool {
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let program = match cfg!(target_os = "macos") {
+        true => "open",
+        false if has_screen => "xdg-open",
+        false => return false,
+    };
+    let mut command = Command::new(program);
+    command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().await.is_ok_and(|status| status.success())
+}
+
+/// Waits for the browser's redirect, and shows there how the login ended. Other requests, such as for an icon, and
+/// redirects that belong to no login do not end the wait.
+async fn answer_browser(listener: &TcpListener, client: &Client, redirect_uri: &str) -> anyhow::Result<String> {
+    let origin = redirect_uri.strip_suffix(CALLBACK).unwrap_or(redirect_uri);
+    loop {
+        let (stream, _) = listener.accept().await.context("can't accept the browser's connection")?;
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        let read = (&mut stream).take(MAX_REQUEST).read_line(&mut line).await;
+        let path = read.ok().and_then(|_| line.strip_prefix("GET ")?.split(' ').next().map(str::to_owned));
+        let path = path.filter(|path| path.strip_prefix(CALLBACK).is_some_and(|rest| rest.starts_with('?')));
+        let Some(path) = path else {
+            respond(stream.into_inner(), "404 Not Found", "There is nothing here.").await;
+            continue;
+        };
+        match finish(client, format!("{origin}{path}")).await {
+            Ok(name) => {
+                respond(stream.into_inner(), "200 OK", "You are logged in. You can close this page.").await;
+                return Ok(name);
+            }
+            Err(error) => {
+                let text = "The login failed. The terminal says why. You can close this page.";
+                respond(stream.into_inner(), "400 Bad Request", text).await;
+                return Err(error);
+            }
+        }
+    }
+}
+
+async fn respond(mut stream: TcpStream, status: &str, text: &str) {
+    let page = format!("<!doctype html><title>toold</title><p>{text}</p>\n");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
+        page.len()
+    );
+    // The browser may be gone, which changes nothing.
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
+
+/// Waits for a person to paste where the browser ended; for ever when there is no terminal.
+async fn pasted(client: &Client) -> anyhow::Result<String> {
+    if !std::io::stdin().is_terminal() {
+        return std::future::pending().await;
+    }
+    let mut lines = BufReader::new(stdin().take(MAX_REQUEST)).lines();
+    loop {
+        let Some(line) = lines.next_line().await.context("can't read the terminal")? else {
+            return std::future::pending().await;
+        };
+        if line.trim().is_empty() {
+            continue;
+        }
+        match finish(client, line.trim().to_owned()).await {
+            Ok(name) => return Ok(name),
+            Err(error) => writeln!(output::stderr(), "{}", output::plain(&format!("{error:#}")))?,
+        }
+    }
+}
+
+async fn finish(client: &Client, redirected_to: String) -> anyhow::Result<String> {
+    let finish = FinishMcpLogin { redirected_to: SecretValue(redirected_to) };
+    Ok(client.call::<McpLoginFinish>(finish).await?.name)
+}
+
+async fn interrupted() {
+    // Without the signal there is nothing to wait for.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn render(list: &McpServerList, width: Option<u16>) -> String {
+    if list.servers.is_empty() {
+        return String::new();
+    }
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["SERVER", "LOGIN", "SCOPES", "EXPIRES", "AT"]));
+    for server in &list.servers {
+        let Some(login) = &server.login else { continue };
+        let (state, color) = match login.state {
+            McpLoginState::LoggedIn => ("logged in", Color::Green),
+            McpLoginState::Required => ("required", Color::Red),
+            McpLoginState::Locked => ("locked", Color::Yellow),
+        };
+        rows.add_row([
+            table::name(&one_line(&server.name)),
+            Cell::new(state).fg(color),
+            Cell::new(one_line(&login.scopes.join(" "))),
+            Cell::new(login.expires.as_deref().map(one_line).unwrap_or_default()),
+            Cell::new(login.issuer.as_deref().map(one_line).unwrap_or_default()),
+        ]);
+    }
+    table::render(&rows)
+}

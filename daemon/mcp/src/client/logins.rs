@@ -1,0 +1,223 @@
+//! Logins at remote servers, by OAuth 2.1 as revisions 2025-11-25 and 2026-07-28 have it. One login serves every caller.
+//!
+//! A server that refuses a request says how to log in ([`challenge`]). A person begins a login and opens its page;
+//! [`authorization`] prepares that, and exchanges what the page redirects to for tokens. [`stored`] keeps these as
+//! secrets, and [`http_client`] makes the requests. The protocol itself is that of the SDK.
+
+mod authorization;
+pub(super) mod challenge;
+mod http_client;
+mod stored;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use rmcp::transport::auth::{AuthorizationCallback, AuthorizationManager, OAuthClientConfig};
+use tokio::time::{Instant, timeout};
+use toold_engine::time::rfc3339;
+use toold_host::secret_text::SecretText;
+use toold_host::secrets::{SecretError, SecretStore};
+use toold_mounts::config::{MountConfig, MountKey};
+use toold_proto::mcp::{McpLogin, McpLoginBegun, McpLoginState};
+use url::Url;
+
+use super::connect::error_chain;
+use super::endpoint::ServerEndpoint;
+use challenge::{ChallengeKind, LoginChallenge};
+use http_client::LoginHttpClient;
+use stored::LoginStore;
+
+/// How long a person may take.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Logins that wait for a person; a further one replaces the oldest.
+const MAX_PENDING: usize = 16;
+
+/// How long the secrets may take to be read for a list.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The logins of one daemon.
+pub(super) struct ServerLogins {
+    secrets: Arc<SecretStore>,
+    /// What each server said last when it refused a request.
+    challenges: Mutex<HashMap<MountKey, LoginChallenge>>,
+    /// By their `state`, which is random and comes back with the redirect.
+    pending: Mutex<HashMap<String, PendingLogin>>,
+}
+
+struct PendingLogin {
+    server: MountKey,
+    manager: AuthorizationManager,
+    began: Instant,
+}
+
+/// Why a login did not take place, as a sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    #[error(transparent)]
+    Secrets(#[from] SecretError),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl ServerLogins {
+    pub(super) fn new(secrets: Arc<SecretStore>) -> Self {
+        Self { secrets, challenges: Mutex::default(), pending: Mutex::default() }
+    }
+
+    /// The access to a server that somebody has logged in to; `None` for others. The metadata of its authorization server
+    /// is fetched again: a login at another one is void.
+    ///
+    /// # Errors
+    /// The authorization server cannot be reached, or what is stored cannot be used.
+    pub(super) async fn resume(&self, server: &MountKey, url: &str) -> Result<Option<AuthorizationManager>, String> {
+        let store = LoginStore::new(&self.secrets, server, url);
+        // A server that needs no login is reached all the same; one that does says so.
+        let Ok(Some(login)) = store.read().await else { return Ok(None) };
+        let url = Url::parse(url).map_err(|error| format!("{url:?} is not a URL: {error}"))?;
+        let http = LoginHttpClient::new(&url).await?;
+        let resumed = async {
+            let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(http)).await?;
+            manager.set_credential_store(store);
+            if !manager.initialize_from_store().await? {
+                return Ok(None);
+            }
+            let mut client = OAuthClientConfig::new(login.client_id().to_owned(), login.redirect_uri.clone());
+            client.client_secret = login.client_secret.clone();
+            manager.configure_client(client)?;
+            Ok(Some(manager))
+        };
+        resumed
+            .await
+            .map_err(|error: rmcp::transport::AuthError| format!("can't use its login: {}", error_chain(&error)))
+    }
+
+    /// Remembers why a server refused a request. Returns what to do about it, as a sentence for a person or a model.
+    pub(super) async fn explain(&self, server: &MountKey, url: Option<&str>, challenge: LoginChallenge) -> String {
+        let name = &server.1;
+        let login = match url {
+            Some(url) => LoginStore::new(&self.secrets, server, url).read().await,
+            None => Ok(None),
+        };
+        let text = match (&challenge.kind, login) {
+            (_, Err(SecretError::Locked)) => {
+                "it needs a login, and the secrets are locked: run toolctl secrets unlock".to_owned()
+            }
+            (_, Err(error)) => format!("it needs a login, which can't be read: {error}"),
+            (ChallengeKind::Scope(scopes), Ok(Some(login))) if login.has_asked_for(scopes) => format!(
+                "its login does not give the scope {}, though it was asked for: the account may not have it",
+                scopes.join(" ")
+            ),
+            (ChallengeKind::Scope(scopes), Ok(_)) => format!(
+                "its login lacks the scope {}: run toolctl mcp login {name}, which asks for it",
+                scopes.join(" ")
+            ),
+            (ChallengeKind::Login, Ok(_)) => format!("it needs a login: run toolctl mcp login {name}"),
+        };
+        self.challenges.lock().insert(server.clone(), challenge);
+        text
+    }
+
+    /// Prepares a login: finds the authorization server, and identifies the daemon as its client.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(super) async fn begin(
+        &self,
+        config: &MountConfig<ServerEndpoint>,
+        redirect_uri: &str,
+    ) -> Result<McpLoginBegun, LoginError> {
+        let ServerEndpoint::Http { url, oauth, .. } = &config.endpoint else {
+            return Err(LoginError::Refused("only servers with a url have logins".to_owned()));
+        };
+        authorization::check_redirect(redirect_uri).map_err(LoginError::Refused)?;
+        // Before a person goes to the trouble.
+        self.secrets.check_writable().await?;
+        let url = self.secrets.fill(url).await?;
+        let client_secret = match &oauth.client_secret {
+            Some(secret) => Some(self.secrets.fill(secret).await?),
+            None => None,
+        };
+        let key = config.key();
+        let challenge = self.challenges.lock().get(&key).cloned();
+        let store = LoginStore::new(&self.secrets, &key, &url);
+        let prepared = authorization::prepare(&url, oauth, client_secret, redirect_uri, challenge, store).await;
+        let prepared = prepared.map_err(LoginError::Refused)?;
+        let begun = McpLoginBegun { url: prepared.page, scopes: prepared.scopes, issuer: prepared.issuer };
+        let mut pending = self.pending.lock();
+        pending.retain(|_, login| login.began.elapsed() < LOGIN_TIMEOUT);
+        if pending.len() >= MAX_PENDING
+            && let Some(oldest) = pending.iter().min_by_key(|(_, login)| login.began).map(|(state, _)| state.clone())
+        {
+            pending.remove(&oldest);
+        }
+        pending.insert(prepared.state, PendingLogin { server: key, manager: prepared.manager, began: Instant::now() });
+        Ok(begun)
+    }
+
+    /// Exchanges the code in the URL that the page redirected to, and stores the tokens. Returns the server.
+    ///
+    /// # Errors
+    /// Why there is no login.
+    pub(super) async fn finish(&self, redirected_to: &str) -> Result<MountKey, LoginError> {
+        let refused = |why: String| LoginError::Refused(why);
+        let state = authorization::state_of(redirected_to).map_err(refused)?;
+        // It stays until it has succeeded: a forged redirect must not end it.
+        let login = self.pending.lock().remove(&state).filter(|login| login.began.elapsed() < LOGIN_TIMEOUT);
+        let login = login.ok_or_else(|| {
+            refused("this redirect belongs to no login that is waiting: run toolctl mcp login again".to_owned())
+        })?;
+        let exchanged = async {
+            authorization::check_refusal(redirected_to)?;
+            let callback =
+                AuthorizationCallback::from_redirect_url(redirected_to).map_err(|error| error_chain(&error))?;
+            let exchange = login.manager.exchange_code_for_token_with_issuer(
+                &callback.code,
+                &callback.csrf_token,
+                callback.issuer.as_deref(),
+            );
+            exchange.await.map_err(|error| error_chain(&error))
+        };
+        if let Err(why) = exchanged.await {
+            self.pending.lock().insert(state, login);
+            return Err(refused(why));
+        }
+        self.challenges.lock().remove(&login.server);
+        Ok(login.server)
+    }
+
+    /// Forgets a login; whether there was one.
+    ///
+    /// # Errors
+    /// The secrets cannot be stored.
+    pub(super) async fn end(&self, server: &MountKey) -> Result<bool, SecretError> {
+        self.challenges.lock().remove(server);
+        self.secrets.remove(&stored::secret_name(server)).await
+    }
+
+    /// The state of a server's login; `None` for a server that has asked for none.
+    pub(super) async fn status(&self, server: &MountKey, url: &SecretText) -> Option<McpLogin> {
+        let is_refused = self.challenges.lock().contains_key(server);
+        let read = async {
+            let url = self.secrets.fill(url).await?;
+            LoginStore::new(&self.secrets, server, &url).read().await
+        };
+        // A list of servers does not wait for a person to unlock a keyring.
+        let read = async { timeout(STATUS_TIMEOUT, read).await.unwrap_or(Err(SecretError::Locked)) };
+        let state = |state| McpLogin { state, issuer: None, client_id: None, scopes: Vec::new(), expires: None };
+        match read.await {
+            Ok(None) if !is_refused => None,
+            Ok(None) => Some(state(McpLoginState::Required)),
+            Err(SecretError::Locked) => Some(state(McpLoginState::Locked)),
+            Err(_) => None,
+            Ok(Some(login)) => Some(McpLogin {
+                issuer: login.credentials.issuer.clone(),
+                client_id: Some(login.client_id().to_owned()),
+                scopes: login.credentials.granted_scopes.clone(),
+                expires: login.expires().map(|seconds| rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))),
+                state: if is_refused { McpLoginState::Required } else { McpLoginState::LoggedIn },
+            }),
+        }
+    }
+}

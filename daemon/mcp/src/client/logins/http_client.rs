@@ -1,0 +1,104 @@
+//! The HTTP client of logins. Servers choose the addresses that it is sent to, so it reaches neither this machine nor a
+//! private network for a server that is on the internet.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use rmcp::transport::auth::{
+    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
+};
+use tokio::net::lookup_host;
+use toold_host::http::guard::is_public;
+use url::{Host, Url};
+
+use crate::client::connect::{error_chain, http_client_builder};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_REDIRECTS: usize = 10;
+/// The size limit of an answer.
+const MAX_BODY: usize = 1 << 20;
+
+pub(super) struct LoginHttpClient {
+    follow: reqwest::Client,
+    stop: reqwest::Client,
+}
+
+impl LoginHttpClient {
+    /// # Errors
+    /// Why there is no client, as a sentence for the user.
+    pub(super) async fn new(server: &Url) -> Result<Self, String> {
+        let resolver = Arc::new(LoginResolver { may_be_private: is_private(server).await });
+        let client = |policy: Policy| {
+            let builder = http_client_builder()?.redirect(policy).timeout(TIMEOUT).dns_resolver(resolver.clone());
+            builder.build().map_err(|error| error_chain(&error))
+        };
+        Ok(Self { follow: client(Policy::limited(MAX_REDIRECTS))?, stop: client(Policy::none())? })
+    }
+
+    async fn send(&self, request: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
+        let client = match request.redirect_policy {
+            OAuthHttpRedirectPolicy::Follow => &self.follow,
+            // Credentials are for the address that they were meant for.
+            _ => &self.stop,
+        };
+        let answer = client.execute(reqwest::Request::try_from(request.request)?).await?;
+        let mut made = http::Response::builder().status(answer.status());
+        if let Some(headers) = made.headers_mut() {
+            headers.clone_from(answer.headers());
+        }
+        let mut body = Vec::new();
+        let mut chunks = answer.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk?;
+            if body.len() + chunk.len() > MAX_BODY {
+                return Err(format!("the answer is longer than {MAX_BODY} bytes").into());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(made.body(body)?)
+    }
+}
+
+impl OAuthHttpClient for LoginHttpClient {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(self.send(request))
+    }
+}
+
+/// Whether a server is itself on this machine or in a private network: then its authorization server may be too.
+async fn is_private(server: &Url) -> bool {
+    let port = server.port_or_known_default().unwrap_or(443);
+    let addresses: Vec<IpAddr> = match server.host() {
+        Some(Host::Ipv4(address)) => vec![address.into()],
+        Some(Host::Ipv6(address)) => vec![address.into()],
+        Some(Host::Domain(name)) => match lookup_host((name, port)).await {
+            Ok(found) => found.map(|address| address.ip()).collect(),
+            Err(_) => Vec::new(),
+        },
+        None => Vec::new(),
+    };
+    addresses.iter().any(|address| !is_public(*address))
+}
+
+struct LoginResolver {
+    may_be_private: bool,
+}
+
+impl Resolve for LoginResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let may_be_private = self.may_be_private;
+        Box::pin(async move {
+            let found = lookup_host((name.as_str(), 0)).await?;
+            let good: Vec<SocketAddr> = found.filter(|address| may_be_private || is_public(address.ip())).collect();
+            match good.is_empty() {
+                false => Ok(Box::new(good.into_iter()) as Addrs),
+                true => Err(io::Error::other(format!("{} has no public address", name.as_str())).into()),
+            }
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Logins at remote MCP servers, with `mcp/oauth_stand_in.py` as the server and its authorization server. The tests with
+//! the official client suite and with a real authorization server are in `.ci/mcp_client`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, toolctl, until};
+
+/// The server, which ends with the test.
+struct RemoteServer {
+    program: Child,
+    /// `http://127.0.0.1:PORT`
+    base: String,
+}
+
+impl RemoteServer {
+    fn start() -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/oauth_stand_in.py");
+        let mut program = Command::new("python3").arg(script).stdout(Stdio::piped()).spawn().unwrap();
+        let mut base = String::new();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut base).unwrap();
+        Self { program, base: base.trim().to_owned() }
+    }
+
+    fn seen(&self) -> Value {
+        serde_json::from_str(get(&format!("{}/seen", self.base)).split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+}
+
+impl Drop for RemoteServer {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+/// The answer to a request of a browser, with its head.
+fn get(url: &str) -> String {
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Where a page redirects to.
+fn redirect_of(page: &str) -> String {
+    let answer = get(page);
+    let location = answer.lines().find_map(|line| line.strip_prefix("Location: "));
+    location.unwrap_or_else(|| panic!("{page} does not redirect: {answer}")).trim().to_owned()
+}
+
+/// Logs in as a person does whose browser goes where the page sends it. Returns whether it succeeded, and what it says.
+fn login(daemon: &TestDaemon) -> (bool, String) {
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["mcp", "login", "s", "--no-browser"]);
+    let mut toolctl = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut page = String::new();
+    BufReader::new(toolctl.stdout.take().unwrap()).read_line(&mut page).unwrap();
+    if !page.is_empty() {
+        get(&redirect_of(page.trim()));
+    }
+    let output = toolctl.wait_with_output().unwrap();
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// A daemon that mounts the server. A systemd credential opens its secrets.
+fn mounted(server: &RemoteServer) -> TestDaemon {
+    let config = format!(
+        "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"**\"\naction = \"allow\"\n\
+         [mcp.servers.s]\nurl = \"{}/mcp\"\n",
+        server.base
+    );
+    let setup = Setup::new().config(&config);
+    fs::create_dir(setup.path("credentials")).unwrap();
+    fs::write(setup.path("credentials/toold-secrets"), "the key of this test").unwrap();
+    let credentials = format!("CREDENTIALS_DIRECTORY={}", setup.path("credentials").display());
+    setup.through(&["env", &credentials]).start()
+}
+
+/// The error and the login of the server, as soon as it has failed.
+fn failed(wire: &mut Wire) -> Value {
+    until("the server has failed", || {
+        Some(wire.result("mcp.servers", json!({}))["servers"][0].take()).filter(|server| server["error"].is_string())
+    })
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}
+
+#[track_caller]
+fn refused(wire: &mut Wire, tool: &str, words: &str) {
+    let result = wire.tool(tool, json!({}));
+    assert!(result["is_error"] == true && text(&result).contains(words), "{result}");
+}
+
+#[test]
+fn one_login_serves_every_client_until_the_logout() {
+    let server = RemoteServer::start();
+    let mut daemon = mounted(&server);
+    let mut wire = daemon.connect();
+    let before = failed(&mut wire);
+    assert!(before["error"].as_str().unwrap().contains("toolctl mcp login s"), "{before}");
+    assert_eq!(before["login"]["state"], "required");
+    let (done, said) = login(&daemon);
+    assert!(done, "{said}");
+    let mut agent = Wire::connect(&daemon.socket());
+    agent.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    for wire in [&mut wire, &mut agent] {
+        until("the tool is listed", || wire.call("tools.schema", json!({"name": "s_read"})).get("result").map(|_| ()));
+        assert_eq!(text(&wire.tool("s_read", json!({}))), "read with read");
+    }
+    // The first token was about to expire: it was refreshed, for this server alone.
+    let seen = server.seen();
+    assert_eq!((&seen["registrations"], &seen["refreshes"]), (&json!(1), &json!(1)));
+    let resources = seen["resources"].as_array().unwrap();
+    assert!(resources.iter().all(|resource| *resource == format!("{}/mcp", server.base)), "{resources:?}");
+
+    // A call that needs a wider login names the command, and what was given is kept.
+    refused(&mut agent, "s_write", "lacks the scope write: run toolctl mcp login s");
+    let (done, said) = login(&daemon);
+    assert!(done, "{said}");
+    assert_eq!(text(&agent.tool("s_write", json!({}))), "write with read write");
+    // A scope that is asked for and not given does not lead to one login after another.
+    refused(&mut agent, "s_never", "toolctl mcp login s");
+    assert!(login(&daemon).0);
+    refused(&mut agent, "s_never", "though it was asked for");
+
+    daemon.restart("TERM");
+    let mut wire = daemon.connect();
+    assert_eq!(text(&wire.tool("s_write", json!({}))), "write with read write never");
+    let login = wire.result("mcp.servers", json!({}))["servers"][0]["login"].take();
+    assert_eq!((&login["state"], &login["client_id"]), (&json!("logged_in"), &json!("client-1")));
+    let status = String::from_utf8(daemon.toolctl(&["mcp", "status"]).stdout).unwrap();
+    assert!(status.contains("logged in") && status.contains("read write"), "{status}");
+    assert!(daemon.toolctl(&["mcp", "logout", "s"]).status.success());
+    refused(&mut wire, "s_read", "toolctl mcp login s");
+    assert!(!daemon.toolctl(&["mcp", "logout", "s"]).status.success());
+
+    let log = daemon.log();
+    let state = fs::read_to_string(daemon.state().join("secrets.json")).unwrap();
+    for token in ["access-", "refresh-", "code-"] {
+        assert!(!log.contains(token) && !state.contains(token), "{token} is written in the clear");
+    }
+}
+
+#[test]
+fn a_refused_or_expired_login_says_why_and_what_to_do() {
+    let server = RemoteServer::start();
+    let daemon = mounted(&server);
+    let mut wire = daemon.connect();
+    failed(&mut wire);
+    assert!(login(&daemon).0);
+    until("the tool is listed", || wire.call("tools.schema", json!({"name": "s_read"})).get("result").map(|_| ()));
+    get(&format!("{}/expire", server.base));
+    refused(&mut wire, "s_read", "it needs a login: run toolctl mcp login s");
+    get(&format!("{}/refuse", server.base));
+    let (done, said) = login(&daemon);
+    assert!(!done && said.contains("access_denied: not today"), "{said}");
+}
+
+#[test]
+fn a_redirect_counts_for_the_login_that_it_belongs_to_alone() {
+    let server = RemoteServer::start();
+    let daemon = mounted(&server);
+    let mut wire = daemon.connect();
+    failed(&mut wire);
+    let redirect_uri = "http://127.0.0.1:1/callback";
+    let begin = json!({"name": "s", "redirect_uri": redirect_uri});
+    for elsewhere in ["https://a.example/callback", "http://a.example:1/callback"] {
+        wire.error("mcp.login.begin", json!({"name": "s", "redirect_uri": elsewhere}));
+    }
+    let begun = wire.result("mcp.login.begin", begin);
+    let good = redirect_of(begun["url"].as_str().unwrap());
+    assert!(good.starts_with(redirect_uri), "{good}");
+    let finish = |wire: &mut Wire, url: &str| wire.call("mcp.login.finish", json!({"redirected_to": url}));
+    let state = good.split("state=").nth(1).unwrap().split('&').next().unwrap();
+    for forged in [
+        "http://127.0.0.1:1/callback?code=c&state=other".to_owned(),
+        format!("{redirect_uri}?code=c&state={state}&iss=https%3A%2F%2Fevil.example"),
+        // The server announces that it names itself.
+        format!("{redirect_uri}?code=c&state={state}"),
+    ] {
+        let answer = finish(&mut wire, &forged);
+        assert_eq!(answer["error"]["data"]["kind"], "login_failed", "{forged}: {answer}");
+    }
+    assert_eq!(finish(&mut wire, &good)["result"]["name"], "s");
+    assert!(finish(&mut wire, &good).get("error").is_some(), "it counts once");
+}
