@@ -132,7 +132,7 @@ fn search_ranks_matching_tools() {
     let daemon = daemon();
     let found = command(&daemon, &["tools", "search", "paint", "--json"]).stdin(Stdio::null()).output().unwrap();
     let found: Value = serde_json::from_slice(&found.stdout).unwrap();
-    assert_eq!(found[0]["name"], "paint");
+    assert_eq!(found["tools"][0]["name"], "paint");
     let none = command(&daemon, &["tools", "search", "zebra"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
 }

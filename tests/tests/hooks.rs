@@ -46,7 +46,7 @@ fn a_command_may_deny_change_and_withhold() {
 
 #[test]
 fn arguments_changed_by_a_hook_are_checked_again() {
-    let config = hook("pre_tool", "echo '{\"modified_tool_input\": {\"text\": 7}}'", "");
+    let config = hook("pre_tool", "echo '{\"modified_tool_input\": {\"text\": true}}'", "");
     let daemon = Setup::new().config(&config).plugin("echo.lua", ECHO).start();
     let error = daemon.connect().error("tools.execute", json!({"name": "echo", "arguments": {"text": "x"}}));
     assert_eq!((&error["code"], &error["data"]["errors"][0]["path"]), (&json!(-32602), &json!("/text")));

@@ -205,7 +205,7 @@ fn failures_follow_the_protocol() {
     let unknown = client.error("tools/call", call("gret", json!({})));
     assert_eq!(unknown["code"], -32602);
     assert!(unknown["message"].as_str().unwrap().contains("greet"), "{unknown}");
-    let invalid = client.result("tools/call", call("greet", json!({"name": 1})));
+    let invalid = client.result("tools/call", call("greet", json!({"name": true})));
     assert_eq!(invalid["isError"], true);
     assert!(invalid["content"][0]["text"].as_str().unwrap().contains("/name"), "{invalid}");
     let missing = client.result("tools/call", call("read", json!({"path": "nothing here"})));

@@ -38,10 +38,11 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
     // Named by the user's own configuration; projects may not, as `projects_name_no_key_and_no_token` checks.
     ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
+    ("toold/src/config/tools.rs", 1, "names of tools in the folders of plugins that the user's configuration names"),
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
     ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
-    ("host/src/state_file.rs", 4, "the daemon's own small files"),
+    ("host/src/state_file.rs", 5, "the daemon's own small files"),
     ("lua/src/plugin/kept_versions.rs", 3, "the daemon's own folder of versions of plugins"),
     ("lua/src/plugin/registration_cache.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),

@@ -44,10 +44,16 @@ fn replace(path: &Path, value: &impl Serialize, sync: impl FnOnce(&File) -> io::
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let beside = path.with_extension("new");
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(&serde_json::to_vec(value)?)?;
-    sync(&file)?;
-    std::fs::rename(&beside, path)
+    let written = || -> io::Result<()> {
+        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(&serde_json::to_vec(value)?)?;
+        sync(&file)?;
+        std::fs::rename(&beside, path)
+    };
+    written().inspect_err(|_| {
+        // It may not exist; the error that matters is returned.
+        let _ = std::fs::remove_file(&beside);
+    })
 }
 
 #[cfg(test)]

@@ -207,7 +207,7 @@ pub struct ResultsConfig {
     pub warn_repeats: WarnRepeats,
 }
 
-/// Whether, and from which time on, a model is told that it repeats a call.
+/// Whether, and from which time on, a result tells a model that it repeats a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected true, false, or a number from 2")]
 pub enum WarnRepeats {

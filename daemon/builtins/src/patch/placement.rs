@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn line_ends_and_odd_spaces_are_the_file_s_own() {
-        check("a\r\nb\nc\r\n", " a\n-b\n+B\n c\n", "a\r\nB\r\nc\r\n");
+        check("a\r\nb\nc\r\n", " a\n-b\n+B\n c\n", "a\r\nB\nc\r\n");
         check("a\u{a0}b  \nc\n", " a b\n-c\n+d\n", "a\u{a0}b  \nd\n");
     }
 

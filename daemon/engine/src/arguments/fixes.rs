@@ -86,8 +86,7 @@ fn fixes_of_one(error: &ValidationError<'_>, arguments: &Value) -> Option<Vec<Fi
         ValidationErrorKind::Type { kind } => {
             let wanted = types_of(kind);
             let takes_numbers = wanted.contains(JsonType::Integer) || wanted.contains(JsonType::Number);
-            // A float has lost its digits: 1.10 and 1.1 are one number, but not one string.
-            let number = value.as_number().filter(|number| !number.is_f64())?;
+            let number = value.as_number()?;
             (wanted.contains(JsonType::String) && !takes_numbers).then(|| fix(Some(number.to_string().into())))?
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {

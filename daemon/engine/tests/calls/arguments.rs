@@ -108,6 +108,7 @@ async fn values_are_fitted_where_nothing_is_lost_and_the_schema_leaves_no_choice
         (integer(), json!(-0.0), json!(0)),
         (integer(), json!(huge), json!(huge)),
         (json!({"type": "number"}), json!(10.0), json!(10.0)),
+        (string(), json!(1.25), json!("1.25")),
         (json!({}), json!(10.0), json!(10.0)),
         (or(integer(), string()), json!(10.0), json!(10)),
         (or(integer(), json!({"type": "number"})), json!(10.0), json!(10.0)),
@@ -166,7 +167,6 @@ async fn values_that_could_mean_two_things_are_refused_with_words_to_act_on() {
             "required": ["kind", "side"], "additionalProperties": false},
     ]});
     for (schema, sent, said) in [
-        (string(), json!(1.1), "expected a string, got 1.1: send it in quotes, with the digits that you mean"),
         (string(), json!(true), "expected a string, got true: send \"true\""),
         (json!({"type": ["string", "integer"]}), json!(1.5), "expected an integer or a string, got 1.5"),
         (or(string(), json!({"type": "integer", "minimum": 10})), json!(5), "expected at least 10, got 5"),

@@ -55,12 +55,7 @@ fn advice(expected: JsonTypeSet, value: &Value) -> Option<String> {
                 false => format!("send {meant}, without quotes"),
             })
         }),
-        // The digits are not known any more: 1.10 and 1.1 are one number.
-        Value::Number(number) if wants(JsonType::String) => Some(match number.is_f64() {
-            true => "send it in quotes, with the digits that you mean".to_owned(),
-            false => format!("send \"{number}\""),
-        }),
-        Value::Bool(_) if wants(JsonType::String) => Some(format!("send \"{value}\"")),
+        Value::Number(_) | Value::Bool(_) if wants(JsonType::String) => Some(format!("send \"{value}\"")),
         Value::Bool(_) | Value::Number(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
     direct.or_else(|| {
