@@ -65,9 +65,10 @@ pub struct ParseStream {
     /// For `open`: as in `prompt.parse`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// For `open`: the model's template has opened the thinking, so the text begins within it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub thinking: bool,
+    /// For `open`: whether the model's template has opened the thinking, so that the text begins within it. When absent, a
+    /// close tag without its open tag says so, and until then each call waits for the end of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<bool>,
 }
 
 /// A step of `prompt.parse_stream`.

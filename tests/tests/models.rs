@@ -103,7 +103,7 @@ fn built_ins_are_listed_to_each_provider_as_snapshots_say() {
 fn an_answer_is_read_as_it_comes_in() {
     let daemon = daemon();
     let mut wire = daemon.connect();
-    let opened = wire.result("prompt.parse_stream", json!({"action": "open", "text": "I gr"}));
+    let opened = wire.result("prompt.parse_stream", json!({"action": "open", "text": "I gr", "thinking": false}));
     let id = opened["stream_id"].clone();
     assert_eq!(opened["pieces"], json!([{"kind": "text", "text": "I gr"}]));
     let push = |text: &str| json!({"action": "push", "stream_id": id, "text": text});
@@ -128,6 +128,22 @@ fn an_answer_is_read_as_it_comes_in() {
     let ended = wire
         .result("prompt.parse_stream", json!({"action": "end", "stream_id": other["stream_id"], "text": "a</think>b"}));
     assert_eq!(ended["parsed"], json!({"calls": [], "text": "b", "thinking": "a", "errors": []}));
+}
+
+#[test]
+fn a_call_waits_while_it_may_still_be_thinking() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let call = "<tool_call>{\"name\": \"greet\", \"arguments\": {\"name\": \"you\"}}</tool_call>";
+    for (rest, calls) in [("</think>No.", 0), ("", 1)] {
+        let opened = wire.result("prompt.parse_stream", json!({"action": "open", "text": format!("Or {call}")}));
+        assert_eq!(opened["pieces"], json!([{"kind": "text", "text": "Or "}]));
+        let end = json!({"action": "end", "stream_id": opened["stream_id"], "text": rest});
+        let ended = wire.result("prompt.parse_stream", end);
+        assert_eq!(ended["parsed"]["calls"].as_array().unwrap().len(), calls, "{ended}");
+        let given = ended["pieces"].as_array().unwrap().iter().filter(|piece| piece["kind"] == "call");
+        assert_eq!(given.count(), calls, "{ended}");
+    }
 }
 
 #[test]

@@ -291,7 +291,9 @@ fn deferred_tools_are_found_and_loaded_as_each_api_does_it() {
         json!({"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"query": "sums"}});
     let answer = wire.result("tools.execute_batch", json!({"format": "openai_responses", "calls": [call]}));
     check("openai_responses", "results", &answer["results"]);
-    assert_eq!(answer["results"][0]["tools"][0]["tools"][0]["name"], "sums", "{answer}");
+    let loaded = answer["results"][0]["tools"].as_array().unwrap();
+    let odd = loaded.iter().find(|tool| tool["type"] == "namespace").unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(odd["tools"][0]["name"], "sums", "{answer}");
 
     for format in ["openai", "gemini"] {
         let tools = list(&mut wire, format).to_string();

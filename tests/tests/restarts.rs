@@ -300,7 +300,7 @@ const WITHOUT_DAEMON: &[&str] = &[
 ];
 
 /// These wait for their input once a daemon answers.
-const READ_INPUT: &[&str] = &["connect", "parse", "shells write"];
+const READ_INPUT: &[&str] = &["connect", "parse", "secrets set", "shells write"];
 
 /// These end at once without a person at a terminal.
 const NEED_TERMINAL: &[&str] = &["approve"];

@@ -105,7 +105,7 @@ fn every_call_is_in_the_audit_log_and_stays_there() {
     wire.tool("read", json!({"path": "a.txt"}));
     let denied = wire.tool("read", json!({"path": "/etc/hostname"}));
     assert_eq!(denied["is_error"], true);
-    wire.error("tools.execute", json!({"name": "read", "arguments": {"path": 7}}));
+    wire.error("tools.execute", json!({"name": "read", "arguments": {"path": true}}));
     let entries = audit(&mut wire, json!({}));
     let outcomes: Vec<&str> = entries.iter().map(|entry| entry["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["ok", "denied", "invalid_args"]);

@@ -52,7 +52,7 @@ pub enum ParsedPiece {
     /// A part that could not be parsed with certainty, as a sentence that can be sent back to the model.
     Error(String),
     /// All that came before this piece was thinking, and here it is: a close tag stood without
-    /// its open tag, as with models whose template opens the thinking. Comes at most once.
+    /// its open tag, as with models whose template opens the thinking. Comes at most once, and before any call.
     /// [`CallParser::inside_thinking`] avoids it where that is known beforehand.
     WasThinking(String),
 }
@@ -75,6 +75,8 @@ pub struct CallParser {
     /// The text that is still to be read, the last part first.
     stack: Vec<NextPiece>,
     steps: u64,
+    /// From the first call or error on, as long as a close tag could still make thinking of it.
+    held: Vec<ParsedPiece>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +98,7 @@ impl CallParser {
             quoted: None,
             stack: Vec::new(),
             steps: 0,
+            held: Vec::new(),
         }
     }
 
@@ -104,7 +107,15 @@ impl CallParser {
         Self { thinking: Some(OpenThinking { sort: None, depth: 1 }), before: None, ..Self::new(known) }
     }
 
-    /// The parts that the chunk completes. Calls come when their block is closed.
+    /// For a model whose template has not opened the thinking: a close tag without its open tag is text, so that no call
+    /// has to wait for it.
+    pub fn outside_thinking(known: KnownTools) -> Self {
+        Self { before: None, ..Self::new(known) }
+    }
+
+    /// The parts that the chunk completes. Calls come when their block is closed and nothing that follows can make
+    /// thinking of them: at the end of the answer, unless thinking has been seen or [`CallParser::outside_thinking`] rules
+    /// it out.
     pub fn push(&mut self, chunk: &str) -> Vec<ParsedPiece> {
         let mut out = Vec::new();
         for c in chunk.chars() {
@@ -114,14 +125,27 @@ impl CallParser {
             self.stack.push(NextPiece { c, plain: false });
             self.drain(&mut out);
         }
-        out
+        self.release(out)
     }
 
     /// The text has ended: what was waiting for more of it.
     pub fn finish(mut self) -> Vec<ParsedPiece> {
         let mut out = Vec::new();
         self.end(&mut out);
-        out
+        self.before = None;
+        self.release(out)
+    }
+
+    /// The pieces that can be handed out now that there are these new ones.
+    fn release(&mut self, new: Vec<ParsedPiece>) -> Vec<ParsedPiece> {
+        self.held.extend(new);
+        if let Some(at) = self.held.iter().position(|piece| matches!(piece, ParsedPiece::WasThinking(_))) {
+            self.held.drain(..at);
+        }
+        let can_change = |piece: &ParsedPiece| matches!(piece, ParsedPiece::Call(_) | ParsedPiece::Error(_));
+        let at = self.before.as_ref().and_then(|_| self.held.iter().position(can_change));
+        let later = self.held.split_off(at.unwrap_or(self.held.len()));
+        std::mem::replace(&mut self.held, later)
     }
 
     fn end(&mut self, out: &mut Vec<ParsedPiece>) {

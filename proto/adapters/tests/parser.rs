@@ -680,9 +680,26 @@ fn a_parser_may_begin_inside_of_thinking() {
 }
 
 #[test]
-fn a_stream_hands_out_a_call_as_soon_as_its_block_is_closed() {
+fn a_stream_hands_out_a_call_once_nothing_can_take_it_back() {
     use toold_adapters::parse::ParsedPiece;
+    let call = "<tool_call>{\"name\":\"f\"}</tool_call>";
+    let is_call = |piece: &ParsedPiece| matches!(piece, ParsedPiece::Call(_));
     let mut parser = CallParser::new(KnownTools::any());
+    assert_eq!(parser.push(&format!("hm {call} so")), [ParsedPiece::Text("hm ".to_owned())]);
+    let mut taken_back = CallParser::new(KnownTools::any());
+    taken_back.push(&format!("hm {call}"));
+    assert_eq!(taken_back.push("</think>"), [ParsedPiece::WasThinking(format!("hm {call}"))]);
+    assert!(taken_back.push(call).iter().any(is_call), "thinking has ended");
+    assert!(parser.finish().iter().any(is_call), "the answer has ended");
+    let mut thought = CallParser::new(KnownTools::any());
+    thought.push("<think>hm</think>");
+    assert!(thought.push(call).iter().any(is_call));
+}
+
+#[test]
+fn a_stream_without_thinking_hands_out_a_call_as_soon_as_its_block_is_closed() {
+    use toold_adapters::parse::ParsedPiece;
+    let mut parser = CallParser::outside_thinking(KnownTools::any());
     assert_eq!(parser.push("Now <tool"), [ParsedPiece::Text("Now ".to_owned())]);
     assert_eq!(parser.push("_call>{\"name\":\"f\"}</tool_call"), []);
     assert!(matches!(parser.push(">").as_slice(), [ParsedPiece::Call(call)] if call.name == "f"));

@@ -40,7 +40,7 @@ pub(super) struct ServerDetail {
     #[serde(default)]
     version: String,
     #[serde(default)]
-    repository: Option<Repository>,
+    repository: Option<ListedRepository>,
     #[serde(default)]
     website_url: Option<String>,
     #[serde(default)]
@@ -50,7 +50,7 @@ pub(super) struct ServerDetail {
 }
 
 #[derive(Deserialize)]
-struct Repository {
+struct ListedRepository {
     #[serde(default)]
     url: Option<String>,
 }
@@ -69,9 +69,9 @@ struct Package {
     #[serde(default)]
     transport: Transport,
     #[serde(default)]
-    runtime_arguments: Vec<Argument>,
+    runtime_arguments: Vec<PackageArgument>,
     #[serde(default)]
-    package_arguments: Vec<Argument>,
+    package_arguments: Vec<PackageArgument>,
     #[serde(default)]
     environment_variables: Vec<NamedInput>,
 }
@@ -85,39 +85,39 @@ struct Transport {
     #[serde(default)]
     headers: Vec<NamedInput>,
     #[serde(default)]
-    variables: BTreeMap<String, Input>,
+    variables: BTreeMap<String, ListedInput>,
 }
 
 /// `Input` of the specification, with its variables.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Input {
+struct ListedInput {
     description: Option<String>,
     is_required: bool,
     is_secret: bool,
     value: Option<String>,
     default: Option<String>,
     choices: Vec<String>,
-    variables: BTreeMap<String, Input>,
+    variables: BTreeMap<String, ListedInput>,
 }
 
 #[derive(Deserialize)]
 struct NamedInput {
     name: String,
     #[serde(flatten)]
-    input: Input,
+    input: ListedInput,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Argument {
+struct PackageArgument {
     /// Absent for a positional argument.
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
     value_hint: Option<String>,
     #[serde(flatten)]
-    input: Input,
+    input: ListedInput,
 }
 
 impl ListedServer {
@@ -250,7 +250,7 @@ struct LaunchTemplate {
 }
 
 impl LaunchTemplate {
-    fn add_argument(&mut self, argument: &Argument) {
+    fn add_argument(&mut self, argument: &PackageArgument) {
         let name = argument.name.as_deref().unwrap_or_default();
         let input_name = if name.is_empty() { argument.value_hint.as_deref().unwrap_or("value") } else { name };
         let input = &argument.input;
@@ -264,7 +264,7 @@ impl LaunchTemplate {
     }
 
     /// The text of an input: its fixed value, whose variables become inputs, or an input of this name.
-    fn text(&mut self, name: &str, input: &Input) -> String {
+    fn text(&mut self, name: &str, input: &ListedInput) -> String {
         let Some(value) = &input.value else { return self.input(name, input) };
         let mut text = value.clone();
         for (variable, input) in &input.variables {
@@ -280,7 +280,7 @@ impl LaunchTemplate {
         text
     }
 
-    fn input(&mut self, name: &str, input: &Input) -> String {
+    fn input(&mut self, name: &str, input: &ListedInput) -> String {
         let name: String = name.chars().map(|c| if c == '}' || c.is_control() { '_' } else { c }).collect();
         if !self.inputs.iter().any(|known| known.name == name) {
             self.inputs.push(RegistryInput {
@@ -333,7 +333,7 @@ fn is_plain(launch: &RegistryLaunch) -> bool {
 }
 
 /// Whether the user gives a value.
-fn is_asked(input: &Input) -> bool {
+fn is_asked(input: &ListedInput) -> bool {
     input.value.is_none()
         && (input.is_required || input.default.is_some() || input.description.is_some() || !input.choices.is_empty())
 }

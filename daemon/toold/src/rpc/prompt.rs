@@ -35,7 +35,11 @@ async fn read_stream(request: MethodRequest, asked: ParseStream) -> Result<Parse
     let answer = match asked.action {
         StreamAction::Open => {
             let known = known_tools(&request, asked.tools.as_deref()).await?;
-            let parser = if asked.thinking { CallParser::inside_thinking(known) } else { CallParser::new(known) };
+            let parser = match asked.thinking {
+                Some(true) => CallParser::inside_thinking(known),
+                Some(false) => CallParser::outside_thinking(known),
+                None => CallParser::new(known),
+            };
             streams.open(parser).and_then(|id| streams.push(&id, &asked.text))
         }
         StreamAction::Push => streams.push(id()?, &asked.text),
