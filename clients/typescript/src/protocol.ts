@@ -1798,7 +1798,10 @@ export interface PromptParseStreamParams {
   text?: string;
   /** For `open`: as in `prompt.parse`. */
   tools?: string[];
-  /** For `open`: the model's template has opened the thinking, so the text begins within it. */
+  /**
+   * For `open`: whether the model's template has opened the thinking, so that the text begins within it. When absent, a
+   * close tag without its open tag says so, and until then each call waits for the end of the answer.
+   */
   thinking?: boolean;
 }
 

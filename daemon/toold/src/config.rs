@@ -222,7 +222,7 @@ impl Default for WarnRepeats {
 }
 
 impl WarnRepeats {
-    fn from_time(self) -> Option<NonZeroU64> {
+    fn first_warning(self) -> Option<NonZeroU64> {
         match self {
             Self::Switch(on) => NonZeroU64::new(3).filter(|_| on),
             Self::From(times) => Some(times),
@@ -375,7 +375,7 @@ impl Config {
             default_timeout: Duration::from_millis(self.limits.timeout_ms),
             max_timeout: Duration::from_millis(self.limits.max_timeout_ms),
             max_result_text: self.limits.result_bytes,
-            warn_repeats: self.results.warn_repeats.from_time(),
+            warn_repeats: self.results.warn_repeats.first_warning(),
             ..Settings::default()
         }
     }

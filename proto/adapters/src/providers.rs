@@ -73,7 +73,7 @@ pub struct MalformedCall {
     pub call_id: Option<CallId>,
     pub name: Option<String>,
     pub reason: String,
-    pub form: CallForm,
+    pub form: Box<CallForm>,
 }
 
 /// The outcome of one call.
@@ -287,8 +287,12 @@ fn assemble(
     let call_id = parsed_id.as_ref().ok().cloned().flatten();
     let name = name.and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned);
     let form = CallForm::default();
-    let malformed =
-        |reason: String| MalformedCall { call_id: call_id.clone(), name: name.clone(), reason, form: form.clone() };
+    let malformed = |reason: String| MalformedCall {
+        call_id: call_id.clone(),
+        name: name.clone(),
+        reason,
+        form: Box::new(form.clone()),
+    };
     parsed_id.map_err(malformed)?;
     let arguments = arguments.map_err(malformed)?;
     match name.clone() {
@@ -298,13 +302,13 @@ fn assemble(
 }
 
 fn malformed(reason: &str) -> ParsedBlock {
-    Some(Err(MalformedCall { call_id: None, name: None, reason: reason.to_owned(), form: CallForm::default() }))
+    Some(Err(MalformedCall { call_id: None, name: None, reason: reason.to_owned(), form: Box::default() }))
 }
 
 fn with_form(mut call: Result<ProviderCall, MalformedCall>, form: CallForm) -> Result<ProviderCall, MalformedCall> {
     match &mut call {
         Ok(call) => call.form = form,
-        Err(call) => call.form = form,
+        Err(call) => *call.form = form,
     }
     call
 }

@@ -106,19 +106,23 @@ const MOST_SOURCES: usize = 30;
 /// # Errors
 /// A caller that the provider does not have, in words.
 pub(super) fn check_callers(format: ToolFormat, options: &ProviderOptions) -> Result<(), String> {
-    let is_version = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (fits, expected): (fn(&str, fn(&str) -> bool) -> bool, _) = match format {
+    let (fits, expected): (fn(&str) -> bool, _) = match format {
         ToolFormat::Anthropic => (
-            |caller, is_version| caller == "direct" || caller.strip_prefix("code_execution_").is_some_and(is_version),
+            |caller| caller == "direct" || caller.strip_prefix("code_execution_").is_some_and(is_date),
             "direct or a version of code_execution, such as code_execution_20260120",
         ),
         ToolFormat::OpenaiResponses => {
-            (|caller, _| ["direct", "programmatic"].contains(&caller), "direct or programmatic")
+            (|caller| ["direct", "programmatic"].contains(&caller), "direct or programmatic")
         }
         ToolFormat::Native | ToolFormat::Openai | ToolFormat::Gemini | ToolFormat::Mcp => return Ok(()),
     };
-    match options.allowed_callers.iter().find(|caller| !fits(caller, is_version)) {
+    match options.allowed_callers.iter().find(|caller| !fits(caller)) {
         Some(caller) => Err(format!("allowed_callers: expected {expected}, got {caller:?}")),
         None => Ok(()),
     }
+}
+
+/// Versions of Anthropic's tools are days.
+fn is_date(version: &str) -> bool {
+    version.len() == 8 && version.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -151,8 +151,7 @@ fn say_own_name(schema: &mut Value, own: &str) {
 fn restore(value: Value, schemas: &[&Value], root: &Value, own: &BTreeMap<&str, &str>) -> Value {
     match value {
         Value::Array(items) => {
-            let of_items: Vec<&Value> =
-                applying(schemas, root).into_iter().flat_map(|schema| schema::of_items(schema)).collect();
+            let of_items: Vec<&Value> = applying(schemas, root).into_iter().flat_map(schema::of_items).collect();
             items.into_iter().map(|item| restore(item, &of_items, root, own)).collect()
         }
         Value::Object(members) => {
