@@ -40,7 +40,7 @@ def test_a_function_is_a_tool(provider: Client, caller: Client) -> None:
     assert caller.execute("shout", {"text": "hey", "times": 2}).text == "HEY HEY"
     assert shout("still a function") == "STILL A FUNCTION"
     with pytest.raises(toold.InvalidArguments):
-        caller.execute("shout", {"text": 1})
+        caller.execute("shout", {"text": True})
     provider.withdraw("shout")
     with pytest.raises(toold.UnknownTool):
         caller.execute("shout", {"text": "hey"})

@@ -74,7 +74,7 @@ test("errors have the classes of their codes", async () => {
     assert.ok(error.suggestions.includes("greet"));
     return true;
   });
-  await assert.rejects(client.execute("greet", { name: 1, times: 0 }), (error: Error) => {
+  await assert.rejects(client.execute("greet", { name: true, times: 0 }), (error: Error) => {
     assert.ok(error instanceof InvalidArguments);
     assert.deepEqual(error.errors.map(({ path }) => path).sort(), ["/name", "/times"]);
     return true;

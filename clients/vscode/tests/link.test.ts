@@ -132,7 +132,7 @@ test("a model reads results and problems, and a cancelled call is an exception",
   const { link } = await linked(here);
   const { signal } = new AbortController();
   assert.deepEqual(await callForModel(link.client, "greet", { name: "you" }, signal), ["hello you"]);
-  const wrong = await callForModel(link.client, "greet", { name: 1, times: 0 }, signal);
+  const wrong = await callForModel(link.client, "greet", { name: true, times: 0 }, signal);
   assert.equal(wrong.length, 3);
   assert.match(wrong.slice(1).sort().join("\n"), /^\/name: .*\n\/times: .*/);
   assert.match((await callForModel(link.client, "grete", {}, signal)).join(), /grete/);
