@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::nearest::nearest;
+
 /// How many references and combinations are followed: a schema may refer to itself.
 const MAX_DEPTH: u8 = 8;
 /// A tool with more arguments than these has them in its schema, not in a message.
@@ -98,13 +100,6 @@ pub fn explain_unknown(name: &str, known: &[&str]) -> String {
         }
         _ => unknown,
     }
-}
-
-/// The known name that is spelt most similarly, if one is.
-pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let lower = name.to_lowercase();
-    let scored = known.map(|known| (strsim::jaro_winkler(&known.to_lowercase(), &lower), known));
-    scored.filter(|(score, _)| *score >= 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
 /// Names that agents and their models use for one thing. A name of a row stands for the first other name of the row

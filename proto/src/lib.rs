@@ -18,6 +18,7 @@ pub mod hook;
 pub mod mcp;
 pub mod mcp_registry;
 pub mod method;
+pub mod nearest;
 pub mod offer;
 pub mod openrpc;
 pub mod permission;

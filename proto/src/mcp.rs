@@ -83,7 +83,7 @@ pub struct BeginMcpLogin {
 pub struct McpLoginBegun {
     /// The page on which a person logs in.
     pub url: String,
-    /// What is asked for.
+    /// The scopes that the page asks for.
     pub scopes: Vec<String>,
     /// The authorization server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ pub struct McpLogin {
     /// The daemon's identity there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// What the login allows.
+    /// The scopes that the login has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
     /// RFC 3339, UTC: when the access token expires. It is refreshed then, if the server allows that.

@@ -43,7 +43,7 @@ pub struct UnlockSecrets {
 pub struct SecretList {
     pub store: SecretStoreKind,
     pub state: SecretStoreState,
-    /// Those that are set, that `[secrets] names` lists, or that an MCP server uses; sorted by name.
+    /// The secrets that are set, that `[secrets] names` lists, or that an MCP server uses; sorted by name.
     pub secrets: Vec<SecretInfo>,
 }
 

@@ -415,7 +415,7 @@ export interface McpServer {
     issuer?: string;
     /** The daemon's identity there. */
     client_id?: string;
-    /** What the login allows. */
+    /** The scopes that the login has. */
     scopes?: string[];
     /** RFC 3339, UTC: when the access token expires. It is refreshed then, if the server allows that. */
     expires?: string;
@@ -1297,7 +1297,7 @@ export interface McpLoginBeginParams {
 export interface McpLoginBeginResult {
   /** The page on which a person logs in. */
   url: string;
-  /** What is asked for. */
+  /** The scopes that the page asks for. */
   scopes: string[];
   /** The authorization server. */
   issuer?: string;
@@ -1928,7 +1928,7 @@ export interface SecretsListResult {
   /** Where secrets are kept. */
   store: "keyring" | "file";
   state: "unlocked" | "locked" | "absent";
-  /** Those that are set, that `[secrets] names` lists, or that an MCP server uses; sorted by name. */
+  /** The secrets that are set, that `[secrets] names` lists, or that an MCP server uses; sorted by name. */
   secrets: {
     name: string;
     /** Unknown while the secrets are locked. */

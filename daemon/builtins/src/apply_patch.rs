@@ -109,7 +109,7 @@ impl ApplyPatchTool {
     }
 }
 
-/// What becomes of the files when the steps are done one after another.
+/// The contents of the files after all steps, one after another.
 fn after(steps: &[PatchStep], targets: &[ChangeTarget], before: &[Option<Before>]) -> anyhow::Result<Vec<NewState>> {
     let unchanged = |before: &Option<Before>| NewState {
         content: before.as_ref().map(|before| before.bytes.clone()),

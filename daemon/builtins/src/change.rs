@@ -106,7 +106,7 @@ impl ChangeTarget {
     }
 }
 
-/// What becomes of one file.
+/// One file after a change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewState {
     /// `None` removes the file.

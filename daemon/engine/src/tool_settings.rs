@@ -1,4 +1,4 @@
-//! What a person decided about single tools: which are disabled, which have another name, which are pinned, and which
+//! A person's settings for single tools: which are disabled, which have another name, which are pinned, and which
 //! clients get the short list. Rules, grants, hooks, filters and the audit log call a tool by its own name, whatever it is
 //! called in lists.
 

@@ -184,7 +184,7 @@ async fn processes_in_other_sessions_end_with_the_command_except_kept_ones() {
     for pid in run_with(&[]).await {
         wait_until_gone(pid).await;
     }
-    // Those below a kept program stay, too.
+    // Processes that a kept program started stay, too.
     let pids = run_with(&["sh -c echo*"]).await;
     let gone = pids.iter().filter(|pid| !is_alive(**pid)).count();
     for pid in &pids {

@@ -137,15 +137,19 @@ impl CallParser {
     }
 
     /// The pieces that can be handed out now that there are these new ones.
-    fn release(&mut self, new: Vec<ParsedPiece>) -> Vec<ParsedPiece> {
-        self.held.extend(new);
-        if let Some(at) = self.held.iter().position(|piece| matches!(piece, ParsedPiece::WasThinking(_))) {
-            self.held.drain(..at);
+    fn release(&mut self, mut new: Vec<ParsedPiece>) -> Vec<ParsedPiece> {
+        if let Some(at) = new.iter().position(|piece| matches!(piece, ParsedPiece::WasThinking(_))) {
+            self.held.clear();
+            new.drain(..at);
         }
-        let can_change = |piece: &ParsedPiece| matches!(piece, ParsedPiece::Call(_) | ParsedPiece::Error(_));
-        let at = self.before.as_ref().and_then(|_| self.held.iter().position(can_change));
-        let later = self.held.split_off(at.unwrap_or(self.held.len()));
-        std::mem::replace(&mut self.held, later)
+        // Pieces that are held already are not looked at again: there may be one for each character.
+        if self.before.is_some() && self.held.is_empty() {
+            let can_change = |piece: &ParsedPiece| matches!(piece, ParsedPiece::Call(_) | ParsedPiece::Error(_));
+            self.held = new.split_off(new.iter().position(can_change).unwrap_or(new.len()));
+            return new;
+        }
+        self.held.append(&mut new);
+        if self.before.is_some() { Vec::new() } else { std::mem::take(&mut self.held) }
     }
 
     fn end(&mut self, out: &mut Vec<ParsedPiece>) {

@@ -1,4 +1,4 @@
-//! What a call's result tells of its arguments.
+//! Notes in a call's result about its arguments: values that were changed, names that the tool does not know.
 
 use serde_json::{Map, Value, json};
 use toold_proto::argument_names::explain_unknown;

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toold_proto::nearest::nearest;
 use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
 
@@ -163,7 +164,7 @@ impl From<String> for BadRule {
 pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule> {
     let category = Category::parse(&config.category).ok_or_else(|| {
         let known = Category::ALL.map(Category::as_str);
-        let near = nearest(&config.category, &known);
+        let near = perhaps(&config.category, &known);
         format!("{:?} is not a category: expected one of {}{near}", config.category, known.join(", "))
     })?;
     let action = match config.action.as_str() {
@@ -171,7 +172,7 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
         "ask" => Verdict::Ask,
         "deny" => Verdict::Deny,
         other => {
-            let near = nearest(other, &["allow", "ask", "deny"]);
+            let near = perhaps(other, &["allow", "ask", "deny"]);
             return Err(format!("{other:?} is not an action: expected allow, ask or deny{near}").into());
         }
     };
@@ -236,14 +237,11 @@ fn check_folder(folder: &Path) -> Result<(), String> {
 }
 
 /// `: did you mean X?`, or nothing without a close match.
-fn nearest(name: &str, known: &[&str]) -> String {
+fn perhaps(name: &str, known: &[&str]) -> String {
     let aliases =
         [("bash", "shell"), ("read", "file.read"), ("write", "file.write"), ("edit", "file.write"), ("web", "network")];
     let alias = aliases.iter().find(|(alias, meant)| alias.eq_ignore_ascii_case(name) && known.contains(meant));
-    let near = || {
-        let scored = known.iter().map(|known| (strsim::jaro_winkler(known, &name.to_lowercase()), *known));
-        scored.filter(|(score, _)| *score >= 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
-    };
+    let near = || nearest(name, known.iter().copied());
     alias.map(|(_, meant)| *meant).or_else(near).map(|near| format!(": did you mean {near}?")).unwrap_or_default()
 }
 

@@ -96,7 +96,7 @@ impl KeyDerivation {
         Ok(FileKey { cipher: XChaCha20Poly1305::new(Key::from_slice(&key)), derivation: self })
     }
 
-    /// What the encryption protects too: nobody can weaken the derivation of a file that is then written again.
+    /// The associated data of the encryption. It is authenticated, so nobody can weaken the derivation without a key.
     fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts and numbers have a form in JSON")
     }

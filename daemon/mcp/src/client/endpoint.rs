@@ -26,7 +26,7 @@ pub struct OAuthSettings {
     pub client_secret: Option<SecretText>,
     /// The URL of a document that describes the daemon as a client, and is its id where servers accept that.
     pub client_id_url: Option<String>,
-    /// Those that the server names when empty.
+    /// When empty, the scopes that the server names.
     pub scopes: Vec<String>,
 }
 

@@ -40,7 +40,7 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The logins of one daemon.
 pub(super) struct ServerLogins {
     secrets: Arc<SecretStore>,
-    /// What each server said last when it refused a request.
+    /// The last refusal of each server.
     challenges: Mutex<HashMap<MountKey, LoginChallenge>>,
     /// By their `state`, which is random and comes back with the redirect.
     pending: Mutex<HashMap<String, PendingLogin>>,

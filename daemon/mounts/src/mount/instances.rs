@@ -11,7 +11,7 @@ use super::{MountPhase, MountedSource};
 use crate::adapter::{InstanceOwner, MountAdapter};
 
 impl<A: MountAdapter> MountedSource<A> {
-    /// What serves the calls of this session: the mount itself, or an instance, which is started if needed.
+    /// The mount that serves the calls of this session: this one, or an instance of it, which is started if needed.
     ///
     /// # Errors
     /// So many instances run already, as a sentence for a model.

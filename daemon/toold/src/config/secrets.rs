@@ -15,7 +15,7 @@ use crate::config::options::Options;
 #[serde(deny_unknown_fields, default)]
 pub struct SecretsConfig {
     /// Names of secrets that this configuration needs, so that `toolctl secrets list` shows those that are not set yet.
-    /// Those that an MCP server uses are shown without this.
+    /// Secrets that an MCP server uses are shown without this.
     pub names: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ async fn set(request: MethodRequest, SetSecret { name, value }: SetSecret) -> Re
 }
 
 async fn remove(request: MethodRequest, named: NameSecret) -> Result<SecretList, ErrorObjectOwned> {
-    // Those of the daemon's own are removed by what made them.
+    // The daemon's own secrets, such as logins, are removed by the methods that made them.
     let is_known = is_secret_name(&named.name)
         && request.services.secrets.remove(&named.name).await.map_err(|error| not_done(&error))?;
     match is_known {

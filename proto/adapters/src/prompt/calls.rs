@@ -218,7 +218,7 @@ struct WrittenPairs {
     between: &'static str,
     value_close: &'static str,
     close: &'static str,
-    /// Those that would end a value, or make its end look missing.
+    /// Marks that would end a value, or make its end look missing.
     own: [&'static str; 3],
 }
 

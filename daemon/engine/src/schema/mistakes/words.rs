@@ -3,7 +3,7 @@
 use jsonschema::error::TypeKind;
 use jsonschema::{JsonType, JsonTypeSet};
 use serde_json::Value;
-use toold_proto::argument_names::nearest;
+use toold_proto::nearest::nearest;
 
 /// Characters of a value that are quoted.
 const MAX_QUOTED: usize = 60;

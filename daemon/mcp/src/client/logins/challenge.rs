@@ -1,4 +1,4 @@
-//! What a server says when it refuses a request for want of a login.
+//! A server's refusal of a request that needs a login.
 
 use std::error::Error;
 

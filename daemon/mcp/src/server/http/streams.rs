@@ -1,4 +1,4 @@
-//! What was sent on the streams of requests, for clients that come back with `Last-Event-ID`.
+//! The events that were sent on the streams of requests, for clients that come back with `Last-Event-ID`.
 //!
 //! A stream belongs to one session: another session that names its events gets nothing.
 
@@ -36,7 +36,7 @@ pub(super) struct SentStreams(Mutex<KeptStreams>);
 #[derive(Default)]
 struct KeptStreams {
     streams: HashMap<StreamKey, SentStream>,
-    /// Those whose requests are answered, in the order in which they were.
+    /// The streams whose requests are answered, the oldest answer first.
     answered: VecDeque<(Instant, StreamKey)>,
     bytes: usize,
     next_stream: u64,
