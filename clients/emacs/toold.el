@@ -1035,12 +1035,17 @@ Every other request to read suggests patterns."
         (reason (plist-get ask :reason)))
     (toold--line
      (concat (plist-get ask :tool)
+             (and (not (member (plist-get ask :agent) '(nil "emacs")))
+                  (format " for %s" (plist-get ask :agent)))
              (and chain (format " (of %s)" (string-join chain ", ")))
              (if (toold--ask-for-workspace-p ask)
                  (concat " wants a folder to work in: "
                          (or reason (plist-get ask :target)))
-               (concat " wants " (plist-get ask :category) ": "
-                       (plist-get ask :target)
+               (concat " wants " (plist-get ask :category)
+                       (and (plist-get ask :part)
+                            (format " (%d of %d)" (plist-get ask :part)
+                                    (length (plist-get ask :parts))))
+                       ": " (plist-get ask :target)
                        (and reason (not (string-empty-p reason))
                             (format " (%s)" reason))))))))
 
@@ -1068,6 +1073,9 @@ Every other request to read suggests patterns."
        ((?p "project" "Allow it in this project")
         :action "allow" :scope "project")
        ((?a "always" "Allow it always") :action "allow" :scope "always")))
+   (unless (seq-empty-p (plist-get ask :parts))
+     '(((?l "line" "Allow all parts once")
+        :action "allow" :scope "once" :all_parts t)))
    '(((?n "no" "Deny it") :action "deny")
      ((?w "why not" "Deny it, and say why") :action "deny" :why t))
    (cl-loop for (key . suggestion) in (toold--ask-wider ask)

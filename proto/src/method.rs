@@ -28,7 +28,7 @@ use crate::mcp::{
 use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList, SearchMcpRegistry};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
-    ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
+    PermissionReview, ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
 };
 use crate::plugin::{
     EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins,
@@ -163,6 +163,7 @@ methods! {
     PermissionsList = "permissions.list", "Lists rules and grants with their sources.", NoParams => PermissionList;
     PermissionsGrant = "permissions.grant", "Stores a grant.", GrantPermission => GrantInfo;
     PermissionsRevoke = "permissions.revoke", "Removes a grant.", RevokePermission => Done;
+    PermissionsReview = "permissions.review", "Lists the grants with their uses, and proposes which to drop or merge.", NoParams => PermissionReview;
     PermissionsCheck = "permissions.check", "Checks whether something would be allowed, and by which rule.", CheckPermission => CheckedPermission;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;

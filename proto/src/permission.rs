@@ -68,6 +68,9 @@ pub struct Ask {
     pub target: String,
     pub tool: String,
     pub source: Source,
+    /// The program whose session the call belongs to, as it named itself; absent when it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     pub cwd: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -82,6 +85,13 @@ pub struct Ask {
     pub chain: Vec<String>,
     /// From narrow to wide; each matches the target, and nothing beyond what it shows.
     pub suggestions: Vec<Suggestion>,
+    /// Everything that the call asks for one after another, such as the commands of a line, with this ask as number
+    /// `part`. Empty when that is this ask alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<AskPart>,
+    /// The place of this ask among `parts`, from 1; absent without `parts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u64>,
     /// RFC 3339, UTC.
     pub asked_at: String,
     /// RFC 3339, UTC.
@@ -92,6 +102,13 @@ pub struct Ask {
 pub struct Suggestion {
     pub scope: Scope,
     pub pattern: String,
+}
+
+/// One of the things that a call asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskPart {
+    pub category: Category,
+    pub target: String,
 }
 
 /// Params of `permissions.subscribe` and `questions.subscribe`.
@@ -153,6 +170,24 @@ pub struct ReplyPermission {
     /// For how long the grant is valid, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<u64>,
+    /// The permission is for all `parts` of the ask, each exactly as shown there; not together with `pattern`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_parts: bool,
+}
+
+impl ReplyPermission {
+    /// For this call alone, and for exactly what the ask is about.
+    pub fn once(request_id: impl Into<String>, action: Action) -> Self {
+        Self {
+            request_id: request_id.into(),
+            action,
+            scope: None,
+            pattern: None,
+            message: None,
+            expires_in: None,
+            all_parts: false,
+        }
+    }
 }
 
 /// Answer of `permissions.pending`.
@@ -333,4 +368,40 @@ pub struct GrantInfo {
     /// something which it matches. It does not hold for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_chains: Vec<Vec<String>>,
+    /// The ask that it answered; absent for a grant that a person gave without being asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<GrantAsk>,
+    /// How many calls it has decided about, as far as the audit log has their rows.
+    #[serde(default)]
+    pub uses: u64,
+    /// When it decided last; RFC 3339, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<String>,
+}
+
+/// Where a grant comes from: the ask that a person answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GrantAsk {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    pub tool: String,
+    pub cwd: String,
+}
+
+/// Answer of `permissions.review`: the grants, and what could be tidied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PermissionReview {
+    /// The least recently used first.
+    pub grants: Vec<GrantInfo>,
+    pub proposals: Vec<ReviewProposal>,
+}
+
+/// A change of grants that a person may make with `permissions.revoke` and `permissions.grant`. Nothing changes by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ReviewProposal {
+    /// Revoke a grant that was neither given nor used for `days`.
+    Drop { id: String, days: u64 },
+    /// Replace narrow grants that differ only in their patterns by one that `pattern` gives.
+    Merge { ids: Vec<String>, pattern: String },
 }

@@ -67,6 +67,7 @@ const FOR_PERSONS: &[&str] = &[
     "mcp.restart",
     "permissions.grant",
     "permissions.reply",
+    "permissions.review",
     "permissions.revoke",
     "permissions.set_mode",
     "plugins.disable",

@@ -58,6 +58,7 @@ fn allow_reading(database: &std::path::Path, target: &std::path::Path) {
         by: None,
         granted_at: SystemTime::now(),
         expires_at: None,
+        asked: None,
     };
     store.save_grant(&grant).unwrap();
 }

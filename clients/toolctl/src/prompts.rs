@@ -171,7 +171,12 @@ impl Prompter {
                     TypedLine::Text(text) => {
                         let message = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                         drop(keys);
-                        return self.reply::<PermissionsReply>(again(), ReplyPermission { message, ..deny(ask) }).await;
+                        return self
+                            .reply::<PermissionsReply>(
+                                again(),
+                                ReplyPermission { message, ..ReplyPermission::once(&ask.request_id, Action::Deny) },
+                            )
+                            .await;
                     }
                     TypedLine::Cancelled => {}
                     TypedLine::End => return Ok(PromptOutcome::Settled),
@@ -322,16 +327,5 @@ async fn item<T: serde::de::DeserializeOwned>(items: &mut Option<Items<T>>) -> O
     match items {
         Some(items) => items.next().await,
         None => std::future::pending().await,
-    }
-}
-
-fn deny(ask: &Ask) -> ReplyPermission {
-    ReplyPermission {
-        request_id: ask.request_id.clone(),
-        action: Action::Deny,
-        scope: None,
-        pattern: None,
-        message: None,
-        expires_in: None,
     }
 }

@@ -187,6 +187,8 @@ export interface Ask {
   tool: string;
   /** Who owns a tool. */
   source: Source;
+  /** The program whose session the call belongs to, as it named itself; absent when it did not. */
+  agent?: string;
   cwd: string;
   reason?: string;
   /** The whole command line that `target` is a part of. */
@@ -197,6 +199,17 @@ export interface Ask {
   chain?: string[];
   /** From narrow to wide; each matches the target, and nothing beyond what it shows. */
   suggestions: Suggestion[];
+  /**
+   * Everything that the call asks for one after another, such as the commands of a line, with this ask as number
+   * `part`. Empty when that is this ask alone.
+   */
+  parts?: {
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    target: string;
+  }[];
+  /** The place of this ask among `parts`, from 1; absent without `parts`. */
+  part?: number;
   /** RFC 3339, UTC. */
   asked_at: string;
   /** RFC 3339, UTC. */
@@ -318,6 +331,16 @@ export interface Grant {
    * something which it matches. It does not hold for them.
    */
   without_chains?: string[][];
+  /** The ask that it answered; absent for a grant that a person gave without being asked. */
+  asked?: {
+    agent?: string;
+    tool: string;
+    cwd: string;
+  };
+  /** How many calls it has decided about, as far as the audit log has their rows. */
+  uses: number;
+  /** When it decided last; RFC 3339, UTC. */
+  used_at?: string;
 }
 
 /** An error of a plugin: why it did not load, or why one of its functions failed. */
@@ -1516,6 +1539,23 @@ export interface PermissionsReplyParams {
   message?: string;
   /** For how long the grant is valid, in seconds. */
   expires_in?: number;
+  /** The permission is for all `parts` of the ask, each exactly as shown there; not together with `pattern`. */
+  all_parts?: boolean;
+}
+
+/** Answer of `permissions.review`: the grants, and what could be tidied. */
+export interface PermissionsReviewResult {
+  /** The least recently used first. */
+  grants: Grant[];
+  proposals: Array<{
+    type: "drop";
+    id: string;
+    days: number;
+  } | {
+    type: "merge";
+    ids: string[];
+    pattern: string;
+  }>;
 }
 
 /** Params of `permissions.revoke`. */
@@ -2552,6 +2592,8 @@ export interface Methods {
   "permissions.pending": { params: Record<string, never>; result: PermissionsPendingResult };
   /** Answers a permission ask; the first reply wins. */
   "permissions.reply": { params: PermissionsReplyParams; result: Record<string, never> };
+  /** Lists the grants with their uses, and proposes which to drop or merge. */
+  "permissions.review": { params: Record<string, never>; result: PermissionsReviewResult };
   /** Removes a grant. */
   "permissions.revoke": { params: PermissionsRevokeParams; result: Record<string, never> };
   /** Changes the permission mode of a session. */

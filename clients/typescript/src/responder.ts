@@ -14,6 +14,8 @@ export interface Reply {
   message?: string;
   /** How long the grant is valid, in seconds. */
   expires_in?: number;
+  /** The permission is for all `parts` of the ask, each exactly as shown; not together with `pattern`. */
+  all_parts?: boolean;
 }
 
 /** An answer to a question: ids of options, free text, the fields of its form, a refusal, or no answer. */

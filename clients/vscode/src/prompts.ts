@@ -28,19 +28,26 @@ const FOLDER: Button[] = [
 /** The message and buttons of a permission request, with a button for each suggestion. */
 export function askView(ask: Ask): AskView {
   const chain = ask.chain?.length ? ` through ${ask.chain.join(", ")}` : "";
-  const who = ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`;
+  const agent = ask.agent === undefined || ask.agent === "vscode" ? "" : ` for ${ask.agent}`;
+  const who = (ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`) + agent;
   if (isForWorkspace(ask)) {
     return { message: `${who}${chain} wants a folder to work in: ${ask.reason ?? ask.target}`, buttons: FOLDER };
   }
   const line = ask.command !== undefined && ask.command !== ask.target ? `, of: ${ask.command}` : "";
   const reason = ask.reason ? ` (${ask.reason})` : "";
   const buttons: Button[] = [{ title: "Allow once", reply: { action: "allow", scope: "once" } }];
+  if (ask.parts?.length)
+    buttons.push({
+      title: `Allow all ${ask.parts.length} parts once`,
+      reply: { action: "allow", scope: "once", all_parts: true },
+    });
   for (const { scope, pattern } of ask.suggestions) {
     const what = pattern === ask.target ? "" : ` ${shortened(pattern, ask.cwd, "./")}`;
     buttons.push({ title: `Allow${what} ${SCOPES[scope]}`, reply: { action: "allow", scope, pattern } });
   }
   buttons.push({ title: "Deny", reply: { action: "deny" } });
-  return { message: `${who}${chain} wants ${verb(ask)}: ${shortened(ask.target, ask.cwd)}${line}${reason}`, buttons };
+  const part = ask.part === undefined ? "" : ` (${ask.part} of ${ask.parts?.length})`;
+  return { message: `${who}${chain} wants ${verb(ask)}${part}: ${shortened(ask.target, ask.cwd)}${line}${reason}`, buttons };
 }
 
 function verb(ask: Ask): string {

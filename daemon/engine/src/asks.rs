@@ -12,7 +12,9 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use toold_proto::event::EventBody;
 use toold_proto::permission::Verdict;
-use toold_proto::permission::{Action, Answerer, Ask, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope};
+use toold_proto::permission::{
+    Action, Answerer, Ask, AskPart, GrantAsk, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope,
+};
 use toold_proto::tool::{CallId, Category, SessionId};
 use tracing::Instrument;
 
@@ -43,6 +45,8 @@ pub struct Asks {
 pub struct PendingAsk {
     ask: Box<Ask>,
     need: Arc<Need>,
+    /// See [`Ask::parts`]; `need` is one of them.
+    parts: Arc<[Need]>,
     project: PathBuf,
     /// An ask of another daemon: the answer is sent there, and nothing of it is stored here.
     is_relayed: bool,
@@ -64,6 +68,8 @@ pub enum AskAnswer {
         rule: String,
         /// The scope that a person chose; `None` when a rule or a grant answered.
         scope: Option<Scope>,
+        /// Everything that the person allowed with the need, as it was shown.
+        parts: Arc<[Need]>,
     },
     Denied {
         rule: String,
@@ -87,6 +93,8 @@ pub enum AskReplyError {
     CannotBeRemembered(String),
     #[error("the scope {} is too wide: this caller may grant at most {}", .0.as_str(), .1.as_str())]
     TooWide(Scope, Scope),
+    #[error("all_parts and pattern exclude each other: each part is allowed exactly as shown")]
+    PatternOfParts,
     #[error("can't store the answer: {0}")]
     Store(String),
 }
@@ -183,12 +191,24 @@ impl Asks {
 ///
 /// # Errors
 /// `Cancelled` when the call ends first; `PermissionEngine` when the daemon is stopping.
-pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<AskAnswer, ToolError> {
+pub async fn ask(
+    cx: &Cx,
+    chain: &[String],
+    need: &Need,
+    declared: &[Need],
+    decision: &Decision,
+) -> Result<AskAnswer, ToolError> {
     let traced = tracing::trace_span!(target: SPANS, "ask a person", toold.category = %need.category);
-    ask_person(cx, chain, need, decision).instrument(traced).await
+    ask_person(cx, chain, need, declared, decision).instrument(traced).await
 }
 
-async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<AskAnswer, ToolError> {
+async fn ask_person(
+    cx: &Cx,
+    chain: &[String],
+    need: &Need,
+    declared: &[Need],
+    decision: &Decision,
+) -> Result<AskAnswer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
         return Err(ToolError::PermissionEngine("the daemon is stopping and asks nobody any more".to_owned()));
@@ -197,12 +217,13 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
     let mut policy = engine.policy_changes();
     let since = decide_need(cx, chain, need);
     match since.verdict {
-        Verdict::Allow => return Ok(AskAnswer::Allowed { rule: since.rule, scope: None }),
+        Verdict::Allow => return Ok(allowed(since.rule)),
         Verdict::Deny => return Ok(refused(&since.rule, need, &format!("by {}", since.rule))),
         Verdict::Ask => {}
     }
     let settings = engine.settings.load_full();
-    let make = |number| asked(cx, chain, need, number, settings.ask_timeout);
+    let parts = parts(cx, chain, need, declared);
+    let make = |number| asked(cx, chain, need, parts, number, settings.ask_timeout);
     let key = key(cx, chain, need);
     let Some(mut waiter) = engine.asks.prompts.enter(key, cx, settings.ask_timeout, make) else {
         return Ok(nobody(cx, chain, need, decision));
@@ -233,7 +254,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
                 let decision = decide_need(cx, chain, need);
                 let (resolution, answer) = match decision.verdict {
                     Verdict::Ask => continue,
-                    Verdict::Allow => (Resolution::Allow, AskAnswer::Allowed { rule: decision.rule, scope: None }),
+                    Verdict::Allow => (Resolution::Allow, allowed(decision.rule)),
                     Verdict::Deny => (Resolution::Deny, refused(&decision.rule, need, &format!("by {}", decision.rule))),
                 };
                 // The other waiting calls may have other rules.
@@ -260,9 +281,10 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     };
     let prompts = &engine.asks.prompts;
     let (id, asked) = prompts.claim(is_it).ok_or_else(|| AskReplyError::Unknown(reply.request_id.clone()))?;
-    let granted = grant_of(engine, &asked, reply, scope, replier).and_then(|grant| match grant {
-        Some(grant) => engine.grants.add(grant).map(|()| true).map_err(AskReplyError::Store),
-        None => Ok(false),
+    let granted = grants_of(engine, &asked, reply, scope, replier).and_then(|grants| {
+        let any = !grants.is_empty();
+        grants.into_iter().try_for_each(|grant| engine.grants.add(grant)).map_err(AskReplyError::Store)?;
+        Ok(any)
     });
     let granted = match granted {
         Ok(granted) => granted,
@@ -274,7 +296,10 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     let who = replier.by.client.clone().unwrap_or_else(|| format!("connection {}", replier.by.connection));
     let rule = format!("{ANSWER}{who} ({})", scope.as_str());
     let (action, answer) = match reply.action {
-        Action::Allow => (Resolution::Allow, AskAnswer::Allowed { rule, scope: Some(scope) }),
+        Action::Allow => {
+            let parts = if reply.all_parts { asked.parts.clone() } else { Arc::default() };
+            (Resolution::Allow, AskAnswer::Allowed { rule, scope: Some(scope), parts })
+        }
         Action::Deny => {
             let words = match &reply.message {
                 Some(message) => format!("the user said no: {message}"),
@@ -295,14 +320,17 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     if was_there { Ok(()) } else { Err(AskReplyError::Unknown(reply.request_id.clone())) }
 }
 
-/// The grant that a reply asks for, if any.
-fn grant_of(
+/// The grants that a reply asks for: one, or one for each part.
+fn grants_of(
     engine: &Engine,
     asked: &PendingAsk,
     reply: &ReplyPermission,
     scope: Scope,
     replier: &Replier,
-) -> Result<Option<Grant>, AskReplyError> {
+) -> Result<Vec<Grant>, AskReplyError> {
+    if reply.all_parts && reply.pattern.is_some() {
+        return Err(AskReplyError::PatternOfParts);
+    }
     if scope > replier.widest {
         return Err(AskReplyError::TooWide(scope, replier.widest));
     }
@@ -316,34 +344,49 @@ fn grant_of(
         return Err(AskReplyError::NotSuggested(wanted.to_owned()));
     }
     let scope = match scope {
-        _ if asked.is_relayed || asked.need.workspace => return Ok(None),
-        Scope::Once => return Ok(None),
+        _ if asked.is_relayed || asked.need.workspace => return Ok(Vec::new()),
+        Scope::Once => return Ok(Vec::new()),
         Scope::Session => GrantScope::Session(asked.ask.session_id.clone()),
         Scope::Project => GrantScope::Project(asked.project.clone()),
         Scope::Always => GrantScope::Always,
     };
-    let text = wanted.map(str::to_owned).or_else(|| exact_pattern(&asked.need)).ok_or_else(|| {
-        let words = match asked.need.words {
-            Some(_) => "no pattern matches exactly this command, because the shell expands part of it; choose one of the suggestions",
-            None => "no pattern matches a command line that cannot be parsed with certainty",
-        };
-        AskReplyError::CannotBeRemembered(words.to_owned())
-    })?;
-    let bad = |error: BadPattern| AskReplyError::CannotBeRemembered(error.to_string());
-    let pattern = Pattern::parse(asked.need.category, &text).map_err(bad)?;
+    let needs = match reply.all_parts && reply.action == Action::Allow && !asked.parts.is_empty() {
+        true => &asked.parts[..],
+        false => std::slice::from_ref(&*asked.need),
+    };
     let now = SystemTime::now();
-    Ok(Some(Grant {
-        id: engine.new_grant_id(),
-        category: asked.need.category,
-        pattern,
-        action: reply.action,
-        scope,
-        tools: None,
-        chain: asked.ask.chain.clone(),
-        by: replier.by.client.clone(),
-        granted_at: now,
-        expires_at: reply.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
-    }))
+    let grant = |need: &Need| {
+        let text = wanted.map(str::to_owned).or_else(|| exact_pattern(need)).ok_or_else(|| no_exact_pattern(need))?;
+        let bad = |error: BadPattern| AskReplyError::CannotBeRemembered(error.to_string());
+        Ok(Grant {
+            id: engine.new_grant_id(),
+            category: need.category,
+            pattern: Pattern::parse(need.category, &text).map_err(bad)?,
+            action: reply.action,
+            scope: scope.clone(),
+            tools: None,
+            chain: asked.ask.chain.clone(),
+            by: replier.by.client.clone(),
+            granted_at: now,
+            expires_at: reply.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
+            asked: Some(GrantAsk {
+                agent: asked.ask.agent.clone(),
+                tool: asked.ask.tool.clone(),
+                cwd: asked.ask.cwd.clone(),
+            }),
+        })
+    };
+    needs.iter().map(grant).collect()
+}
+
+fn no_exact_pattern(need: &Need) -> AskReplyError {
+    let words = match need.words {
+        Some(_) => {
+            "no pattern matches exactly this command, because the shell expands part of it; choose one of the suggestions"
+        }
+        None => "no pattern matches a command line that cannot be parsed with certainty",
+    };
+    AskReplyError::CannotBeRemembered(words.to_owned())
 }
 
 /// Asks with the same key are one. A person who allows a write has seen the content, so diffs are
@@ -352,7 +395,29 @@ fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
     format!("{:?}", (cx.session.id.as_str(), need.category, &need.target, chain, &need.diff))
 }
 
-fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) -> PendingAsk {
+/// The needs that the call asks a person about, this one among them; none when this is the only one.
+///
+/// Files that a command names are approved with the command. A write to a place that runs code later is never approved
+/// together with others.
+fn parts(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Arc<[Need]> {
+    let policy = cx.engine.policy.load();
+    let is_asked = |need: &&Need| {
+        !need.workspace
+            && cx.chain_of_declared(need) == chain
+            && decide_need(cx, chain, need).verdict == Verdict::Ask
+            && policy.protected_write(cx.session.project(), need).is_none()
+    };
+    let asked: Vec<&Need> = declared.iter().filter(is_asked).collect();
+    let is_command = |target: &str| asked.iter().any(|of| of.category == Category::Shell && of.target == target);
+    let apart = |need: &&&Need| !need.of_command.as_deref().is_some_and(is_command);
+    let parts: Vec<Need> = asked.iter().filter(apart).map(|need| (*need).clone()).collect();
+    match parts.len() > 1 && parts.contains(need) {
+        true => parts.into(),
+        false => Arc::default(),
+    }
+}
+
+fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64, time: Duration) -> PendingAsk {
     let now = SystemTime::now();
     let policy = cx.engine.policy.load();
     let protected = policy.protected_write(cx.session.project(), need);
@@ -375,18 +440,22 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
         target: need.target.clone(),
         tool: cx.tool.to_string(),
         source: cx.source.clone(),
+        agent: cx.session.client.as_ref().map(|client| client.name.clone()),
         cwd: cx.cwd.display().to_string(),
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         command: need.command.clone(),
         diff: need.diff.clone(),
         chain: chain.to_vec(),
         suggestions,
+        part: parts.iter().position(|part| part == need).map(|at| at as u64 + 1),
+        parts: parts.iter().map(|part| AskPart { category: part.category, target: part.target.clone() }).collect(),
         asked_at: rfc3339(now),
         expires_at: rfc3339(now + time),
     };
     PendingAsk {
         ask: Box::new(ask),
         need: Arc::new(need.clone()),
+        parts,
         project: cx.session.project().to_owned(),
         is_relayed: false,
     }
@@ -398,6 +467,11 @@ fn ended(request_id: &str, action: Resolution, answer: AskAnswer) -> EndedAsk {
         answer,
         reply: None,
     }
+}
+
+/// By the rule alone: nobody was asked.
+fn allowed(rule: String) -> AskAnswer {
+    AskAnswer::Allowed { rule, scope: None, parts: Arc::default() }
 }
 
 fn denied(rule: &str, message: &str) -> AskAnswer {

@@ -36,7 +36,7 @@ use crate::deadline::Deadline;
 use crate::hooks::{HookEvent, HookOutcome};
 use crate::lanes::LaneGuard;
 use crate::need::Need;
-use crate::permission::check_permission;
+use crate::permission::check_declared;
 use crate::session::{InFlightGuard, Session};
 
 use crate::tool::{ToolError, ToolOutput, ToolSpec};
@@ -292,9 +292,7 @@ async fn check_permissions(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>
             false => tool.needs(input, cx).await?,
             true => needs_on_own_task(tool, input, cx).boxed().await?,
         };
-        for need in &needs {
-            check_permission(cx, cx.chain_of_declared(need), need).await?;
-        }
+        check_declared(cx, &needs).await?;
         Ok(needs)
     });
     ask.instrument(step("permission")).await

@@ -29,7 +29,23 @@ use crate::tool::{Denial, ToolError};
 /// `Denied` with the rule that decided; `Cancelled` when the call ends while a person is asked;
 /// `PermissionEngine` when the daemon is stopping.
 pub async fn check_permission(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
-    let answer = decide_or_ask(cx, chain, need).await;
+    check_one(cx, chain, need, &[]).await
+}
+
+/// Decides all needs that a call declares, one after another. A person who is asked about one sees which others will be
+/// asked about, and can answer them together.
+///
+/// # Errors
+/// As [`check_permission`], for the first that is refused.
+pub async fn check_declared(cx: &Cx, needs: &[Need]) -> Result<(), ToolError> {
+    for need in needs {
+        check_one(cx, cx.chain_of_declared(need), need, needs).await?;
+    }
+    Ok(())
+}
+
+async fn check_one(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Result<(), ToolError> {
+    let answer = decide_or_ask(cx, chain, need, declared).await;
     if answer.is_ok() && makes_temporary(need) {
         cx.session.note_made(Path::new(&need.target));
     }
@@ -66,7 +82,7 @@ impl Cx {
     }
 }
 
-async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
+async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Result<(), ToolError> {
     let mut decision = decide_need(cx, chain, need);
     if cx.session.topmost().workspace().is_some() && Box::pin(workspace::approve_folders(cx, need, &decision)).await? {
         // The folder that was just opened may be the one that the need lies in.
@@ -91,19 +107,27 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
             cx.record(need, "allow", of_approved_command(command));
             Ok(())
         }
-        Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, need, &decision)).await? {
-            AskAnswer::Allowed { rule, .. } => {
-                cx.record(need, "allow", rule);
-                if need.category == Category::Shell {
-                    // The person who was asked saw the whole command.
-                    cx.approve_command(&need.target);
+        Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, need, declared, &decision)).await? {
+            AskAnswer::Allowed { rule, parts, .. } => {
+                for part in parts.iter().filter(|part| *part != need) {
+                    allow_once(cx, cx.chain_of_declared(part), part, rule.clone());
                 }
-                cx.remember_once(need, chain);
+                allow_once(cx, chain, need, rule);
                 Ok(())
             }
             AskAnswer::Denied { rule, message } => refuse(cx, need, rule, message),
         },
     }
+}
+
+/// A person's answer for this call.
+fn allow_once(cx: &Cx, chain: &[String], need: &Need, rule: String) {
+    cx.record(need, "allow", rule);
+    if need.category == Category::Shell {
+        // The person who was asked saw the whole command.
+        cx.approve_command(&need.target);
+    }
+    cx.remember_once(need, chain);
 }
 
 /// Whether the file is named by a command that a person approved, or by a rule for exactly that
@@ -180,6 +204,7 @@ pub fn grant(
         by,
         granted_at: now,
         expires_at: params.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
+        asked: None,
     };
     let (mut info, pattern) = (grant.info(), grant.pattern.clone());
     engine.grants.add(grant).map_err(GrantError::Store)?;

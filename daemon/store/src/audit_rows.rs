@@ -1,9 +1,11 @@
 //! Writes rows of the audit log: redacted, and within bounds.
 
+use std::collections::HashMap;
 use std::time::SystemTime;
 
 use rusqlite::{Transaction, params};
 use toold_engine::audit::{AuditRow, DecisionRecord};
+use toold_engine::policy::grants::described_id;
 use toold_engine::redact::redact;
 
 use crate::StoreError;
@@ -20,12 +22,17 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
          duration_ms, input_bytes, output_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     let mut used = transaction.prepare_cached("UPDATE sessions SET used_at = max(used_at, ?2) WHERE id = ?1")?;
+    let mut by_grant: HashMap<&str, (i64, i64)> = HashMap::new();
     let mut last: Option<&AuditRow> = None;
     let mut decided = decisions(&[]);
     for row in rows {
         // Calls come in runs of one kind, and looking for secrets takes longer than all else of a row.
         if row.decisions != last.map_or(&[][..], |last| &last.decisions) {
             decided = decisions(&row.decisions);
+        }
+        for grant in row.decisions.iter().filter_map(|decision| described_id(&decision.rule)) {
+            let (uses, used_at) = by_grant.entry(grant).or_default();
+            (*uses, *used_at) = (*uses + 1, from_time(row.at).max(*used_at));
         }
         let call_id = match row.call_id.as_str() {
             long if long.len() > MAX_TEXT => row.call_id.to_string().into(),
@@ -53,6 +60,11 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
     }
     if let Some(last) = last {
         used.execute(params![last.session_id.as_str(), from_time(last.at)])?;
+    }
+    let mut count = transaction
+        .prepare_cached("UPDATE grants SET uses = uses + ?2, used_at = max(coalesce(used_at, 0), ?3) WHERE id = ?1")?;
+    for (grant, (uses, used_at)) in by_grant {
+        count.execute(params![grant, uses, used_at])?;
     }
     if lost > 0 {
         // Losses come in bursts: those of a minute are one row.

@@ -1,7 +1,7 @@
 //! Grants, for the scope and time that a person chose. Refusals are stored twice: see
 //! [`crate::refusals`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,17 @@ use std::time::SystemTime;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use toold_engine::policy::grants::{Grant, GrantScope, GrantStore};
 
-use crate::columns::from_time;
+use crate::columns::{from_time, to_count, to_time};
 use crate::refusals::DatabaseView;
 use crate::stored_grant::{COLUMNS, MAX_GRANTS, StoredGrant};
 use crate::{Store, StoreError};
+
+/// How often a grant has decided, as far as the audit log has the calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantUses {
+    pub count: u64,
+    pub last: SystemTime,
+}
 
 impl Store {
     /// All valid grants, the oldest first.
@@ -154,6 +161,20 @@ impl Store {
         })
     }
 
+    /// How many calls each grant has decided about, and when it did last. Grants that have
+    /// decided nothing are left out.
+    pub fn grant_uses(&self) -> Result<HashMap<String, GrantUses>, StoreError> {
+        self.flush();
+        self.read(|connection| {
+            let mut select = connection.prepare_cached("SELECT id, uses, used_at FROM grants WHERE uses > 0")?;
+            let uses = select.query_map([], |row| {
+                let (count, last): (i64, i64) = (row.get(1)?, row.get(2)?);
+                Ok((row.get(0)?, GrantUses { count: to_count(count), last: to_time(last) }))
+            })?;
+            Ok(uses.collect::<Result<_, _>>()?)
+        })
+    }
+
     fn count_grants(&self) -> Result<usize, StoreError> {
         self.read(|connection| {
             let count: u32 = connection.query_row("SELECT count(*) FROM grants", [], |row| row.get(0))?;
@@ -187,7 +208,7 @@ fn read_rows(connection: &Connection, filter: &str, mut each: impl FnMut(StoredG
 
 fn insert(transaction: &Transaction, verb: &str, row: &StoredGrant) -> Result<(), StoreError> {
     transaction.execute(
-        &format!("{verb} INTO grants ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"),
+        &format!("{verb} INTO grants ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"),
         params![
             row.id,
             row.category,
@@ -201,6 +222,7 @@ fn insert(transaction: &Transaction, verb: &str, row: &StoredGrant) -> Result<()
             row.by,
             row.granted_at,
             row.expires_at,
+            row.asked,
         ],
     )?;
     Ok(())

@@ -16,7 +16,7 @@ mod writer;
 mod audit;
 mod audit_rows;
 mod cleaning;
-mod grants;
+pub mod grants;
 mod health;
 mod plugin_values;
 mod refusals;

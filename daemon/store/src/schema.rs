@@ -8,7 +8,7 @@ use crate::StoreError;
 pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
 
 /// Step `n` takes a database from `user_version` n to n + 1. A released step is never changed.
-const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST, OWNERS_WORKSPACES];
+const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST, OWNERS_WORKSPACES, GRANT_USES];
 
 /// What this daemon reads and writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -103,6 +103,13 @@ CREATE TABLE workspaces (
     at INTEGER NOT NULL,
     PRIMARY KEY (folder, kind, client)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// `asked`: the ask that a grant answers, as JSON. `uses`: how many calls of the audit log it has decided about.
+const GRANT_USES: &str = "
+ALTER TABLE grants ADD COLUMN asked TEXT;
+ALTER TABLE grants ADD COLUMN uses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE grants ADD COLUMN used_at INTEGER;
 ";
 
 /// Brings a database to [`VERSION`]. Each step is atomic, and runs once when several daemons start.

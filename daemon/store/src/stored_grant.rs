@@ -11,7 +11,7 @@ use crate::columns::{from_path, from_time, to_path, to_time};
 
 /// The columns, in the order in which [`StoredGrant::read`] expects them.
 pub(crate) const COLUMNS: &str = "id, category, pattern, action, scope, session_id, project, tools, chain, granted_by, \
-                                  granted_at, expires_at";
+                                  granted_at, expires_at, asked";
 
 /// The limit of all grants.
 pub(crate) const MAX_GRANTS: usize = 10_000;
@@ -39,6 +39,9 @@ pub(crate) struct StoredGrant {
     pub(crate) granted_at: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_at: Option<i64>,
+    /// The ask that it answers, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<String>,
 }
 
 impl StoredGrant {
@@ -66,6 +69,7 @@ impl StoredGrant {
             by: grant.by.clone(),
             granted_at: from_time(grant.granted_at),
             expires_at: grant.expires_at.map(from_time),
+            asked: grant.asked.as_ref().map(|asked| serde_json::to_string(asked).expect("texts have a form in JSON")),
         }
     }
 
@@ -92,6 +96,7 @@ impl StoredGrant {
             by: row.get(9)?,
             granted_at: row.get(10)?,
             expires_at: row.get(11)?,
+            asked: row.get(12)?,
         })
     }
 
@@ -138,6 +143,8 @@ impl StoredGrant {
             by: self.by.clone(),
             granted_at: to_time(self.granted_at),
             expires_at: self.expires_at.map(to_time),
+            // Only shown: a grant holds without it.
+            asked: self.asked.as_deref().and_then(|asked| serde_json::from_str(asked).ok()),
         })
     }
 

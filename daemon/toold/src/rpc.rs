@@ -10,6 +10,7 @@ pub(crate) mod daemon;
 mod error;
 mod events;
 mod files;
+mod grant_review;
 mod hooks;
 mod located;
 mod mcp;

@@ -32,6 +32,10 @@ function M.choices(ask)
   for _, each in ipairs(is_for_workspace(ask) and FOLDER or SCOPES) do
     choices[#choices + 1] = { label = each.label, reply = { action = "allow", scope = each.scope } }
   end
+  if ask.parts and #ask.parts > 0 then
+    local label = ("Allow all %d parts once"):format(#ask.parts)
+    table.insert(choices, 2, { label = label, reply = { action = "allow", scope = "once", all_parts = true } })
+  end
   local named = { once = "once", session = "in this session", project = "in this project", always = "always" }
   for _, suggestion in ipairs(ask.suggestions or {}) do
     if suggestion.pattern ~= ask.target then
@@ -50,6 +54,9 @@ end
 --- The request on one line.
 function M.headline(ask)
   local who = ask.tool
+  if ask.agent and ask.agent ~= "nvim" then
+    who = who .. " for " .. ask.agent
+  end
   if ask.chain and #ask.chain > 0 then
     who = who .. " (of " .. table.concat(ask.chain, ", ") .. ")"
   end
@@ -57,7 +64,8 @@ function M.headline(ask)
     return text.line(("%s wants a folder to work in: %s"):format(who, ask.reason or ask.target))
   end
   local reason = ask.reason and ask.reason ~= "" and " (" .. ask.reason .. ")" or ""
-  return text.line(("%s wants %s: %s%s"):format(who, ask.category, ask.target, reason))
+  local part = ask.part and (" (%d of %d)"):format(ask.part, #ask.parts) or ""
+  return text.line(("%s wants %s%s: %s%s"):format(who, ask.category, part, ask.target, reason))
 end
 
 local function details(ask)

@@ -31,6 +31,7 @@ from .loop import Call, Events
 from .model import (
     Answer,
     Ask,
+    AskPart,
     Block,
     Event,
     Option,
@@ -53,6 +54,7 @@ from .sync import Client
 __all__ = [
     "Answer",
     "Ask",
+    "AskPart",
     "AsyncCall",
     "AsyncClient",
     "AsyncEvents",

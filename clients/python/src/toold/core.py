@@ -297,7 +297,13 @@ def without_none(**params: Any) -> dict[str, Any]:
 def _reply(reply: Any) -> dict[str, Any]:
     if not isinstance(reply, Reply):
         raise TypeError(f"expected Ask.allow(), Ask.deny() or None from on_permission, got {reply!r}")
-    return without_none(action=reply.action, scope=reply.scope, pattern=reply.pattern, message=reply.message)
+    return without_none(
+        action=reply.action,
+        scope=reply.scope,
+        pattern=reply.pattern,
+        message=reply.message,
+        all_parts=reply.all_parts or None,
+    )
 
 
 def _answer(answer: Any) -> dict[str, Any]:

@@ -185,6 +185,8 @@ class Reply:
     scope: Scope | None = None
     pattern: str | None = None
     message: str | None = None
+    # The answer is for all `parts` of the request.
+    all_parts: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,14 @@ class Suggestion:
 
     scope: Scope
     pattern: str
+
+
+@dataclass(frozen=True)
+class AskPart:
+    """One of the things that a call asks for."""
+
+    category: str
+    target: str
 
 
 @dataclass(frozen=True)
@@ -220,13 +230,19 @@ class Ask:
     diff: str | None = None
     # The plugins between the caller and this request.
     chain: list[str] = field(default_factory=list)
+    # The program whose session the call belongs to, as it named itself.
+    agent: str | None = None
+    # Everything that the call asks for, with this request as number `part`, from 1; empty when that is this alone.
+    parts: list[AskPart] = field(default_factory=list)
+    part: int | None = None
     # Set as soon as no answer is needed any more: another client gave it, or the call has ended.
     over: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> Ask:
         suggestions = [known(Suggestion, each) for each in wire.get("suggestions", [])]
-        return known(cls, wire, source=known(Source, wire["source"]), suggestions=suggestions)
+        parts = [known(AskPart, each) for each in wire.get("parts", [])]
+        return known(cls, wire, source=known(Source, wire["source"]), suggestions=suggestions, parts=parts)
 
     @property
     def is_for_workspace(self) -> bool:
@@ -243,6 +259,10 @@ class Ask:
         The pattern must be one of the suggestions; by default it is exactly the target.
         """
         return Reply("allow", scope, pattern)
+
+    def allow_all_parts(self, scope: Scope = "once") -> Reply:
+        """Allows everything in `parts`, each exactly as shown."""
+        return Reply("allow", scope, all_parts=True)
 
     def deny(self, message: str | None = None, scope: Scope = "once") -> Reply:
         """Denies it. The model sees the message."""

@@ -24,6 +24,7 @@ use crate::output::{self, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
 use crate::{connection, table};
 
+mod review;
 pub(crate) mod show;
 
 /// Show and change what tools may do
@@ -48,6 +49,12 @@ enum PermissionsAction {
     Revoke {
         /// The grant's id, from permissions list
         id: String,
+    },
+    /// Go through the grants: how often each was used, and which could be dropped or merged
+    Review {
+        /// Carry out all proposals without asking
+        #[arg(long)]
+        yes: bool,
     },
     /// List the prompts that wait for an answer
     Pending,
@@ -157,6 +164,9 @@ struct AllowArgs {
     /// One of the suggested patterns; defaults to the exact target
     #[arg(long)]
     pattern: Option<String>,
+    /// All parts of the prompt, such as the commands of a line, each exactly as shown
+    #[arg(long, conflicts_with = "pattern")]
+    all_parts: bool,
     /// Expire after this many seconds
     #[arg(long, value_name = "SECONDS")]
     expires_in: Option<u64>,
@@ -218,16 +228,25 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
             client.call::<PermissionsRevoke>(RevokePermission { id }).await?;
             Ok(OK)
         }
+        PermissionsAction::Review { yes } => review::run(client, yes, json).await,
         PermissionsAction::Pending => pending(client, json).await,
         PermissionsAction::Allow(allow) => {
-            let scope = Some(allow.scope.into());
-            let reply =
-                ReplyPermission { scope, expires_in: allow.expires_in, ..reply(allow.request_id, Action::Allow) };
-            client.call::<PermissionsReply>(ReplyPermission { pattern: allow.pattern, ..reply }).await?;
+            let reply = ReplyPermission {
+                scope: Some(allow.scope.into()),
+                pattern: allow.pattern,
+                expires_in: allow.expires_in,
+                all_parts: allow.all_parts,
+                ..ReplyPermission::once(allow.request_id, Action::Allow)
+            };
+            client.call::<PermissionsReply>(reply).await?;
             Ok(OK)
         }
         PermissionsAction::Deny { request_id, message, scope } => {
-            let reply = ReplyPermission { scope: Some(scope.into()), message, ..reply(request_id, Action::Deny) };
+            let reply = ReplyPermission {
+                scope: Some(scope.into()),
+                message,
+                ..ReplyPermission::once(request_id, Action::Deny)
+            };
             client.call::<PermissionsReply>(reply).await?;
             Ok(OK)
         }
@@ -308,10 +327,6 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
         writeln!(output::stderr(), "no prompts are pending")?;
     }
     Ok(OK)
-}
-
-fn reply(request_id: String, action: Action) -> ReplyPermission {
-    ReplyPermission { request_id, action, scope: None, pattern: None, message: None, expires_in: None }
 }
 
 fn write_out(text: &str) -> anyhow::Result<()> {

@@ -19,6 +19,10 @@ pub(crate) struct AskChoice {
     pub(crate) scope: Scope,
     /// `None` for exactly the ask's target.
     pub(crate) pattern: Option<String>,
+    /// In seconds.
+    pub(crate) expires_in: Option<u64>,
+    /// For all parts of the ask.
+    pub(crate) all_parts: bool,
     pub(crate) label: &'static str,
 }
 
@@ -28,36 +32,49 @@ pub(crate) fn is_for_workspace(ask: &Ask) -> bool {
     ask.category == Category::FileRead && ask.suggestions.is_empty()
 }
 
-/// The answers to a prompt: its exact target, for each scope, and the wider patterns that it suggests.
+/// The answers to a prompt: its exact target, for each scope, all parts together, and the wider patterns that it suggests.
 pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
-    let exact = |key, scope| AskChoice { key, action: Action::Allow, scope, pattern: None, label: scope_label(scope) };
+    let exact = |key, scope| AskChoice {
+        key,
+        action: Action::Allow,
+        scope,
+        pattern: None,
+        expires_in: None,
+        all_parts: false,
+        label: scope_label(scope),
+    };
     let remembered = AskChoice { label: "allow, and remember it for this client", ..exact('y', Scope::Always) };
     let mut choices = if is_for_workspace(ask) {
         vec![remembered, exact('s', Scope::Session)]
     } else {
-        vec![exact('y', Scope::Once), exact('s', Scope::Session), exact('p', Scope::Project), exact('a', Scope::Always)]
+        let hour = AskChoice {
+            expires_in: Some(3_600),
+            label: "allow in this project for 1 hour",
+            ..exact('h', Scope::Project)
+        };
+        let session = exact('s', Scope::Session);
+        vec![exact('y', Scope::Once), session, hour, exact('p', Scope::Project), exact('a', Scope::Always)]
     };
+    if !ask.parts.is_empty() {
+        choices.insert(1, AskChoice { all_parts: true, label: "allow all parts once", ..exact('w', Scope::Once) });
+    }
     let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
     choices.extend(wider.zip('1'..='9').map(|(suggestion, key)| AskChoice {
-        key,
-        action: Action::Allow,
-        scope: suggestion.scope,
         pattern: Some(suggestion.pattern.clone()),
-        label: scope_label(suggestion.scope),
+        ..exact(key, suggestion.scope)
     }));
-    choices.push(AskChoice { key: 'n', action: Action::Deny, scope: Scope::Once, pattern: None, label: "deny" });
+    choices.push(AskChoice { action: Action::Deny, label: "deny", ..exact('n', Scope::Once) });
     choices
 }
 
 impl AskChoice {
     pub(crate) fn reply(&self, ask: &Ask) -> ReplyPermission {
         ReplyPermission {
-            request_id: ask.request_id.clone(),
-            action: self.action,
             scope: Some(self.scope),
             pattern: self.pattern.clone(),
-            message: None,
-            expires_in: None,
+            expires_in: self.expires_in,
+            all_parts: self.all_parts,
+            ..ReplyPermission::once(&ask.request_id, self.action)
         }
     }
 }
@@ -87,15 +104,22 @@ pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
         chain => format!(" {DIM}(through {}){DIM:#}", one_line(&chain.join(", "))),
     };
     let asked_for = if is_for_workspace(ask) { "use this workspace" } else { ask.category.as_str() };
+    let part = ask.part.map(|part| format!(" {DIM}({part} of {}){DIM:#}", ask.parts.len())).unwrap_or_default();
     writeln!(
         out,
-        "{WARN}{BOLD}?{BOLD:#}{WARN:#} {NAME}{}{NAME:#} asks for permission: {BOLD}{asked_for}{BOLD:#}{through}",
+        "{WARN}{BOLD}?{BOLD:#}{WARN:#} {NAME}{}{NAME:#} asks for permission: {BOLD}{asked_for}{BOLD:#}{part}{through}",
         one_line(&ask.tool),
     )?;
     writeln!(out, "  {BOLD}{}{BOLD:#}", indented(&ask.target, 2))?;
     if let Some(command) = ask.command.as_deref().filter(|command| *command != ask.target) {
         writeln!(out, "  {DIM}command:{DIM:#} {}", indented(command, 11))?;
     }
+    for (number, part) in (1..).zip(&ask.parts).filter(|(number, _)| Some(*number) != ask.part) {
+        let label = format!("part {number}:");
+        writeln!(out, "  {DIM}{label}{DIM:#} {} {}", part.category, indented(&part.target, 3 + label.len()))?;
+    }
+    let agent = ask.agent.as_deref().map(|agent| format!("{}, ", one_line(agent))).unwrap_or_default();
+    writeln!(out, "  {DIM}agent:{DIM:#} {agent}session {}", one_line(ask.session_id.as_str()))?;
     if ask.cwd != ask.target {
         writeln!(out, "  {DIM}folder:{DIM:#} {}", one_line(&ask.cwd))?;
     }
@@ -162,6 +186,8 @@ mod tests {
         serde_json::from_value(json!({
             "request_id": "r1", "session_id": "s", "call_id": "c", "call_ids": ["c"], "category": "shell",
             "target": "git push origin", "tool": "bash", "source": {"kind": "builtin", "name": "builtin"},
+            "agent": "claude-code", "part": 2,
+            "parts": [{"category": "shell", "target": "make"}, {"category": "shell", "target": "git push origin"}],
             "cwd": "/home/me/x", "reason": "to publish", "command": "git push origin && echo \u{1b}[2J\nrm x",
             "diff": "@@ -1 +1 @@\n-a\n+b", "chain": ["gitp"],
             "suggestions": [{"scope": "session", "pattern": "git push origin"}, {"scope": "project", "pattern": "git push *"}],
@@ -177,17 +203,21 @@ mod tests {
         show_choices(&choices(&ask()), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
-        ? bash asks for permission: shell (through gitp)
+        ? bash asks for permission: shell (2 of 2) (through gitp)
           git push origin
           command: git push origin && echo \u{1b}[2J
                    rm x
+          part 1: shell make
+          agent: claude-code, session s
           folder: /home/me/x
           reason: to publish
           @@ -1 +1 @@
           -a
           +b
           y  allow once
+          w  allow all parts once
           s  allow in this session
+          h  allow in this project for 1 hour
           p  allow in this project
           a  allow always
           1  allow in this project: git push *
@@ -209,6 +239,8 @@ mod tests {
             diff: None,
             chain: Vec::new(),
             suggestions: Vec::new(),
+            parts: Vec::new(),
+            part: None,
             ..ask()
         };
         let mut out = Vec::new();
@@ -218,6 +250,7 @@ mod tests {
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
         ? list asks for permission: use this workspace
           /home/me/docs
+          agent: claude-code, session s
           reason: use /home/me/docs as a workspace of claude: its tools may read everything in there
           y  allow, and remember it for this client
           s  allow in this session

@@ -140,16 +140,15 @@ mod tests {
             "cwd": "/x", "suggestions": [{"scope": "project", "pattern": "git *"}], "asked_at": "", "expires_at": ""});
         state.permission(serde_json::from_value(json!({"type": "asked", "request": request})).unwrap());
         insta::assert_snapshot!(screen(&mut state, 60, 16), @r"
-
          Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Eve
-        TOOL                SOURCE              NEEDS
-        bash                builtin builtin     shell
         ┌ permission ──────────────────────────────────────────────┐
         │? bash asks for permission: shell                         │
         │  git push                                                │
+        │  agent: session s                                        │
         │  folder: /x                                              │
         │y  allow once                                             │
         │s  allow in this session                                  │
+        │h  allow in this project for 1 hour                       │
         │p  allow in this project                                  │
         │a  allow always                                           │
         │1  allow in this project: git *                           │
@@ -173,12 +172,11 @@ mod tests {
             "suggestions": [], "asked_at": "", "expires_at": ""});
         state.permission(serde_json::from_value(json!({"type": "asked", "request": request})).unwrap());
         insta::assert_snapshot!(screen(&mut state, 60, 13), @r"
-
          Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Eve
-        TOOL                SOURCE              NEEDS
         ┌ permission ──────────────────────────────────────────────┐
         │? list asks for permission: use this workspace            │
         │  /home/me/docs                                           │
+        │  agent: session s                                        │
         │  reason: use /home/me/docs as a workspace of claude: its │
         │     tools may read everything in there                   │
         │y  allow, and remember it for this client                 │

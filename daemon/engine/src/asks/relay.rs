@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 use toold_proto::permission::{Ask, ReplyPermission, Resolution, Resolved};
 
-use crate::asks::{AskAnswer, PendingAsk, denied, ended, refused};
+use crate::asks::{AskAnswer, PendingAsk, allowed, denied, ended, refused};
 use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::need::Need;
@@ -46,6 +46,7 @@ pub async fn relay(
     let settings = engine.settings.load_full();
     let shown = |number| PendingAsk {
         need: Arc::new(need_of(theirs)),
+        parts: Arc::default(),
         project: cx.session.project().to_owned(),
         is_relayed: true,
         ask: Box::new(Ask {
@@ -88,7 +89,7 @@ pub async fn relay(
             there = &mut elsewhere => {
                 let rule = format!("answer on {from}");
                 let answer = match there.action {
-                    Resolution::Allow => AskAnswer::Allowed { rule: rule.clone(), scope: None },
+                    Resolution::Allow => allowed(rule.clone()),
                     Resolution::Deny | Resolution::Cancelled | Resolution::Expired => refused(&rule, &need, "there"),
                 };
                 let mut end = ended(&request_id, there.action, answer);

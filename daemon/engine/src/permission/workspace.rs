@@ -51,8 +51,8 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
         return refuse(cx, &told, "workspace refused".to_owned(), words).map(|()| false);
     }
     let decision = decide_need(cx, &[], &ask);
-    match Box::pin(asks::ask(cx, &[], &ask, &decision)).await? {
-        AskAnswer::Allowed { rule, scope } => {
+    match Box::pin(asks::ask(cx, &[], &ask, &[], &decision)).await? {
+        AskAnswer::Allowed { rule, scope, .. } => {
             cx.record(&ask, "allow", rule);
             workspace.open(&folders);
             if scope.is_some_and(|scope| scope != Scope::Session) {

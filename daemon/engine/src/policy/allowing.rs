@@ -29,6 +29,7 @@ pub fn allowing_pattern(policy: &Policy, grants: &[Grant], subject: &Subject, ne
             by: None,
             granted_at: SystemTime::UNIX_EPOCH,
             expires_at: None,
+            asked: None,
         };
         let with_it: Vec<Grant> = grants.iter().cloned().chain([grant]).collect();
         decide(policy, &with_it, &subject, need).verdict == Verdict::Allow

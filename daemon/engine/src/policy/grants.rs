@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use toold_proto::permission::{Action, GrantInfo, Scope};
+use toold_proto::permission::{Action, GrantAsk, GrantInfo, Scope};
 use toold_proto::tool::{Category, SessionId};
 
 use crate::need::Need;
@@ -29,6 +29,17 @@ pub struct Grant {
     pub by: Option<String>,
     pub granted_at: SystemTime,
     pub expires_at: Option<SystemTime>,
+    /// The ask that it answers; `None` when nobody was asked.
+    pub asked: Option<GrantAsk>,
+}
+
+/// How the description of a grant begins.
+const DESCRIBED: &str = "grant ";
+
+/// The grant that a rule describes, by [`Grant::describe`]; `None` for other rules.
+pub fn described_id(rule: &str) -> Option<&str> {
+    let (id, _) = rule.strip_prefix(DESCRIBED)?.split_once(' ')?;
+    Some(id)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +91,10 @@ impl Grant {
 
     /// The grant as a rule, for answers and the audit.
     pub fn describe(&self) -> String {
-        format!("grant {} ({})", self.id, self.pattern.as_str())
+        format!("{DESCRIBED}{} ({})", self.id, self.pattern.as_str())
     }
 
-    /// As `permissions.list` shows it.
+    /// As `permissions.list` shows it, without its uses: the audit log knows them.
     pub fn info(&self) -> GrantInfo {
         let (scope, session_id, project) = match &self.scope {
             GrantScope::Session(session) => (Scope::Session, Some(session.clone()), None),
@@ -104,6 +115,9 @@ impl Grant {
             granted_at: rfc3339(self.granted_at),
             expires_at: self.expires_at.map(rfc3339),
             without_chains: Vec::new(),
+            asked: self.asked.clone(),
+            uses: 0,
+            used_at: None,
         }
     }
 

@@ -83,6 +83,7 @@ impl PolicyCase {
             by: None,
             granted_at: SystemTime::UNIX_EPOCH,
             expires_at: None,
+            asked: None,
         };
         change(&mut grant);
         self.grants.push(grant);

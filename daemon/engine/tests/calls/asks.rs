@@ -60,14 +60,7 @@ fn person(name: &str) -> Replier {
 }
 
 pub(crate) fn answer(ask: &Ask, action: Action) -> ReplyPermission {
-    ReplyPermission {
-        request_id: ask.request_id.clone(),
-        action,
-        scope: None,
-        pattern: None,
-        message: None,
-        expires_in: None,
-    }
+    ReplyPermission::once(&ask.request_id, action)
 }
 
 impl TestEngine {

@@ -34,12 +34,9 @@ fn allow(world: &TestPlugins, ask: &Ask, pattern: Option<String>) {
     let by = Answerer { client: Some("person".into()), connection: 7 };
     let replier = Replier { by, widest: Scope::Always, session: None };
     let wanted = ReplyPermission {
-        request_id: ask.request_id.clone(),
-        action: Action::Allow,
         scope: pattern.is_some().then_some(Scope::Session),
         pattern,
-        message: None,
-        expires_in: None,
+        ..ReplyPermission::once(&ask.request_id, Action::Allow)
     };
     reply(&world.engine, &wanted, &replier).unwrap();
 }

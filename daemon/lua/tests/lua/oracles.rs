@@ -319,14 +319,7 @@ fn person(world: &TestPlugins, action: Action) -> (Arc<Mutex<Vec<String>>>, toki
     let answering = tokio::spawn(async move {
         loop {
             let PermissionEvent::Asked { request } = asks.next().await else { continue };
-            let answer = ReplyPermission {
-                request_id: request.request_id.clone(),
-                action,
-                scope: None,
-                pattern: None,
-                message: None,
-                expires_in: None,
-            };
+            let answer = ReplyPermission::once(&request.request_id, action);
             keeping.lock().unwrap().push(request.target);
             let by = Answerer { client: Some("tester".to_owned()), connection: 9 };
             reply(&engine, &answer, &Replier { by, widest: Scope::Always, session: None }).unwrap();

@@ -75,12 +75,9 @@ pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<Reply
     let content = result.content.unwrap_or_default();
     let message = content["message"].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
     let reply = |action, scope| ReplyPermission {
-        request_id: ask.request_id.clone(),
-        action,
         scope: Some(scope),
-        pattern: None,
         message: message.clone(),
-        expires_in: None,
+        ..ReplyPermission::once(&ask.request_id, action)
     };
     match (result.action, content["decision"].as_str()) {
         (ElicitationAction::Accept, Some(ONCE)) => Ok(reply(Action::Allow, Scope::Once)),
@@ -94,14 +91,7 @@ pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<Reply
 
 /// Denies a prompt in place of a client that did not answer it.
 pub(super) fn deny(ask: &Ask, reason: &str) -> ReplyPermission {
-    ReplyPermission {
-        request_id: ask.request_id.clone(),
-        action: Action::Deny,
-        scope: None,
-        pattern: None,
-        message: Some(reason.to_owned()),
-        expires_in: None,
-    }
+    ReplyPermission { message: Some(reason.to_owned()), ..ReplyPermission::once(&ask.request_id, Action::Deny) }
 }
 
 /// The key of a question in a round: the one that its tool chose, if that is free.

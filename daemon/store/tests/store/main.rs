@@ -65,6 +65,7 @@ fn grant(id: &str, scope: GrantScope) -> Grant {
         by: Some("toolctl".into()),
         granted_at: now(),
         expires_at: None,
+        asked: None,
     }
 }
 

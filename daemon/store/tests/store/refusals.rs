@@ -219,8 +219,8 @@ fn there_are_so_many_grants_and_no_more() {
         .unwrap()
         .execute_batch(
             "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 9997)
-             INSERT INTO grants SELECT 'g' || n, 'shell', 'ls', 'allow', 'always', NULL, NULL, NULL, '[]', NULL, 0, NULL, 0 \
-             FROM c;",
+             INSERT INTO grants (id, category, pattern, action, scope, chain, granted_at) \
+             SELECT 'g' || n, 'shell', 'ls', 'allow', 'always', '[]', 0 FROM c;",
         )
         .unwrap();
     let store = Store::open(&path);

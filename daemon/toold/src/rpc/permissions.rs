@@ -18,8 +18,8 @@ use toold_host::shell_grammar::{self, Explained, Surroundings};
 use toold_proto::daemon::Done;
 use toold_proto::event::EventBody;
 use toold_proto::method::{
-    PermissionsCheck, PermissionsGrant, PermissionsList, PermissionsPending, PermissionsReply, PermissionsRevoke,
-    PermissionsSetMode, PermissionsSubscribe,
+    PermissionsCheck, PermissionsGrant, PermissionsList, PermissionsPending, PermissionsReply, PermissionsReview,
+    PermissionsRevoke, PermissionsSetMode, PermissionsSubscribe,
 };
 use toold_proto::permission::{
     Answerer, CheckPermission, CheckedPart, CheckedPermission, ExplainedCommand, ExplainedWord, GrantInfo,
@@ -30,6 +30,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::config::project_folder::project_of;
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
+use crate::rpc::grant_review::{self, with_uses};
 use crate::rpc::located::{for_onlooker, knows, located};
 use crate::rpc::subscription::{ItemSubscriber, add_subscription};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name, may_decide};
@@ -47,7 +48,8 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_subscription::<PermissionsSubscribe, _, _>(module, open, stream)?;
     add_async::<PermissionsReply, _>(module, Right::Decider, answer)?;
     add::<PermissionsPending>(module, Right::Anyone, pending)?;
-    add::<PermissionsList>(module, Right::Anyone, list)?;
+    add_async::<PermissionsList, _>(module, Right::Anyone, list)?;
+    add_async::<PermissionsReview, _>(module, Right::Decider, grant_review::review)?;
     add_async::<PermissionsGrant, _>(module, Right::Decider, make_grant)?;
     add_async::<PermissionsRevoke, _>(module, Right::Decider, take_back)?;
     add_async::<PermissionsCheck, _>(module, Right::Anyone, would)?;
@@ -91,9 +93,10 @@ async fn answer(request: MethodRequest, params: ReplyPermission) -> Result<Done,
     let replied = blocking(move || reply(&engine, &params, &replier)).await?;
     replied.map(|()| Done {}).map_err(|error| match &error {
         AskReplyError::Unknown(id) => unknown("request", id),
-        AskReplyError::NotSuggested(_) | AskReplyError::CannotBeRemembered(_) | AskReplyError::TooWide(..) => {
-            invalid_params(&error.to_string())
-        }
+        AskReplyError::NotSuggested(_)
+        | AskReplyError::CannotBeRemembered(_)
+        | AskReplyError::TooWide(..)
+        | AskReplyError::PatternOfParts => invalid_params(&error.to_string()),
         AskReplyError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })
 }
@@ -108,7 +111,9 @@ fn pending(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Result<P
     Ok(PendingAsks { asks })
 }
 
-fn list(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Result<PermissionList, ErrorObjectOwned> {
+async fn list(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Result<PermissionList, ErrorObjectOwned> {
+    // Grants hold, and are listed, while the database cannot be read.
+    let uses = grant_review::grant_uses(&request).await.unwrap_or_default();
     let session = request.session(None)?;
     let engine = &request.services.engine;
     let policy = engine.policy.load();
@@ -124,7 +129,7 @@ fn list(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Result<Perm
     Ok(PermissionList {
         mode: session.mode(),
         rules: policy.describe_rules(project),
-        grants: visible.map(|grant| grant.info()).collect(),
+        grants: visible.map(|grant| with_uses(grant, &uses)).collect(),
         broken: policy.describe_broken(project),
     })
 }
@@ -316,6 +321,8 @@ fn absolute_path(cwd: &str) -> Result<&Path, ErrorObjectOwned> {
     if path.is_absolute() { Ok(path) } else { Err(invalid_params(&format!("cwd: {cwd} is not an absolute path"))) }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ErrorObjectOwned> {
     tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }

@@ -32,26 +32,53 @@ pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
         text.push_str(&format!("\n{}", table::render(&rows)));
     }
     if !list.grants.is_empty() {
-        let mut rows = table::new(width);
-        rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "ONLY FOR", "BY"]));
-        for grant in &list.grants {
-            let action = verdict(match grant.action {
-                Action::Allow => Verdict::Allow,
-                Action::Deny => Verdict::Deny,
-            });
-            rows.add_row([
-                Cell::new(one_line(&grant.id)),
-                action,
-                Cell::new(grant.category),
-                table::name(&one_line(&grant.pattern)),
-                Cell::new(scope(grant)),
-                Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
-                Cell::new(one_line(grant.by.as_deref().unwrap_or_default())),
-            ]);
-        }
-        text.push_str(&format!("\n{}", table::render(&rows)));
+        text.push_str(&format!("\n{}", grants(&list.grants, width)));
     }
     text
+}
+
+/// The grants, with their uses.
+pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "ONLY FOR", "FROM", "USED"]));
+    for grant in grants {
+        let action = verdict(match grant.action {
+            Action::Allow => Verdict::Allow,
+            Action::Deny => Verdict::Deny,
+        });
+        rows.add_row([
+            Cell::new(one_line(&grant.id)),
+            action,
+            Cell::new(grant.category),
+            table::name(&one_line(&grant.pattern)),
+            Cell::new(scope(grant)),
+            Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
+            Cell::new(origin(grant)),
+            Cell::new(uses(grant)),
+        ]);
+    }
+    match grants {
+        [] => String::new(),
+        _ => table::render(&rows),
+    }
+}
+
+/// The client that a person answered with, and the call that asked.
+fn origin(grant: &GrantInfo) -> String {
+    let by = grant.by.clone().unwrap_or_default();
+    let asked = grant.asked.as_ref().map(|asked| match &asked.agent {
+        Some(agent) => format!(", for {} of {agent}", asked.tool),
+        None => format!(", for {}", asked.tool),
+    });
+    one_line(&format!("{by}{}", asked.unwrap_or_default()))
+}
+
+fn uses(grant: &GrantInfo) -> String {
+    match (grant.uses, &grant.used_at) {
+        (0, _) => "never".to_owned(),
+        (1, Some(at)) => format!("once, {}", one_line(at)),
+        (times, at) => format!("{times} times, last {}", one_line(at.as_deref().unwrap_or_default())),
+    }
 }
 
 fn verdict(verdict: Verdict) -> Cell {
@@ -189,7 +216,10 @@ mod tests {
             "mode": "accept_edits",
             "rules": [{"category": "shell", "pattern": "git status", "action": "allow", "tools": ["bash"], "source": "/c.toml:3"}],
             "grants": [{"id": "g1", "category": "file.write", "pattern": "src/**", "action": "deny", "scope": "project",
-                "project": "/x", "chain": ["p"], "by": "toolctl", "granted_at": "2026-01-01T00:00:00Z"}],
+                "project": "/x", "chain": ["p"], "by": "toolctl", "granted_at": "2026-01-01T00:00:00Z"},
+                {"id": "g2", "category": "shell", "pattern": "make", "action": "allow", "scope": "always", "by": "toolctl",
+                "granted_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T01:00:00Z", "uses": 3,
+                "used_at": "2026-01-01T00:30:00Z", "asked": {"agent": "zed", "tool": "bash", "cwd": "/x"}}],
             "broken": ["/c.toml:9: unknown category"]
         }))
         .unwrap();
@@ -201,8 +231,9 @@ mod tests {
          RULE   CATEGORY  PATTERN     ONLY FOR  FROM
          allow  shell     git status  bash      /c.toml:3
 
-         GRANT        CATEGORY    PATTERN  SCOPE       ONLY FOR         BY
-         g1     deny  file.write  src/**   project /x  calls through p  toolctl
+         GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM                      USED
+         g1     deny   file.write  src/**   project /x                         calls through p  toolctl                   never
+         g2     allow  shell       make     always until 2026-01-01T01:00:00Z                   toolctl, for bash of zed  3 times, last 2026-01-01T00:30:00Z
         ");
     }
 
