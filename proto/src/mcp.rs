@@ -215,3 +215,15 @@ impl McpServerState {
         }
     }
 }
+
+/// The built-in profile of MCP clients that leaves nothing out.
+pub const ALL_TOOLS: &str = "all";
+/// The built-in profile for MCP clients that read, write and search files and run commands with tools of their own.
+pub const WITHOUT_FILES_AND_SHELL: &str = "without-files-and-shell";
+
+/// Whether a profile of MCP clients can have this name, which is also that of its token's file.
+pub fn is_profile_name(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c))
+}

@@ -89,7 +89,13 @@ fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
         done(&setup, &[client, "--yes"]);
         let after = std::fs::read_to_string(&file).unwrap();
         let entry = entry(&after, holder);
-        assert_eq!(entry["args"], json!(["mcp"]), "{client}: {after}");
+        // Without the tools that the client has itself.
+        let arguments = match client {
+            "claude-desktop" => json!(["mcp"]),
+            _ => json!(["mcp", "--profile", "without-files-and-shell"]),
+        };
+        assert_eq!(entry["args"], arguments, "{client}: {after}");
+        assert_eq!(shown.contains(&format!("toolctl mcp install {client} --profile all")), client != "claude-desktop");
         let program = Command::new(entry["command"].as_str().unwrap()).arg("--version").output().unwrap();
         assert!(program.status.success() && program.stdout.starts_with(b"toolctl "), "{client}: {program:?}");
         for kept in before.lines().filter(|line| line.contains("//") || line.contains('#') || line.contains("theme")) {
@@ -169,6 +175,35 @@ fn installing_again_keeps_what_the_user_added_to_the_entry() {
 }
 
 #[test]
+fn installing_again_keeps_arguments_and_changes_the_profile_only_when_told() {
+    for (client, file, holder, _) in
+        CLIENTS.into_iter().filter(|(client, ..)| ["codex", "claude-desktop", "zed"].contains(client))
+    {
+        let setup = Setup::new();
+        let file = setup.path("home").join(file);
+        done(&setup, &[client, "--yes"]);
+        let arguments = || {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let read: Value =
+                if client == "codex" { toml::from_str(&text).unwrap() } else { serde_json::from_str(&text).unwrap() };
+            read[holder]["toold"]["args"].clone()
+        };
+        assert!(done(&setup, &[client, "--profile", "all", "--yes"]).contains("gets all tools"), "{client}");
+        assert_eq!(arguments(), json!(["mcp", "--profile", "all"]), "{client}");
+        let text = std::fs::read_to_string(&file).unwrap().replace("\"mcp\"", "\"mcp\", \"--listing\", \"deferred\"");
+        std::fs::write(&file, text.replace("toolctl\"", "elsewhere\"")).unwrap();
+        done(&setup, &[client, "--yes"]);
+        assert_eq!(arguments(), json!(["mcp", "--listing", "deferred", "--profile", "all"]), "{client}");
+        done(&setup, &[client, "--profile", "web", "--yes"]);
+        assert_eq!(arguments(), json!(["mcp", "--listing", "deferred", "--profile", "web"]), "{client}");
+        assert!(!run(&setup, &[client, "--profile", "a/b", "--yes"]).status.success(), "{client}");
+        done(&setup, &[client, "--undo", "--yes"]);
+        let left = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(!left.contains("--profile"), "{client}: {left}");
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_understood_is_left_alone() {
     let setup = Setup::new();
     let file = setup.path("home/.cursor/mcp.json");
@@ -212,8 +247,22 @@ fn doctor_lists_configured_clients_and_connects_as_they_do() {
         (output.status.success() && printed.contains("ok    HTTP: http://127.0.0.1:")).then_some(printed)
     });
     assert!(output.contains("ok    stdio: revision 2025-11-25, "), "{output}");
-    assert!(output.lines().any(|line| line.starts_with("ok    zed: ")), "{output}");
+    let zed = output.lines().find(|line| line.starts_with("ok    zed: ")).unwrap_or_else(|| panic!("{output}"));
+    assert!(zed.contains("profile without-files-and-shell: ") && zed.ends_with(" tools"), "{zed}");
     assert!(output.lines().any(|line| line.starts_with("-     codex: no ")), "{output}");
+}
+
+#[test]
+fn a_profile_that_the_daemon_does_not_have_is_an_error() {
+    let daemon = Setup::new().config("[mcp.profiles.web]\n").start();
+    let refused = run(&daemon.setup, &["zed", "--profile", "wep", "--yes"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("did you mean web?"), "{refused:?}");
+    done(&daemon.setup, &["zed", "--profile", "web", "--yes"]);
+    let file = daemon.setup.path("home/.config/zed/settings.json");
+    std::fs::write(&file, std::fs::read_to_string(&file).unwrap().replace("\"web\"", "\"wep\"")).unwrap();
+    let doctor = daemon.toolctl(&["mcp", "doctor"]);
+    let printed = String::from_utf8(doctor.stdout).unwrap();
+    assert!(!doctor.status.success() && printed.contains("profile wep: there is no profile wep"), "{printed}");
 }
 
 #[test]

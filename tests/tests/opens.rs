@@ -53,7 +53,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/paths.rs", 2, "the daemon's own folders"),
     ("toold/src/config/remotes.rs", 1, "the daemon's own list of remote daemons"),
     ("toold/src/lifecycle/spool.rs", 5, "the daemon's own spool"),
-    ("toold/src/transport/http.rs", 1, "the daemon's own tokens"),
+    ("toold/src/transport/http/tokens.rs", 1, "the daemon's own tokens"),
     ("toold/src/transport/unix.rs", 3, "the daemon's own socket"),
     ("toold/src/transport/unix/locks.rs", 1, "the daemon's own locks"),
     ("toold/src/transport/unix/records.rs", 1, "the daemon's own records of its place"),

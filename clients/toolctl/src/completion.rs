@@ -9,12 +9,14 @@ use serde_json::Value;
 use toold_client::{Client, ClientError, place};
 use toold_proto::call::{ListTools, ToolSchema};
 use toold_proto::event::EventBody;
+use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 use toold_proto::method::{PluginsList, ShellsList, ToolsList, ToolsSchema};
 use toold_proto::plugin::ListPlugins;
 use toold_proto::shell::ListShells;
 use toold_proto::tool::Tool;
 
 use crate::output::first_sentence;
+use crate::profiles;
 
 /// The user waits at the keyboard.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -29,6 +31,12 @@ pub(crate) fn sources(current: &OsStr) -> Vec<CompletionCandidate> {
     names.extend(all_tools().into_iter().map(|tool| tool.source.name));
     names.sort();
     names.dedup();
+    offer(current, names.into_iter().map(|name| (name, String::new())))
+}
+
+pub(crate) fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
+    let names = ask(async |client: Client| profiles::names(&client).await);
+    let names = names.unwrap_or_else(|| [ALL_TOOLS, WITHOUT_FILES_AND_SHELL].map(str::to_owned).to_vec());
     offer(current, names.into_iter().map(|name| (name, String::new())))
 }
 

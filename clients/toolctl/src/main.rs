@@ -16,6 +16,7 @@ mod globals;
 mod keys;
 mod live;
 mod output;
+mod profiles;
 mod program;
 mod prompts;
 mod screen;

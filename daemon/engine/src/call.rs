@@ -47,7 +47,7 @@ pub struct Caller {
 }
 
 /// The permissions of a caller, by how it is identified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Principal {
     /// A frontend operated by a person.
     Person,

@@ -243,7 +243,11 @@ fn look_up(engine: &Engine, call: &mut Call) -> Result<Arc<dyn Callable>, CallEr
         }
         _ => view.find_own(&call.name),
     };
-    let seen = |tool: &Arc<dyn Callable>| call.session.filter.allows(tool.own_name(), tool.spec());
+    let filter = &call.session.filter;
+    let seen = |tool: &Arc<dyn Callable>| match call.depth {
+        0 => filter.allows(tool.own_name(), tool.spec()),
+        _ => filter.allows_inner(tool.own_name(), tool.spec()),
+    };
     let found = found.filter(|tool| seen(tool)).cloned();
     found.ok_or_else(|| unknown_tool(engine, &call.session, &call.name))
 }

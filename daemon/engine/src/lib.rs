@@ -13,6 +13,7 @@ pub mod blocking;
 pub mod cache;
 pub mod call;
 pub mod callable;
+pub mod client_profile;
 pub mod counts;
 pub mod cx;
 pub mod deadline;

@@ -24,6 +24,7 @@ use crate::events::Events;
 use crate::execute::execute_tool;
 use crate::offers::template::Template;
 use crate::registry::{SourceKey, SourceScope};
+use crate::session::Session;
 use crate::tool::Origin;
 
 /// Something that can be read by its URI.
@@ -211,8 +212,22 @@ impl Offers {
         hidden
     }
 
-    fn resource(&self, project: &Path, uri: &str) -> Option<(Arc<Resource>, Map<String, Value>)> {
-        let all = self.resources(project);
+    /// The resources of a session's project that its client's profiles do not leave out.
+    pub fn resources_of(&self, session: &Session) -> Vec<Arc<Resource>> {
+        let mut all = self.resources(session.project());
+        all.retain(|resource| session.filter.allows_offers_of(&resource.source));
+        all
+    }
+
+    /// The prompts of a session's project that its client's profiles do not leave out.
+    pub fn prompts_of(&self, session: &Session) -> Vec<Arc<PromptTemplate>> {
+        let mut all = self.prompts(session.project());
+        all.retain(|prompt| session.filter.allows_offers_of(&prompt.source));
+        all
+    }
+
+    fn resource(&self, session: &Session, uri: &str) -> Option<(Arc<Resource>, Map<String, Value>)> {
+        let all = self.resources_of(session);
         let exact = all.iter().find(|resource| matches!(&resource.address, ResourceAddress::Uri(own) if own == uri));
         if let Some(resource) = exact {
             return Some((resource.clone(), Map::new()));
@@ -256,7 +271,7 @@ pub enum OfferError {
 /// # Errors
 /// The session sees no resource of that URI; the reader failed or was refused.
 pub async fn read(engine: &Arc<Engine>, uri: &str, call: Call) -> Result<Vec<ResourceContents>, OfferError> {
-    let found = engine.offers.resource(call.session.project(), uri);
+    let found = engine.offers.resource(&call.session, uri);
     let (resource, variables) = found.ok_or_else(|| OfferError::NoResource(uri.to_owned()))?;
     let name = resource.reader.spec().name.to_string();
     let arguments = json!({"uri": uri, "variables": variables});
@@ -326,7 +341,7 @@ pub async fn complete(
             known.then(|| prompt.completer.clone()).ok_or_else(|| unknown(name))?
         }
         Completing::Resource(text) => {
-            let all = engine.offers.resources(call.session.project());
+            let all = engine.offers.resources_of(&call.session);
             let found = all.iter().find(|resource| resource.address.as_str() == text);
             let resource = found.ok_or_else(|| OfferError::NoResource(text.clone()))?;
             let known = match &resource.address {
@@ -351,7 +366,7 @@ pub async fn complete(
 const MAX_VALUES: usize = 100;
 
 fn prompt(engine: &Engine, name: &str, call: &Call) -> Result<Arc<PromptTemplate>, OfferError> {
-    let all = engine.offers.prompts(call.session.project());
+    let all = engine.offers.prompts_of(&call.session);
     all.into_iter().find(|prompt| prompt.name == name).ok_or_else(|| OfferError::NoPrompt(name.to_owned()))
 }
 

@@ -14,10 +14,12 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use toold_proto::call::ListingMode;
 use toold_proto::provide::CallInfo;
 use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter, WorkspaceState};
-use toold_proto::tool::{CallId, SessionId, ToolName};
+use toold_proto::tool::{CallId, SessionId, Source, ToolName};
 
+use crate::client_profile::{ClientProfile, ProfileFilter};
 use crate::lanes::Lane;
 use crate::tool::ToolSpec;
 use crate::workspace::Workspace;
@@ -124,7 +126,9 @@ pub struct SessionFilter {
     given: ToolFilter,
     enable: Option<GlobSet>,
     disable: Option<GlobSet>,
-    /// Of the session that holds this one.
+    /// Of the client's profile.
+    profile: Option<Arc<ProfileFilter>>,
+    /// Narrows it further: of a profile, or of the session that holds this one.
     outer: Option<Arc<SessionFilter>>,
 }
 
@@ -140,7 +144,30 @@ impl SessionFilter {
             }
             builder.build().map(Some)
         };
-        Ok(Self { given: filter.clone(), enable: set(&filter.enable)?, disable: set(&filter.disable)?, outer: None })
+        let (enable, disable) = (set(&filter.enable)?, set(&filter.disable)?);
+        Ok(Self { given: filter.clone(), enable, disable, ..Self::default() })
+    }
+
+    /// What a profile lets a session see.
+    ///
+    /// # Errors
+    /// A glob that cannot be read; the message names it.
+    pub fn of_profile(profile: &ClientProfile) -> Result<Self, globset::Error> {
+        Ok(Self { profile: Some(Arc::new(profile.filter()?)), ..Self::default() })
+    }
+
+    /// Narrowed by another filter, too.
+    #[must_use]
+    pub fn within(mut self, outer: SessionFilter) -> Self {
+        self.outer = Some(Arc::new(match self.outer.take() {
+            Some(own) => SessionFilter::clone(&own).within(outer),
+            None => outer,
+        }));
+        self
+    }
+
+    fn is_each(&self, allows: &dyn Fn(&SessionFilter) -> bool) -> bool {
+        allows(self) && self.outer.as_ref().is_none_or(|outer| outer.is_each(allows))
     }
 
     /// The globs of the filter.
@@ -150,13 +177,39 @@ impl SessionFilter {
 
     /// Globs apply to a tool's own name, so that another name gives nobody more tools. A tool is left out by either name.
     pub fn allows(&self, own_name: &ToolName, spec: &ToolSpec) -> bool {
+        self.is_each(&|filter| filter.allows_itself(own_name, spec, |_| true))
+    }
+
+    /// Whether a tool that the session sees can call this one.
+    pub fn allows_inner(&self, own_name: &ToolName, spec: &ToolSpec) -> bool {
+        self.is_each(&|filter| filter.allows_itself(own_name, spec, |profile| profile.binds_inner_calls))
+    }
+
+    /// Whether the client's profiles let it see what a source offers besides tools.
+    pub fn allows_offers_of(&self, source: &Source) -> bool {
+        self.is_each(&|filter| filter.profile.as_ref().is_none_or(|profile| profile.allows_source(source)))
+    }
+
+    /// Whether the client's profiles let it run a slash command, which counts as a tool for them.
+    pub fn allows_command(&self, name: &str, source: &Source) -> bool {
+        self.is_each(&|filter| filter.profile.as_ref().is_none_or(|profile| profile.allows_tool(name, name, source)))
+    }
+
+    /// The list that a profile chooses.
+    pub fn listing(&self) -> Option<ListingMode> {
+        let own = self.profile.as_ref().and_then(|profile| profile.listing);
+        own.or_else(|| self.outer.as_ref().and_then(|outer| outer.listing()))
+    }
+
+    fn allows_itself(&self, own_name: &ToolName, spec: &ToolSpec, binds: impl Fn(&ProfileFilter) -> bool) -> bool {
         let is_of = |sources: &Vec<String>| sources.iter().any(|source| spec.source.is_of(source));
         let excludes = |set: &GlobSet| set.is_match(own_name.as_str()) || set.is_match(spec.name.as_str());
+        let profile = self.profile.as_ref().filter(|profile| binds(profile));
         self.enable.as_ref().is_none_or(|set| set.is_match(own_name.as_str()))
             && !self.disable.as_ref().is_some_and(excludes)
-            && self.outer.as_ref().is_none_or(|outer| outer.allows(own_name, spec))
             && self.given.sources.as_ref().is_none_or(is_of)
             && !self.given.without_sources.as_ref().is_some_and(is_of)
+            && profile.is_none_or(|profile| profile.allows_tool(own_name.as_str(), spec.name.as_str(), &spec.source))
     }
 }
 
@@ -171,7 +224,7 @@ impl Session {
     pub fn held(new: NewSession, hold: Hold) -> Self {
         let NewSession { id, cwd, roots, project, client, model, env, mut filter, workspace } = new;
         if let Hold::Tool(starter) = &hold {
-            filter.outer = Some(Arc::new(starter.session.filter.clone()));
+            filter = filter.within(starter.session.filter.clone());
         }
         Self {
             id,

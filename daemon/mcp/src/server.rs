@@ -15,6 +15,7 @@ mod handler;
 mod logs;
 mod meta_tools;
 mod offers;
+mod profiles;
 mod progress;
 mod request;
 mod request_session;
@@ -36,6 +37,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::call::{CallError, Principal};
+use toold_engine::client_profile::ClientProfile;
 use toold_engine::sampling::SamplerRegistration;
 use toold_engine::session::Session;
 use toold_proto::call::ListingMode;
@@ -76,6 +78,12 @@ pub trait McpHost: Send + Sync + 'static {
     /// The configured permissions of a client with this name.
     fn client(&self, name: &str) -> ClientRights;
 
+    /// The profiles of these names.
+    ///
+    /// # Errors
+    /// As a sentence for the user: one of them does not exist.
+    fn profiles(&self, names: &[String]) -> Result<Vec<ClientProfile>, String>;
+
     /// Fires when no new requests are accepted.
     fn stopping(&self) -> CancellationToken;
 
@@ -99,6 +107,10 @@ pub struct WantedSession {
     pub principal: Principal,
     /// The tools that it sees and can call.
     pub filter: ToolFilter,
+    /// Each of them narrows it further.
+    pub profiles: Vec<ClientProfile>,
+    /// That of its client's token: only clients with the same may join it.
+    pub token_profile: Option<String>,
     /// Of the client; the daemon finds its process by it.
     pub connection: u64,
     /// The variables that it sets.
@@ -115,12 +127,22 @@ pub enum MetaTools {
 }
 
 /// The configured permissions of a client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientRights {
     /// Its answers to permission prompts count, for its own calls and its session at most.
     pub approve: bool,
     /// It requests the list again when it is notified of a change.
     pub list_changed: bool,
+    /// The profile that always applies to it.
+    pub profile: Option<String>,
+}
+
+/// Who a client is served as.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct McpIdentity {
+    pub principal: Principal,
+    /// The profile of its token, whatever the client says.
+    pub profile: Option<String>,
 }
 
 /// The shared state of all MCP clients of a daemon.
@@ -152,18 +174,19 @@ impl McpFacade {
         self: &Arc<Self>,
         kind: ConnectionKind,
         id: u64,
-        principal: Principal,
+        identity: McpIdentity,
         default_cwd: Option<PathBuf>,
     ) -> McpClientServer {
         let connection = McpConnection {
             id,
             kind,
-            principal,
+            identity,
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
             env: Mutex::default(),
             sources: Mutex::default(),
             listing: Mutex::default(),
+            profiles: Mutex::default(),
             sampler: OnceLock::new(),
             log_level: LogThreshold::default(),
             watched: Mutex::default(),
@@ -195,7 +218,7 @@ pub enum ConnectionKind {
 pub(crate) struct McpConnection {
     pub(crate) id: u64,
     pub(crate) kind: ConnectionKind,
-    pub(crate) principal: Principal,
+    pub(crate) identity: McpIdentity,
     /// The number of calls in flight, which the engine limits.
     pub(crate) in_flight: Arc<AtomicUsize>,
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
@@ -205,6 +228,8 @@ pub(crate) struct McpConnection {
     pub(crate) sources: Mutex<Option<SourceSelection>>,
     /// The list that its bridge chose.
     pub(crate) listing: Mutex<Option<ListingMode>>,
+    /// The names of the profiles that its messages named.
+    pub(crate) profiles: Mutex<Vec<String>>,
     /// Registered for the life of the connection, once its client has declared sampling.
     pub(crate) sampler: OnceLock<SamplerRegistration>,
     pub(crate) log_level: LogThreshold,

@@ -10,6 +10,7 @@ pub mod command;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;
+pub mod mcp_profiles;
 pub mod mcp_servers;
 mod names;
 mod nearest;
@@ -62,6 +63,7 @@ use toold_proto::config::ConfigEntry;
 
 use crate::config::agents::AgentsConfig;
 use crate::config::hooks::HookConfig;
+use crate::config::mcp_profiles::ProfileGlob;
 use crate::config::mcp_servers::McpConfig;
 use crate::config::options::Options;
 use crate::config::overrides::overrides;
@@ -284,6 +286,8 @@ pub struct LoadedConfig {
     /// The user's rules, and the built-in ones that they cannot change.
     pub policy: Policy,
     pub tools: ToolSettings,
+    /// Of `mcp.profiles`.
+    pub profile_globs: Vec<ProfileGlob>,
     pub hooks: Vec<Arc<dyn Hook>>,
     /// The sandbox of commands.
     pub sandbox: SandboxRules,
@@ -352,12 +356,15 @@ pub fn load(options: &Options) -> LoadedConfig {
     let sandbox = config.sandbox.rules(&options.paths);
     policy.broken.extend(sandbox.refused.iter().map(|why| format!("{shown}: sandbox: {why}")));
     let tools = tools::read_settings(&config.tools, &config.mcp, &source, || tools::builtin_names(options));
-    // A tool that should be disabled must not run because of a typing error.
+    // A tool that should be disabled must not run because of a typing error, nor one that a profile leaves out.
     policy.broken.extend(tools.grave);
+    let of_clients = config.mcp.clients.iter().filter_map(|(name, client)| Some((name, client.profile.as_ref()?)));
+    policy.broken.extend(mcp_profiles::problems(&config.mcp.profiles, of_clients, &source, home));
+    let profile_globs = mcp_profiles::all_globs(&config.mcp.profiles, &source);
     policy.unmatchable.extend(wrong.into_iter().chain(tools.others));
     let problems: Vec<String> = policy.broken.iter().chain(&policy.unmatchable).cloned().collect();
     let (file, tools) = (text.is_some().then_some(file), tools.settings);
-    LoadedConfig { config, file, policy, tools, hooks, sandbox, entries, problems }
+    LoadedConfig { config, file, policy, tools, profile_globs, hooks, sandbox, entries, problems }
 }
 
 impl LoadedConfig {

@@ -28,6 +28,8 @@ pub struct Peer {
     /// The owner of the sessions that it opens.
     pub hold: Hold,
     pub lineage: Lineage,
+    /// The profile of its token, which limits all its sessions.
+    pub token_profile: Option<String>,
     /// `None` for peers that are not processes of this machine.
     agents: Option<Arc<AgentProcesses>>,
 }
@@ -54,7 +56,13 @@ impl Peer {
 
     /// A client with a token: a program of any machine, with no known folder here.
     pub fn of_token(principal: Principal) -> Self {
-        Self { principal, pid: None, cwd: None, hold: Hold::Free, lineage: Lineage::default(), agents: None }
+        let (hold, lineage) = (Hold::Free, Lineage::default());
+        Self { principal, pid: None, cwd: None, hold, lineage, token_profile: None, agents: None }
+    }
+
+    /// The same, with a token that is limited to this profile.
+    pub fn limited_to(self, token_profile: Option<String>) -> Self {
+        Self { token_profile, ..self }
     }
 
     /// The working folder of its process, or, if that is outside of its tool's session, the
@@ -121,6 +129,7 @@ impl Peer {
             cwd: pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()),
             hold,
             lineage,
+            token_profile: None,
             agents: Some(agents.clone()),
         })
     }

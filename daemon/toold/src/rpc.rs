@@ -310,6 +310,7 @@ impl MethodRequest {
             model: None,
             env: Default::default(),
             filter: Default::default(),
+            profiles: Vec::new(),
         };
         if kind != OpenerKind::Agent && !request.cwd.as_ref().is_some_and(|cwd| cwd.is_dir()) {
             request.cwd = (kind != OpenerKind::Token).then(|| "/".into());

@@ -13,7 +13,7 @@ mod toml_table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
@@ -55,6 +55,10 @@ pub(crate) struct McpArgs {
     /// Which tools the client is listed; defaults to what the configuration says for it
     #[arg(long, value_enum)]
     listing: Option<ListingArg>,
+    /// Offer only what this profile of the configuration offers ([mcp.profiles.NAME], or a built-in one: all,
+    /// without-files-and-shell)
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::profiles))]
+    profile: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -85,9 +89,9 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
         Some(McpAction::Restart(restart)) => return mcp_servers::restart(&restart, globals).await,
         Some(McpAction::Search(search)) => return search::run(search, globals).await,
         Some(McpAction::Add(add)) => return add::run(add, globals).await,
-        Some(McpAction::Install(install)) => return install::run(install).await,
+        Some(McpAction::Install(install)) => return install::run(install, globals).await,
         Some(McpAction::Doctor(doctor)) => return doctor::run(doctor, globals).await,
-        Some(McpAction::Token(token)) => return token::run(&token),
+        Some(McpAction::Token(token)) => return token::run(&token, globals).await,
         Some(McpAction::Login(login)) => return login::login(&login, globals).await,
         Some(McpAction::Logout(logout)) => return login::logout(&logout, globals).await,
         Some(McpAction::Status(status)) => return login::status(&status, globals).await,
@@ -98,7 +102,14 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
         None => std::env::current_dir().context("can't determine the current folder")?,
     };
     let env = passed_on(std::env::vars_os());
-    let meta = ConnectionMeta { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source, listing: mcp.listing };
+    let meta = ConnectionMeta {
+        cwd: &cwd,
+        env,
+        only: &mcp.source,
+        without: &mcp.without_source,
+        listing: mcp.listing,
+        profile: mcp.profile.as_deref(),
+    };
     serve(&meta, globals).await?;
     Ok(OK)
 }
@@ -110,6 +121,7 @@ struct ConnectionMeta<'a> {
     only: &'a [String],
     without: &'a [String],
     listing: Option<ListingArg>,
+    profile: Option<&'a str>,
 }
 
 /// The variables that this program was started with, for the commands of the client's sessions: a virtual environment,
@@ -135,7 +147,13 @@ async fn serve(meta: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<(
         }
     }
     let again = async |control: &Client| pair(control.successor().await?, &socket).await;
-    Bridge::default().run(meta.put_into(first), input, control, stream, again).await
+    let first = match (meta.put_into(&first), meta.profile) {
+        (Some(changed), _) => changed,
+        (None, None) => first,
+        // The daemon would serve all tools.
+        (None, Some(profile)) => bail!("profile {profile}: the first message is no request of MCP that can carry it"),
+    };
+    Bridge::default().run(first, input, control, stream, again).await
 }
 
 /// Two connections to one daemon, of which the second is for the client. The listening socket may be handed over at any
@@ -167,17 +185,22 @@ const ENV_KEY: &str = "toold/env";
 const SOURCES_KEY: &str = "toold/sources";
 /// `_meta`: which tools the connection is listed.
 const LISTING_KEY: &str = "toold/listing";
+/// `_meta`: the profile that the connection is limited to.
+const PROFILE_KEY: &str = "toold/profile";
+/// `_meta` of requests of the stateless revisions.
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 impl ConnectionMeta<'_> {
-    /// The first message with these facts in its `_meta`.
-    fn put_into(&self, line: Vec<u8>) -> Vec<u8> {
-        let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { return line };
-        let Some(members) = message.as_object_mut().filter(|members| members.contains_key("method")) else {
-            return line;
-        };
-        let params = members.entry("params").or_insert_with(|| json!({}));
-        let Some(params) = params.as_object_mut() else { return line };
-        let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut() else { return line };
+    /// The first message with these facts in its `_meta`; `None` if it cannot carry them. A profile is carried only by a
+    /// request that the daemon takes for one of MCP.
+    fn put_into(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let mut message = serde_json::from_slice::<Value>(line).ok()?;
+        if self.profile.is_some() && !opens_mcp(&message) {
+            return None;
+        }
+        let members = message.as_object_mut().filter(|members| members.contains_key("method"))?;
+        let params = members.entry("params").or_insert_with(|| json!({})).as_object_mut()?;
+        let meta = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()?;
         if let Some(cwd) = self.cwd.to_str() {
             meta.entry(CWD_KEY).or_insert_with(|| cwd.into());
         }
@@ -197,21 +220,37 @@ impl ConnectionMeta<'_> {
         if let Some(listing) = self.listing.and_then(|listing| listing.to_possible_value()) {
             meta.insert(LISTING_KEY.to_owned(), listing.get_name().into());
         }
+        if let Some(profile) = self.profile {
+            meta.insert(PROFILE_KEY.to_owned(), profile.into());
+        }
         let mut line = message.to_string().into_bytes();
         line.push(b'\n');
-        line
+        Some(line)
     }
+}
+
+/// Whether the daemon serves a connection that begins with this message as one of MCP, and nothing else.
+fn opens_mcp(message: &Value) -> bool {
+    let params = &message["params"];
+    let names_revision = match message["method"].as_str() {
+        Some("initialize") => params.get("protocolVersion").is_some(),
+        Some("server/discover") => true,
+        _ => params["_meta"].get(VERSION_KEY).is_some(),
+    };
+    message.get("id").is_some() && names_revision
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn plain(cwd: &str) -> ConnectionMeta<'_> {
+        ConnectionMeta { cwd: Path::new(cwd), env: Map::new(), only: &[], without: &[], listing: None, profile: None }
+    }
+
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let meta =
-            ConnectionMeta { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[], listing: None };
-        let changed = meta.put_into(line.as_bytes().to_vec());
+        let changed = plain("/work dir").put_into(line.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(changed).unwrap().trim_end(), expected);
     }
 
@@ -232,8 +271,7 @@ mod tests {
         let variables =
             [("PATH", "/venv/bin:/bin"), ("TOOLD_SOCKET", "/s")].map(|(name, value)| (name.into(), value.into()));
         let env = passed_on(variables.into_iter());
-        let meta = ConnectionMeta { cwd: Path::new("/w"), env, only: &[], without: &[], listing: None };
-        let changed = meta.put_into(br#"{"method":"m"}"#.to_vec());
+        let changed = ConnectionMeta { env, ..plain("/w") }.put_into(br#"{"method":"m"}"#).unwrap();
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),
             r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/env":{"PATH":"/venv/bin:/bin"}}}}"#
@@ -243,14 +281,9 @@ mod tests {
     #[test]
     fn the_first_request_says_which_tools_are_shown() {
         let (only, without) = (["plugin".to_owned(), "mcp".to_owned()], ["tickets".to_owned()]);
-        let meta = ConnectionMeta {
-            cwd: Path::new("/w"),
-            env: Map::new(),
-            only: &only,
-            without: &without,
-            listing: Some(ListingArg::Deferred),
-        };
-        let changed = meta.put_into(br#"{"method":"m"}"#.to_vec());
+        let listing = Some(ListingArg::Deferred);
+        let meta = ConnectionMeta { only: &only, without: &without, listing, ..plain("/w") };
+        let changed = meta.put_into(br#"{"method":"m"}"#).unwrap();
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),
             r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/sources":{"only":["plugin","mcp"],"without":["tickets"]},"toold/listing":"deferred"}}}"#
@@ -260,7 +293,29 @@ mod tests {
     #[test]
     fn other_messages_pass_unchanged() {
         for line in ["{", "[1]", r#"{"id":1,"result":{}}"#, r#"{"method":"m","params":[1]}"#] {
-            check(line, line);
+            assert_eq!(plain("/w").put_into(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_profile_is_carried_by_requests_of_mcp_alone() {
+        let meta = ConnectionMeta { profile: Some("web"), ..plain("/w") };
+        for line in [
+            r#"{"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#,
+            r#"{"id":1,"method":"server/discover"}"#,
+            r#"{"id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","toold/profile":"all"}}}"#,
+        ] {
+            let changed: Value = serde_json::from_slice(&meta.put_into(line.as_bytes()).unwrap()).unwrap();
+            assert_eq!(changed["params"]["_meta"]["toold/profile"], "web", "the command line overrides the client");
+        }
+        for line in [
+            r#"{"id":1,"method":"session.open","params":{}}"#,
+            r#"{"id":1,"method":"initialize","params":{"processId":1}}"#,
+            r#"{"method":"server/discover"}"#,
+            r#"[{"id":1,"method":"server/discover"}]"#,
+            "{",
+        ] {
+            assert_eq!(meta.put_into(line.as_bytes()), None, "{line}");
         }
     }
 }

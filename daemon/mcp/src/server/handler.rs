@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 
+use crate::server::request_session::client_of;
 use crate::server::{McpClientServer, changes, offers, tools};
 
 const INSTRUCTIONS: &str = "Tools of a daemon that all agents and editors on this machine share. Paths are relative to the \
@@ -52,6 +53,10 @@ impl ServerHandler for McpClientServer {
             self.note_sources(meta)?;
             self.note_listing(meta)?;
         }
+        if let Some(meta) = &request.meta {
+            self.connection.note_profile(meta);
+        }
+        self.profiles(&context, Some(&request.client_info.name))?;
         let mut answer = self.negotiate_initialize(&request)?;
         // Only the stateless revisions have extensions.
         answer.capabilities.extensions = None;
@@ -63,6 +68,7 @@ impl ServerHandler for McpClientServer {
         self.note_default_cwd(&context.meta);
         self.note_sources(&context.meta)?;
         self.note_listing(&context.meta)?;
+        self.profiles(&context, client_of(&context).as_ref().map(|client| client.name.as_str()))?;
         let versions = self.supported_protocol_versions().into_owned();
         Ok(rmcp::model::DiscoverResult::from_server_info(versions, self.get_info()))
     }

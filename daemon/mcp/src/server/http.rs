@@ -17,12 +17,12 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use toold_engine::call::Principal;
 
 use crate::server::http::sessions::ResumableSessions;
-use crate::server::{ConnectionKind, McpClientServer, McpFacade};
+use crate::server::{ConnectionKind, McpClientServer, McpFacade, McpIdentity};
 
 /// How requests are served.
+#[derive(Clone)]
 pub struct HttpOptions {
     /// Names and addresses by which clients may call this host, each with or without a port.
     pub hosts: Vec<String>,
@@ -49,8 +49,8 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// For requests whose token was checked already. Answers are JSON where no stream is needed.
-    pub fn new(mcp: &Arc<McpFacade>, principal: Principal, options: HttpOptions) -> Self {
+    /// For requests whose token, which is of this identity, was checked already. Answers are JSON where no stream is needed.
+    pub fn new(mcp: &Arc<McpFacade>, identity: McpIdentity, options: HttpOptions) -> Self {
         let HttpOptions { hosts, origins, max_body, session_idle, max_sessions, stop } = options;
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
@@ -63,7 +63,7 @@ impl McpHttp {
         sessions.session_config.keep_alive = Some(session_idle);
         let sessions = Arc::new(ResumableSessions::new(sessions, mcp.host.engine().tasks.clone()));
         let mcp = mcp.clone();
-        let server = move || Ok(mcp.server(ConnectionKind::Http, mcp.host.next_connection(), principal, None));
+        let server = move || Ok(mcp.server(ConnectionKind::Http, mcp.host.next_connection(), identity.clone(), None));
         let service = StreamableHttpService::new(server, sessions.clone(), config);
         Self { service, sessions, max_sessions }
     }

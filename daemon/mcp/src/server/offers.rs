@@ -71,7 +71,7 @@ async fn visible(
 ) -> Result<Vec<Arc<offers::Resource>>, ErrorData> {
     let session = server.session(context).await?;
     server.mcp.host.settled().await;
-    Ok(server.mcp.engine().offers.resources(session.project()))
+    Ok(server.mcp.engine().offers.resources_of(&session))
 }
 
 pub(super) async fn read(
@@ -105,7 +105,7 @@ pub(super) async fn prompts(
 ) -> Result<ListPromptsResult, ErrorData> {
     let session = server.session(context).await?;
     server.mcp.host.settled().await;
-    let all = server.mcp.engine().offers.prompts(session.project());
+    let all = server.mcp.engine().offers.prompts_of(&session);
     let prompts = all.iter().map(|prompt| {
         let argument = |own: &toold_proto::offer::PromptArgument| {
             let mut shown = PromptArgument::new(&own.name).with_required(own.required);

@@ -91,7 +91,7 @@ impl McpClientServer {
             connection: self.connection.clone(),
             client,
             // It could report the name of any client.
-            may_approve: rights.approve && self.connection.principal != Principal::ToolDescendant,
+            may_approve: rights.approve && self.connection.identity.principal != Principal::ToolDescendant,
             shows_forms: can.show_forms,
         };
         let client_requests = ClientRequests::new(origin, &channel);
@@ -155,7 +155,7 @@ impl McpClientServer {
             RoundEnd::Finished(finished) => RequestEnd::Finished(finished),
             RoundEnd::Cancelled => RequestEnd::Cancelled,
             RoundEnd::Long(attending) => {
-                let (task, follow) = attending.into_task(&self.mcp.tasks, self.connection.principal);
+                let (task, follow) = attending.into_task(&self.mcp.tasks, self.connection.identity.clone());
                 let created = task.created();
                 self.mcp.engine().tasks.spawn(follow);
                 RequestEnd::Task(created)
@@ -178,7 +178,7 @@ impl McpClientServer {
     fn caller(&self) -> Arc<Caller> {
         Arc::new(Caller {
             connection: self.connection.id,
-            principal: self.connection.principal,
+            principal: self.connection.identity.principal,
             in_flight: self.connection.in_flight.clone(),
         })
     }

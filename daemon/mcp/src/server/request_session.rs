@@ -10,12 +10,12 @@ use rmcp::ErrorData;
 use rmcp::model::{ProtocolVersion, RequestMetaObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
-use toold_engine::call::Principal;
+use toold_engine::client_profile::ClientProfile;
 use toold_engine::session::Session;
 use toold_proto::call::ListingMode;
 use toold_proto::session::{ClientInfo, ToolFilter};
 
-use crate::server::{ConnectionKind, McpClientServer, McpHost, WantedSession};
+use crate::server::{ConnectionKind, McpClientServer, McpHost, McpIdentity, WantedSession};
 
 /// `_meta`: the absolute path of the folder that this request works in.
 const CWD_KEY: &str = "toold/cwd";
@@ -52,6 +52,8 @@ pub(crate) struct SessionTarget {
     cwd: Option<PathBuf>,
     roots: Vec<PathBuf>,
     sources: SourceSelection,
+    /// With their settings: a session that began before these changed is not continued.
+    profiles: Vec<ClientProfile>,
 }
 
 /// The sources whose tools a client wants to see; all by default.
@@ -115,7 +117,10 @@ impl Drop for ConnectionSessions {
 /// The sessions of clients whose requests stand alone, so that a later request has the read stamps and grants of an
 /// earlier one.
 #[derive(Default)]
-pub(crate) struct StatelessSessions(Mutex<HashMap<(SessionTarget, Option<String>), StatelessSession>>);
+pub(crate) struct StatelessSessions(Mutex<HashMap<StatelessKey, StatelessSession>>);
+
+/// With the name that the client reports.
+type StatelessKey = (SessionTarget, McpIdentity, Option<String>);
 
 struct StatelessSession {
     session: Arc<Session>,
@@ -128,7 +133,7 @@ impl StatelessSessions {
         host: &dyn McpHost,
         target: SessionTarget,
         client: Option<ClientInfo>,
-        principal: Principal,
+        identity: &McpIdentity,
         connection: u64,
     ) -> Result<Arc<Session>, String> {
         let mut sessions = self.0.lock();
@@ -140,7 +145,7 @@ impl StatelessSessions {
             }
             !is_idle && !kept.session.closed.is_cancelled()
         });
-        let key = (target.clone(), client.as_ref().map(|client| client.name.clone()));
+        let key = (target.clone(), identity.clone(), client.as_ref().map(|client| client.name.clone()));
         if let Some(kept) = sessions.get_mut(&key) {
             kept.last_used = now;
             return Ok(kept.session.clone());
@@ -149,13 +154,15 @@ impl StatelessSessions {
             return Err(format!("{MAX_STATELESS} sessions of clients without a connection are open: try again later"));
         }
         let filter = target.sources.filter();
-        let SessionTarget { cwd, roots, .. } = target;
+        let SessionTarget { cwd, roots, profiles, .. } = target;
         let session = host.open_session(WantedSession {
             cwd,
             roots,
             client,
-            principal,
+            principal: identity.principal,
             filter,
+            profiles,
+            token_profile: identity.profile.clone(),
             connection,
             env: BTreeMap::new(),
         })?;
@@ -170,7 +177,9 @@ impl McpClientServer {
     pub(crate) async fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
         self.note_default_cwd(&context.meta);
         let cwd = self.cwd_of(context)?;
-        let mut target = SessionTarget { cwd, roots: Vec::new(), sources: self.sources(context)? };
+        let client = client_of(context);
+        let profiles = self.profiles(context, client.as_ref().map(|client| client.name.as_str()))?;
+        let mut target = SessionTarget { cwd, roots: Vec::new(), sources: self.sources(context)?, profiles };
         if !is_modern(context) {
             let mut roots = self.roots(context).await.into_iter();
             if let Some(first) = roots.next() {
@@ -181,22 +190,23 @@ impl McpClientServer {
         if target.cwd.is_none() {
             target.cwd = self.connection.default_cwd.lock().clone();
         }
-        let client = client_of(context);
-        let principal = self.connection.principal;
+        let identity = &self.connection.identity;
         let session = match self.connection.kind {
             ConnectionKind::Http if is_modern(context) => self.mcp.stateless_sessions.session(
                 self.mcp.host.as_ref(),
                 target,
                 client,
-                principal,
+                identity,
                 self.connection.id,
             ),
             ConnectionKind::Stream | ConnectionKind::Http => self.sessions.session(target, |target| WantedSession {
                 cwd: target.cwd.clone(),
                 roots: target.roots.clone(),
                 client,
-                principal,
+                principal: identity.principal,
                 filter: target.sources.filter(),
+                profiles: target.profiles.clone(),
+                token_profile: identity.profile.clone(),
                 connection: self.connection.id,
                 env: self.connection.env.lock().clone(),
             }),
@@ -234,8 +244,8 @@ impl McpClientServer {
         Ok(())
     }
 
-    /// Which tools the lists of a client show: as the request says, the connection's first request, or the configuration for
-    /// a client of this name.
+    /// Which tools the lists of a client show: as the request says, the connection's first request, a profile, or the
+    /// configuration for a client of this name.
     ///
     /// # Errors
     /// Invalid params: it is none of the choices.
@@ -246,11 +256,14 @@ impl McpClientServer {
         if let Some(value) = context.meta.get(LISTING_KEY).cloned().or(header.map(Into::into)) {
             return read_listing(&value);
         }
-        let of_connection = *self.connection.listing.lock();
-        Ok(of_connection.unwrap_or_else(|| {
-            let snapshot = self.mcp.engine().registry.snapshot();
-            snapshot.tool_settings().listing_of(client_of(context).as_ref().map(|client| client.name.as_str()))
-        }))
+        if let Some(of_connection) = *self.connection.listing.lock() {
+            return Ok(of_connection);
+        }
+        let client = client_of(context).map(|client| client.name);
+        let profiles = self.profiles(context, client.as_deref())?;
+        let of_profile = profiles.iter().find_map(|profile| profile.listing);
+        Ok(of_profile
+            .unwrap_or_else(|| self.mcp.engine().registry.snapshot().tool_settings().listing_of(client.as_deref())))
     }
 
     /// Reads the list that the whole connection gets. Bridges send it in their first message.

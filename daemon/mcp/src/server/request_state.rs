@@ -82,8 +82,8 @@ impl StateBinding {
         let digest = blake3::hash(text.as_bytes());
         let caller = match connection.kind {
             ConnectionKind::Stream => format!("connection {}", connection.id),
-            // One token, one principal; each request has a connection of its own.
-            ConnectionKind::Http => format!("http {:?}", connection.principal),
+            // One token, one identity; each request has a connection of its own.
+            ConnectionKind::Http => format!("http {:?}", connection.identity),
         };
         // Each part follows its length, so that no part can be taken for the beginning of the next.
         let parts = [method.as_bytes(), name.as_bytes(), digest.as_bytes(), caller.as_bytes()];

@@ -21,9 +21,9 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, Servic
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toold_engine::call::Principal;
 use toold_proto::tool::SessionId;
 
+use crate::server::McpIdentity;
 use crate::server::client_requests::{ClientRequestEvent, ClientRequests};
 use crate::server::progress::ProgressRouter;
 use crate::server::tasks::{McpTask, McpTasks, TaskHandover};
@@ -168,7 +168,7 @@ impl AttendedRequest {
     pub(super) fn into_task(
         mut self,
         tasks: &McpTasks,
-        owner: Principal,
+        owner: McpIdentity,
     ) -> (Arc<McpTask>, impl Future<Output = ()> + use<>) {
         if let Some(handover) = &self.request.handover {
             handover.done.store(true, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, GetMeta, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::McpClientServer;
 use crate::server::weight_limit::WeightLimited;
+use crate::server::{McpClientServer, McpConnection};
 
 /// How a stream is served.
 pub struct StreamOptions {
@@ -56,7 +56,7 @@ where
         ended: false,
         hung_up,
         stop,
-        half_closed: connection.half_closed.clone(),
+        connection: connection.clone(),
         gone: gone.clone(),
     };
     match serve_server_with_ct(server, transport, gone.clone()).await {
@@ -80,7 +80,7 @@ struct BoundedTransport<T> {
     ended: bool,
     hung_up: Box<dyn Fn() -> bool + Send + Sync>,
     stop: CancellationToken,
-    half_closed: CancellationToken,
+    connection: Arc<McpConnection>,
     gone: CancellationToken,
 }
 
@@ -167,11 +167,15 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
             match received {
                 None => {
                     self.ended = true;
-                    self.half_closed.cancel();
+                    self.connection.half_closed.cancel();
                 }
                 Some(message) => {
                     match &message {
-                        JsonRpcMessage::Request(request) => self.open.insert(request.id.clone()),
+                        JsonRpcMessage::Request(request) => {
+                            // Whatever the method is: a bridge names the profile in its client's first message.
+                            self.connection.note_profile(request.request.get_meta());
+                            self.open.insert(request.id.clone());
+                        }
                         // A request that its client cancelled is not answered.
                         JsonRpcMessage::Notification(notification) => {
                             if let ClientNotification::CancelledNotification(cancelled) = &notification.notification

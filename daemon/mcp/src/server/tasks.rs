@@ -18,7 +18,6 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toold_engine::call::Principal;
 use toold_engine::detached::RETENTION;
 use toold_engine::time::rfc3339;
 use toold_proto::call::Progress;
@@ -26,7 +25,7 @@ use toold_proto::tool::TaskUse;
 
 use crate::server::request_session::is_modern;
 use crate::server::running_request::{AnswerSender, RequestOutcome, RequestResult};
-use crate::server::{McpClientServer, McpFacade};
+use crate::server::{McpClientServer, McpFacade, McpIdentity};
 
 /// A call of a tool that prefers tasks becomes one if it runs longer.
 const SOON: Duration = Duration::from_millis(200);
@@ -79,7 +78,7 @@ pub(crate) struct McpTasks {
 /// A task from its start until it expires.
 pub(super) struct McpTask {
     id: String,
-    owner: Principal,
+    owner: McpIdentity,
     created_at: SystemTime,
     started: Instant,
     answers: AnswerSender,
@@ -110,7 +109,7 @@ impl McpTasks {
     }
 
     /// Adds a task, which can be found by its id from now on.
-    pub(super) fn add(&self, owner: Principal, answers: AnswerSender, cancel: CancellationToken) -> Arc<McpTask> {
+    pub(super) fn add(&self, owner: McpIdentity, answers: AnswerSender, cancel: CancellationToken) -> Arc<McpTask> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let id = blake3::keyed_hash(&self.key, &number.to_be_bytes()).to_hex()[..32].to_owned();
         let state = McpTaskState {
@@ -128,12 +127,12 @@ impl McpTasks {
     }
 
     /// # Errors
-    /// Invalid params: there is no task with this id, or it belongs to another principal, which
+    /// Invalid params: there is no task with this id, or it belongs to a client of another identity, which
     /// looks the same to the client.
-    fn find(&self, id: &str, owner: Principal) -> Result<Arc<McpTask>, ErrorData> {
+    fn find(&self, id: &str, owner: &McpIdentity) -> Result<Arc<McpTask>, ErrorData> {
         let mut all = self.all.lock();
         all.retain(|_, entry| !entry.is_over());
-        let found = all.get(id).filter(|entry| entry.owner == owner).cloned();
+        let found = all.get(id).filter(|entry| entry.owner == *owner).cloned();
         found.ok_or_else(|| {
             ErrorData::invalid_params(format!("taskId: there is no task {id}; it may have expired"), None)
         })
@@ -239,7 +238,7 @@ fn object(value: &impl Serialize) -> JsonObject {
 impl McpClientServer {
     fn task(&self, id: &str) -> Result<Arc<McpTask>, ErrorData> {
         let mcp: &McpFacade = &self.mcp;
-        mcp.tasks.find(id, self.connection.principal)
+        mcp.tasks.find(id, &self.connection.identity)
     }
 
     pub(super) fn task_now(&self, asked: &GetTaskParams) -> Result<GetTaskResult, ErrorData> {

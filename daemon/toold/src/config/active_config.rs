@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
+use toold_engine::client_profile::ClientProfile;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::RulePlace;
 use toold_engine::registry::SourceScope;
@@ -28,6 +29,7 @@ use toold_proto::event::EventBody;
 use toold_store::Store;
 
 use crate::config::hooks;
+use crate::config::mcp_profiles;
 use crate::config::options::Options;
 use crate::config::project::ProjectFile;
 use crate::config::sandbox::{self, GuardTrials, SandboxConfig};
@@ -127,6 +129,14 @@ impl ActiveConfig {
             changes: watch::Sender::new(0),
             options,
         }))
+    }
+
+    /// The profile of MCP clients that has this name now.
+    ///
+    /// # Errors
+    /// There is none, as a sentence for the user.
+    pub fn profile(&self, name: &str) -> Result<ClientProfile, String> {
+        mcp_profiles::find(&self.loaded().config.mcp.profiles, name, self.options.paths.home.as_deref())
     }
 
     /// The user's active configuration. Don't keep it: it is replaced when the file changes.
@@ -458,6 +468,7 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "registrations",
         "plugin-versions",
         "mcp-token",
+        "mcp-tokens",
         "secrets.json",
         "secrets.new",
         "admin-token",

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toml::Spanned;
 use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::secret_text::SecretText;
@@ -23,6 +24,7 @@ use toold_proto::call::ListingMode;
 use toold_proto::mcp::InstanceScope;
 
 use crate::config::active_config::ActiveConfig;
+use crate::config::mcp_profiles::ProfileConfigs;
 use crate::config::options::Options;
 use crate::config::paths::DaemonPaths;
 use crate::config::workspaces::folder;
@@ -67,6 +69,9 @@ pub struct McpConfig {
     pub token: TokenConfig,
     /// What clients may do, by the name that they report.
     pub clients: BTreeMap<String, McpClientConfig>,
+    /// Which tools clients get, by names that `profile` in `mcp.clients.NAME`, `toolctl mcp --profile` and tokens refer to.
+    /// `all` and `without-files-and-shell` are built in. Only in the user's configuration.
+    pub profiles: ProfileConfigs,
 }
 
 /// `[mcp] meta_tools`.
@@ -92,6 +97,10 @@ pub struct McpClientConfig {
     /// Which tools the client is listed if it does not choose: `all`, or `deferred` for the pinned ones with `tools_search`
     /// and `tools_call`, which find and call the others. For a client of any protocol; `all` when absent.
     pub listing: Option<ListingMode>,
+    /// The profile that the client always gets, whichever other one it is started with; each leaves out more tools. Only
+    /// for clients that speak MCP.
+    #[schemars(with = "Option<String>")]
+    pub profile: Option<Spanned<String>>,
 }
 
 /// `[mcp.token]`: the token that may call, which `toolctl mcp token` shows.

@@ -67,6 +67,11 @@ impl DaemonPaths {
         self.state.join("mcp-token")
     }
 
+    /// The tokens of HTTP clients that are limited to a profile, each in a file of the profile's name.
+    pub fn profile_tokens(&self) -> PathBuf {
+        self.state.join("mcp-tokens")
+    }
+
     /// The token of HTTP clients that may also decide. Valid only if a person created it.
     pub fn admin_token(&self) -> PathBuf {
         self.state.join("admin-token")

@@ -16,7 +16,7 @@ use toold_host::files;
 use toold_mounts::names::prefix;
 use toold_proto::tool::ToolName;
 
-use crate::config::mcp_servers::McpConfig;
+use crate::config::mcp_servers::{McpClientConfig, McpConfig};
 use crate::config::nearest::perhaps;
 use crate::config::options::Options;
 use crate::config::read::ConfigText;
@@ -64,8 +64,10 @@ pub(super) fn read_settings(
     builtins: impl FnOnce() -> Vec<ToolName>,
 ) -> ReadToolSettings {
     let mut read = ReadToolSettings::default();
-    let listing = mcp.clients.iter().filter_map(|(name, client)| Some((name.clone(), client.listing?)));
-    read.settings.clients = listing.collect();
+    let of_profile = |client: &McpClientConfig| mcp.profiles.get(client.profile.as_ref()?.get_ref())?.listing;
+    let listing = |client: &McpClientConfig| of_profile(client).or(client.listing);
+    let clients = mcp.clients.iter().filter_map(|(name, client)| Some((name.clone(), listing(client)?)));
+    read.settings.clients = clients.collect();
     let pattern = |key: &str, glob: &Spanned<String>| {
         let place = source.place(Some(glob.span()));
         ToolPattern::new(glob.get_ref(), &place).map_err(|error| format!("{place}: tools.{key}: {error}"))
@@ -160,14 +162,14 @@ pub(super) fn unmatched(options: &Options, loaded: &LoadedConfig) -> Vec<String>
 }
 
 /// The names of tools that are known without a daemon.
-struct KnownNames {
-    names: BTreeSet<String>,
+pub(super) struct KnownNames {
+    pub(super) names: BTreeSet<String>,
     /// Of servers and other daemons: their tools begin so.
     prefixes: Vec<String>,
 }
 
 impl KnownNames {
-    fn find(options: &Options, loaded: &LoadedConfig) -> Self {
+    pub(super) fn find(options: &Options, loaded: &LoadedConfig) -> Self {
         let mut names: BTreeSet<String> = builtin_names(options).iter().map(ToolName::to_string).collect();
         let mut folders = plugins::dirs(options, loaded);
         folders.push(bundled::folder(&options.paths));
@@ -181,7 +183,7 @@ impl KnownNames {
     }
 
     /// Whether the text can match a tool of a server: `*` matches some, as does `git*` if there is a server `github`.
-    fn may_be_of_server(&self, text: &str) -> bool {
+    pub(super) fn may_be_of_server(&self, text: &str) -> bool {
         let literal = &text[..text.find(['*', '?', '[', '{']).unwrap_or(text.len())];
         let is_open = literal.len() < text.len();
         self.prefixes.iter().any(|prefix| literal.starts_with(prefix) || is_open && prefix.starts_with(literal))

@@ -1,24 +1,28 @@
 //! Settings that have no effect now but may have one later: `config check` reports them, but not as
 //! errors.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use toold_engine::policy::Rule;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
-use toold_proto::tool::Category;
+use toold_proto::tool::{Category, SourceKind};
 
 use crate::config::LoadedConfig;
 use crate::config::bundled;
+use crate::config::mcp_profiles::{GlobSubject, ProfileGlob};
 use crate::config::mcp_servers;
 use crate::config::options::Options;
 use crate::config::plugins;
+use crate::config::tools::KnownNames;
 
 /// Sentences for the user, with locations. Reads folders.
 pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let rules = loaded.policy.rules.iter();
     let of_rules = rules.clone().filter_map(of_rule);
-    of_rules.chain(of_servers(options, loaded, rules)).chain(of_plugins(options, loaded)).collect()
+    let of_others = of_plugins(options, loaded).into_iter().chain(of_profiles(options, loaded));
+    of_rules.chain(of_servers(options, loaded, rules)).chain(of_others).collect()
 }
 
 /// The same for one rule.
@@ -48,11 +52,17 @@ fn of_servers<'r>(options: &Options, loaded: &LoadedConfig, rules: impl Iterator
     found
 }
 
-fn of_plugins(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
+/// The names of all plugins, as far as their files say. Reads folders.
+fn plugin_names(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let mut folders = plugins::dirs(options, loaded);
     folders.push(bundled::folder(&options.paths));
     let mut known: Vec<String> = folders.iter().flat_map(|folder| names_in(folder)).collect();
     known.extend(bundled::names().map(str::to_owned));
+    known
+}
+
+fn of_plugins(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
+    let known = plugin_names(options, loaded);
     let config = &loaded.config.plugins;
     let mut found = Vec::new();
     for (key, names) in [("disabled", &config.disabled), ("bundled", &config.bundled)] {
@@ -64,6 +74,39 @@ fn of_plugins(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
         }
     }
     found
+}
+
+/// Globs of profiles that match no tool and no source now. Those of a project, or of a frontend, may match later.
+fn of_profiles(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
+    if loaded.profile_globs.is_empty() {
+        return Vec::new();
+    }
+    let tools = KnownNames::find(options, loaded);
+    let sources = source_names(options, loaded);
+    let mut found = Vec::new();
+    for ProfileGlob { key, over, pattern } in &loaded.profile_globs {
+        let (what, known) = match over {
+            GlobSubject::Tools if tools.may_be_of_server(&pattern.text) => continue,
+            GlobSubject::Tools => ("tool", &tools.names),
+            GlobSubject::Sources => ("source", &sources),
+        };
+        if !known.iter().any(|name| pattern.matches(name)) {
+            let near = super::nearest::perhaps(&pattern.text, known.iter().map(String::as_str));
+            let (place, text) = (&pattern.origin, &pattern.text);
+            found.push(format!("{place}: warning: {key}: there is no {what} {text} now{near}"));
+        }
+    }
+    found
+}
+
+/// The kinds and names of sources.
+fn source_names(options: &Options, loaded: &LoadedConfig) -> BTreeSet<String> {
+    let kinds = [SourceKind::Builtin, SourceKind::Plugin, SourceKind::Frontend, SourceKind::Mcp, SourceKind::Remote];
+    let home = options.paths.home.as_deref();
+    let servers = mcp_servers::mounts(&loaded.config.mcp, &SourceScope::Global, home, &|_| None).servers;
+    let kinds = kinds.map(|kind| kind.as_str().to_owned()).into_iter();
+    let mounted = servers.into_iter().map(|server| server.name).chain(loaded.config.remotes.keys().cloned());
+    kinds.chain(mounted).chain(plugin_names(options, loaded)).collect()
 }
 
 /// The names of the plugins in a folder, or at the path itself, as far as their files say.

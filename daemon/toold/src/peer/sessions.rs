@@ -17,11 +17,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
+use toold_engine::client_profile::ClientProfile;
 use toold_engine::redact::redact;
 use toold_engine::session::{Hold, NewSession, Session, SessionFilter, Starter};
 use toold_engine::workspace::{Workspace, WorkspaceFolder};
 use toold_host::files::resolve;
-use toold_proto::session::ClientInfo;
+use toold_proto::session::{ClientInfo, Mode};
 use toold_proto::tool::SessionId;
 use toold_store::Store;
 
@@ -31,7 +32,7 @@ use crate::config::project_folder::{project_of, real_dir};
 use crate::config::workspaces::{is_wide, without_dots};
 use crate::peer::Peer;
 use crate::peer::share_codes::ShareCodes;
-use crate::peer::workspaces::{ClientGate, Workspaces};
+use crate::peer::workspaces::{ClientGate, WorkspaceLimit, Workspaces};
 
 /// Limits of the parameters of a session. A client that exceeds them is wrong, or tries to keep
 /// others waiting.
@@ -61,6 +62,9 @@ pub struct Opener {
     pub kind: OpenerKind,
     /// The program that the client belongs to.
     pub program: Option<PathBuf>,
+    /// The profile of its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_profile: Option<String>,
 }
 
 /// Kept in a session's slot.
@@ -87,6 +91,8 @@ pub struct SessionRequest {
     /// The variables that the client may set: see [`SessionService::permitted_env`].
     pub env: BTreeMap<String, String>,
     pub filter: SessionFilter,
+    /// Each of them narrows it further, as does that of the client's token.
+    pub profiles: Vec<ClientProfile>,
 }
 
 /// The sessions of a daemon: how they are opened, stored across restarts, and closed.
@@ -163,8 +169,24 @@ impl SessionService {
     ///
     /// # Errors
     /// A path that is not absolute; for a person also one that is not a folder; for a tool's
-    /// process one that lies outside of the tool's session.
-    pub fn create(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {
+    /// process one that lies outside of the tool's session; the profile of the client's token does not exist.
+    pub fn create(&self, kind: OpenerKind, peer: &Peer, mut open: SessionRequest) -> anyhow::Result<Session> {
+        if let Some(name) = &peer.token_profile {
+            open.profiles.push(self.config.profile(name).map_err(anyhow::Error::msg)?);
+        }
+        for profile in &open.profiles {
+            let filter = SessionFilter::of_profile(profile).with_context(|| format!("profile {}", profile.name))?;
+            open.filter = open.filter.within(filter);
+        }
+        let begins_in_plan = open.profiles.iter().any(|profile| profile.mode == Mode::Plan);
+        let session = self.create_in_folders(kind, peer, open)?;
+        if begins_in_plan {
+            session.set_mode(Mode::Plan);
+        }
+        Ok(session)
+    }
+
+    fn create_in_folders(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {
         match (&peer.hold, kind) {
             (Hold::Tool(starter), _) => Self::session_below(starter, &peer.hold, open),
             // Nothing can be read at the root by default, and grants for projects do not apply
@@ -201,7 +223,7 @@ impl SessionService {
             workspaces: Arc::downgrade(&self.workspaces),
             client: open.client.as_ref().map_or("a client without a name", |client| &client.name).to_owned(),
             started_in: peer.cwd.clone(),
-            only: (kind == OpenerKind::Token).then(|| self.config.loaded().config.mcp.token.only(home)).flatten(),
+            limits: self.workspace_limits(kind, &open.profiles),
         };
         let gate = gate.shared();
         let named = |path: &Path| -> anyhow::Result<WorkspaceFolder> {
@@ -226,6 +248,19 @@ impl SessionService {
         let mut folders: Vec<WorkspaceFolder> = cwd.into_iter().chain(roots).collect();
         folders.dedup();
         Ok(Session::new(new_session(open, work, others, project, Some(Workspace::new(gate, folders)))))
+    }
+
+    fn workspace_limits(&self, kind: OpenerKind, profiles: &[ClientProfile]) -> Vec<WorkspaceLimit> {
+        let home = self.config.options.paths.home.as_deref();
+        let of_token = (kind == OpenerKind::Token).then(|| self.config.loaded().config.mcp.token.only(home)).flatten();
+        let of_token = of_token.map(|folders| WorkspaceLimit { of: "the token", key: "mcp.token".to_owned(), folders });
+        let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let of_profile = |profile: &ClientProfile| {
+            let key = format!("mcp.profiles.{}", profile.name);
+            let folders = profile.workspaces.as_ref()?.iter().map(real).collect();
+            Some(WorkspaceLimit { of: "the profile", key, folders })
+        };
+        of_token.into_iter().chain(profiles.iter().filter_map(of_profile)).collect()
     }
 
     /// A tool's process works in the folders of its tool's session, in its environment, and sees

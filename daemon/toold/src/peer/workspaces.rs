@@ -155,8 +155,17 @@ pub(crate) struct ClientGate {
     pub(crate) client: String,
     /// The folder of its process when it connected.
     pub(crate) started_in: Option<PathBuf>,
-    /// The folders that its token is limited to; `None` for all that people chose.
-    pub(crate) only: Option<Vec<PathBuf>>,
+    /// Of the folders that people chose, each leaves some out.
+    pub(crate) limits: Vec<WorkspaceLimit>,
+}
+
+/// The only folders that a token or a profile reaches.
+pub(crate) struct WorkspaceLimit {
+    /// `the token` or `the profile`.
+    pub(crate) of: &'static str,
+    /// The section of the configuration that names the folders.
+    pub(crate) key: String,
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 impl ClientGate {
@@ -173,8 +182,9 @@ impl ClientGate {
         })
     }
 
-    fn is_narrowed_away(&self, folder: &Path) -> bool {
-        self.only.as_ref().is_some_and(|only| !only.iter().any(|place| folder.starts_with(place)))
+    /// The limit that leaves this folder out.
+    fn limit(&self, folder: &Path) -> Option<&WorkspaceLimit> {
+        self.limits.iter().find(|limit| !limit.folders.iter().any(|place| folder.starts_with(place)))
     }
 }
 
@@ -182,7 +192,7 @@ impl WorkspaceGate for ClientGate {
     fn is_open(&self, folder: &Path) -> bool {
         let Some(workspaces) = self.workspaces.upgrade() else { return false };
         workspaces.never(folder).is_none()
-            && !self.is_narrowed_away(folder)
+            && self.limit(folder).is_none()
             && (self.is_chosen(&workspaces, folder) || self.is_started_in(&workspaces, folder))
     }
 
@@ -192,8 +202,8 @@ impl WorkspaceGate for ClientGate {
             let words = "it is too broad; you can allow a folder inside it with: toolctl workspaces allow DIR";
             return Some(format!("{} cannot be a workspace: {words}", folder.display()));
         }
-        if self.is_narrowed_away(folder) {
-            return Some(format!("the token does not reach {}: see mcp.token.workspaces", folder.display()));
+        if let Some(WorkspaceLimit { of, key, .. }) = self.limit(folder) {
+            return Some(format!("{of} does not reach {}: see {key}.workspaces", folder.display()));
         }
         workspaces.never(folder)
     }
@@ -210,7 +220,7 @@ impl WorkspaceGate for ClientGate {
         let allowed = workspaces.chosen.read().clone().into_iter().filter(|known| known.kind == WorkspaceKind::Allowed);
         let mut all: Vec<PathBuf> = allowed.map(|known| known.folder).collect();
         all.extend(workspaces.configured());
-        all.retain(|folder| !self.is_narrowed_away(folder) && workspaces.never(folder).is_none());
+        all.retain(|folder| self.limit(folder).is_none() && workspaces.never(folder).is_none());
         all
     }
 

@@ -10,7 +10,7 @@ use toold_lua::plugin::command::SlashCommand;
 use toold_proto::call::Execute;
 use toold_proto::command::{CommandInfo, CommandList, RunCommand, SubagentInfo, SubagentList};
 use toold_proto::method::{CommandsList, CommandsRun, SubagentsList};
-use toold_proto::tool::ToolResult;
+use toold_proto::tool::{Source, SourceKind, ToolResult};
 
 use crate::rpc::error::{internal, of_call, unknown};
 use crate::rpc::tools::to_call;
@@ -21,7 +21,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let session = request.session(None)?;
         request.services.plugins.settled().await;
         let commands = request.services.plugins.commands();
-        let seen = commands.iter().filter(|command| is_seen(&command.scope, &session));
+        let seen = commands.iter().filter(|command| is_offered(command, &session));
         Ok(CommandList { commands: seen.map(command_info).collect() })
     })?;
     add_async::<CommandsRun, _>(module, Right::Anyone, run)?;
@@ -63,13 +63,19 @@ pub(super) fn is_seen(scope: &SourceScope, session: &Session) -> bool {
     }
 }
 
+/// Whether a command is in the session's view, and its client's profiles do not leave it out.
+fn is_offered(command: &SlashCommand, session: &Session) -> bool {
+    let source = Source { kind: SourceKind::Plugin, name: command.plugin.clone(), path: None };
+    is_seen(&command.scope, session) && session.filter.allows_command(&command.name, &source)
+}
+
 /// Runs a command as a call: with hooks, permissions, progress, and a row in the audit log.
 async fn run(request: MethodRequest, params: RunCommand) -> Result<ToolResult, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     request.services.plugins.settled().await;
     let name = params.name.trim_start_matches('/');
     let commands = request.services.plugins.commands();
-    let mut seen = commands.iter().filter(|command| is_seen(&command.scope, &session));
+    let mut seen = commands.iter().filter(|command| is_offered(command, &session));
     let command = seen.find(|command| command.name == name).ok_or_else(|| unknown("command", name))?;
     let call = to_call(
         &request,

@@ -13,9 +13,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::call::Principal;
+use toold_engine::client_profile::ClientProfile;
 use toold_engine::session::{Session, SessionFilter};
 use toold_mcp::server::stream::{StreamOptions, serve_stream};
-use toold_mcp::server::{CallFuture, ClientRights, ConnectionKind, McpFacade, McpHost, MetaTools, WantedSession};
+use toold_mcp::server::{
+    CallFuture, ClientRights, ConnectionKind, McpFacade, McpHost, McpIdentity, MetaTools, WantedSession,
+};
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
@@ -66,7 +69,9 @@ impl McpService {
         }
         // Created before the first request, and dropped when the client is gone.
         let _known = KnownPeer::new(&self.peers, connection);
-        let server = self.mcp.server(ConnectionKind::Stream, connection.id, principal, connection.peer.folder());
+        // A WebSocket may speak MCP, too.
+        let identity = McpIdentity { principal, profile: connection.peer.token_profile.clone() };
+        let server = self.mcp.server(ConnectionKind::Stream, connection.id, identity, connection.peer.folder());
         let stream = SharedStream(Arc::new(Mutex::new(stream)));
         let (listens, limits) = (stream.0.clone(), &self.services.limits);
         let options = StreamOptions {
@@ -140,9 +145,10 @@ impl McpHost for DaemonHost {
             model: None,
             env,
             filter: SessionFilter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
+            profiles: wanted.profiles,
         };
         let session = self.services.sessions.create(kind, &peer, request).map_err(|error| format!("cwd: {error:#}"))?;
-        set_opener(&session, Opener { kind, program: peer.lineage.program() });
+        set_opener(&session, Opener { kind, program: peer.lineage.program(), token_profile: wanted.token_profile });
         let (session, _) = self.services.sessions.open(session);
         self.services
             .engine
@@ -180,7 +186,12 @@ impl McpHost for DaemonHost {
         client.map_or_else(ClientRights::default, |client| ClientRights {
             approve: client.approve,
             list_changed: client.list_changed,
+            profile: client.profile.as_ref().map(|profile| profile.get_ref().clone()),
         })
+    }
+
+    fn profiles(&self, names: &[String]) -> Result<Vec<ClientProfile>, String> {
+        names.iter().map(|name| self.services.config.profile(name)).collect()
     }
 
     fn stopping(&self) -> CancellationToken {

@@ -106,10 +106,10 @@ async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails
     .await?;
     let source = |source: &Source| source.kind == SourceKind::Plugin && source.name == plugin.name;
     let offers = &request.services.engine.offers;
-    let resources = offers.resources(session.project());
+    let resources = offers.resources_of(&session);
     let resources = resources.iter().filter(|resource| source(&resource.source));
     let resources = resources.map(|resource| resource.address.as_str().to_owned()).collect();
-    let prompts = offers.prompts(session.project());
+    let prompts = offers.prompts_of(&session);
     let prompts = prompts.iter().filter(|prompt| source(&prompt.source)).map(|prompt| prompt.name.clone()).collect();
     let refused = refused_needs(&request, &session.id, &plugin, capabilities.as_deref());
     let timers = request.services.plugins.timers(&plugin.path);

@@ -75,7 +75,8 @@ impl ClientConnection {
 
     /// Who opens the sessions of this connection.
     pub(crate) fn opener(&self) -> Opener {
-        Opener { kind: self.kind(), program: self.peer.lineage.program() }
+        let token_profile = self.peer.token_profile.clone();
+        Opener { kind: self.kind(), program: self.peer.lineage.program(), token_profile }
     }
 }
 
@@ -95,7 +96,7 @@ pub(super) fn may_use(request: &MethodRequest, session: &Session) -> Result<(), 
             OpenerKind::Descendant => false,
         },
         OpenerKind::Agent => may_agent_join(connection, &opener) && session.mode() != Mode::Yolo,
-        OpenerKind::Token => opener.kind == OpenerKind::Token,
+        OpenerKind::Token => opener.kind == OpenerKind::Token && opener.token_profile == connection.peer.token_profile,
         // It may name no session but its own.
         OpenerKind::Descendant => false,
     };
@@ -221,6 +222,7 @@ fn open_below(
             model: open.model,
             env: open.env,
             filter: filter.map_err(|error| invalid_params(&format!("tools: {error}")))?.unwrap_or_default(),
+            profiles: Vec::new(),
         },
     );
     let session = publish(request, session.map_err(|error| no(&format!("{error:#}")))?);
@@ -336,6 +338,7 @@ fn create(request: &MethodRequest, open: OpenSession) -> Result<Arc<Session>, Er
             model: open.model,
             env: open.env,
             filter: filter.map_err(|error| invalid_params(&format!("tools: {error}")))?.unwrap_or_default(),
+            profiles: Vec::new(),
         },
     );
     let session = session.map_err(|error| invalid_params(&format!("{error:#}")))?;

@@ -11,6 +11,7 @@ use toold_proto::cost::{ClientCost, ListCost, MeasureTools, SourceCost, ToolCost
 use toold_proto::method::ToolsCost;
 use toold_proto::tool::{Source, ToolName};
 
+use crate::config::mcp_servers::McpClientConfig;
 use crate::rpc::session::may_use;
 use crate::rpc::tools::{ListedSpec, listed};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async, may_decide};
@@ -60,12 +61,13 @@ async fn measure(request: MethodRequest, asked: MeasureTools) -> Result<ToolCost
     let mut sources: Vec<SourceCost> = sources.into_values().collect();
     sources.sort_by_key(|source| std::cmp::Reverse(source.all.tokens));
     let of_client = |(client, filter): (String, Option<SessionFilter>)| {
-        let listing = snapshot.tool_settings().listing_of(Some(&client));
+        let of_profile = filter.as_ref().and_then(SessionFilter::listing);
+        let listing = of_profile.unwrap_or_else(|| snapshot.tool_settings().listing_of(Some(&client)));
         let tools = if listing == ListingMode::All { &whole } else { &short };
         let list = cost(tools, &|tool| filter.as_ref().is_none_or(|filter| tool.is_allowed(filter)));
         ClientCost { client, listing, list }
     };
-    let clients = clients(&request, &session, snapshot.tool_settings().clients.keys()).into_iter().map(of_client);
+    let clients = clients(&request, &session).into_iter().map(of_client);
     Ok(ToolCosts {
         format,
         all: cost(&whole, &by_session),
@@ -77,13 +79,16 @@ async fn measure(request: MethodRequest, asked: MeasureTools) -> Result<ToolCost
 
 /// The clients with a session that the caller sees in the same project, each with the filter of the latest, and for people
 /// those that the configuration names.
-fn clients<'n>(
-    request: &MethodRequest,
-    own: &Session,
-    configured: impl Iterator<Item = &'n String>,
-) -> BTreeMap<String, Option<SessionFilter>> {
-    let configured = configured.filter(|_| may_decide(request)).map(|name| (name.clone(), None));
-    let mut clients: BTreeMap<String, Option<SessionFilter>> = configured.collect();
+fn clients(request: &MethodRequest, own: &Session) -> BTreeMap<String, Option<SessionFilter>> {
+    let loaded = request.services.config.loaded();
+    let profile = |client: &McpClientConfig| {
+        let profile = request.services.config.profile(client.profile.as_ref()?.get_ref()).ok()?;
+        SessionFilter::of_profile(&profile).ok()
+    };
+    let configured = loaded.config.mcp.clients.iter().filter(|_| may_decide(request));
+    let configured = configured.filter(|(_, client)| client.listing.is_some() || client.profile.is_some());
+    let mut clients: BTreeMap<String, Option<SessionFilter>> =
+        configured.map(|(name, client)| (name.clone(), profile(client))).collect();
     for session in request.services.engine.sessions.list() {
         if let Some(client) = &session.client
             && session.project() == own.project()

@@ -127,7 +127,8 @@ fn described(spec: &ToolSpec, options: &ProviderOptions) -> Tool {
 
 /// The list that a client gets if it does not choose one.
 pub(super) fn listing_of(snapshot: &Snapshot, session: &Session) -> ListingMode {
-    snapshot.tool_settings().listing_of(session.client.as_ref().map(|client| client.name.as_str()))
+    let of_client = || snapshot.tool_settings().listing_of(session.client.as_ref().map(|client| client.name.as_str()));
+    session.filter.listing().unwrap_or_else(of_client)
 }
 
 /// A tool of a list.

@@ -1,19 +1,19 @@
 //! HTTP, for whoever has a token: MCP on Streamable HTTP at `/mcp`, our own JSON-RPC at `/rpc`.
 //!
-//! [`connections`] bounds how many there are, [`names`] is who may call by which name, [`websocket`] and [`post`] are the
-//! two ways of `/rpc`.
+//! [`connections`] bounds how many there are, [`names`] is who may call by which name, [`tokens`] what they show;
+//! [`websocket`] and [`post`] are the two ways of `/rpc`.
 
 mod connections;
 mod names;
 mod post;
+mod revocable;
+mod token_clients;
+mod tokens;
 mod websocket;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -29,21 +29,19 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rustix::fs::Mode;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use toold_engine::call::Principal;
-use toold_host::files;
-use toold_mcp::server::http::{HttpOptions, McpHttp};
+use toold_mcp::server::http::HttpOptions;
 
 use crate::config::mcp_servers::McpConfig;
-use crate::config::paths::{DaemonPaths, private_dir};
-use crate::config::random::random_hex;
+use crate::config::paths::DaemonPaths;
 use crate::rpc::metrics;
 use crate::rpc::parsed_memory::Refusal;
 use crate::transport::ClientServer;
 use crate::transport::http::connections::{ConnectionPlace, Connections, CountedStream};
 use crate::transport::http::names::AllowedNames;
+use crate::transport::http::token_clients::{AllTokenClients, TokenClients};
+use crate::transport::http::tokens::{ShownToken, Tokens};
 
 /// Connections at one time.
 const MAX_CONNECTIONS: usize = 256;
@@ -56,8 +54,6 @@ const SESSION_IDLE: Duration = Duration::from_secs(1_800);
 const REQUEST_WAIT: Duration = Duration::from_secs(20);
 /// The headers of a request that has begun must arrive within this.
 const HEADER_WAIT: Duration = Duration::from_secs(2);
-/// Bytes of the file of a token.
-const MAX_TOKEN: u64 = 64 << 10;
 const MCP: &str = "/mcp";
 const RPC: &str = "/rpc";
 const METRICS: &str = "/metrics";
@@ -133,9 +129,9 @@ impl HttpSocket {
             stop: clients.services.lifecycle.cancelled(),
         };
         let gate = Arc::new(HttpGate {
-            mcp: McpHttp::new(&clients.mcp.mcp, Principal::TokenCall, options),
+            token_clients: AllTokenClients::new(options),
             clients,
-            tokens: self.tokens,
+            tokens: Arc::new(self.tokens),
             names,
             max_body,
             request_wait: self.request_wait,
@@ -184,72 +180,11 @@ fn address(text: &str) -> Option<SocketAddr> {
     }
 }
 
-/// The token in a file that only its owner reads; made when it is not there.
-///
-/// # Errors
-/// The file cannot be read or made, is another's, or is open to others.
-pub fn token(file: &Path) -> anyhow::Result<String> {
-    use std::io::Write;
-    if let Some(dir) = file.parent() {
-        private_dir(dir).with_context(|| format!("can't make {}", dir.display()))?;
-    }
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    match made {
-        Ok(mut made) => {
-            let token = random_hex(32);
-            made.write_all(token.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
-            return Ok(token);
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error).with_context(|| format!("can't make {}", file.display())),
-    }
-    let folder = file.parent().context("a token lies in a folder")?.canonicalize()?;
-    let mut opened = files::open(&folder.join(file.file_name().context("a token has a name")?))?;
-    let metadata = opened.metadata()?;
-    let others = Mode::from_raw_mode(metadata.mode()).intersects(Mode::RWXG | Mode::RWXO);
-    if others || metadata.uid() != rustix::process::geteuid().as_raw() {
-        bail!("{} is open to others: run chmod 600 on it, or remove it to get a new token", file.display());
-    }
-    let token = files::read_opened(&mut opened, file, MAX_TOKEN)?;
-    let token = String::from_utf8_lossy(&token).trim().to_owned();
-    if token.len() < 16 {
-        bail!("{} holds no token of 16 characters or more: remove it to get a new one", file.display());
-    }
-    Ok(token)
-}
-
-/// What clients have to show, as digests, which are compared in constant time.
-struct Tokens {
-    call: blake3::Hash,
-    /// Only where a person has made one.
-    admin: Option<blake3::Hash>,
-}
-
-impl Tokens {
-    fn read(places: &DaemonPaths) -> anyhow::Result<Self> {
-        let hash = |token: String| blake3::hash(token.as_bytes());
-        let admin = places.admin_token();
-        let admin = admin.try_exists().is_ok_and(|there| there).then(|| token(&admin)).transpose()?;
-        Ok(Self { call: hash(token(&places.mcp_token())?), admin: admin.map(hash) })
-    }
-
-    /// The owner of the token. Takes the same time wherever the token differs.
-    fn principal(&self, given: &str) -> Option<Principal> {
-        let given = blake3::hash(given.as_bytes());
-        let (call, admin) = (given == self.call, self.admin.is_some_and(|admin| given == admin));
-        match (admin, call) {
-            (true, _) => Some(Principal::TokenAdmin),
-            (false, true) => Some(Principal::TokenCall),
-            (false, false) => None,
-        }
-    }
-}
-
 /// What all requests have to pass.
 struct HttpGate {
-    mcp: McpHttp,
+    token_clients: AllTokenClients,
     clients: ClientServer,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     names: AllowedNames,
     max_body: usize,
     request_wait: Duration,
@@ -292,7 +227,7 @@ impl HttpGate {
 
     async fn answer(&self, request: Request<Incoming>, place: Arc<ConnectionPlace>) -> HttpAnswer {
         let offered = websocket::is_upgrade(&request).then(|| websocket::offered_token(&request)).flatten();
-        let Some(principal) = bearer(&request).or(offered).and_then(|token| self.tokens.principal(token)) else {
+        let Some(shown) = bearer(&request).or(offered).and_then(|token| self.tokens.find(token)) else {
             let mut answer = refusal(StatusCode::UNAUTHORIZED, "send a token: Authorization: Bearer TOKEN");
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer realm=\"toold\""));
             // The body was not read, and is not waited for.
@@ -300,9 +235,19 @@ impl HttpGate {
             return answer;
         };
         place.has_shown_a_token();
+        // Without its profile, a token would reach all tools.
+        if let Some(name) = &shown.profile
+            && let Err(error) = self.clients.services.config.profile(name)
+        {
+            return refusal(StatusCode::FORBIDDEN, &format!("this token is one of the profile {name}, but {error}"));
+        }
+        let of_token = self.token_clients.of(&shown, &self.tokens, &self.clients);
         match request.uri().path() {
-            MCP => self.mcp(request).await,
-            RPC => self.rpc(request, principal, place).await,
+            MCP => self.mcp(request, &of_token).await,
+            RPC => self.rpc(request, &shown, &of_token, place).await,
+            METRICS if shown.profile.is_some() => {
+                refusal(StatusCode::FORBIDDEN, "the token of a profile is for /mcp and /rpc only")
+            }
             METRICS if self.clients.services.config.loaded().config.metrics.prometheus => self.metrics(&request).await,
             _ => refusal(StatusCode::NOT_FOUND, "not found: MCP is at /mcp, JSON-RPC at /rpc"),
         }
@@ -326,7 +271,7 @@ impl HttpGate {
         }
     }
 
-    async fn mcp(&self, request: Request<Incoming>) -> HttpAnswer {
+    async fn mcp(&self, request: Request<Incoming>, of_token: &TokenClients) -> HttpAnswer {
         if ![Method::GET, Method::POST, Method::DELETE].contains(request.method()) {
             return not_allowed("GET, POST, DELETE");
         }
@@ -344,7 +289,7 @@ impl HttpGate {
             Err(Refusal::TooLarge(words)) => return refusal(StatusCode::PAYLOAD_TOO_LARGE, &words),
             Err(Refusal::Overloaded(words)) => return refusal(StatusCode::SERVICE_UNAVAILABLE, &words),
         };
-        let answer = self.mcp.answer(Request::from_parts(parts, body)).await;
+        let answer = of_token.mcp.answer(Request::from_parts(parts, body)).await;
         match is_stream {
             // What only tells news does not keep the daemon from stopping.
             true => answer.map(|body| Until { body, over: Box::pin(self.stop.clone().cancelled_owned()) }.boxed()),
@@ -352,19 +297,25 @@ impl HttpGate {
         }
     }
 
-    async fn rpc(&self, request: Request<Incoming>, principal: Principal, place: Arc<ConnectionPlace>) -> HttpAnswer {
+    async fn rpc(
+        &self,
+        request: Request<Incoming>,
+        shown: &ShownToken,
+        of_token: &TokenClients,
+        place: Arc<ConnectionPlace>,
+    ) -> HttpAnswer {
         if let Err(words) = self.names.check(request.headers()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         if websocket::is_upgrade(&request) {
-            return websocket::upgrade(&self.clients, request, principal, place);
+            return websocket::upgrade(&self.clients, request, shown.peer(), of_token.revoked.clone(), place);
         }
         if request.method() != Method::POST {
             return not_allowed("POST, or GET with an upgrade to a WebSocket");
         }
         let (parts, body) = request.into_parts();
         match self.body(&parts.headers, body).await {
-            Ok(body) => post::answer(&self.clients, body, principal).await,
+            Ok(body) => post::answer(&self.clients, body, shown.peer()).await,
             Err(refused) => refused,
         }
     }
@@ -462,21 +413,5 @@ mod tests {
         let remote = McpConfig { allow_remote: true, ..config("0.0.0.0:0") };
         assert!(HttpSocket::bind(&remote, &places).unwrap().is_some());
         assert!(HttpSocket::bind(&McpConfig::default(), &places).unwrap().is_none());
-    }
-
-    #[test]
-    fn the_token_is_the_owners_alone() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("state/mcp-token");
-        let made = token(&file).unwrap();
-        assert_eq!(made.len(), 64);
-        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(token(&file).unwrap(), made);
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(token(&file).unwrap_err().to_string().contains("open to others"));
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-        std::fs::write(&file, "short").unwrap();
-        assert!(token(&file).is_err());
     }
 }

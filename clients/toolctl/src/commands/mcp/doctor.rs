@@ -11,14 +11,16 @@ use tokio::time::timeout;
 use toold_client::client::connect_stream;
 use toold_client::start::PATIENCE;
 use toold_proto::daemon::NoParams;
+use toold_proto::mcp::ALL_TOOLS;
 use toold_proto::method::DaemonGetStatus;
 
 use crate::commands::mcp::install::{McpClient, home};
-use crate::commands::mcp::token::token_file;
+use crate::commands::mcp::token::{profile_tokens, token_file};
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output;
+use crate::profiles;
 
 /// Check that MCP clients can reach the daemon, and show which are set up
 #[derive(Debug, Args)]
@@ -29,7 +31,7 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
     let mut well = true;
     let client = connection::open(globals).await?;
     let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
-    let spoken = timeout(PATIENCE, handshake(globals)).await;
+    let spoken = timeout(PATIENCE, handshake(globals, None)).await;
     match spoken.unwrap_or_else(|_| Err(anyhow!("no answer after {} s", PATIENCE.as_secs()))) {
         Ok((revision, tools)) => writeln!(out, "ok    stdio: revision {revision}, {tools} tools")?,
         Err(error) => {
@@ -57,12 +59,37 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
         well = false;
         writeln!(out, "bad   {problem}")?;
     }
+    let known = profiles::names(&client).await?;
+    for profile in profiles_with_token()? {
+        match profiles::check(&profile, &known) {
+            Ok(()) => writeln!(out, "ok    HTTP: token of profile {profile}")?,
+            Err(error) => {
+                well = false;
+                writeln!(
+                    out,
+                    "bad   HTTP: token of profile {profile}: {error}; toolctl mcp token --profile {profile} --revoke"
+                )?;
+            }
+        }
+    }
     let home = home()?;
     for client in McpClient::value_variants() {
-        let name = client.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let name = client.name();
         let file = home.join(client.file());
         match std::fs::read_to_string(&file) {
-            Ok(text) if client.has_entry(&text) => writeln!(out, "ok    {name}: {}", file.display())?,
+            Ok(text) if client.has_entry(&text) => {
+                let profile = client.profile(&text).unwrap_or_else(|| ALL_TOOLS.to_owned());
+                let spoken = timeout(PATIENCE, handshake(globals, Some(&profile))).await;
+                match spoken.unwrap_or_else(|_| Err(anyhow!("no answer after {} s", PATIENCE.as_secs()))) {
+                    Ok((_, tools)) => {
+                        writeln!(out, "ok    {name}: {}, profile {profile}: {tools} tools", file.display())?
+                    }
+                    Err(error) => {
+                        well = false;
+                        writeln!(out, "bad   {name}: {}, profile {profile}: {error:#}", file.display())?;
+                    }
+                }
+            }
             Ok(_) => writeln!(out, "-     {name}: not set up; toolctl mcp install {name}")?,
             Err(_) => writeln!(out, "-     {name}: no {}", file.display())?,
         }
@@ -70,11 +97,22 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
     Ok(if well { OK } else { NOT_RUN })
 }
 
+/// The names of the files of tokens, in their order.
+fn profiles_with_token() -> anyhow::Result<Vec<String>> {
+    let Ok(entries) = std::fs::read_dir(profile_tokens()?) else { return Ok(Vec::new()) };
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
 /// Connects as an MCP client does; returns the protocol revision and the number of tools.
-async fn handshake(globals: &Globals) -> anyhow::Result<(String, usize)> {
+async fn handshake(globals: &Globals, profile: Option<&str>) -> anyhow::Result<(String, usize)> {
     let mut stream = connect_stream(&connection::socket(globals)?).await?;
     let own = json!({"name": "toolctl-doctor", "version": env!("CARGO_PKG_VERSION")});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
+    let mut params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
+    if let Some(profile) = profile {
+        params["_meta"]["toold/profile"] = profile.into();
+    }
     let messages = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
@@ -87,7 +125,7 @@ async fn handshake(globals: &Globals) -> anyhow::Result<(String, usize)> {
     while let Some(line) = lines.next_line().await? {
         let answer: Value = serde_json::from_str(&line).context("the daemon's answer is not JSON")?;
         if let Some(error) = answer.get("error") {
-            anyhow::bail!("{error}");
+            anyhow::bail!("{}", error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned));
         }
         if answer["id"] == 1 {
             revision = answer["result"]["protocolVersion"].as_str().unwrap_or_default().to_owned();

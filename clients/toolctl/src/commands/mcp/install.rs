@@ -1,23 +1,32 @@
 //! `toolctl mcp install`: adds an entry to the configuration of MCP clients, so that they start `toolctl mcp`.
 
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
+use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 
 use crate::commands::mcp::{jsonc, toml_table};
+use crate::completion;
 use crate::confirm::confirm;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output;
+use crate::profiles;
 
 /// Add toold to the configuration of an MCP client
 ///
 /// Shows the change and asks for confirmation. The rest of the file stays as it is, including comments and other members
 /// of the entry. The original file is kept beside it. --undo restores it, or removes only the entry if the file has changed
 /// since.
+///
+/// Clients that read and write files and run commands with tools of their own get the profile without-files-and-shell, which
+/// leaves out the tools of toold that do the same. --profile all offers them too.
 #[derive(Debug, Args)]
 pub(crate) struct McpInstallArgs {
     /// The MCP client to set up
@@ -25,6 +34,10 @@ pub(crate) struct McpInstallArgs {
     /// Change this file instead of the client's default one
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// The profile that the client gets: one of [mcp.profiles] of the configuration, or a built-in one (all,
+    /// without-files-and-shell). An entry that is there keeps its own by default
+    #[arg(long, value_name = "NAME", conflicts_with = "undo", add = ArgValueCompleter::new(completion::profiles))]
+    profile: Option<String>,
     /// Remove the entry
     #[arg(long)]
     undo: bool,
@@ -76,22 +89,52 @@ impl McpClient {
         }
     }
 
-    fn entry(self, program: &str) -> Value {
-        let entry = json!({"command": program, "args": ["mcp"]});
+    /// Whether it reads and writes files and runs commands with tools of its own.
+    fn has_own_tools(self) -> bool {
         match self {
-            Self::ClaudeCode | Self::Vscode => json!({"type": "stdio", "command": program, "args": ["mcp"]}),
+            // Chats without a project.
+            Self::ClaudeDesktop => false,
+            Self::ClaudeCode // https://code.claude.com/docs/en/tools-reference
+            | Self::Codex // https://developers.openai.com/codex/cli
+            | Self::Cursor // https://cursor.com/docs/agent/overview
+            | Self::GeminiCli // https://geminicli.com/docs/reference/tools
+            | Self::Vscode // https://code.visualstudio.com/docs/copilot/concepts/tools
+            | Self::Windsurf // https://docs.windsurf.com/windsurf/cascade/cascade
+            | Self::Zed => true, // https://zed.dev/docs/ai/tools
+        }
+    }
+
+    fn entry(self, program: &str, arguments: &[String]) -> Value {
+        let entry = json!({"command": program, "args": arguments});
+        match self {
+            Self::ClaudeCode | Self::Vscode => json!({"type": "stdio", "command": program, "args": arguments}),
             Self::ClaudeDesktop | Self::Codex | Self::Cursor | Self::GeminiCli | Self::Windsurf | Self::Zed => entry,
         }
     }
 
-    /// The file's text with the entry in it.
-    fn with_entry(self, text: &str, program: &str) -> anyhow::Result<String> {
+    /// The arguments in the entry of the file's text.
+    fn arguments(self, text: &str) -> Option<Vec<String>> {
+        match self {
+            Self::Codex => toml_table::strings(text, self.holder(), NAME, "args"),
+            _ => serde_json::from_value(jsonc::member(text, &[self.holder(), NAME, "args"])?).ok(),
+        }
+    }
+
+    /// The profile in the entry of the file's text.
+    pub(super) fn profile(self, text: &str) -> Option<String> {
+        profile_in(&self.arguments(text)?).map(|(_, profile)| profile)
+    }
+
+    /// The file's text with the entry in it. `profile`: the one that the user chose.
+    fn with_entry(self, text: &str, program: &str, profile: Option<&str>) -> anyhow::Result<String> {
+        let own = if self.has_own_tools() { Some(WITHOUT_FILES_AND_SHELL) } else { None };
+        let arguments = with_profile(self.arguments(text).unwrap_or_default(), profile, own);
+        let entry = self.entry(program, &arguments);
         match self {
             Self::Codex => {
-                let entry = self.entry(program);
                 toml_table::with_table(text, self.holder(), NAME, entry.as_object().context("an entry has members")?)
             }
-            _ => jsonc::with_member(text, &[self.holder(), NAME], &self.entry(program)),
+            _ => jsonc::with_member(text, &[self.holder(), NAME], &entry),
         }
     }
 
@@ -103,6 +146,11 @@ impl McpClient {
         }
     }
 
+    /// As on the command line.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
     pub(super) fn has_entry(self, text: &str) -> bool {
         match self {
             Self::Codex => toml_table::has_table(text, self.holder(), NAME),
@@ -111,7 +159,7 @@ impl McpClient {
     }
 }
 
-pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
+pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::Result<u8> {
     let file = match &install.file {
         Some(file) => std::path::absolute(file)?,
         None => home()?.join(install.client.file()),
@@ -127,7 +175,11 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
             .with_context(|| format!("can't change {}", file.display()))?;
         (after, format!("{} {}?", if is_original { "Restore" } else { "Write" }, file.display()))
     } else {
-        let after = install.client.with_entry(now.as_deref().unwrap_or_default(), &program);
+        if let Some(profile) = &install.profile {
+            profiles::check_with_daemon(profile, globals).await?;
+        }
+        let (text, profile) = (now.as_deref().unwrap_or_default(), install.profile.as_deref());
+        let after = install.client.with_entry(text, &program, profile);
         (after.with_context(|| format!("can't change {}", file.display()))?, format!("Write {}?", file.display()))
     };
     let before = now.clone().unwrap_or_default();
@@ -137,6 +189,9 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
         return Ok(OK);
     }
     write!(out, "{}", difference(&file, &before, &after))?;
+    if !install.undo {
+        writeln!(out, "{}", about_profile(install.client, install.client.profile(&after).as_deref()))?;
+    }
     if !install.yes && !confirm(&question).await? {
         return Ok(OK);
     }
@@ -167,7 +222,7 @@ pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
 /// The text without the entry, and whether it is the original as it was kept.
 fn undone(client: McpClient, now: &str, before: Option<String>, program: &str) -> anyhow::Result<(String, bool)> {
     if let Some(before) = &before
-        && client.with_entry(before, program).is_ok_and(|after| after == now)
+        && client.with_entry(before, program, client.profile(now).as_deref()).is_ok_and(|after| after == now)
     {
         return Ok((before.clone(), true));
     }
@@ -176,6 +231,51 @@ fn undone(client: McpClient, now: &str, before: Option<String>, program: &str) -
         bail!("there is nothing to undo: it has no entry {NAME}");
     }
     Ok((after, false))
+}
+
+/// What the profile leaves out, and how to have it otherwise.
+fn about_profile(client: McpClient, profile: Option<&str>) -> String {
+    let name = client.name();
+    match profile {
+        Some(WITHOUT_FILES_AND_SHELL) => format!(
+            "profile {WITHOUT_FILES_AND_SHELL}: {name} reads and writes files and runs commands with tools of its own, so \
+             toold's are left out;\nto have them too: toolctl mcp install {name} --profile {ALL_TOOLS}"
+        ),
+        Some(ALL_TOOLS) | None => format!("profile {ALL_TOOLS}: {name} gets all tools"),
+        Some(profile) => format!("profile {profile}: as [mcp.profiles.{profile}] of the configuration says"),
+    }
+}
+
+/// The arguments of an entry, with the others that it had. `chosen`: the profile that the user chose. `own`: the one for an
+/// entry that has none.
+fn with_profile(mut arguments: Vec<String>, chosen: Option<&str>, own: Option<&str>) -> Vec<String> {
+    if !arguments.iter().any(|argument| argument == "mcp") {
+        arguments = vec!["mcp".to_owned()];
+    }
+    match (profile_in(&arguments), chosen, own) {
+        (Some((at, _)), Some(chosen), _) => drop(arguments.splice(at, [PROFILE.to_owned(), chosen.to_owned()])),
+        (None, Some(profile), _) | (None, None, Some(profile)) => {
+            arguments.extend([PROFILE.to_owned(), profile.to_owned()]);
+        }
+        (Some(_), None, _) | (None, None, None) => {}
+    }
+    arguments
+}
+
+const PROFILE: &str = "--profile";
+
+/// The place of the option for the profile, and the profile.
+fn profile_in(arguments: &[String]) -> Option<(Range<usize>, String)> {
+    let at = arguments.iter().position(|argument| argument.strip_prefix(PROFILE).is_some_and(is_end))?;
+    match arguments[at].split_once('=') {
+        Some((_, profile)) => Some((at..at + 1, profile.to_owned())),
+        None => Some((at..(at + 2).min(arguments.len()), arguments.get(at + 1).cloned().unwrap_or_default())),
+    }
+}
+
+/// Whether the name of an option ends here.
+fn is_end(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('=')
 }
 
 pub(super) fn home() -> anyhow::Result<PathBuf> {
@@ -248,20 +348,38 @@ mod tests {
     #[test]
     fn comments_and_other_servers_stay() {
         let text = "{\n  // mine\n  \"context_servers\": {\n    \"other\": {\"command\": \"x\"}, // theirs\n  },\n  \"theme\": \"One\"\n}\n";
-        let after = McpClient::Zed.with_entry(text, "/bin/toolctl").unwrap();
+        let after = McpClient::Zed.with_entry(text, "/bin/toolctl", None).unwrap();
         assert!(
             after.contains("// mine") && after.contains("// theirs") && after.contains("\"theme\": \"One\""),
             "{after}"
         );
         assert!(McpClient::Zed.has_entry(&after) && !McpClient::Zed.has_entry(text));
-        assert_eq!(McpClient::Zed.with_entry(&after, "/bin/toolctl").unwrap(), after);
+        assert_eq!(McpClient::Zed.with_entry(&after, "/bin/toolctl", None).unwrap(), after);
     }
 
     #[test]
     fn an_empty_file_gets_a_whole_one() {
-        let after = McpClient::Cursor.with_entry("", "/bin/toolctl").unwrap();
+        let after = McpClient::Cursor.with_entry("", "/bin/toolctl", Some("web")).unwrap();
         let read: Value = serde_json::from_str(&after).unwrap();
-        assert_eq!(read, json!({"mcpServers": {"toold": {"command": "/bin/toolctl", "args": ["mcp"]}}}));
+        assert_eq!(
+            read,
+            json!({"mcpServers": {"toold": {"command": "/bin/toolctl", "args": ["mcp", "--profile", "web"]}}})
+        );
+    }
+
+    #[test]
+    fn other_arguments_stay_when_the_profile_changes() {
+        let check = |before: &[&str], chosen, own, after: &[&str]| {
+            let before = before.iter().map(|&argument| argument.to_owned()).collect();
+            assert_eq!(with_profile(before, chosen, own), after);
+        };
+        let own = Some(WITHOUT_FILES_AND_SHELL);
+        check(&[], None, None, &["mcp"]);
+        check(&["serve"], None, own, &["mcp", "--profile", WITHOUT_FILES_AND_SHELL]);
+        check(&["mcp", "--cwd", "/x"], Some("web"), own, &["mcp", "--cwd", "/x", "--profile", "web"]);
+        check(&["mcp", "--profile", "all", "--cwd", "/x"], None, own, &["mcp", "--profile", "all", "--cwd", "/x"]);
+        check(&["mcp", "--profile=all", "--cwd", "/x"], Some("web"), own, &["mcp", "--profile", "web", "--cwd", "/x"]);
+        check(&["mcp", "--profile"], Some("web"), own, &["mcp", "--profile", "web"]);
     }
 
     #[test]

@@ -64,12 +64,19 @@ pub(super) fn without_member(text: &str, holder: &str, name: &str, before: &str)
 }
 
 pub(super) fn has_member(text: &str, path: &[&str]) -> bool {
-    let Some((name, parents)) = path.split_last() else { return false };
-    let object = || -> Option<CstObject> {
-        let root = parse(without_byte_order_mark(text).1).ok()?;
-        parents.iter().try_fold(root.object_value()?, |object, parent| object.object_value(parent))
-    };
-    object().is_some_and(|object| object.get(name).is_some())
+    find(text, path).is_some()
+}
+
+/// The value of this member; `None` if the text has none, or is not JSON.
+pub(super) fn member(text: &str, path: &[&str]) -> Option<Value> {
+    member_value(&find(text, path)?)
+}
+
+fn find(text: &str, path: &[&str]) -> Option<CstObjectProp> {
+    let (name, parents) = path.split_last()?;
+    let root = parse(without_byte_order_mark(text).1).ok()?;
+    let object = parents.iter().try_fold(root.object_value()?, |object, parent| object.object_value(parent))?;
+    object.get(name)
 }
 
 fn set(object: &CstObject, name: &str, value: &Value) {

@@ -50,6 +50,13 @@ pub(super) fn has_table(text: &str, holder: &str, name: &str) -> bool {
     document.get(holder).and_then(|servers| servers.get(name)).is_some()
 }
 
+/// The texts of an array in the table `holder.name`; `None` if there is none, or the text is not TOML.
+pub(super) fn strings(text: &str, holder: &str, name: &str, key: &str) -> Option<Vec<String>> {
+    let document = parse(text).ok()?;
+    let array = document.get(holder)?.get(name)?.get(key)?.as_array()?;
+    Some(array.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect())
+}
+
 fn set(table: &mut dyn TableLike, key: &str, value: &Value) -> anyhow::Result<()> {
     let new: toml_edit::Value = match value {
         Value::String(text) => text.into(),

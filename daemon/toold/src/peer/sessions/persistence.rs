@@ -67,6 +67,7 @@ impl SessionService {
             model: saved.model,
             env,
             filter: SessionFilter::new(&saved.filter).with_context(|| format!("the tools of session {id}"))?,
+            profiles: Vec::new(),
         };
         let mut session = self.create(kind, peer, request)?;
         session.opened_at = saved.opened_at;

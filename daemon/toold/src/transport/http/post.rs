@@ -14,7 +14,6 @@ use jsonrpsee::types::Id;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 
 use super::{HttpAnswer, refusal};
@@ -26,7 +25,7 @@ use crate::transport::unix::SocketStream;
 use crate::transport::whole_message::WholeMessage;
 
 /// Serves one request or one batch. Dropped, it cancels what it runs: its client is gone.
-pub(super) async fn answer(clients: &ClientServer, body: Bytes, principal: Principal) -> HttpAnswer {
+pub(super) async fn answer(clients: &ClientServer, body: Bytes, peer: Peer) -> HttpAnswer {
     if let Some(refused) = wants_progress(&body) {
         return json(refused.into());
     }
@@ -36,11 +35,8 @@ pub(super) async fn answer(clients: &ClientServer, body: Bytes, principal: Princ
     let mut message = WholeMessage::new(&clients.services.limits);
     message.receive(body);
     let stream = OneMessage { message, answer: Some(sender), gone };
-    clients.services.lifecycle.tracker().spawn(clients.serve_messages(
-        stream,
-        Peer::of_token(principal),
-        OneMessage::into_parts,
-    ));
+    let served = clients.serve_messages(stream, peer, OneMessage::into_parts);
+    clients.services.lifecycle.tracker().spawn(served);
     match answer.await {
         Ok(Some(answer)) => json(answer),
         Ok(None) => empty(),

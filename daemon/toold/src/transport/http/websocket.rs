@@ -14,12 +14,13 @@ use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use toold_engine::call::Principal;
+use tokio_util::sync::CancellationToken;
 use toold_proto::error::INVALID_REQUEST;
 use toold_remote::websocket::lines::WebSocketLines;
 use toold_remote::websocket::{Bounds, PIECE, WebSocketMessages, accept_key};
 
 use super::connections::ConnectionPlace;
+use super::revocable::RevocableStream;
 use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
 use crate::rpc::byte_stream::ByteStream;
@@ -33,6 +34,8 @@ use crate::transport::whole_message::WholeMessage;
 const PROTOCOL: &str = "toold";
 /// A token as a protocol: browsers let no page set a header here.
 const TOKEN_PREFIX: &str = "bearer.";
+
+type UpgradedStream = RevocableStream<TokioIo<Upgraded>>;
 
 /// Whether a request asks for a WebSocket.
 pub(super) fn is_upgrade<B>(request: &Request<B>) -> bool {
@@ -50,7 +53,8 @@ pub(super) fn offered_token<B>(request: &Request<B>) -> Option<&str> {
 pub(super) fn upgrade(
     clients: &ClientServer,
     request: Request<Incoming>,
-    principal: Principal,
+    peer: Peer,
+    revoked: CancellationToken,
     place: Arc<ConnectionPlace>,
 ) -> HttpAnswer {
     let headers = request.headers();
@@ -76,7 +80,7 @@ pub(super) fn upgrade(
     let tracker = clients.services.lifecycle.tracker().clone();
     tracker.spawn(async move {
         match hyper::upgrade::on(request).await {
-            Ok(stream) => serve(&clients, stream, principal).await,
+            Ok(stream) => serve(&clients, RevocableStream::new(TokioIo::new(stream), revoked), peer).await,
             Err(error) => tracing::debug!(%error, "the upgrade to a WebSocket failed"),
         }
         drop(place);
@@ -84,21 +88,21 @@ pub(super) fn upgrade(
     answer
 }
 
-async fn serve(clients: &ClientServer, stream: Upgraded, principal: Principal) {
+async fn serve(clients: &ClientServer, stream: UpgradedStream, peer: Peer) {
     let limits = &clients.services.limits;
     let max = limits.max_message;
     let words = format!("the message is longer than {max} bytes");
     let too_large = failure(jsonrpsee::types::Id::Null, INVALID_REQUEST, words, "too_large");
     let bounds = Bounds { max_message: max, too_large: Some(too_large.get().to_owned()) };
     let stream = FrameStream {
-        socket: WebSocketMessages::server(TokioIo::new(stream), bounds).await,
+        socket: WebSocketMessages::server(stream, bounds).await,
         received: WholeMessage::new(limits),
         out: VecDeque::new(),
         queued: 0,
         handed: 0,
         unread: Reservation::new(limits.unread.clone()),
     };
-    clients.serve_messages(stream, Peer::of_token(principal), FrameStream::into_parts).await;
+    clients.serve_messages(stream, peer, FrameStream::into_parts).await;
 }
 
 fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &str> {
@@ -108,7 +112,7 @@ fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &s
 
 /// A WebSocket, whose text frames are messages.
 struct FrameStream {
-    socket: WebSocketMessages<TokioIo<Upgraded>>,
+    socket: WebSocketMessages<UpgradedStream>,
     received: WholeMessage,
     out: VecDeque<String>,
     /// Bytes in `out`.
@@ -200,7 +204,7 @@ impl MessageStream for FrameStream {
 }
 
 /// A WebSocket in lines, for the Model Context Protocol.
-struct LineStream(WebSocketLines<TokioIo<Upgraded>>);
+struct LineStream(WebSocketLines<UpgradedStream>);
 
 impl ByteStream for LineStream {
     fn hung_up(&self) -> bool {
