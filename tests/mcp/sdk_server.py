@@ -1,4 +1,7 @@
-"""A server on the official Python SDK, 1.x or 2.x: `sdk_server.py` on stdio, `sdk_server.py PORT` on HTTP."""
+"""A server on the official Python SDK, 1.x or 2.x.
+
+`sdk_server.py` is on stdio, `sdk_server.py PORT` on Streamable HTTP, and `sdk_server.py PORT sse` on HTTP with SSE.
+"""
 
 import sys
 from typing import Annotated
@@ -6,6 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel
 
 port = int(sys.argv[1]) if len(sys.argv) > 1 else None
+transport = sys.argv[2] if len(sys.argv) > 2 else "streamable-http"
 try:
     from mcp.server.mcpserver import Context, MCPServer
 
@@ -65,4 +69,4 @@ def fail() -> str:
 if port is None:
     server.run("stdio")
 else:
-    server.run("streamable-http", **on_http)
+    server.run(transport, **on_http)

@@ -11,6 +11,7 @@ mod connect;
 mod elicitation;
 pub mod endpoint;
 mod greeting;
+mod http_with_sse;
 mod listing;
 pub mod logins;
 mod notifications;

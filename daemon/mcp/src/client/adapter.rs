@@ -29,7 +29,7 @@ use toold_proto::mcp::{InstanceScope, McpLogin, McpLoginBegun, McpServer, McpSer
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use super::call;
-use super::connect::{self, Channel, ClientService, Greeting, ServerFailure};
+use super::connect::{self, Channel, ClientService, GreetedServer, Greeting, ServerFailure};
 use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
 use super::listing::ListedServerTool;
@@ -60,6 +60,7 @@ pub struct ServerOptions {
 pub struct ServerLink {
     pub(super) peer: Peer<RoleClient>,
     pub(super) notifications: Arc<Notifications>,
+    uses_sse: bool,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -67,6 +68,9 @@ pub struct ServerMemory {
     /// It must be greeted with `initialize`, as before revision 2026-07-28.
     #[serde(default, rename = "is_old")]
     uses_initialize: bool,
+    /// It speaks HTTP with SSE, and no Streamable HTTP.
+    #[serde(default)]
+    uses_sse: bool,
 }
 
 impl ServerAdapter {
@@ -283,11 +287,11 @@ impl MountAdapter for ServerAdapter {
     ) -> Result<OpenedChannel<Channel>, String> {
         let mut opened = connect::open(&config.endpoint, &self.options, &context.stderr_log).await?;
         // A token of the configuration is used as it is.
-        if let (ServerEndpoint::Http { headers, .. }, Channel::Http { url, login, .. }) =
+        if let (ServerEndpoint::Http { headers, .. }, Channel::Http { address, login, .. }) =
             (&config.endpoint, &mut opened.channel)
             && !has_authorization(headers)
         {
-            *login = self.logins.resume(&config.key(), url).await?.map(Box::new);
+            *login = self.logins.resume(&config.key(), &address.url).await?.map(Box::new);
         }
         Ok(opened)
     }
@@ -301,19 +305,22 @@ impl MountAdapter for ServerAdapter {
     ) -> Result<(ServerLink, ClientService), String> {
         let notifications = Arc::new(Notifications::new(context.clone()));
         let handler = ElicitationHandler { server: config.name.clone(), notifications: notifications.clone() };
-        let greeting = Greeting { uses_initialize: memory.uses_initialize, start_timeout: config.start_timeout };
-        let greeted = connect::greet(channel, handler, greeting, &context.closing).await;
-        // Some servers exit at a greeting that they don't know: the next attempt uses the other one.
-        let service = match greeted {
-            Ok(service) => service,
+        let ServerMemory { uses_initialize, uses_sse } = *memory;
+        let greeting = Greeting { uses_initialize, uses_sse, start_timeout: config.start_timeout };
+        let greeted = match connect::greet(channel, handler, greeting, &context.closing).await {
+            Ok(greeted) => greeted,
             Err(failure) => {
                 if let ServerFailure::Other(_) = &failure {
-                    memory.uses_initialize = !memory.uses_initialize;
+                    // Some servers exit at a greeting that they don't know: the next attempt uses the other one.
+                    memory.uses_initialize = !uses_initialize;
+                    // It may have become a server of Streamable HTTP.
+                    memory.uses_sse = false;
                 }
                 return Err(self.explain(config, failure).await);
             }
         };
-        Ok((ServerLink { peer: service.peer().clone(), notifications }, service))
+        let GreetedServer { service, uses_sse } = greeted;
+        Ok((ServerLink { peer: service.peer().clone(), notifications, uses_sse }, service))
     }
 
     async fn list_tools(
@@ -327,7 +334,8 @@ impl MountAdapter for ServerAdapter {
             Err(failure) => return Err(self.explain(config, failure).await),
         };
         let uses_initialize = link.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
-        Ok(ToolListing { tools: list.tools, problems: list.problems, memory: ServerMemory { uses_initialize } })
+        let memory = ServerMemory { uses_initialize, uses_sse: link.uses_sse };
+        Ok(ToolListing { tools: list.tools, problems: list.problems, memory })
     }
 
     async fn run(&self, connection: &MountConnection<Self>, service: ClientService) -> String {

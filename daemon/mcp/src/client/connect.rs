@@ -14,10 +14,13 @@ use rmcp::service::{
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager};
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use rmcp::transport::{IntoTransport, Transport};
 use tokio::net::UnixStream;
 use tokio::process::{ChildStdin, ChildStdout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toold_engine::redact::without_hidden;
 use toold_host::process::ProcessCommand;
@@ -29,7 +32,8 @@ use toold_mounts::program::SourceProgram;
 use super::adapter::ServerOptions;
 use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
-use super::greeting::GreetingTransport;
+use super::greeting::{GreetingTransport, MAX_PROBE};
+use super::http_with_sse::{HttpWithSse, SseFailure};
 use super::listing::{MAX_PAGES, ServerListing};
 use super::logins::challenge::LoginChallenge;
 use super::notifications::InterceptingTransport;
@@ -39,12 +43,17 @@ pub enum Channel {
     Pipes(ChildStdout, ChildStdin),
     Socket(UnixStream),
     Http {
-        url: String,
-        headers: HashMap<http::HeaderName, http::HeaderValue>,
+        address: HttpAddress,
         client: reqwest::Client,
         /// The access of a server that somebody has logged in to.
         login: Option<Box<AuthorizationManager>>,
     },
+}
+
+/// Where requests to a server go, and their headers.
+pub struct HttpAddress {
+    pub(super) url: String,
+    headers: HashMap<http::HeaderName, http::HeaderValue>,
 }
 
 /// Why a server does not do what it is asked for.
@@ -71,11 +80,20 @@ impl From<ServiceError> for ServerFailure {
 pub(super) struct Greeting {
     /// It is known to need `initialize`.
     pub(super) uses_initialize: bool,
+    /// It is known to speak HTTP with SSE, and no Streamable HTTP.
+    pub(super) uses_sse: bool,
     /// Until it is connected and has listed its tools.
     pub(super) start_timeout: Duration,
 }
 
 pub(super) type ClientService = RunningService<RoleClient, ElicitationHandler>;
+
+/// A server that has answered its greeting.
+pub(super) struct GreetedServer {
+    pub(super) service: ClientService,
+    /// By HTTP with SSE.
+    pub(super) uses_sse: bool,
+}
 
 /// Starts the program or opens the connection.
 ///
@@ -116,7 +134,8 @@ pub(super) async fn open(
                 tokio::task::spawn_blocking(|| http_client_builder()?.build().map_err(|error| error_chain(&error)));
             let client = built.await.map_err(|error| error.to_string())??;
             let url = fill(url, options).await?;
-            Ok(OpenedChannel { channel: Channel::Http { url, headers: sent, client, login: None }, program: None })
+            let address = HttpAddress { url, headers: sent };
+            Ok(OpenedChannel { channel: Channel::Http { address, client, login: None }, program: None })
         }
         ServerEndpoint::Unusable { why } => Err(why.clone()),
     }
@@ -148,8 +167,8 @@ pub(super) async fn greet(
     handler: ElicitationHandler,
     greeting: Greeting,
     closing: &CancellationToken,
-) -> Result<ClientService, ServerFailure> {
-    match channel {
+) -> Result<GreetedServer, ServerFailure> {
+    let service = match channel {
         Channel::Pipes(stdout, stdin) => {
             greet_on(AsyncRwTransport::new(stdout, stdin), handler, greeting, closing).await
         }
@@ -157,22 +176,83 @@ pub(super) async fn greet(
             let (read, write) = stream.into_split();
             greet_on(AsyncRwTransport::new(read, write), handler, greeting, closing).await
         }
-        Channel::Http { url, headers, client, login } => {
-            let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers);
-            match login {
-                Some(login) => {
-                    let client = AuthClient::new(client, *login);
-                    let worker = StreamableHttpClientTransport::with_client(client, config);
-                    let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
-                    greet_on(transport, handler, greeting, closing).await
-                }
-                None => {
-                    let worker = StreamableHttpClientTransport::with_client(client, config);
-                    let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
-                    greet_on(transport, handler, greeting, closing).await
-                }
-            }
+        Channel::Http { address, client, login: Some(login) } => {
+            return greet_on_http(AuthClient::new(client, *login), address, handler, greeting, closing).await;
         }
+        Channel::Http { address, client, login: None } => {
+            return greet_on_http(client, address, handler, greeting, closing).await;
+        }
+    };
+    Ok(GreetedServer { service: service.map_err(not_greeted)?, uses_sse: false })
+}
+
+/// By Streamable HTTP; by HTTP with SSE if the server is known to speak that, or answers a greeting by Streamable HTTP
+/// with something else.
+async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
+    client: C,
+    address: HttpAddress,
+    handler: ElicitationHandler,
+    greeting: Greeting,
+    closing: &CancellationToken,
+) -> Result<GreetedServer, ServerFailure> {
+    let HttpAddress { url, headers } = address;
+    let transport = if greeting.uses_sse {
+        let connected = HttpWithSse::connect(client, &url, headers).await;
+        connected.map_err(|failure| match failure {
+            SseFailure::Refused(error) => refused(&error),
+            SseFailure::Unusable(why) => why.into(),
+        })?
+    } else {
+        let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers.clone());
+        let worker = StreamableHttpClientTransport::with_client(client.clone(), config);
+        let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
+        let error = match greet_on(transport, handler.clone(), greeting, closing).await {
+            Ok(service) => return Ok(GreetedServer { service, uses_sse: false }),
+            Err(error) => error,
+        };
+        let may_speak_sse = answers_otherwise(&error);
+        let failure = not_greeted(error);
+        let ServerFailure::Other(why) = &failure else { return Err(failure) };
+        if !may_speak_sse {
+            return Err(failure);
+        }
+        // A server of Streamable HTTP may send a stream too, and nothing in it.
+        let limit = MAX_PROBE.min(greeting.start_timeout / 2);
+        match timeout(limit, HttpWithSse::connect(client, &url, headers)).await {
+            Ok(Ok(transport)) => transport,
+            Ok(Err(SseFailure::Refused(error))) => {
+                return Err(LoginChallenge::of(&error).map_or(failure, ServerFailure::NeedsLogin));
+            }
+            Ok(Err(SseFailure::Unusable(also))) => return Err(format!("{why}; by HTTP with SSE: {also}").into()),
+            Err(_) => return Err(failure),
+        }
+    };
+    // Revisions without `initialize` do not have this transport.
+    let greeting = Greeting { uses_initialize: true, ..greeting };
+    let service = greet_on(transport, handler, greeting, closing).await.map_err(not_greeted)?;
+    Ok(GreetedServer { service, uses_sse: true })
+}
+
+/// Whether a server has answered a greeting by Streamable HTTP, but not as that requires.
+fn answers_otherwise(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::JsonRpcError(_) => true,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => answers_otherwise(fallback),
+        ClientInitializeError::TransportError { error, .. } => {
+            let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
+            while let Some(error) = current {
+                if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                    return matches!(
+                        error,
+                        StreamableHttpError::UnexpectedServerResponse(_)
+                            | StreamableHttpError::UnexpectedContentType(_)
+                    );
+                }
+                current = error.source();
+            }
+            false
+        }
+        _ => false,
     }
 }
 
@@ -181,7 +261,7 @@ async fn greet_on<T: Transport<RoleClient> + 'static>(
     handler: ElicitationHandler,
     greeting: Greeting,
     closing: &CancellationToken,
-) -> Result<ClientService, ServerFailure> {
+) -> Result<ClientService, ClientInitializeError> {
     let lifecycle = match greeting.uses_initialize {
         true => ClientLifecycleMode::Initialize,
         false => ClientLifecycleMode::Auto {
@@ -191,18 +271,23 @@ async fn greet_on<T: Transport<RoleClient> + 'static>(
     };
     let transport = GreetingTransport::new(transport, greeting.start_timeout);
     let transport = InterceptingTransport::new(transport, handler.notifications.clone());
-    let greeted = serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, closing.clone()).await;
-    greeted.map_err(|error| {
-        if let Some(challenge) = LoginChallenge::of_greeting(&error) {
-            return ServerFailure::NeedsLogin(challenge);
-        }
-        match error {
-            ClientInitializeError::ConnectionClosed(_) => {
-                "it closed the connection before it answered".to_owned().into()
-            }
-            error => error_chain(&error).into(),
-        }
-    })
+    serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, closing.clone()).await
+}
+
+fn not_greeted(error: ClientInitializeError) -> ServerFailure {
+    if let Some(challenge) = LoginChallenge::of_greeting(&error) {
+        return ServerFailure::NeedsLogin(challenge);
+    }
+    match error {
+        // The server does not know the probe, as those of earlier revisions; its refusal of `initialize` is the reason.
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_greeted(*fallback),
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection before it answered".to_owned().into(),
+        error => error_chain(&error).into(),
+    }
+}
+
+fn refused(error: &StreamableHttpError<reqwest::Error>) -> ServerFailure {
+    LoginChallenge::of(error).map_or_else(|| error_chain(error).into(), ServerFailure::NeedsLogin)
 }
 
 /// All tools that the server lists, page by page.
@@ -240,7 +325,7 @@ pub(super) async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
         return None;
     }
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    let listening = tokio::time::timeout(Duration::from_secs(10), peer.listen(filter)).await;
+    let listening = timeout(Duration::from_secs(10), peer.listen(filter)).await;
     match listening {
         Ok(Ok(subscription)) => Some(subscription),
         Ok(Err(ServiceError::TransportClosed)) => None,

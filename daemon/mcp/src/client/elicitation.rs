@@ -22,6 +22,7 @@ use super::notifications::Notifications;
 const MAX_MESSAGE: usize = 2000;
 
 /// Answers the requests of one server.
+#[derive(Clone)]
 pub struct ElicitationHandler {
     pub(super) server: String,
     pub(super) notifications: Arc<Notifications>,

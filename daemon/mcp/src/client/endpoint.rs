@@ -12,7 +12,7 @@ pub enum ServerEndpoint {
     Stdio { program: String, args: Vec<SecretText>, env: BTreeMap<String, SecretText>, cwd: Option<PathBuf> },
     /// A Unix socket that speaks one message a line.
     Socket { path: PathBuf },
-    /// Streamable HTTP.
+    /// Streamable HTTP, or HTTP with SSE as before revision 2025-03-26.
     Http { url: SecretText, headers: BTreeMap<String, SecretText>, oauth: OAuthSettings },
     /// Its configuration is invalid; the reason as a sentence for the user.
     Unusable { why: String },

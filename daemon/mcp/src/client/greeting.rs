@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// How long a server may take to answer the probe, at most half of its time to start. Shorter than the SDK's own limit,
 /// after which a late answer would end the greeting.
-const MAX_PROBE: Duration = Duration::from_secs(9);
+pub(super) const MAX_PROBE: Duration = Duration::from_secs(9);
 
 /// A transport that separates the answers to the two greetings.
 pub(super) struct GreetingTransport<T> {

@@ -482,6 +482,7 @@ mod tests {
                 "b": {"command": "b", "args": ["${env:TOKEN}", "//no comment"], "disabled": true},
                 "c": {"type": "http", "url": "http://127.0.0.1:1/", "headers": {"X": "1"}},
                 "old": {"type": "sse", "url": "http://127.0.0.1:1/"},
+                "socket": {"type": "ws", "url": "ws://127.0.0.1:1/"},
                 "self": {"command": "/usr/bin/toolctl", "args": ["mcp"]},
                 "odd": 7,
             },
@@ -490,14 +491,15 @@ mod tests {
         let toml = format!("import = [\"/not/there.json\", {:?}]\n[servers.a]\ncommand = \"ours\"\n", file);
         let servers = read(&toml);
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        assert_eq!(names, ["a", "b", "c", "odd", "old"]);
+        assert_eq!(names, ["a", "b", "c", "odd", "old", "socket"]);
         assert!(matches!(&servers[0].endpoint, ServerEndpoint::Stdio { program, .. } if program == "ours"));
         assert!(
             matches!(&servers[1].endpoint, ServerEndpoint::Stdio { args, .. } if *args == ["secret", "//no comment"].map(SecretText::from))
         );
         assert!(!servers[1].enabled && matches!(servers[2].endpoint, ServerEndpoint::Http { .. }));
         assert!(matches!(servers[3].endpoint, ServerEndpoint::Unusable { .. }));
-        assert!(matches!(&servers[4].endpoint, ServerEndpoint::Unusable { why } if why.contains("sse")));
+        assert!(matches!(servers[4].endpoint, ServerEndpoint::Http { .. }));
+        assert!(matches!(&servers[5].endpoint, ServerEndpoint::Unusable { why } if why.contains("kind ws")));
     }
 
     #[test]

@@ -39,7 +39,8 @@ impl LoginChallenge {
         }
     }
 
-    fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+    /// The challenge among an error of the transport and its causes.
+    pub(in crate::client) fn of(error: &(dyn Error + 'static)) -> Option<Self> {
         let mut current = Some(error);
         while let Some(error) = current {
             if let Some(required) = error.downcast_ref::<AuthRequiredError>() {

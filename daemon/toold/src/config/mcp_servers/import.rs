@@ -71,8 +71,8 @@ fn text_of(path: &Path) -> anyhow::Result<Option<String>> {
 }
 
 fn server_config(imported: Imported) -> Result<McpServerConfig, String> {
-    if let Some(kind @ ("sse" | "ws" | "websocket")) = imported.kind.as_deref() {
-        return Err(format!("servers of the kind {kind} cannot be reached: expected stdio or http"));
+    if let Some(kind @ ("ws" | "websocket")) = imported.kind.as_deref() {
+        return Err(format!("servers of the kind {kind} cannot be reached: expected stdio, http or sse"));
     }
     let text = |value: Value| match value {
         Value::String(text) => text,
