@@ -109,6 +109,15 @@ pub struct NameMcpLogin {
     pub name: String,
 }
 
+/// Answer of `mcp.logout`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpLoggedOut {
+    pub servers: Vec<McpServer>,
+    /// Why the authorization server has not revoked all tokens: they stay valid there until they expire. Absent when it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_revoked: Option<String>,
+}
+
 /// The login at a remote server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct McpLogin {

@@ -23,7 +23,8 @@ use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
 use crate::hook::{HookAction, HookList, RunHooks};
 use crate::mcp::{
-    BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoginBegun, McpServerList, NameMcpLogin, RestartMcpServer,
+    BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoggedOut, McpLoginBegun, McpServerList, NameMcpLogin,
+    RestartMcpServer,
 };
 use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList, SearchMcpRegistry};
 use crate::permission::{
@@ -186,7 +187,7 @@ methods! {
     McpRegistryGet = "mcp.registry.get", "Shows a server of the MCP registry, and how it can be run.", GetRegistryServer => RegistryServer;
     McpLoginBegin = "mcp.login.begin", "Prepares a login at a remote MCP server; a person opens the page.", BeginMcpLogin => McpLoginBegun;
     McpLoginFinish = "mcp.login.finish", "Ends a login with the URL that its page redirected to.", FinishMcpLogin => FinishedMcpLogin;
-    McpLogout = "mcp.logout", "Forgets the login at a remote MCP server.", NameMcpLogin => McpServerList;
+    McpLogout = "mcp.logout", "Forgets the login at a remote MCP server, and has its tokens revoked.", NameMcpLogin => McpLoggedOut;
     SecretsSet = "secrets.set", "Stores a secret that the configuration uses.", SetSecret => SecretList;
     SecretsList = "secrets.list", "Lists the secrets by name; nothing returns their values.", NoParams => SecretList;
     SecretsRemove = "secrets.remove", "Removes a secret.", NameSecret => SecretList;

@@ -96,6 +96,10 @@ def main():
             with urllib.request.urlopen(addresses["refreshes"], timeout=PATIENCE) as answer:
                 return json.load(answer)["count"]
 
+        def revocations():
+            with urllib.request.urlopen(addresses["refreshes"], timeout=PATIENCE) as answer:
+                return json.load(answer)["revoked"]
+
         # Refresh tokens are rotated: a second refresh works only with the token that the first one brought.
         for number in (1, 2):
             wait("the token is refreshed", lambda: call(wire, "s_whoami") and refreshes() >= number)
@@ -114,7 +118,11 @@ def main():
         secrets = Path(mounted.path("state", "toold", "secrets.json")).read_text()
         shown = mounted.log() + mounted.toolctl("config", "show") + mounted.toolctl("mcp", "servers", "--json") + secrets
         assert "access_token" not in secrets and "eyJ" not in shown, "a token is shown"
-        mounted.toolctl("mcp", "logout", "s")
+        before = revocations()
+        # The refresh token is revoked; the access token is a JWT, which this server cannot take back.
+        said = mounted.toolctl("mcp", "logout", "s").strip()
+        assert revocations() == before + 1 and "revokes no access token" in said, said
+        step(said)
         failed, text = call(wire, "s_whoami")
         assert failed and needs_login(text), text
         step(f"after the logout: {text}")

@@ -1,6 +1,6 @@
-"""A daemon in folders of its own that mounts one remote MCP server, and logs in to it without a browser.
+"""A daemon in folders of its own that mounts MCP servers, and logs in to one of them without a browser.
 
-For the scripts that test it with authorization servers of others.
+For the scripts that test it with servers and authorization servers of others.
 """
 
 import json
@@ -36,7 +36,10 @@ class Wire:
         return self.last
 
     def call(self, method, params):
-        wanted = self.send(method, params)
+        return self.wait(self.send(method, params))
+
+    def wait(self, wanted):
+        """The result of a request. It drops the answers to others."""
         while True:
             line = self.lines.readline()
             if not line:
@@ -44,7 +47,7 @@ class Wire:
             message = json.loads(line)
             if message.get("id") == wanted and "method" not in message:
                 if "error" in message:
-                    raise Failed(f"{method}: {message['error']['message']}")
+                    raise Failed(message["error"]["message"])
                 return message["result"]
             if message.get("method") == "questions.event":
                 self.answer(message["params"]["result"])
@@ -56,7 +59,7 @@ class Wire:
 
 
 class Mounted:
-    """The daemon, its folders, and the server `s` that it mounts."""
+    """The daemon and its folders. Logins are those at the server `s`."""
 
     def __init__(self, programs, configuration):
         self.programs = programs
@@ -123,7 +126,7 @@ class Mounted:
         )
         if done.returncode != 0:
             raise Failed(f"toolctl {' '.join(arguments)}: {done.stderr}")
-        return done.stdout
+        return done.stdout + done.stderr
 
     def login(self, follow):
         """Logs in: `follow` goes from the page to the address that it redirects to, as a browser does."""

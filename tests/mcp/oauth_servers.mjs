@@ -27,12 +27,13 @@ const resource = `${mcp}/mcp`;
 let answerIssuer;
 const issuer = await listen(createServer((request, response) => answerIssuer(request, response)));
 
-const refreshes = { count: 0, reused: 0 };
+const refreshes = { count: 0, revoked: 0 };
 const provider = new Provider(issuer, {
   scopes: ['openid', 'offline_access', 'mcp:read', 'mcp:admin'],
   features: {
     registration: { enabled: true },
     devInteractions: { enabled: true },
+    revocation: { enabled: true },
     resourceIndicators: {
       enabled: true,
       getResourceServerInfo: (_context, indicator) => {
@@ -47,6 +48,9 @@ const provider = new Provider(issuer, {
 });
 provider.on('grant.success', (context) => {
   if (context.oidc.params.grant_type === 'refresh_token') refreshes.count += 1;
+});
+provider.on('refresh_token.destroyed', () => {
+  refreshes.revoked += 1;
 });
 answerIssuer = provider.callback();
 

@@ -1,18 +1,21 @@
 """An MCP server that wants a login, and its authorization server, in one program. The page of the login asks nothing.
 
-Prints its address. What it saw is at /seen; /refuse makes the next login fail, /expire makes the tokens invalid.
+Prints its address. What it saw is at /seen; /refuse makes the next login fail, /expire makes the tokens invalid, /keep and
+/stall make it refuse to revoke tokens and not answer when it is asked to.
 """
 
 import base64
 import hashlib
 import json
 import secrets
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 codes, valid, refresh_tokens = {}, {}, {}
-seen = {"registrations": 0, "refreshes": 0, "resources": []}
-state = {"refuse": False}
+seen = {"registrations": 0, "refreshes": 0, "resources": [], "revoked": []}
+state = {"refuse": False, "revokes": True, "answers": threading.Event()}
+state["answers"].set()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -42,7 +45,8 @@ class Handler(BaseHTTPRequestHandler):
         elif url.path == "/.well-known/oauth-authorization-server":
             self.send(200, {
                 "issuer": base, "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token",
-                "registration_endpoint": base + "/register", "code_challenge_methods_supported": ["S256"],
+                "registration_endpoint": base + "/register", "revocation_endpoint": base + "/revoke",
+                "code_challenge_methods_supported": ["S256"],
                 "response_types_supported": ["code"], "authorization_response_iss_parameter_supported": True,
             })
         elif url.path == "/authorize":
@@ -59,6 +63,12 @@ class Handler(BaseHTTPRequestHandler):
         elif url.path == "/refuse":
             state["refuse"] = True
             self.send(200)
+        elif url.path == "/keep":
+            state["revokes"] = False
+            self.send(200)
+        elif url.path == "/stall":
+            state["answers"].clear()
+            self.send(200)
         elif url.path == "/expire":
             valid.clear()
             refresh_tokens.clear()
@@ -74,6 +84,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send(201, {"client_id": "client-1", "redirect_uris": given["redirect_uris"]})
         elif self.path == "/token":
             self.token({name: values[0] for name, values in parse_qs(body.decode()).items()})
+        elif self.path == "/revoke":
+            self.revoke({name: values[0] for name, values in parse_qs(body.decode()).items()})
         elif self.path == "/mcp":
             self.mcp(json.loads(body))
         else:
@@ -97,6 +109,15 @@ class Handler(BaseHTTPRequestHandler):
         # The first token is used up at once: the daemon refreshes what is valid for less than 30 s.
         expires = 5 if form["grant_type"] == "authorization_code" else 3600
         self.send(200, {"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": expires})
+
+    def revoke(self, form):
+        state["answers"].wait()
+        if not state["revokes"]:
+            return self.send(503, {})
+        kind, client = form["token_type_hint"], form.get("client_id")
+        known = {"access_token": valid, "refresh_token": refresh_tokens}[kind].pop(form["token"], None)
+        seen["revoked"].append(f"{kind} of {client}" if known is not None else "nothing")
+        self.send(200)
 
     def mcp(self, message):
         scope = valid.get(self.headers.get("Authorization", "").removeprefix("Bearer "))

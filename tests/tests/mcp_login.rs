@@ -69,6 +69,14 @@ fn login(daemon: &TestDaemon) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stderr).unwrap())
 }
 
+/// Logs out; what it says.
+#[track_caller]
+fn logout(daemon: &TestDaemon) -> String {
+    let output = daemon.toolctl(&["mcp", "logout", "s"]);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 /// A daemon that mounts the server. A systemd credential opens its secrets.
 fn mounted(server: &RemoteServer) -> TestDaemon {
     let config = format!(
@@ -139,7 +147,8 @@ fn one_login_serves_every_client_until_the_logout() {
     assert_eq!((&login["state"], &login["client_id"]), (&json!("logged_in"), &json!("client-1")));
     let status = String::from_utf8(daemon.toolctl(&["mcp", "status"]).stdout).unwrap();
     assert!(status.contains("logged in") && status.contains("read write"), "{status}");
-    assert!(daemon.toolctl(&["mcp", "logout", "s"]).status.success());
+    assert_eq!(logout(&daemon), "logged out of s; its tokens are revoked\n");
+    assert_eq!(server.seen()["revoked"], json!(["refresh_token of client-1", "access_token of client-1"]));
     refused(&mut wire, "s_read", "toolctl mcp login s");
     assert!(!daemon.toolctl(&["mcp", "logout", "s"]).status.success());
 
@@ -147,6 +156,25 @@ fn one_login_serves_every_client_until_the_logout() {
     let state = fs::read_to_string(daemon.state().join("secrets.json")).unwrap();
     for token in ["access-", "refresh-", "code-"] {
         assert!(!log.contains(token) && !state.contains(token), "{token} is written in the clear");
+    }
+}
+
+#[test]
+fn a_logout_forgets_the_tokens_also_when_the_authorization_server_does_not_revoke_them() {
+    let server = RemoteServer::start();
+    let daemon = mounted(&server);
+    let mut wire = daemon.connect();
+    failed(&mut wire);
+    for (behavior, why) in [("keep", "503"), ("stall", "did not answer within 10 s")] {
+        get(&format!("{}/{behavior}", server.base));
+        assert!(login(&daemon).0);
+        let said = logout(&daemon);
+        assert!(said.contains("forgotten here, but may stay valid until they expire") && said.contains(why), "{said}");
+        let state = until("it wants a login", || {
+            let login = wire.result("mcp.servers", json!({}))["servers"][0]["login"].take();
+            Some(login).filter(|login| login.is_object())
+        });
+        assert_eq!(state["state"], "required");
     }
 }
 

@@ -1342,6 +1342,13 @@ export interface McpLogoutParams {
   name: string;
 }
 
+/** Answer of `mcp.logout`. */
+export interface McpLogoutResult {
+  servers: McpServer[];
+  /** Why the authorization server has not revoked all tokens: they stay valid there until they expire. Absent when it has. */
+  not_revoked?: string;
+}
+
 /** Params of `mcp.registry.get`. */
 export interface McpRegistryGetParams {
   /** As the registry writes it, such as `io.github.someone/weather`. */
@@ -2570,8 +2577,8 @@ export interface Methods {
   "mcp.login.begin": { params: McpLoginBeginParams; result: McpLoginBeginResult };
   /** Ends a login with the URL that its page redirected to. */
   "mcp.login.finish": { params: McpLoginFinishParams; result: McpLoginFinishResult };
-  /** Forgets the login at a remote MCP server. */
-  "mcp.logout": { params: McpLogoutParams; result: McpServerList };
+  /** Forgets the login at a remote MCP server, and has its tokens revoked. */
+  "mcp.logout": { params: McpLogoutParams; result: McpLogoutResult };
   /** Shows a server of the MCP registry, and how it can be run. */
   "mcp.registry.get": { params: McpRegistryGetParams; result: McpRegistryGetResult };
   /** Searches the MCP registry of the configuration. */

@@ -33,7 +33,7 @@ use super::connect::{self, Channel, ClientService, GreetedServer, Greeting, Serv
 use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
 use super::listing::ListedServerTool;
-use super::logins::{LoginError, ServerLogins};
+use super::logins::{EndedLogin, LoginError, ServerLogins};
 use super::notifications::Notifications;
 
 /// The mounted servers of one daemon.
@@ -98,11 +98,11 @@ impl ServerAdapter {
         self.logins.finish(redirected_to).await
     }
 
-    /// Forgets a login; whether there was one.
+    /// Forgets a login, and has its tokens revoked, which takes at most 10 s; `None` when there was no login.
     ///
     /// # Errors
-    /// The secrets cannot be stored.
-    pub async fn end_login(&self, server: &MountKey) -> Result<bool, SecretError> {
+    /// The secrets cannot be read or stored.
+    pub async fn end_login(&self, server: &MountKey) -> Result<Option<EndedLogin>, SecretError> {
         self.logins.end(server).await
     }
 

@@ -2,11 +2,12 @@
 //!
 //! A server that refuses a request says how to log in ([`challenge`]). A person begins a login and opens its page;
 //! [`authorization`] prepares that, and exchanges what the page redirects to for tokens. [`stored`] keeps these as
-//! secrets, and [`http_client`] makes the requests. The protocol itself is that of the SDK.
+//! secrets, [`revocation`] gives them back, and [`http_client`] makes the requests. The protocol itself is that of the SDK.
 
 mod authorization;
 pub(super) mod challenge;
 mod http_client;
+mod revocation;
 mod stored;
 
 use std::collections::HashMap;
@@ -50,6 +51,12 @@ struct PendingLogin {
     server: MountKey,
     manager: AuthorizationManager,
     began: Instant,
+}
+
+/// A login that is forgotten here.
+pub struct EndedLogin {
+    /// Why its tokens may stay valid until they expire; as a sentence for the user.
+    pub not_revoked: Option<String>,
 }
 
 /// Why a login did not take place, as a sentence for the user.
@@ -187,13 +194,21 @@ impl ServerLogins {
         Ok(login.server)
     }
 
-    /// Forgets a login; whether there was one.
+    /// Forgets a login, and has its tokens revoked where they came from; `None` when there was no login.
     ///
     /// # Errors
-    /// The secrets cannot be stored.
-    pub(super) async fn end(&self, server: &MountKey) -> Result<bool, SecretError> {
-        self.challenges.lock().remove(server);
-        self.secrets.remove(&stored::secret_name(server)).await
+    /// The secrets cannot be read or stored.
+    pub(super) async fn end(&self, server: &MountKey) -> Result<Option<EndedLogin>, SecretError> {
+        let challenge = self.challenges.lock().remove(server);
+        let secret = stored::secret_name(server);
+        let Some(json) = self.secrets.get(&secret).await? else { return Ok(None) };
+        // First, so that nothing uses it any more.
+        self.secrets.remove(&secret).await?;
+        let revoked = match serde_json::from_str(&json) {
+            Ok(login) => revocation::revoke(&login, challenge.as_ref()).await,
+            Err(_) => Err("what was stored can't be read".to_owned()),
+        };
+        Ok(Some(EndedLogin { not_revoked: revoked.err() }))
     }
 
     /// The state of a server's login; `None` for a server that has asked for none.

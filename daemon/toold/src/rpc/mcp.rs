@@ -8,8 +8,8 @@ use toold_mcp::registry::{McpRegistry, OFFICIAL, RegistryError};
 use toold_mounts::UnknownMount;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{
-    BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoginBegun, McpServer, McpServerList, NameMcpLogin,
-    RestartMcpServer,
+    BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoggedOut, McpLoginBegun, McpServer, McpServerList,
+    NameMcpLogin, RestartMcpServer,
 };
 use toold_proto::method::{
     McpLoginBegin, McpLoginFinish, McpLogout, McpRegistryGet, McpRegistrySearch, McpRestart, McpServersList,
@@ -92,17 +92,15 @@ async fn finish(request: MethodRequest, finish: FinishMcpLogin) -> Result<Finish
     Ok(FinishedMcpLogin { name })
 }
 
-async fn log_out(request: MethodRequest, named: NameMcpLogin) -> Result<McpServerList, ErrorObjectOwned> {
+async fn log_out(request: MethodRequest, named: NameMcpLogin) -> Result<McpLoggedOut, ErrorObjectOwned> {
     let mounts = &request.services.mcp_servers;
     let config = mounts.configs(&named.name).into_iter().next();
     let config = config.ok_or_else(|| unknown("mcp_server", &named.name))?;
-    match mounts.adapter().end_login(&config.key()).await {
-        Ok(true) => {}
-        Ok(false) => return Err(unknown("login", &named.name)),
-        Err(error) => return Err(not_logged_in(&LoginError::Secrets(error))),
-    }
+    let ended = mounts.adapter().end_login(&config.key()).await;
+    let ended = ended.map_err(|error| not_logged_in(&LoginError::Secrets(error)))?;
+    let ended = ended.ok_or_else(|| unknown("login", &named.name))?;
     let _ = mounts.restart(&named.name).await;
-    Ok(list(&request).await)
+    Ok(McpLoggedOut { servers: list(&request).await.servers, not_revoked: ended.not_revoked })
 }
 
 fn not_logged_in(error: &LoginError) -> ErrorObjectOwned {

@@ -38,7 +38,7 @@ pub(crate) struct McpLoginArgs {
     port: u16,
 }
 
-/// Log out of a remote MCP server: the daemon forgets its tokens
+/// Log out of a remote MCP server: the daemon forgets its tokens, and has them revoked
 #[derive(Debug, Args)]
 pub(crate) struct McpLogoutArgs {
     /// The name of the server
@@ -87,8 +87,16 @@ pub(crate) async fn login(args: &McpLoginArgs, globals: &Globals) -> anyhow::Res
 
 pub(crate) async fn logout(args: &McpLogoutArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    client.call::<McpLogout>(NameMcpLogin { name: args.name.clone() }).await?;
-    writeln!(output::stderr(), "logged out of {}", one_line(&args.name))?;
+    let done = client.call::<McpLogout>(NameMcpLogin { name: args.name.clone() }).await?;
+    let name = one_line(&args.name);
+    match &done.not_revoked {
+        None => writeln!(output::stderr(), "logged out of {name}; its tokens are revoked")?,
+        Some(why) => writeln!(
+            output::stderr(),
+            "logged out of {name}; its tokens are forgotten here, but may stay valid until they expire: {}",
+            one_line(why)
+        )?,
+    }
     Ok(OK)
 }
 

@@ -87,13 +87,18 @@ fn check_server(metadata: &AuthorizationMetadata) -> Result<(), String> {
     .into_iter()
     .flatten()
     {
-        let url =
-            Url::parse(endpoint).map_err(|error| format!("its authorization server names {endpoint:?}: {error}"))?;
-        if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&url)) {
-            return Err(format!("its authorization server names {endpoint}, which is not https"));
-        }
+        check_endpoint(endpoint)?;
     }
     Ok(())
+}
+
+/// An address to which tokens and secrets may go.
+pub(super) fn check_endpoint(endpoint: &str) -> Result<Url, String> {
+    let url = Url::parse(endpoint).map_err(|error| format!("its authorization server names {endpoint:?}: {error}"))?;
+    if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&url)) {
+        return Err(format!("its authorization server names {endpoint}, which is not https"));
+    }
+    Ok(url)
 }
 
 /// The scopes to ask for: those of the configuration, or what the server's refusal names, or its metadata. A login that

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use http::StatusCode;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
 };
 use tokio::net::lookup_host;
 use toold_host::http::guard::is_public;
-use url::{Host, Url};
+use url::{Host, Url, form_urlencoded};
 
 use crate::client::connect::{error_chain, http_client_builder};
 
@@ -22,6 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_REDIRECTS: usize = 10;
 /// The size limit of an answer.
 const MAX_BODY: usize = 1 << 20;
+const FORM: &str = "application/x-www-form-urlencoded";
 
 pub(super) struct LoginHttpClient {
     follow: reqwest::Client,
@@ -51,17 +54,46 @@ impl LoginHttpClient {
         if let Some(headers) = made.headers_mut() {
             headers.clone_from(answer.headers());
         }
-        let mut body = Vec::new();
-        let mut chunks = answer.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk?;
-            if body.len() + chunk.len() > MAX_BODY {
-                return Err(format!("the answer is longer than {MAX_BODY} bytes").into());
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(made.body(body)?)
+        Ok(made.body(bounded_body(answer).await?)?)
     }
+
+    /// Posts a form, and follows no redirect.
+    ///
+    /// # Errors
+    /// Why there is no answer, as a sentence for the user.
+    pub(super) async fn post(&self, url: &Url, form: &PostedForm) -> Result<(StatusCode, Vec<u8>), String> {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(&form.fields).finish();
+        let mut request = self.stop.post(url.clone());
+        if let Some((name, password)) = &form.basic {
+            // RFC 6749, section 2.3.1.
+            let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            request = request.basic_auth(encoded(name), Some(encoded(password)));
+        }
+        let request = request.header(ACCEPT, "application/json").header(CONTENT_TYPE, FORM).body(body);
+        let answer = request.send().await.map_err(|error| error_chain(&error))?;
+        let status = answer.status();
+        Ok((status, bounded_body(answer).await.map_err(|error| error.to_string())?))
+    }
+}
+
+/// A request of a client that identifies itself.
+pub(super) struct PostedForm {
+    pub(super) fields: Vec<(String, String)>,
+    /// The name and password of HTTP Basic.
+    pub(super) basic: Option<(String, String)>,
+}
+
+async fn bounded_body(answer: reqwest::Response) -> Result<Vec<u8>, OAuthHttpClientError> {
+    let mut body = Vec::new();
+    let mut chunks = answer.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk?;
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(format!("the answer is longer than {MAX_BODY} bytes").into());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }
 
 impl OAuthHttpClient for LoginHttpClient {

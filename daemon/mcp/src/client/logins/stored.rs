@@ -12,7 +12,7 @@ use toold_mounts::config::MountKey;
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLogin {
     /// Of the server: tokens go nowhere else.
-    url: String,
+    pub(super) url: String,
     pub(super) redirect_uri: String,
     #[serde(default)]
     pub(super) client_secret: Option<String>,
@@ -30,6 +30,12 @@ impl StoredLogin {
     /// Whether asking again for these scopes is pointless.
     pub(super) fn has_asked_for(&self, scopes: &[String]) -> bool {
         !scopes.is_empty() && scopes.iter().all(|scope| self.asked_for.contains(scope))
+    }
+
+    /// The `access_token` or the `refresh_token`.
+    pub(super) fn token(&self, kind: &str) -> Option<String> {
+        let token = serde_json::to_value(self.credentials.token_response.as_ref()?).ok()?;
+        Some(token[kind].as_str()?.to_owned())
     }
 
     /// When the access token expires, in seconds since 1970. It is refreshed then, if the server gave a token for that.
