@@ -7,6 +7,7 @@ tools as an agent's frontend does, and logs in with `toolctl mcp login` when an 
 import json
 import os
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -99,25 +100,44 @@ def arguments_for(tool, tools):
     return {name: examples.get(properties.get(name, {}).get("type"), "text") for name in schema.get("required", [])}
 
 
-def configuration(url, scenario, context):
+def configuration(url, scenario, context, token):
     text = f'[mcp.oauth]\nclient_id_url = "{CLIENT_ID_URL}"\n\n[mcp.servers.s]\nurl = {json.dumps(url)}\n'
     if scenario == "auth/pre-registration":
         text += f"[mcp.servers.s.oauth]\nclient_id = {json.dumps(context['client_id'])}\n"
         text += f"client_secret = {json.dumps(context['client_secret'])}\n"
+    if scenario == "auth/client-credentials-basic":
+        text += '[mcp.servers.s.oauth]\ngrant = "client_credentials"\n'
+        text += f"client_id = {json.dumps(context['client_id'])}\nclient_secret = {json.dumps(context['client_secret'])}\n"
+    if scenario == "auth/wif-jwt-bearer":
+        # As the platform of a workload places it.
+        with open(token, "w") as file:
+            file.write(context["valid_jwt"])
+        text += '[mcp.servers.s.oauth]\ngrant = "jwt_bearer"\n'
+        text += f"client_id = {json.dumps(context['client_id'])}\nassertion_file = {json.dumps(token)}\n"
+    if scenario == "auth/enterprise-managed-authorization":
+        with open(token, "w") as file:
+            file.write(context["idp_id_token"])
+        text += '[mcp.servers.s.oauth]\ngrant = "id_jag"\n'
+        text += f"client_id = {json.dumps(context['client_id'])}\nclient_secret = {json.dumps(context['client_secret'])}\n"
+        text += f"assertion_file = {json.dumps(token)}\n[mcp.servers.s.oauth.identity_provider]\n"
+        text += f"client_id = {json.dumps(context['idp_client_id'])}\n"
+        text += f"token_endpoint = {json.dumps(context['idp_token_endpoint'])}\n"
     return text
 
 
 def main():
     programs, url = sys.argv[1:]
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
-    mounted = Mounted(programs, configuration(url, os.environ.get("MCP_CONFORMANCE_SCENARIO"), context))
-    try:
-        Client(mounted, context).run()
-    except Failed as why:
-        print(f"{why}\n{mounted.log()}", file=sys.stderr)
-        return 1
-    finally:
-        mounted.end()
+    with tempfile.TemporaryDirectory(prefix="toold-suite-") as folder:
+        scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO")
+        mounted = Mounted(programs, configuration(url, scenario, context, os.path.join(folder, "token")))
+        try:
+            Client(mounted, context).run()
+        except Failed as why:
+            print(f"{why}\n{mounted.log()}", file=sys.stderr)
+            return 1
+        finally:
+            mounted.end()
     return 0
 
 

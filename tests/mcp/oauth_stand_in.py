@@ -1,7 +1,8 @@
 """An MCP server that wants a login, and its authorization server, in one program. The page of the login asks nothing.
 
 Prints its address. What it saw is at /seen; /refuse makes the next login fail, /expire makes the tokens invalid, /keep and
-/stall make it refuse to revoke tokens and not answer when it is asked to.
+/stall make it refuse to revoke tokens and not answer when it is asked to. It gives a token without a login to the client
+`service` with the password `pass: word`, and for the assertion `a.work.load`.
 """
 
 import base64
@@ -10,10 +11,10 @@ import json
 import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 
 codes, valid, refresh_tokens = {}, {}, {}
-seen = {"registrations": 0, "refreshes": 0, "resources": [], "revoked": []}
+seen = {"registrations": 0, "refreshes": 0, "resources": [], "revoked": [], "unattended": 0}
 state = {"refuse": False, "revokes": True, "answers": threading.Event()}
 state["answers"].set()
 
@@ -99,13 +100,26 @@ class Handler(BaseHTTPRequestHandler):
             if asked is None or asked["code_challenge"].encode() != challenge:
                 return self.send(400, {"error": "invalid_grant"})
             scope = asked.get("scope", "")
+        elif form["grant_type"] == "client_credentials":
+            name, _, password = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode().partition(":")
+            if (unquote_plus(name), unquote_plus(password)) != ("service", "pass: word"):
+                return self.send(401, {"error": "invalid_client", "error_description": "who is this?"})
+            scope = form.get("scope", "")
+        elif form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer":
+            if form["assertion"] != "a.work.load":
+                return self.send(400, {"error": "invalid_grant"})
+            scope = form.get("scope", "")
         else:
             seen["refreshes"] += 1
             scope = refresh_tokens.pop(form["refresh_token"], None)
             if scope is None:
                 return self.send(400, {"error": "invalid_grant"})
         access, refresh = "access-" + secrets.token_hex(16), "refresh-" + secrets.token_hex(16)
-        valid[access], refresh_tokens[refresh] = scope, scope
+        valid[access] = scope
+        if form["grant_type"] not in ("authorization_code", "refresh_token"):
+            seen["unattended"] += 1
+            return self.send(200, {"access_token": access, "token_type": "Bearer", "expires_in": 3600})
+        refresh_tokens[refresh] = scope
         # The first token is used up at once: the daemon refreshes what is valid for less than 30 s.
         expires = 5 if form["grant_type"] == "authorization_code" else 3600
         self.send(200, {"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": expires})

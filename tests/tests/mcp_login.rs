@@ -79,12 +79,17 @@ fn logout(daemon: &TestDaemon) -> String {
 
 /// A daemon that mounts the server. A systemd credential opens its secrets.
 fn mounted(server: &RemoteServer) -> TestDaemon {
+    mounted_in(Setup::new(), server, "")
+}
+
+/// The same with more lines in the server's section.
+fn mounted_in(setup: Setup, server: &RemoteServer, more: &str) -> TestDaemon {
     let config = format!(
         "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"**\"\naction = \"allow\"\n\
-         [mcp.servers.s]\nurl = \"{}/mcp\"\n",
+         [mcp.servers.s]\nurl = \"{}/mcp\"\n{more}",
         server.base
     );
-    let setup = Setup::new().config(&config);
+    let setup = setup.config(&config);
     fs::create_dir(setup.path("credentials")).unwrap();
     fs::write(setup.path("credentials/toold-secrets"), "the key of this test").unwrap();
     let credentials = format!("CREDENTIALS_DIRECTORY={}", setup.path("credentials").display());
@@ -156,6 +161,43 @@ fn one_login_serves_every_client_until_the_logout() {
     let state = fs::read_to_string(daemon.state().join("secrets.json")).unwrap();
     for token in ["access-", "refresh-", "code-"] {
         assert!(!log.contains(token) && !state.contains(token), "{token} is written in the clear");
+    }
+}
+
+#[test]
+fn clients_and_workloads_that_have_access_themselves_need_no_login() {
+    let server = RemoteServer::start();
+    let files = Setup::new();
+    let (token, other) = (files.path("work/token"), files.path("work/other"));
+    fs::write(&token, "a.work.load\n").unwrap();
+    fs::write(&other, "root:x:0:0").unwrap();
+    let client = "grant = \"client_credentials\"\nclient_id = \"service\"\nclient_secret = \"pass: word\"\n";
+    let workload = format!("grant = \"jwt_bearer\"\nassertion_file = {token:?}\n");
+    for grant in [client, &workload] {
+        let daemon = mounted_in(Setup::new(), &server, &format!("[mcp.servers.s.oauth]\n{grant}"));
+        let mut wire = daemon.connect();
+        until("the tool is listed", || wire.call("tools.schema", json!({"name": "s_read"})).get("result").map(|_| ()));
+        assert_eq!(text(&wire.tool("s_read", json!({}))), "read with read");
+        refused(&mut wire, "s_write", "lacks the scope write: add it to `scopes` in [mcp.servers.s.oauth]");
+        // A token that is not valid any more is replaced.
+        get(&format!("{}/expire", server.base));
+        refused(&mut wire, "s_read", "it refuses the token");
+        assert_eq!(text(&wire.tool("s_read", json!({}))), "read with read");
+        let begin = json!({"name": "s", "redirect_uri": "http://127.0.0.1:1/callback"});
+        assert!(wire.error("mcp.login.begin", begin)["message"].as_str().unwrap().contains("nobody logs in"));
+        assert!(!daemon.log().contains("access-"), "a token is written in the clear");
+    }
+    let resources = server.seen()["resources"].take();
+    assert!(resources.as_array().unwrap().iter().all(|resource| *resource == format!("{}/mcp", server.base)));
+
+    for (grant, words) in [
+        (client.replace("word", "words"), "gives no token: 401 Unauthorized invalid_client: who is this?"),
+        (format!("grant = \"jwt_bearer\"\nassertion_file = {other:?}\n"), "does not hold a JSON Web Token"),
+        ("grant = \"client_credentials\"\n".to_owned(), "needs client_id and client_secret"),
+    ] {
+        let daemon = mounted_in(Setup::new(), &server, &format!("[mcp.servers.s.oauth]\n{grant}"));
+        let error = failed(&mut daemon.connect())["error"].take();
+        assert!(error.as_str().unwrap().contains(words), "{error}");
     }
 }
 

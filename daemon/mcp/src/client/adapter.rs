@@ -109,8 +109,13 @@ impl ServerAdapter {
     /// The login of a server that has asked for one. Reads the secrets.
     pub async fn login_status(&self, config: &MountConfig<ServerEndpoint>) -> Option<McpLogin> {
         match &config.endpoint {
-            ServerEndpoint::Http { url, .. } => self.logins.status(&config.key(), url).await,
-            ServerEndpoint::Stdio { .. } | ServerEndpoint::Socket { .. } | ServerEndpoint::Unusable { .. } => None,
+            ServerEndpoint::Http { url, oauth, .. } if oauth.grant.is_attended() => {
+                self.logins.status(&config.key(), url).await
+            }
+            ServerEndpoint::Http { .. }
+            | ServerEndpoint::Stdio { .. }
+            | ServerEndpoint::Socket { .. }
+            | ServerEndpoint::Unusable { .. } => None,
         }
     }
 
@@ -120,11 +125,14 @@ impl ServerAdapter {
             ServerFailure::Other(why) => return why,
             ServerFailure::NeedsLogin(challenge) => challenge,
         };
-        let ServerEndpoint::Http { url, headers, .. } = &config.endpoint else {
+        let ServerEndpoint::Http { url, headers, oauth } = &config.endpoint else {
             return "it refuses requests without a login".to_owned();
         };
         if has_authorization(headers) {
             return "it does not accept the token in `headers` of its configuration".to_owned();
+        }
+        if !oauth.grant.is_attended() {
+            return self.logins.explain_unattended(&config.key(), challenge);
         }
         let url = self.options.secrets.fill(url).await.ok();
         self.logins.explain(&config.key(), url.as_deref(), challenge).await
@@ -287,11 +295,16 @@ impl MountAdapter for ServerAdapter {
     ) -> Result<OpenedChannel<Channel>, String> {
         let mut opened = connect::open(&config.endpoint, &self.options, &context.stderr_log).await?;
         // A token of the configuration is used as it is.
-        if let (ServerEndpoint::Http { headers, .. }, Channel::Http { address, login, .. }) =
+        if let (ServerEndpoint::Http { headers, oauth, .. }, Channel::Http { address, login, .. }) =
             (&config.endpoint, &mut opened.channel)
             && !has_authorization(headers)
         {
-            *login = self.logins.resume(&config.key(), &address.url).await?.map(Box::new);
+            let (key, url) = (config.key(), &address.url);
+            let access = match oauth.grant.is_attended() {
+                true => self.logins.resume(&key, url).await?,
+                false => self.logins.access(&key, url, oauth).await?,
+            };
+            *login = access.map(Box::new);
         }
         Ok(opened)
     }

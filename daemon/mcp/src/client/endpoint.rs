@@ -28,6 +28,41 @@ pub struct OAuthSettings {
     pub client_id_url: Option<String>,
     /// When empty, the scopes that the server names.
     pub scopes: Vec<String>,
+    pub grant: OAuthGrant,
+    /// Of [`OAuthGrant::JwtBearer`]: the file with the token of the workload. Of [`OAuthGrant::IdJag`]: that with the
+    /// identity token of the person.
+    pub assertion_file: Option<PathBuf>,
+    pub identity_provider: Option<IdentityProvider>,
+}
+
+/// Where an identity token is exchanged, and the daemon's client there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IdentityProvider {
+    pub token_endpoint: String,
+    pub client_id: String,
+}
+
+/// How the daemon gets tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum OAuthGrant {
+    /// A person logs in.
+    #[default]
+    AuthorizationCode,
+    /// The registered client itself has access.
+    ClientCredentials,
+    /// The workload has access, with a token of its platform.
+    JwtBearer,
+    /// The person has access as the organisation's identity provider decides.
+    IdJag,
+}
+
+impl OAuthGrant {
+    pub(super) fn is_attended(self) -> bool {
+        match self {
+            Self::AuthorizationCode => true,
+            Self::ClientCredentials | Self::JwtBearer | Self::IdJag => false,
+        }
+    }
 }
 
 impl ServerEndpoint {

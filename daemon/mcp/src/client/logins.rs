@@ -2,13 +2,15 @@
 //!
 //! A server that refuses a request says how to log in ([`challenge`]). A person begins a login and opens its page;
 //! [`authorization`] prepares that, and exchanges what the page redirects to for tokens. [`stored`] keeps these as
-//! secrets, [`revocation`] gives them back, and [`http_client`] makes the requests. The protocol itself is that of the SDK.
+//! secrets, [`revocation`] gives them back, [`http_client`] makes the requests. The protocol itself is that of the
+//! SDK. [`unattended`] gets tokens without a person.
 
 mod authorization;
 pub(super) mod challenge;
 mod http_client;
 mod revocation;
 mod stored;
+mod unattended;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ use toold_proto::mcp::{McpLogin, McpLoginBegun, McpLoginState};
 use url::Url;
 
 use super::connect::error_chain;
-use super::endpoint::ServerEndpoint;
+use super::endpoint::{OAuthSettings, ServerEndpoint};
 use challenge::{ChallengeKind, LoginChallenge};
 use http_client::LoginHttpClient;
 use stored::LoginStore;
@@ -71,6 +73,38 @@ pub enum LoginError {
 impl ServerLogins {
     pub(super) fn new(secrets: Arc<SecretStore>) -> Self {
         Self { secrets, challenges: Mutex::default(), pending: Mutex::default() }
+    }
+
+    /// The access to a server for which nobody logs in; `None` while it has not said where tokens come from.
+    ///
+    /// # Errors
+    /// Why there is no token.
+    pub(super) async fn access(
+        &self,
+        server: &MountKey,
+        url: &str,
+        oauth: &OAuthSettings,
+    ) -> Result<Option<AuthorizationManager>, String> {
+        let challenge = self.challenges.lock().get(server).cloned();
+        let secret = match &oauth.client_secret {
+            Some(secret) => Some(self.secrets.fill(secret).await.map_err(|error| error.to_string())?),
+            None => None,
+        };
+        unattended::access(url, oauth, secret, challenge.as_ref()).await
+    }
+
+    /// Remembers why a server refused the token of [`access`](Self::access). Returns what to do about it.
+    pub(super) fn explain_unattended(&self, server: &MountKey, challenge: LoginChallenge) -> String {
+        let name = &server.1;
+        let text = match &challenge.kind {
+            ChallengeKind::Login => format!("it refuses the token that [mcp.servers.{name}.oauth] gets"),
+            ChallengeKind::Scope(scopes) => format!(
+                "its token lacks the scope {}: add it to `scopes` in [mcp.servers.{name}.oauth]",
+                scopes.join(" ")
+            ),
+        };
+        self.challenges.lock().insert(server.clone(), challenge);
+        text
     }
 
     /// The access to a server that somebody has logged in to; `None` for others. The metadata of its authorization server
@@ -138,6 +172,9 @@ impl ServerLogins {
         let ServerEndpoint::Http { url, oauth, .. } = &config.endpoint else {
             return Err(LoginError::Refused("only servers with a url have logins".to_owned()));
         };
+        if !oauth.grant.is_attended() {
+            return Err(LoginError::Refused("nobody logs in to it: its section names another grant".to_owned()));
+        }
         authorization::check_redirect(redirect_uri).map_err(LoginError::Refused)?;
         // Before a person goes to the trouble.
         self.secrets.check_writable().await?;

@@ -18,7 +18,7 @@ use toold_host::environment::Environment;
 use toold_host::secret_text::SecretText;
 use toold_host::secrets::SecretStore;
 use toold_mcp::client::adapter::{McpServers, ServerOptions};
-use toold_mcp::client::endpoint::{OAuthSettings, ServerEndpoint};
+use toold_mcp::client::endpoint::{IdentityProvider, OAuthGrant, OAuthSettings, ServerEndpoint};
 use toold_mounts::config::MountConfig;
 use toold_proto::call::ListingMode;
 use toold_proto::mcp::InstanceScope;
@@ -157,6 +157,36 @@ pub struct ServerOAuthConfig {
     pub client_secret: Option<String>,
     /// The scopes to ask for; those that the server names when empty.
     pub scopes: Vec<String>,
+    pub grant: ServerOAuthGrant,
+    /// The file with a JSON Web Token, which another program renews: that of the workload for the grant `jwt_bearer`, your
+    /// identity token for `id_jag`.
+    pub assertion_file: Option<String>,
+    /// Of your organisation, for the grant `id_jag`.
+    pub identity_provider: Option<IdentityProviderConfig>,
+}
+
+/// Where your identity token is exchanged, and the daemon's client there.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IdentityProviderConfig {
+    pub token_endpoint: String,
+    pub client_id: String,
+}
+
+/// How the daemon gets tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerOAuthGrant {
+    /// A person logs in.
+    #[default]
+    AuthorizationCode,
+    /// The client itself has access, with `client_id` and `client_secret`. Nobody logs in.
+    ClientCredentials,
+    /// The workload as which the daemon runs has access, with the token in `assertion_file`. Nobody logs in.
+    JwtBearer,
+    /// You have access as your organisation's identity provider decides (enterprise-managed authorization). Nobody logs in
+    /// here: another program keeps your identity token in `assertion_file`.
+    IdJag,
 }
 
 /// One `[mcp.servers.NAME]`. Set exactly one of `command`, `url` and `socket`. In all texts, `${env:NAME}` stands for
@@ -409,7 +439,33 @@ fn endpoint(
                     .transpose()?,
                 client_id_url: client_id_url.map(str::to_owned),
                 scopes: config.oauth.scopes.clone(),
+                grant: match config.oauth.grant {
+                    ServerOAuthGrant::AuthorizationCode => OAuthGrant::AuthorizationCode,
+                    ServerOAuthGrant::ClientCredentials => OAuthGrant::ClientCredentials,
+                    ServerOAuthGrant::JwtBearer => OAuthGrant::JwtBearer,
+                    ServerOAuthGrant::IdJag => OAuthGrant::IdJag,
+                },
+                assertion_file: config.oauth.assertion_file.as_deref().map(path).transpose()?,
+                identity_provider: config.oauth.identity_provider.as_ref().map(|provider| IdentityProvider {
+                    token_endpoint: provider.token_endpoint.clone(),
+                    client_id: provider.client_id.clone(),
+                }),
             };
+            match oauth.grant {
+                OAuthGrant::ClientCredentials if oauth.client_id.is_none() || oauth.client_secret.is_none() => {
+                    return Err("oauth: the grant client_credentials needs client_id and client_secret".into());
+                }
+                OAuthGrant::JwtBearer if oauth.assertion_file.is_none() => {
+                    return Err("oauth: the grant jwt_bearer needs assertion_file".into());
+                }
+                OAuthGrant::IdJag if oauth.assertion_file.is_none() || oauth.identity_provider.is_none() => {
+                    return Err("oauth: the grant id_jag needs assertion_file and identity_provider".into());
+                }
+                OAuthGrant::AuthorizationCode
+                | OAuthGrant::ClientCredentials
+                | OAuthGrant::JwtBearer
+                | OAuthGrant::IdJag => {}
+            }
             Ok(ServerEndpoint::Http { url: text, headers: texts(&config.headers)?, oauth })
         }
         (None, None, Some(socket)) => Ok(ServerEndpoint::Socket { path: path(socket)? }),

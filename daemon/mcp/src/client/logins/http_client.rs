@@ -12,8 +12,10 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
 use rmcp::transport::auth::{
-    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
+    AuthorizationMetadata, OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy,
+    OAuthHttpRequest,
 };
+use serde_json::Value;
 use tokio::net::lookup_host;
 use toold_host::http::guard::is_public;
 use url::{Host, Url, form_urlencoded};
@@ -24,6 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_REDIRECTS: usize = 10;
 /// The size limit of an answer.
 const MAX_BODY: usize = 1 << 20;
+/// Characters of a refusal.
+const MAX_REFUSAL: usize = 300;
 const FORM: &str = "application/x-www-form-urlencoded";
 
 pub(super) struct LoginHttpClient {
@@ -57,11 +61,11 @@ impl LoginHttpClient {
         Ok(made.body(bounded_body(answer).await?)?)
     }
 
-    /// Posts a form, and follows no redirect.
+    /// Posts a form, and follows no redirect. Returns the answer in JSON, or null.
     ///
     /// # Errors
     /// Why there is no answer, as a sentence for the user.
-    pub(super) async fn post(&self, url: &Url, form: &PostedForm) -> Result<(StatusCode, Vec<u8>), String> {
+    pub(super) async fn post(&self, url: &Url, form: &PostedForm) -> Result<PostedAnswer, String> {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(&form.fields).finish();
         let mut request = self.stop.post(url.clone());
         if let Some((name, password)) = &form.basic {
@@ -72,7 +76,27 @@ impl LoginHttpClient {
         let request = request.header(ACCEPT, "application/json").header(CONTENT_TYPE, FORM).body(body);
         let answer = request.send().await.map_err(|error| error_chain(&error))?;
         let status = answer.status();
-        Ok((status, bounded_body(answer).await.map_err(|error| error.to_string())?))
+        let body = bounded_body(answer).await.map_err(|error| error.to_string())?;
+        Ok(PostedAnswer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
+    }
+}
+
+pub(super) struct PostedAnswer {
+    pub(super) status: StatusCode,
+    pub(super) body: Value,
+}
+
+impl PostedAnswer {
+    pub(super) fn error(&self) -> &str {
+        self.body["error"].as_str().unwrap_or_default()
+    }
+
+    /// The status, the error and its description, in a few words.
+    pub(super) fn refusal(&self) -> String {
+        let description = self.body["error_description"].as_str();
+        let description = description.map(|text| format!(": {text}")).unwrap_or_default();
+        let text = format!("{} {}{description}", self.status, self.error());
+        text.trim_end().chars().take(MAX_REFUSAL).collect()
     }
 }
 
@@ -81,6 +105,33 @@ pub(super) struct PostedForm {
     pub(super) fields: Vec<(String, String)>,
     /// The name and password of HTTP Basic.
     pub(super) basic: Option<(String, String)>,
+}
+
+impl PostedForm {
+    /// The form of a client that identifies itself in one of the ways that the first of these members of the metadata
+    /// lists.
+    pub(super) fn of_client(
+        mut fields: Vec<(String, String)>,
+        client_id: Option<&str>,
+        client_secret: Option<&str>,
+        metadata: &AuthorizationMetadata,
+        members: &[&str],
+    ) -> Self {
+        let Some(id) = client_id else { return Self { fields, basic: None } };
+        let (id, secret) = (id.to_owned(), client_secret.map(str::to_owned));
+        let Some(secret) = secret else {
+            fields.push(("client_id".to_owned(), id));
+            return Self { fields, basic: None };
+        };
+        let methods = members.iter().find_map(|name| metadata.additional_fields.get(*name)?.as_array());
+        // HTTP Basic where nothing is said (RFC 8414).
+        let takes = |method: &str| methods.is_none_or(|methods| methods.iter().any(|named| named == method));
+        if takes("client_secret_basic") || !takes("client_secret_post") {
+            return Self { fields, basic: Some((id, secret)) };
+        }
+        fields.extend([("client_id".to_owned(), id), ("client_secret".to_owned(), secret)]);
+        Self { fields, basic: None }
+    }
 }
 
 async fn bounded_body(answer: reqwest::Response) -> Result<Vec<u8>, OAuthHttpClientError> {

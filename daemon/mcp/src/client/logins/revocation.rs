@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata};
+use rmcp::transport::auth::AuthorizationManager;
 use serde_json::Value;
 use tokio::time::timeout;
 use url::Url;
@@ -43,38 +43,19 @@ async fn revoke_all(login: &StoredLogin, challenge: Option<&LoginChallenge>) -> 
     // With a refresh token, servers revoke what it has brought; not all do.
     for kind in ["refresh_token", "access_token"] {
         let Some(token) = login.token(kind) else { continue };
-        let form = form(login, &found.metadata, kind, &token);
-        let (status, body) = http.post(&endpoint, &form).await?;
-        if status.is_success() {
+        let fields = vec![("token".to_owned(), token), ("token_type_hint".to_owned(), kind.to_owned())];
+        let methods = ["revocation_endpoint_auth_methods_supported", "token_endpoint_auth_methods_supported"];
+        let secret = login.client_secret.as_deref();
+        let form = PostedForm::of_client(fields, Some(login.client_id()), secret, &found.metadata, &methods);
+        let answer = http.post(&endpoint, &form).await?;
+        if answer.status.is_success() {
             continue;
         }
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let (name, code) = (kind.replace('_', " "), body["error"].as_str().unwrap_or_default());
-        return Err(match code {
+        let name = kind.replace('_', " ");
+        return Err(match answer.error() {
             "unsupported_token_type" => format!("the authorization server revokes no {name}"),
-            _ => {
-                format!("the authorization server refused to revoke the {name}: {status} {code}").trim_end().to_owned()
-            }
+            _ => format!("the authorization server refused to revoke the {name}: {}", answer.refusal()),
         });
     }
     Ok(())
-}
-
-/// The request, with which the client identifies itself as at the token endpoint.
-fn form(login: &StoredLogin, metadata: &AuthorizationMetadata, kind: &str, token: &str) -> PostedForm {
-    let mut fields = vec![("token".to_owned(), token.to_owned()), ("token_type_hint".to_owned(), kind.to_owned())];
-    let client_id = login.client_id().to_owned();
-    let Some(secret) = login.client_secret.clone() else {
-        fields.push(("client_id".to_owned(), client_id));
-        return PostedForm { fields, basic: None };
-    };
-    let methods = ["revocation_endpoint_auth_methods_supported", "token_endpoint_auth_methods_supported"];
-    let methods = methods.iter().find_map(|name| metadata.additional_fields.get(*name)?.as_array());
-    // HTTP Basic where nothing is said (RFC 8414).
-    let takes = |method: &str| methods.is_none_or(|methods| methods.iter().any(|named| named == method));
-    if takes("client_secret_basic") || !takes("client_secret_post") {
-        return PostedForm { fields, basic: Some((client_id, secret)) };
-    }
-    fields.extend([("client_id".to_owned(), client_id), ("client_secret".to_owned(), secret)]);
-    PostedForm { fields, basic: None }
 }
