@@ -202,7 +202,7 @@ pub struct McpServerConfig {
     pub env: BTreeMap<String, String>,
     /// The program's working folder; the home folder when absent. It is never a client's folder.
     pub cwd: Option<String>,
-    /// The URL of a Streamable HTTP server.
+    /// The URL of a server of Streamable HTTP, or of HTTP with SSE.
     pub url: Option<String>,
     /// Sent with each request to `url`.
     pub headers: BTreeMap<String, String>,
