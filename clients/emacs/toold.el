@@ -1061,18 +1061,23 @@ Every other request to read suggests patterns."
 (defun toold--ask-choices (ask)
   "The possible answers to ASK: an alist of choices and params."
   (append
-   (if (toold--ask-for-workspace-p ask)
-       ;; All answers but those for the session are remembered.
-       '(((?y "yes" "Allow it, and remember it for this client")
-          :action "allow" :scope "always")
-         ((?s "session" "Allow it in this session")
-          :action "allow" :scope "session"))
+   (cond
+    ((toold--ask-for-workspace-p ask)
+     ;; All answers but those for the session are remembered.
+     '(((?y "yes" "Allow it, and remember it for this client")
+        :action "allow" :scope "always")
+       ((?s "session" "Allow it in this session")
+        :action "allow" :scope "session")))
+    ((seq-empty-p (plist-get ask :suggestions))
+     ;; Nothing of it can be remembered.
+     '(((?y "once" "Allow it once") :action "allow" :scope "once")))
+    (t
      '(((?y "once" "Allow it once") :action "allow" :scope "once")
        ((?s "session" "Allow it in this session")
         :action "allow" :scope "session")
        ((?p "project" "Allow it in this project")
         :action "allow" :scope "project")
-       ((?a "always" "Allow it always") :action "allow" :scope "always")))
+       ((?a "always" "Allow it always") :action "allow" :scope "always"))))
    (unless (seq-empty-p (plist-get ask :parts))
      '(((?l "line" "Allow all parts once")
         :action "allow" :scope "once" :all_parts t)))

@@ -26,7 +26,8 @@ class Client:
         self.lines = self.socket.makefile("rb")
         self.next = 0
         self.kept = []
-        self.call("session.open", {"cwd": str(cwd), "client": {"name": "others"}})
+        if cwd is not None:
+            self.call("session.open", {"cwd": str(cwd), "client": {"name": "others"}})
 
     def request(self, method, params):
         self.next += 1
@@ -124,6 +125,44 @@ def check_sdk(client, name):
     assert text(answered) == "accept: red", answered
 
 
+class Agent(Client):
+    """A client that speaks MCP, and has a model."""
+
+    def __init__(self, path, cwd):
+        super().__init__(path, None)
+        self.call("initialize", {
+            "protocolVersion": "2025-11-25", "capabilities": {"sampling": {}},
+            "clientInfo": {"name": "agent", "version": "1"}, "_meta": {"toold/default-cwd": str(cwd)},
+        })
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def send(self, message):
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def tool(self, name, **arguments):
+        return self.call("tools/call", {"name": name, "arguments": arguments})
+
+
+def check_requests(agent, person, name, folder):
+    """Roots, sampling and log messages of a server on the SDK."""
+    roots = agent.tool(f"{name}_roots")
+    assert text(roots) == folder.as_uri(), roots
+    request = agent.request("tools/call", {"name": f"{name}_sample", "arguments": {}})
+    while (event := person.notification("permissions.event")["result"])["type"] != "asked":
+        pass
+    ask = event["request"]
+    assert ask["target"] == f"{name}/sampling" and "How warm is it?" in ask["reason"], ask
+    assert not any(message.get("method") == "sampling/createMessage" for message in agent.kept)
+    person.call("permissions.reply", {"request_id": ask["request_id"], "action": "allow"})
+    asked = agent.wait(lambda message: message.get("method") == "sampling/createMessage")
+    answer = {"role": "assistant", "content": {"type": "text", "text": "warm"}, "model": "m", "stopReason": "endTurn"}
+    agent.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
+    assert text(sampled := agent.answer(request)) == "m: warm", sampled
+    agent.tool(f"{name}_log", text="it is full")
+    logged = agent.notification("notifications/message")
+    assert logged == {"level": "warning", "logger": f"{name}/disk", "data": "it is full"}, logged
+
+
 def check_loss(client, name, again):
     """A server on HTTP that goes and comes back; `again` starts it."""
     gone = client.tool(f"{name}_add", a=1, b=1)
@@ -191,6 +230,9 @@ def main(toold, node, files, *pythons):
             until("the daemon listens", path.exists)
             client = Client(path, root / "work")
             client.call("questions.subscribe", {})
+            person = Client(path, root / "work")
+            person.call("permissions.subscribe", {})
+            agent = Agent(path, root / "work")
 
             def running():
                 listed = client.call("mcp.servers", {})["servers"]
@@ -203,7 +245,8 @@ def main(toold, node, files, *pythons):
             check_files(client, root / "allowed")
             for name in names:
                 check_sdk(client, name)
-                print(f"{name}: structured results, progress, errors and a form")
+                check_requests(agent, person, name, root / "work")
+                print(f"{name}: structured results, progress, errors, a form, roots, sampling and a log")
             for name in remote:
                 started[name].kill()
                 started[name].wait()

@@ -6,6 +6,7 @@
 import sys
 from typing import Annotated
 
+from mcp import types
 from pydantic import BaseModel
 
 port = int(sys.argv[1]) if len(sys.argv) > 1 else None
@@ -26,6 +27,9 @@ class Color(BaseModel):
     color: str
 
 
+QUESTION = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="How warm is it?"))
+
+
 @server.tool()
 def add(a: int, b: int) -> int:
     """Adds two numbers."""
@@ -41,7 +45,7 @@ async def count(n: int, ctx: Context) -> str:
 
 
 if on_http:
-    from mcp.server.mcpserver.resolve import Elicit, Resolve
+    from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
 
     def pick() -> Elicit[Color]:
         return Elicit("Which color?", Color)
@@ -51,6 +55,19 @@ if on_http:
         """Has a person asked for a color before it is called."""
         return f"accept: {color.color}"
 
+    @server.tool()
+    def roots(listed: Annotated[types.ListRootsResult, Resolve(ListRoots)]) -> str:
+        """The folders of the client."""
+        return " ".join(str(root.uri) for root in listed.roots)
+
+    def warmth() -> Sample:
+        return Sample([QUESTION], max_tokens=10)
+
+    @server.tool()
+    def sample(answer: Annotated[types.CreateMessageResult, Resolve(warmth)]) -> str:
+        """Has the client's model asked before it is called."""
+        return f"{answer.model}: {answer.content.text}"
+
 else:
 
     @server.tool()
@@ -58,6 +75,25 @@ else:
         """Asks a person for a color."""
         answer = await ctx.elicit("Which color?", Color)
         return f"{answer.action}: {answer.data.color if answer.action == 'accept' else ''}"
+
+    @server.tool()
+    async def roots(ctx: Context) -> str:
+        """The folders of the client."""
+        listed = await ctx.session.list_roots()
+        return " ".join(str(root.uri) for root in listed.roots)
+
+    @server.tool()
+    async def sample(ctx: Context) -> str:
+        """Asks the client's model."""
+        answer = await ctx.session.create_message(messages=[QUESTION], max_tokens=10)
+        return f"{answer.model}: {answer.content.text}"
+
+
+@server.tool()
+async def log(text: str, ctx: Context) -> str:
+    """Logs a warning."""
+    await ctx.session.send_log_message(level="warning", data=text, logger="disk", related_request_id=ctx.request_id)
+    return "logged"
 
 
 @server.tool()

@@ -72,7 +72,7 @@ fn names(wire: &mut Wire) -> Vec<String> {
 }
 
 #[test]
-fn one_process_serves_every_frontend_and_sees_none_of_them() {
+fn one_process_serves_every_frontend_and_sees_only_the_roots_that_it_asks_for() {
     let daemon = mounted(&[]);
     let (other, root) = (daemon.setup.path("other"), daemon.setup.path("root"));
     std::fs::create_dir(&other).unwrap();
@@ -106,7 +106,10 @@ fn one_process_serves_every_frontend_and_sees_none_of_them() {
         assert!(!shown.contains(hidden), "{hidden} is known to the server: {shown}");
     }
     assert_eq!(b["cwd"], json!(daemon.setup.path("home")));
-    assert_eq!(text(&two.tool("s_roots", json!({}))), "{\"roots\": []}");
+    // Roots are the folders of the call in which the server asks for them.
+    let roots: Value = serde_json::from_str(text(&two.tool("s_roots", json!({})))).unwrap();
+    let uris: Vec<&Value> = roots["roots"].as_array().unwrap().iter().map(|root| &root["uri"]).collect();
+    assert_eq!(uris, [&json!(format!("file://{}", other.display())), &json!(format!("file://{}", root.display()))]);
 }
 
 #[test]

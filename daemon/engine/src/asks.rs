@@ -77,6 +77,9 @@ pub enum AskAnswer {
     },
 }
 
+/// Why an answer is not remembered.
+const EACH_TIME: &str = "it is asked about each time";
+
 /// How the rule of a person's answer begins.
 pub(crate) const ANSWER: &str = "answer of ";
 
@@ -346,6 +349,9 @@ fn grants_of(
     let scope = match scope {
         _ if asked.is_relayed || asked.need.workspace => return Ok(Vec::new()),
         Scope::Once => return Ok(Vec::new()),
+        _ if asked.need.always_asked && reply.action == Action::Allow => {
+            return Err(AskReplyError::CannotBeRemembered(EACH_TIME.to_owned()));
+        }
         Scope::Session => GrantScope::Session(asked.ask.session_id.clone()),
         Scope::Project => GrantScope::Project(asked.project.clone()),
         Scope::Always => GrantScope::Always,
@@ -392,7 +398,8 @@ fn no_exact_pattern(need: &Need) -> AskReplyError {
 /// Asks with the same key are one. A person who allows a write has seen the content, so diffs are
 /// part of the key.
 fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
-    format!("{:?}", (cx.session.id.as_str(), need.category, &need.target, chain, &need.diff))
+    let own = need.always_asked.then(|| cx.engine.new_call_id());
+    format!("{:?}", (cx.session.id.as_str(), need.category, &need.target, chain, &need.diff, own))
 }
 
 /// The needs that the call asks a person about, this one among them; none when this is the only one.
@@ -403,6 +410,7 @@ fn parts(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Arc<[Need
     let policy = cx.engine.policy.load();
     let is_asked = |need: &&Need| {
         !need.workspace
+            && !need.always_asked
             && cx.chain_of_declared(need) == chain
             && decide_need(cx, chain, need).verdict == Verdict::Ask
             && policy.protected_write(cx.session.project(), need).is_none()
@@ -422,7 +430,10 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     let policy = cx.engine.policy.load();
     let protected = policy.protected_write(cx.session.project(), need);
     // A workspace is exactly the folder that was named; frontends recognise such an ask by this.
-    let mut suggestions = if need.workspace { Vec::new() } else { suggestions(need, policy.home.as_deref()) };
+    let mut suggestions = match need.workspace || need.always_asked {
+        true => Vec::new(),
+        false => suggestions(need, policy.home.as_deref()),
+    };
     if protected.is_some() {
         // A wider grant would not cover it.
         let exact = exact_pattern(need);
@@ -508,6 +519,7 @@ fn needs_approval(need: &Need) -> &'static str {
         Category::FileWrite => "writing this file needs approval",
         Category::Shell => "shell commands need approval",
         Category::Network => "requests to this host need approval",
+        Category::Mcp if need.always_asked => "the use of your model by an MCP server needs approval each time",
         Category::Mcp => "this tool of an MCP server needs approval",
         Category::Agent => "this sub-agent needs approval",
         Category::Plugin => "this tool of a plugin needs approval",

@@ -48,6 +48,9 @@ pub struct Need {
     pub is_public: bool,
     /// Asks for the session's folders as a whole: the answer is remembered as a workspace, not as a grant.
     pub workspace: bool,
+    /// A person is asked each time: no rule, no grant, no mode and no earlier answer allows it. A rule, a refusal or a mode
+    /// that denies still does.
+    pub always_asked: bool,
 }
 
 impl Need {
@@ -71,6 +74,7 @@ impl Need {
             covers: Vec::new(),
             is_public: false,
             workspace: false,
+            always_asked: false,
         }
     }
 

@@ -101,7 +101,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
             let message = format!("not allowed: {} {} (by {}){way}", need.category, need.target, decision.rule);
             refuse(cx, need, decision.rule, message)
         }
-        Verdict::Ask if cx.was_granted_once(need, chain) => Ok(()),
+        Verdict::Ask if !need.always_asked && cx.was_granted_once(need, chain) => Ok(()),
         Verdict::Ask if is_of_approved_command(cx, need) => {
             let command = need.of_command.as_deref().unwrap_or_default();
             cx.record(need, "allow", of_approved_command(command));

@@ -184,6 +184,9 @@ impl Decision {
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     let decision = decide_from_policy(policy, grants, subject, need);
+    if need.always_asked && decision.verdict == Verdict::Allow {
+        return Decision::new(Verdict::Ask, "it is asked about each time");
+    }
     match &policy.lost_refusals {
         Some(why) if decision.verdict == Verdict::Allow => Decision::new(Verdict::Ask, why.clone()),
         _ => decision,

@@ -44,6 +44,11 @@ pub trait Sampler: Send + Sync {
     /// `Failed` when the client or its user refused, or an error occurred.
     fn sample<'a>(&'a self, asked: SamplingRequest, cx: &'a Cx) -> BoxFuture<'a, Result<SamplingResponse, ToolError>>;
 
+    /// Whether the client of this call has a model; otherwise [`sample`](Self::sample) fails at once.
+    fn has_model(&self, _: &Cx) -> bool {
+        true
+    }
+
     /// The folders that the client works in, as reported by the client: for display only, never for
     /// permissions.
     ///
@@ -97,6 +102,11 @@ impl Drop for SamplerRegistration {
 pub async fn sample(cx: &Cx, asked: SamplingRequest) -> Result<SamplingResponse, ToolError> {
     let sampler = sampler(cx, "the client of this call cannot ask a model (it offers no sampling)")?;
     wait(cx, "a model's answer", sampler.sample(asked, cx)).await
+}
+
+/// Whether the frontend of the call has a model that it can ask now; otherwise [`sample`] fails at once.
+pub fn has_model(cx: &Cx) -> bool {
+    sampler(cx, "").is_ok_and(|sampler| sampler.has_model(cx))
 }
 
 /// Asks the call's own frontend for its folders. As [`sample`].

@@ -35,6 +35,10 @@ impl StderrLog {
         Self { name: name.to_owned(), state: Mutex::new(state) }
     }
 
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Reads to the end. Never stops reading, so that a flood of output does not block the program.
     pub async fn read(&self, mut stderr: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 16 * 1024];

@@ -1,9 +1,9 @@
 //! The daemon as an MCP client: one copy of each mounted server for all frontends.
 //!
 //! [`adapter`] implements MCP for the supervisor of mounts; [`endpoint`] describes where a server
-//! is, [`connect`] reaches it, [`logins`] has its logins, [`listing`] checks the tools that it lists, [`call`] runs a call. A
-//! server sees neither the folder nor the roots nor the environment of any frontend: it gets its
-//! configuration, and the arguments of its calls.
+//! is, [`connect`] reaches it, [`logins`] has its logins, [`listing`] checks the tools that it lists, [`call`] runs a call,
+//! [`requests`] answers what a server asks meanwhile. A server does not see the environment of any frontend: it gets its
+//! configuration, the arguments of its calls, and the folders of those who call it if it asks for roots.
 
 pub mod adapter;
 mod call;
@@ -12,8 +12,13 @@ mod elicitation;
 pub mod endpoint;
 mod greeting;
 mod http_with_sse;
+mod intercepting;
 mod listing;
+mod logging;
 pub mod logins;
 mod notifications;
+mod requests;
 mod result;
+mod roots;
+mod sampling;
 mod turns;

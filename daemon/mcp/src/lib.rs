@@ -4,5 +4,6 @@
 //! and [`registry`] finds them.
 
 pub mod client;
+mod client_log;
 pub mod registry;
 pub mod server;

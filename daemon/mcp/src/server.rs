@@ -44,8 +44,8 @@ use toold_proto::call::ListingMode;
 use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::{SessionId, ToolResult};
 
+use crate::client_log::ConnectionLogLevel;
 use crate::server::client_requests::RequestChannels;
-use crate::server::logs::LogThreshold;
 use crate::server::request_session::{ConnectionSessions, SourceSelection, StatelessSessions};
 use crate::server::request_state::RequestStates;
 use crate::server::tasks::McpTasks;
@@ -188,7 +188,7 @@ impl McpFacade {
             listing: Mutex::default(),
             profiles: Mutex::default(),
             sampler: OnceLock::new(),
-            log_level: LogThreshold::default(),
+            log_level: ConnectionLogLevel::default(),
             watched: Mutex::default(),
             half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
@@ -232,7 +232,8 @@ pub(crate) struct McpConnection {
     pub(crate) profiles: Mutex<Vec<String>>,
     /// Registered for the life of the connection, once its client has declared sampling.
     pub(crate) sampler: OnceLock<SamplerRegistration>,
-    pub(crate) log_level: LogThreshold,
+    /// The level of log messages that a client of the older revisions set.
+    pub(crate) log_level: ConnectionLogLevel,
     /// Resources whose changes a client of the older revisions subscribed to.
     pub(crate) watched: Mutex<HashSet<String>>,
     /// Fires when the client sends no more, or the daemon stops.

@@ -1,7 +1,7 @@
 //! The interface that a kind of source implements to be mounted.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
 use toold_engine::cx::Cx;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
@@ -144,6 +145,9 @@ pub struct OpenedChannel<C> {
 pub struct ConnectionContext {
     /// The number of starts of the source, including this one.
     pub attempt: u64,
+    pub engine: Weak<Engine>,
+    /// The sessions that it serves; `None` for all.
+    pub owner: Option<InstanceOwner>,
     pub stderr_log: Arc<StderrLog>,
     /// Fires when the connection no longer takes calls.
     pub closing: CancellationToken,
@@ -153,9 +157,17 @@ pub struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    pub(crate) fn new(attempt: u64, stderr_log: Arc<StderrLog>, closing: CancellationToken) -> Self {
+    pub(crate) fn new(
+        attempt: u64,
+        engine: Weak<Engine>,
+        owner: Option<InstanceOwner>,
+        stderr_log: Arc<StderrLog>,
+        closing: CancellationToken,
+    ) -> Self {
         Self {
             attempt,
+            engine,
+            owner,
             stderr_log,
             closing,
             restart: CancellationToken::new(),

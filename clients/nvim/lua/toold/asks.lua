@@ -26,10 +26,18 @@ local function is_for_workspace(ask)
   return ask.category == "file.read" and #(ask.suggestions or {}) == 0
 end
 
+local function scopes(ask)
+  if is_for_workspace(ask) then
+    return FOLDER
+  end
+  -- A request without suggestions cannot be remembered.
+  return #(ask.suggestions or {}) > 0 and SCOPES or { SCOPES[1] }
+end
+
 --- The possible answers; denying comes last.
 function M.choices(ask)
   local choices = {}
-  for _, each in ipairs(is_for_workspace(ask) and FOLDER or SCOPES) do
+  for _, each in ipairs(scopes(ask)) do
     choices[#choices + 1] = { label = each.label, reply = { action = "allow", scope = each.scope } }
   end
   if ask.parts and #ask.parts > 0 then

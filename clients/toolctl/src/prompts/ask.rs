@@ -46,6 +46,9 @@ pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
     let remembered = AskChoice { label: "allow, and remember it for this client", ..exact('y', Scope::Always) };
     let mut choices = if is_for_workspace(ask) {
         vec![remembered, exact('s', Scope::Session)]
+    } else if ask.suggestions.is_empty() {
+        // Nothing of it can be remembered.
+        vec![exact('y', Scope::Once)]
     } else {
         let hour = AskChoice {
             expires_in: Some(3_600),
@@ -259,6 +262,20 @@ mod tests {
         ");
         let scopes: Vec<Scope> = choices(&ask).iter().map(|choice| choice.reply(&ask).scope.unwrap()).collect();
         assert_eq!(scopes, [Scope::Always, Scope::Session, Scope::Once]);
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_is_allowed_once() {
+        let ask = Ask {
+            category: Category::Mcp,
+            target: "s/sampling".to_owned(),
+            suggestions: Vec::new(),
+            parts: Vec::new(),
+            part: None,
+            ..ask()
+        };
+        let keys: String = choices(&ask).iter().map(|choice| choice.key).collect();
+        assert_eq!(keys, "yn");
     }
 
     #[test]

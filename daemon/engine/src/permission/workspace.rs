@@ -36,7 +36,10 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     }
     let folders = workspace.refresh();
     // The folder may have been opened meanwhile.
-    let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else { return Ok(true) };
+    let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else {
+        cx.engine.policy_changed();
+        return Ok(true);
+    };
     // The person who is asked sees where links lead; the refused client does not.
     let as_named = |words: &str| workspace.as_named(words);
     let told = Need { workspace: true, ..Need::new(Category::FileRead, as_named(&first.to_string_lossy())) };

@@ -523,3 +523,14 @@ fn while_refusals_may_be_lost_nothing_is_allowed_without_an_ask() {
     case.mode = Mode::Yolo;
     case.gives(&shell("pwd"), Ask, "the file of refusals is damaged");
 }
+
+#[test]
+fn nothing_but_a_person_allows_what_is_always_asked() {
+    let need = Need { always_asked: true, ..need(Category::Mcp, "s/sampling") };
+    let case = case().rule("mcp", "s/sampling", "allow").grant(Category::Mcp, "s/sampling", Action::Allow);
+    case.gives(&need, Ask, "each time");
+    case.clone().mode(Mode::Yolo).gives(&need, Ask, "each time");
+    case.clone().mode(Mode::Plan).gives(&need, Deny, "mode plan");
+    case.clone().grant(Category::Mcp, "s/*", Action::Deny).gives(&need, Deny, "grant g2");
+    case.rule("mcp", "s/*", "deny").gives(&need, Deny, "config.toml:2");
+}

@@ -48,6 +48,15 @@ fn tools() -> Vec<Fake> {
             }
             .boxed()
         }),
+        Fake::new("always").run(|_, cx| {
+            async move {
+                for _ in 0..2 {
+                    cx.require(Need { always_asked: true, ..Need::new(Category::Mcp, "s/sampling") }).await?;
+                }
+                Ok(ToolOutput::text("asked twice"))
+            }
+            .boxed()
+        }),
     ]
 }
 
@@ -244,6 +253,35 @@ async fn scopes_reach_as_far_as_they_say() {
         let other = fixture.call("bash", bash("ls -a")).await.unwrap();
         assert!(other.is_error, "a grant is for exactly the target");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_always_asked_has_an_ask_of_its_own_each_time() {
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let calls = [fixture.begin("always", json!({})), fixture.begin("always", json!({}))];
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        let PermissionEvent::Asked { request: ask } = frontend.next().await else { continue };
+        assert!(ask.suggestions.is_empty() && !seen.contains(&ask.request_id), "{ask:?}");
+        for scope in [Scope::Session, Scope::Project, Scope::Always] {
+            let wider = ReplyPermission { scope: Some(scope), ..answer(&ask, Action::Allow) };
+            assert!(matches!(fixture.reply(wider), Err(AskReplyError::CannotBeRemembered(_))));
+        }
+        fixture.allow(&ask, Scope::Once);
+        seen.push(ask.request_id);
+    }
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().text(), "asked twice");
+    }
+    // A refusal can be remembered.
+    drop(frontend);
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("always", json!({}));
+    let ask = next_ask(&mut frontend).await;
+    fixture.reply(ReplyPermission { scope: Some(Scope::Session), ..answer(&ask, Action::Deny) }).unwrap();
+    was_denied(call.await.unwrap(), "the user said no");
+    was_denied(fixture.unasked("always", json!({})).await, "by grant");
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,11 +30,13 @@ use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use super::call;
 use super::connect::{self, Channel, ClientService, GreetedServer, Greeting, ServerFailure};
-use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
 use super::listing::ListedServerTool;
+use super::logging::RequestedLevel;
 use super::logins::{EndedLogin, LoginError, ServerLogins};
 use super::notifications::Notifications;
+use super::requests::ServerRequestHandler;
+use super::roots::{self, ToldRoots};
 
 /// The mounted servers of one daemon.
 pub type McpServers = MountSupervisor<ServerAdapter>;
@@ -61,6 +63,8 @@ pub struct ServerLink {
     pub(super) peer: Peer<RoleClient>,
     pub(super) notifications: Arc<Notifications>,
     uses_sse: bool,
+    pub(super) roots: Arc<ToldRoots>,
+    pub(super) level: RequestedLevel,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -317,7 +321,8 @@ impl MountAdapter for ServerAdapter {
         memory: &mut ServerMemory,
     ) -> Result<(ServerLink, ClientService), String> {
         let notifications = Arc::new(Notifications::new(context.clone()));
-        let handler = ElicitationHandler { server: config.name.clone(), notifications: notifications.clone() };
+        let (server, roots) = (config.name.clone(), Arc::<ToldRoots>::default());
+        let handler = ServerRequestHandler { server, notifications: notifications.clone(), roots: roots.clone() };
         let ServerMemory { uses_initialize, uses_sse } = *memory;
         let greeting = Greeting { uses_initialize, uses_sse, start_timeout: config.start_timeout };
         let greeted = match connect::greet(channel, handler, greeting, &context.closing).await {
@@ -333,7 +338,8 @@ impl MountAdapter for ServerAdapter {
             }
         };
         let GreetedServer { service, uses_sse } = greeted;
-        Ok((ServerLink { peer: service.peer().clone(), notifications, uses_sse }, service))
+        let level = RequestedLevel::default();
+        Ok((ServerLink { peer: service.peer().clone(), notifications, uses_sse, roots, level }, service))
     }
 
     async fn list_tools(
@@ -353,8 +359,12 @@ impl MountAdapter for ServerAdapter {
 
     async fn run(&self, connection: &MountConnection<Self>, service: ClientService) -> String {
         // Held, since changes are reported for as long as it is.
-        let _subscription = connect::subscribe(&connection.link.peer).await;
-        let _ = service.waiting().await;
+        let link = &connection.link;
+        let _subscription = connect::subscribe(&link.peer).await;
+        tokio::select! {
+            _ = service.waiting() => {}
+            () = roots::follow(&link.peer, &link.roots, &connection.context) => unreachable!("it never returns"),
+        }
         "it closed the connection".to_owned()
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, GetExtensions, ProgressToken, ServerResult};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, GetExtensions, ProgressToken, ServerResult,
+};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -16,7 +18,7 @@ use super::connect::{self, ServerFailure, error_chain};
 use super::endpoint::ServerEndpoint;
 use super::logins::challenge::LoginChallenge;
 use super::notifications::{Notifications, OfCall};
-use super::{elicitation, result};
+use super::{logging, requests, result};
 
 /// How often one call may ask for more input before its result.
 const MAX_INPUT_ROUNDS: usize = 10;
@@ -49,11 +51,16 @@ pub(super) async fn call(
         () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
         turn = turns.take(session) => turn,
     };
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+        () = logging::request_level(&connection.link, cx) => {}
+    }
     let mut params = CallToolRequestParams::new(upstream_name.to_owned()).with_arguments(arguments);
     for _ in 0..MAX_INPUT_ROUNDS {
         let answer = send(adapter, config, connection, params.clone(), cx).await?;
         let ServerResult::InputRequiredResult(required) = answer else { return read(server, &answer) };
-        params.input_responses = elicitation::answer_all(server, &required, cx).await?;
+        params.input_responses = requests::answer_all(server, &required, cx).await?;
         params.request_state = required.request_state;
     }
     let error = format!("MCP server {server} asked for more input {MAX_INPUT_ROUNDS} times in one call: giving up");
@@ -71,7 +78,12 @@ async fn send(
     let link: &ServerLink = &connection.link;
     let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     request.extensions_mut().insert(OfCall(cx.shared()));
-    let sending = link.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+    let is_new = link.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
+    let options = match is_new {
+        true => PeerRequestOptions::no_options().with_meta(requests::offer_of(cx)),
+        false => PeerRequestOptions::no_options(),
+    };
+    let sending = link.peer.send_request_with_option(request, options);
     let sent = tokio::select! {
         biased;
         // Waits when the server does not read and its pipe is full.
@@ -95,6 +107,7 @@ async fn send(
             let _ = timeout(CANCEL_TIMEOUT, sent.cancel(Some(why.to_owned()))).await;
             Err(ToolError::Cancelled.into())
         }
+        () = logging::follow_level(link, cx) => unreachable!("it never returns"),
     }
 }
 
@@ -112,6 +125,12 @@ async fn failure(
     }
     let error = match error {
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => return CallFailure::Disconnected,
+        ServiceError::McpError(error) if error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
+            format!(
+                "MCP server {server} needs something that the client of this call does not offer: {}",
+                error.message
+            )
+        }
         ServiceError::McpError(error) => {
             let data = error.data.map(|data| format!(" {data}")).unwrap_or_default();
             format!("MCP server {server} refused the call: {} (code {}){data}", error.message, error.code.0)

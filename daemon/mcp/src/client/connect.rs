@@ -30,13 +30,13 @@ use toold_mounts::adapter::OpenedChannel;
 use toold_mounts::program::SourceProgram;
 
 use super::adapter::ServerOptions;
-use super::elicitation::ElicitationHandler;
 use super::endpoint::ServerEndpoint;
 use super::greeting::{GreetingTransport, MAX_PROBE};
 use super::http_with_sse::{HttpWithSse, SseFailure};
+use super::intercepting::InterceptingTransport;
 use super::listing::{MAX_PAGES, ServerListing};
 use super::logins::challenge::LoginChallenge;
-use super::notifications::InterceptingTransport;
+use super::requests::ServerRequestHandler;
 
 /// The transport to a server.
 pub enum Channel {
@@ -86,7 +86,7 @@ pub(super) struct Greeting {
     pub(super) start_timeout: Duration,
 }
 
-pub(super) type ClientService = RunningService<RoleClient, ElicitationHandler>;
+pub(super) type ClientService = RunningService<RoleClient, ServerRequestHandler>;
 
 /// A server that has answered its greeting.
 pub(super) struct GreetedServer {
@@ -164,7 +164,7 @@ async fn fill_all(
 /// Why no session could be established.
 pub(super) async fn greet(
     channel: Channel,
-    handler: ElicitationHandler,
+    handler: ServerRequestHandler,
     greeting: Greeting,
     closing: &CancellationToken,
 ) -> Result<GreetedServer, ServerFailure> {
@@ -191,7 +191,7 @@ pub(super) async fn greet(
 async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
     client: C,
     address: HttpAddress,
-    handler: ElicitationHandler,
+    handler: ServerRequestHandler,
     greeting: Greeting,
     closing: &CancellationToken,
 ) -> Result<GreetedServer, ServerFailure> {
@@ -258,7 +258,7 @@ fn answers_otherwise(error: &ClientInitializeError) -> bool {
 
 async fn greet_on<T: Transport<RoleClient> + 'static>(
     transport: T,
-    handler: ElicitationHandler,
+    handler: ServerRequestHandler,
     greeting: Greeting,
     closing: &CancellationToken,
 ) -> Result<ClientService, ClientInitializeError> {

@@ -147,6 +147,10 @@ impl Sampler for RequestChannels {
         .boxed()
     }
 
+    fn has_model(&self, cx: &Cx) -> bool {
+        self.channels.lock().get(&address(&cx.caller)).is_some_and(|channel| channel.can.sample)
+    }
+
     fn roots<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<ClientRoot>, ToolError>> {
         async move {
             let needed = ClientCapabilities::builder().enable_roots().build();
@@ -293,12 +297,17 @@ impl ClientRequests {
                     Err(_) => return true,
                 };
                 let replier = Replier { by, widest: Scope::Session, session: Some(session) };
+                let (of, by_them) = (engine.clone(), replier.clone());
                 // An answer that is remembered is written to the database.
-                let replied = tokio::task::spawn_blocking(move || asks::reply(&engine, &reply, &replier)).await;
+                let replied = tokio::task::spawn_blocking(move || asks::reply(&of, &reply, &by_them)).await;
                 match replied {
                     Ok(Ok(()) | Err(asks::AskReplyError::Unknown(_))) => false,
                     Ok(Err(error)) => {
                         tracing::debug!(%error, "an answer to a permission prompt was not accepted");
+                        if last {
+                            // Fails when it has ended meanwhile. A denial for once is not written anywhere.
+                            let _ = asks::reply(&engine, &forms::deny(ask, &error.to_string()), &replier);
+                        }
                         !last
                     }
                     Err(error) => {

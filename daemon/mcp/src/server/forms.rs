@@ -10,7 +10,7 @@ use toold_engine::sampling::{ClientRoot, SamplingRequest, SamplingResponse};
 use toold_proto::offer::Speaker;
 use toold_proto::permission::{Action, Ask, ReplyPermission, Scope};
 use toold_proto::question::{Question, ReplyQuestion};
-use toold_proto::tool::Block;
+use toold_proto::tool::{Block, Category};
 
 use crate::server::content;
 
@@ -52,10 +52,13 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
     if let Some(diff) = &ask.diff {
         message.push_str(&format!("\n{}", shortened(diff)));
     }
+    // Only a request for a workspace is remembered without a pattern.
+    let is_remembered = ask.category == Category::FileRead || !ask.suggestions.is_empty();
+    let decisions: Vec<&str> = [ONCE, SESSION, DENY].into_iter().filter(|it| is_remembered || *it != SESSION).collect();
     let schema = json!({
         "type": "object",
         "properties": {
-            "decision": {"type": "string", "title": "Decision", "enum": [ONCE, SESSION, DENY]},
+            "decision": {"type": "string", "title": "Decision", "enum": decisions},
             "message": {"type": "string", "title": "Message", "description": "For the model: the reason, or what to do instead"},
         },
         "required": ["decision"],

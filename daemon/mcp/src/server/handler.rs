@@ -79,7 +79,7 @@ impl ServerHandler for McpClientServer {
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.connection.log_level.set(request.level);
+        self.connection.log_level.send_replace(Some(request.level));
         Ok(())
     }
 

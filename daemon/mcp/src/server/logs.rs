@@ -1,122 +1,117 @@
-//! The log lines of plugins in a call, as `notifications/message` to the client that made the call.
+//! The log lines of plugins and of mounted servers in a call, as `notifications/message` to the client that made the call.
 #![expect(deprecated, reason = "logging is deprecated in the newest revision only")]
 
-use parking_lot::Mutex;
+use std::sync::Arc;
 
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde_json::json;
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::TryRecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use toold_engine::Engine;
 use toold_engine::events::{Emitted, EventSelection};
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
+use crate::client_log::{ClientLogLevel, RequestLog, rank};
+use crate::server::McpConnection;
 use crate::server::request_session::is_modern;
 
-/// The level that a client of the older revisions set for its connection; `info` until it does.
-#[derive(Default)]
-pub(crate) struct LogThreshold(Mutex<Option<LoggingLevel>>);
+/// The messages that belong to a request.
+#[derive(Clone)]
+pub(super) struct LogSources {
+    /// Whose plugins log.
+    pub(super) session: SessionId,
+    /// The messages of mounted servers.
+    pub(super) servers: Arc<RequestLog>,
+}
 
-impl LogThreshold {
-    pub(super) fn set(&self, level: LoggingLevel) {
-        *self.0.lock() = Some(level);
-    }
-
-    /// The minimum level of a request; in the stateless revisions none, unless the request names
-    /// one.
-    fn of(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
-        if is_modern(context) {
-            return context.meta.log_level();
-        }
-        let set = *self.0.lock();
-        Some(set.unwrap_or(LoggingLevel::Info))
+/// The level that the client of a request wants; in the stateless revisions none, unless the request names one.
+pub(super) fn level_of(connection: &McpConnection, context: &RequestContext<RoleServer>) -> ClientLogLevel {
+    match is_modern(context) {
+        true => ClientLogLevel::OfRequest(context.meta.log_level()),
+        false => ClientLogLevel::OfConnection(connection.log_level.subscribe()),
     }
 }
 
-/// Sends the log lines of a request's session while the request runs.
+/// Sends the messages that belong to a request while the request runs.
 pub(super) struct LogForwarder {
-    subscription: Option<(broadcast::Receiver<std::sync::Arc<Emitted>>, LoggingLevel)>,
-    session: SessionId,
+    /// `None` for a client that wants no messages.
+    plugins: Option<broadcast::Receiver<Arc<Emitted>>>,
+    level: ClientLogLevel,
+    sources: LogSources,
     peer: Peer<RoleServer>,
 }
 
 impl LogForwarder {
     pub(super) fn listen(
         engine: &Engine,
-        session: &SessionId,
-        level: &LogThreshold,
+        sources: LogSources,
+        level: ClientLogLevel,
         context: &RequestContext<RoleServer>,
     ) -> Self {
-        let level = level.of(context);
-        let subscription = level.map(|level| (engine.events.subscribe(EventSelection::NoCalls, None).receiver, level));
-        Self { subscription, session: session.clone(), peer: context.peer.clone() }
+        let wanted = level.least().is_some();
+        let plugins = wanted.then(|| engine.events.subscribe(EventSelection::NoCalls, None).receiver);
+        Self { plugins, level, sources, peer: context.peer.clone() }
     }
 
     /// Sends lines as they come; never returns. Cancel-safe except for a notification that is being
     /// sent.
     pub(super) async fn run(&mut self) {
         loop {
-            let Some((receiver, level)) = &mut self.subscription else { return std::future::pending().await };
-            let level = *level;
-            match receiver.recv().await {
-                Ok(event) => self.send(&event, level).await,
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => self.subscription = None,
+            let Some(plugins) = &mut self.plugins else { return std::future::pending().await };
+            tokio::select! {
+                event = plugins.recv() => match event {
+                    Ok(event) => self.send_line(&event).await,
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => self.plugins = None,
+                },
+                message = self.sources.servers.next() => self.send(message).await,
             }
         }
     }
 
     /// Sends the remaining lines, before the result.
     pub(super) async fn finish(mut self) {
-        while let Some((receiver, level)) = &mut self.subscription {
-            let level = *level;
-            match receiver.try_recv() {
-                Ok(event) => self.send(&event, level).await,
+        while let Some(plugins) = &mut self.plugins {
+            match plugins.try_recv() {
+                Ok(event) => self.send_line(&event).await,
                 Err(TryRecvError::Lagged(_)) => {}
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
+        }
+        while let Some(message) = self.sources.servers.take() {
+            self.send(message).await;
         }
     }
 
-    async fn send(&self, event: &Emitted, least: LoggingLevel) {
+    async fn send_line(&self, event: &Emitted) {
         let EventBody::Log { session_id: Some(session), plugin, level, message, fields, .. } = &event.body else {
             return;
         };
-        let level = level_of(level);
-        if *session != self.session || rank(level) < rank(least) {
+        if *session != self.sources.session {
             return;
         }
         let data = match fields {
             None => json!(message),
             Some(fields) => json!({"message": message, "fields": fields}),
         };
-        let param = LoggingMessageNotificationParam::new(level, data).with_logger(plugin);
-        // Fails when the client is gone; the end of its connection cancels the call.
-        let _ = self.peer.notify_logging_message(param).await;
+        self.send(LoggingMessageNotificationParam::new(level_named(level), data).with_logger(plugin)).await;
+    }
+
+    async fn send(&self, message: LoggingMessageNotificationParam) {
+        if self.level.least().is_some_and(|least| rank(message.level) >= rank(least)) {
+            // Fails when the client is gone; the end of its connection cancels the call.
+            let _ = self.peer.notify_logging_message(message).await;
+        }
     }
 }
 
-fn level_of(level: &str) -> LoggingLevel {
+fn level_named(level: &str) -> LoggingLevel {
     match level {
         "debug" => LoggingLevel::Debug,
         "warn" => LoggingLevel::Warning,
         "error" => LoggingLevel::Error,
         _ => LoggingLevel::Info,
-    }
-}
-
-/// The order of severity (RFC 5424, section 6.2.1), beginning with the least severe.
-fn rank(level: LoggingLevel) -> u8 {
-    match level {
-        LoggingLevel::Debug => 0,
-        LoggingLevel::Info => 1,
-        LoggingLevel::Notice => 2,
-        LoggingLevel::Warning => 3,
-        LoggingLevel::Error => 4,
-        LoggingLevel::Critical => 5,
-        LoggingLevel::Alert => 6,
-        _ => 7,
     }
 }

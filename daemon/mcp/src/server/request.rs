@@ -14,14 +14,15 @@ use toold_engine::call::{Call, Caller, Principal};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 
+use crate::client_log::OpenRequestLog;
 use crate::server::client_requests::{ClientAbilities, ClientRequests, RequestOrigin};
-use crate::server::logs::LogForwarder;
+use crate::server::logs::{LogForwarder, LogSources};
 use crate::server::progress::ProgressRouter;
 use crate::server::request_session::{client_of, is_modern};
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult, RoundEnd, RunningRequest};
 use crate::server::tasks::TaskHandover;
-use crate::server::{McpClientServer, tasks};
+use crate::server::{McpClientServer, logs, tasks};
 
 /// The outcome of a request.
 pub(super) enum RequestEnd {
@@ -58,12 +59,16 @@ impl McpClientServer {
         };
         let progress = ProgressRouter::default();
         let caller = self.caller();
-        let mut logs = LogForwarder::listen(engine, &session.id, &self.connection.log_level, &context);
+        let log_level = logs::level_of(&self.connection, &context);
+        let open_log = OpenRequestLog::new(&session, &caller, log_level.clone());
+        let log_sources = LogSources { session: session.id.clone(), servers: open_log.log.clone() };
+        let mut logs = LogForwarder::listen(engine, log_sources.clone(), log_level, &context);
         let open = self.mcp.channels.open(&caller, can);
         self.connection.sampler.get_or_init(|| engine.samplers.register(self.connection.id, self.mcp.channels.clone()));
         let running = start(self.call(session.clone(), caller.clone(), &progress, cancel.clone()));
         let (channel, modern) = (open.channel.clone(), is_modern(&context));
         let future = async move {
+            let _open_log = open_log;
             let finished = running.await;
             let missing = open.channel.missing().filter(|_| modern && has_failed(&finished));
             missing.map_or(finished, |missing| Err(ErrorData::missing_required_client_capability(missing)))
@@ -83,7 +88,6 @@ impl McpClientServer {
         }
         let client = client_of(&context).map(|client| client.name);
         let rights = client.as_ref().map(|client| self.mcp.host.client(client)).unwrap_or_default();
-        let session_id = session.id.clone();
         let origin = RequestOrigin {
             engine: engine.clone(),
             session,
@@ -97,7 +101,7 @@ impl McpClientServer {
         let client_requests = ClientRequests::new(origin, &channel);
         let patience = engine.settings.load().ask_timeout;
         let (request, task) =
-            RunningRequest::begin(future, client_requests, progress, session_id, cancel, handover, patience);
+            RunningRequest::begin(future, client_requests, progress, log_sources, cancel, handover, patience);
         engine.tasks.spawn(task);
         self.wait(request, answers, binding, context, logs).await
     }
@@ -114,7 +118,8 @@ impl McpClientServer {
         context: RequestContext<RoleServer>,
     ) -> Result<RequestEnd, ErrorData> {
         let request = self.mcp.request_states.find(state, &binding)?;
-        let logs = LogForwarder::listen(self.mcp.engine(), &request.session, &self.connection.log_level, &context);
+        let level = logs::level_of(&self.connection, &context);
+        let logs = LogForwarder::listen(self.mcp.engine(), request.log_sources.clone(), level, &context);
         Ok(self.wait(request, answers, binding, context, logs).await)
     }
 

@@ -21,10 +21,12 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, Servic
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toold_engine::call::Principal;
 use toold_proto::tool::SessionId;
 
 use crate::server::McpIdentity;
 use crate::server::client_requests::{ClientRequestEvent, ClientRequests};
+use crate::server::logs::LogSources;
 use crate::server::progress::ProgressRouter;
 use crate::server::tasks::{McpTask, McpTasks, TaskHandover};
 
@@ -48,7 +50,7 @@ const MAX_EVENTS: usize = 64;
 pub(super) struct RunningRequest {
     orders: mpsc::Sender<RequestOrder>,
     pub(super) progress: ProgressRouter,
-    pub(super) session: SessionId,
+    pub(super) log_sources: LogSources,
     /// How it may become an MCP task.
     pub(super) handover: Option<TaskHandover>,
     /// Cancels its call.
@@ -105,13 +107,13 @@ impl RunningRequest {
         future: BoxFuture<'static, RequestResult>,
         client_requests: ClientRequests,
         progress: ProgressRouter,
-        session: SessionId,
+        log_sources: LogSources,
         cancel: CancellationToken,
         handover: Option<TaskHandover>,
         patience: Duration,
     ) -> (Self, impl Future<Output = ()>) {
         let (orders, receiver) = mpsc::channel(MAX_EVENTS);
-        let request = Self { orders, progress, session, handover, cancel: cancel.clone() };
+        let request = Self { orders, progress, log_sources, handover, cancel: cancel.clone() };
         let (asked, attending, finished) = (BTreeMap::new(), None, None);
         let task = RequestTask { client_requests, cancel, patience, attending, asked, finished };
         (request, task.run(future, receiver))

@@ -52,7 +52,8 @@ impl<A: MountAdapter> MountedSource<A> {
     async fn serve(self: &Arc<Self>, supervisor: &Arc<MountSupervisor<A>>) -> Result<(), String> {
         let attempt = self.counts.attempts.fetch_add(1, Ordering::Relaxed) + 1;
         let closing = self.retired.child_token();
-        let context = Arc::new(ConnectionContext::new(attempt, self.stderr_log.clone(), closing));
+        let (engine, owner) = (supervisor.engine.clone(), self.owner.clone());
+        let context = Arc::new(ConnectionContext::new(attempt, engine, owner, self.stderr_log.clone(), closing));
         let deadline = Instant::now() + self.config.start_timeout;
         let OpenedChannel { channel, mut program } = tokio::select! {
             biased;
