@@ -21,8 +21,6 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, Servic
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toold_engine::call::Principal;
-use toold_proto::tool::SessionId;
 
 use crate::server::McpIdentity;
 use crate::server::client_requests::{ClientRequestEvent, ClientRequests};
