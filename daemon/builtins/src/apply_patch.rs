@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_adapters::patch::{self, PatchChunk, PatchOperation};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
@@ -13,8 +14,7 @@ use toold_proto::tool::Category;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
 use crate::document::Document;
-use crate::patch::placement::apply;
-use crate::patch::{self, PatchChunk, PatchOperation};
+use crate::placement::apply;
 use crate::toolkit::Toolkit;
 
 /// Arguments of `apply_patch`.

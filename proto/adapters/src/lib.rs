@@ -5,12 +5,16 @@
 //! - [`prompt`]: the text that teaches tools to a model without native calls, in one of several
 //!   [`families`].
 //! - [`parse`]: the calls in such a model's answer, whole or as a stream.
+//! - [`agents`]: what the own tools of other agents are about to do.
+//! - [`patch`]: the text of a patch that changes several files.
 
+pub mod agents;
 pub mod families;
 #[cfg(feature = "fuzzing")]
 pub mod fuzz;
 mod mark;
 pub mod parse;
+pub mod patch;
 pub mod prompt;
 pub mod providers;
 mod tag_style;

@@ -40,7 +40,7 @@ fn dependencies_point_one_way() {
     check_own("proto/adapters", &["toold-proto"]);
     check_own("daemon/engine", &["toold-proto"]);
     check_own("daemon/host", &["toold-proto", "toold-engine"]);
-    check_own("daemon/builtins", &["toold-proto", "toold-engine", "toold-host"]);
+    check_own("daemon/builtins", &["toold-proto", "toold-adapters", "toold-engine", "toold-host"]);
     check_own("daemon/lua", &["toold-proto", "toold-engine", "toold-host"]);
     check_own("daemon/store", &["toold-proto", "toold-engine"]);
     check_own("daemon/mounts", &["toold-proto", "toold-engine", "toold-host"]);

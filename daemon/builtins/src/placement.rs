@@ -1,9 +1,10 @@
 //! Applies the chunks of a patch to a text: all of them or none.
 
+use toold_adapters::patch::{PatchChunk, PatchLine};
+
 use crate::closest_match;
 use crate::edits::NoFit;
 use crate::loose::without_odd_spaces;
-use crate::patch::{PatchChunk, PatchLine};
 
 /// How many line numbers are listed when there are too many matches.
 const MAX_LINES: usize = 10;
@@ -171,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::patch::{PatchOperation, parse};
+    use toold_adapters::patch::{PatchOperation, parse};
 
     fn patched(text: &str, changes: &str) -> Result<String, NoFit> {
         let sections = parse(&format!("*** Begin Patch\n*** Update File: f\n{changes}*** End Patch\n")).unwrap();

@@ -1,12 +1,8 @@
 //! The text of a patch in the form that `apply_patch` takes: files to add, to delete and to update, between
-//! `*** Begin Patch` and `*** End Patch`. [`placement`] applies the updates to a text.
-
-pub(crate) mod placement;
-
-use anyhow::{bail, ensure};
+//! `*** Begin Patch` and `*** End Patch`.
 
 /// The grammar of a patch, for models that write it as plain text.
-pub(crate) const GRAMMAR: &str = r#"start: begin_patch hunk+ end_patch
+pub const GRAMMAR: &str = r#"start: begin_patch hunk+ end_patch
 begin_patch: "*** Begin Patch" LF
 end_patch: "*** End Patch" LF?
 
@@ -39,15 +35,27 @@ const HEADER: &str = "*** ";
 /// The limit of sections. Each file of a patch is asked about on its own.
 const MAX_SECTIONS: usize = 100;
 
+/// A text that is not a patch: the line, and the expected form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PatchSyntaxError(String);
+
+/// Leaves the function with a [`PatchSyntaxError`].
+macro_rules! refuse {
+    ($($message:tt)*) => {
+        return Err(PatchSyntaxError(format!($($message)*)))
+    };
+}
+
 /// The changes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PatchSection {
-    pub(crate) path: String,
-    pub(crate) operation: PatchOperation,
+pub struct PatchSection {
+    pub path: String,
+    pub operation: PatchOperation,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PatchOperation {
+pub enum PatchOperation {
     Add { content: String },
     Delete,
     Update { move_to: Option<String>, chunks: Vec<PatchChunk> },
@@ -55,18 +63,18 @@ pub(crate) enum PatchOperation {
 
 /// Changes of adjacent lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PatchChunk {
+pub struct PatchChunk {
     /// Its first line in the patch, from 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// The texts after `@@`: lines above the change, the outermost first.
-    pub(crate) anchors: Vec<String>,
-    pub(crate) lines: Vec<PatchLine>,
+    pub anchors: Vec<String>,
+    pub lines: Vec<PatchLine>,
     /// The changed lines are the last ones of the file.
-    pub(crate) at_end: bool,
+    pub at_end: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PatchLine {
+pub enum PatchLine {
     Keep(String),
     Remove(String),
     Add(String),
@@ -76,7 +84,7 @@ pub(crate) enum PatchLine {
 ///
 /// # Errors
 /// Names the line of the patch, and the expected form.
-pub(crate) fn parse(input: &str) -> anyhow::Result<Vec<PatchSection>> {
+pub fn parse(input: &str) -> Result<Vec<PatchSection>, PatchSyntaxError> {
     let lines: Vec<&str> = input.lines().collect();
     let (first, end) = envelope(&lines)?;
     let mut reader = PatchReader { lines: &lines[..end], at: first + 1 };
@@ -85,36 +93,40 @@ pub(crate) fn parse(input: &str) -> anyhow::Result<Vec<PatchSection>> {
         if line.trim().is_empty() {
             continue;
         }
-        ensure!(sections.len() < MAX_SECTIONS, "a patch changes at most {MAX_SECTIONS} files: make several of it");
+        if sections.len() == MAX_SECTIONS {
+            refuse!("a patch changes at most {MAX_SECTIONS} files: make several of it");
+        }
         sections.push(reader.section(line)?);
     }
-    ensure!(!sections.is_empty(), "the patch is empty: expected {ADD} PATH, {UPDATE} PATH or {DELETE} PATH");
+    if sections.is_empty() {
+        refuse!("the patch is empty: expected {ADD} PATH, {UPDATE} PATH or {DELETE} PATH");
+    }
     Ok(sections)
 }
 
 /// Where the first and the last line of the patch are. A fence and a shell's here-document around it are skipped.
-fn envelope(lines: &[&str]) -> anyhow::Result<(usize, usize)> {
+fn envelope(lines: &[&str]) -> Result<(usize, usize), PatchSyntaxError> {
     let Some(first) = lines.iter().position(|line| line.trim() == BEGIN) else {
         if lines.iter().any(|line| line.starts_with("+++ ") || line.starts_with("diff --git ")) {
-            bail!(
+            refuse!(
                 "this is a unified diff: write it between {BEGIN} and {END} with {UPDATE} PATH instead of the lines \
                  --- and +++, or apply it with `git apply` in bash"
             );
         }
-        bail!("the first line of a patch is {BEGIN}, and the last one is {END}");
+        refuse!("the first line of a patch is {BEGIN}, and the last one is {END}");
     };
     let is_wrapping = |line: &&str| {
         let line = line.trim();
         line.is_empty() || line.starts_with("```") || line.contains("<<") || line == "apply_patch" || line == "EOF"
     };
     if let Some(odd) = lines[..first].iter().position(|line| !is_wrapping(line)) {
-        bail!("line {}: expected nothing before {BEGIN}, found {:?}", odd + 1, lines[odd]);
+        refuse!("line {}: expected nothing before {BEGIN}, found {:?}", odd + 1, lines[odd]);
     }
     let Some(end) = lines.iter().skip(first).position(|line| line.trim_end() == END).map(|end| first + end) else {
-        bail!("the patch is cut off: its last line must be {END}; nothing was changed");
+        refuse!("the patch is cut off: its last line must be {END}; nothing was changed");
     };
     if let Some(odd) = (end + 1..lines.len()).find(|at| !is_wrapping(&lines[*at])) {
-        bail!("line {}: expected nothing after {END}, found {:?}", odd + 1, lines[odd]);
+        refuse!("line {}: expected nothing after {END}, found {:?}", odd + 1, lines[odd]);
     }
     Ok((first, end))
 }
@@ -135,11 +147,13 @@ impl<'a> PatchReader<'a> {
         self.lines.get(self.at).copied()
     }
 
-    fn section(&mut self, header: &str) -> anyhow::Result<PatchSection> {
+    fn section(&mut self, header: &str) -> Result<PatchSection, PatchSyntaxError> {
         let number = self.at;
         let name = |path: &str| {
             let path = path.trim();
-            ensure!(!path.is_empty(), "line {number}: the path is missing after {:?}", header.trim());
+            if path.is_empty() {
+                refuse!("line {number}: the path is missing after {:?}", header.trim());
+            }
             Ok(path.to_owned())
         };
         if let Some(path) = header.trim_start().strip_prefix(ADD) {
@@ -149,7 +163,7 @@ impl<'a> PatchReader<'a> {
             return Ok(PatchSection { path: name(path)?, operation: PatchOperation::Delete });
         }
         let Some(path) = header.trim_start().strip_prefix(UPDATE) else {
-            bail!("line {number}: expected {ADD} PATH, {UPDATE} PATH or {DELETE} PATH, found {header:?}");
+            refuse!("line {number}: expected {ADD} PATH, {UPDATE} PATH or {DELETE} PATH, found {header:?}");
         };
         let path = name(path)?;
         let mut move_to = None;
@@ -158,15 +172,14 @@ impl<'a> PatchReader<'a> {
             move_to = Some(name(target)?);
         }
         let chunks = self.chunks()?;
-        ensure!(
-            move_to.is_some() || chunks.iter().any(PatchChunk::changes),
-            "line {number}: nothing changes in {path}: begin removed lines with - and added lines with +"
-        );
+        if move_to.is_none() && !chunks.iter().any(PatchChunk::changes) {
+            refuse!("line {number}: nothing changes in {path}: begin removed lines with - and added lines with +");
+        }
         Ok(PatchSection { path, operation: PatchOperation::Update { move_to, chunks } })
     }
 
     /// The lines of a new file.
-    fn content(&mut self) -> anyhow::Result<String> {
+    fn content(&mut self) -> Result<String, PatchSyntaxError> {
         let mut content = String::new();
         while let Some(line) = self.peek().filter(|line| !line.starts_with(HEADER)) {
             // An empty line inside the file whose `+` was forgotten; after the last line it separates sections.
@@ -176,7 +189,7 @@ impl<'a> PatchReader<'a> {
                 Some(text) => content.push_str(text),
                 None if line.is_empty() && is_inside() => {}
                 None if line.trim().is_empty() => break,
-                None => bail!("line {}: every line of a new file begins with +, found {line:?}", self.at + 1),
+                None => refuse!("line {}: every line of a new file begins with +, found {line:?}", self.at + 1),
             }
             content.push('\n');
             self.at += 1;
@@ -184,7 +197,7 @@ impl<'a> PatchReader<'a> {
         Ok(content)
     }
 
-    fn chunks(&mut self) -> anyhow::Result<Vec<PatchChunk>> {
+    fn chunks(&mut self) -> Result<Vec<PatchChunk>, PatchSyntaxError> {
         let mut chunks = Vec::new();
         let mut chunk = PatchChunk { line: self.at + 1, ..PatchChunk::default() };
         // Empty lines at the end separate sections.
@@ -212,7 +225,7 @@ impl<'a> PatchReader<'a> {
                     Some(("-", text)) => chunk.lines.push(PatchLine::Remove(text.to_owned())),
                     Some(("+", text)) => chunk.lines.push(PatchLine::Add(text.to_owned())),
                     _ if line.starts_with("\\ No newline") => {}
-                    _ => bail!(
+                    _ => refuse!(
                         "line {number}: {line:?} begins with neither a space, - nor +: begin lines that stay as they \
                          are with a space"
                     ),
@@ -234,7 +247,7 @@ impl PatchChunk {
     }
 
     /// The lines that the file must contain.
-    pub(crate) fn old(&self) -> Vec<&str> {
+    pub fn old(&self) -> Vec<&str> {
         self.lines
             .iter()
             .filter_map(|line| match line {

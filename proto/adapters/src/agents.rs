@@ -1,0 +1,101 @@
+//! The tools that other agents bring along: an agent's own tool and its input become the actions that they stand for.
+//!
+//! Each agent has a file with the table of its tools, and names the version that the table was read from. A tool that is
+//! not in the table is [`AgentAction::Unknown`].
+
+mod claude_code;
+mod codex;
+mod copilot;
+mod cursor;
+mod gemini;
+mod input;
+mod opencode;
+
+use serde_json::Value;
+
+/// One thing that an agent's own tool is about to do.
+///
+/// Paths are as the agent wrote them. Relative ones are relative to the agent's current folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentAction {
+    /// Runs a line of shell.
+    Command {
+        line: String,
+        /// The folder that it runs in, when it is not the agent's current folder.
+        cwd: Option<String>,
+    },
+    Read {
+        path: String,
+    },
+    Write {
+        path: String,
+        /// The whole new content, when the input has it.
+        text: Option<String>,
+    },
+    Edit {
+        path: String,
+        /// The text that is replaced, and the one in its place, when the input has them.
+        old: Option<String>,
+        new: Option<String>,
+        /// Every occurrence is replaced.
+        all: bool,
+    },
+    Delete {
+        path: String,
+    },
+    Move {
+        from: String,
+        to: String,
+    },
+    /// Lists a folder, or searches in its files.
+    List {
+        path: String,
+    },
+    Fetch {
+        url: String,
+    },
+    WebSearch {
+        query: String,
+    },
+    /// Calls a tool of an MCP server that the agent has mounted.
+    Mcp {
+        server: String,
+        tool: String,
+    },
+    /// Touches nothing outside of the agent: a plan, a to-do list, a question to the user.
+    Nothing,
+    /// The table of the agent does not have the tool.
+    Unknown,
+}
+
+/// An agent or an input that [`actions`] cannot read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgentInputError {
+    #[error("unknown agent {0:?}: expected one of {list}", list = AGENTS.join(", "))]
+    UnknownAgent(String),
+    /// A member is missing or has another type.
+    #[error("{tool}: expected {expected} as {member:?} of the input, found {found}")]
+    Member { tool: String, member: &'static str, expected: &'static str, found: String },
+    /// A text is not in the form that the tool takes.
+    #[error("{tool}: {problem}")]
+    Text { tool: String, problem: String },
+}
+
+/// The agents that [`actions`] knows.
+pub const AGENTS: &[&str] = &["claude-code", "codex", "gemini", "cursor", "copilot", "opencode"];
+
+/// The actions of a call of the agent's own `tool` with `input`, in the order in which they happen. Never empty.
+///
+/// # Errors
+/// The agent is not in [`AGENTS`], or the input is not what its tool takes.
+pub fn actions(agent: &str, tool: &str, input: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
+    match agent {
+        "claude-code" => claude_code::actions(tool, input),
+        "codex" => codex::actions(tool, input),
+        "copilot" => copilot::actions(tool, input),
+        "cursor" => cursor::actions(tool, input),
+        "gemini" => gemini::actions(tool, input),
+        "opencode" => opencode::actions(tool, input),
+        _ => Err(AgentInputError::UnknownAgent(agent.to_owned())),
+    }
+}

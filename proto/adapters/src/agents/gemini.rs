@@ -1,0 +1,74 @@
+//! The tools of Gemini CLI 0.61.0, from its source (`packages/core/src/tools`).
+
+use serde_json::Value;
+
+use crate::agents::input::{ToolInput, mcp_tool, searched_folder};
+use crate::agents::{AgentAction, AgentInputError};
+
+pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
+    let input = ToolInput { tool, value };
+    let action = match tool {
+        "run_shell_command" => {
+            let cwd = input.optional_text("dir_path")?.filter(|cwd| !cwd.is_empty());
+            AgentAction::Command { line: input.text("command")?, cwd }
+        }
+        "read_file" => AgentAction::Read { path: input.text("file_path")? },
+        "read_many_files" => return many_files(input),
+        "write_file" => AgentAction::Write { path: input.text("file_path")?, text: Some(input.content("content")?) },
+        "replace" => AgentAction::Edit {
+            path: input.text("file_path")?,
+            old: input.optional_text("old_string")?,
+            new: input.optional_text("new_string")?,
+            all: input.flag("allow_multiple")?,
+        },
+        "list_directory" => AgentAction::List { path: input.folder("dir_path")? },
+        "glob" => {
+            let folder = input.optional_text("dir_path")?;
+            AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
+        }
+        "grep_search" | "search_file_content" => AgentAction::List { path: input.folder("dir_path")? },
+        "web_fetch" => return fetches(input),
+        "google_web_search" => AgentAction::WebSearch { query: input.text("query")? },
+        "activate_skill" | "ask_user" | "complete_task" | "enter_plan_mode" | "exit_plan_mode"
+        | "get_internal_docs" | "invoke_agent" | "list_mcp_resources" | "update_topic" | "write_todos" => {
+            AgentAction::Nothing
+        }
+        _ => mcp_tool(tool).or_else(|| own_mcp_tool(tool)).unwrap_or(AgentAction::Unknown),
+    };
+    Ok(vec![action])
+}
+
+/// `mcp_SERVER_TOOL`; the server's name has no underscore.
+fn own_mcp_tool(tool: &str) -> Option<AgentAction> {
+    let (server, tool) = tool.strip_prefix("mcp_")?.split_once('_')?;
+    (!server.is_empty() && !tool.is_empty())
+        .then(|| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned() })
+}
+
+/// Paths and patterns. The files of a pattern are not known here.
+fn many_files(input: ToolInput<'_>) -> Result<Vec<AgentAction>, AgentInputError> {
+    let mut actions = Vec::new();
+    for item in input.list("include")? {
+        let pattern = item.as_str().ok_or_else(|| input.error("include", "a list of texts", Some(item)))?;
+        if pattern.contains(['*', '?', '[', '{', '(', '!']) {
+            actions.extend([AgentAction::List { path: searched_folder(None, pattern) }, AgentAction::Unknown]);
+        } else {
+            actions.push(AgentAction::Read { path: pattern.to_owned() });
+        }
+    }
+    if actions.is_empty() {
+        actions.push(AgentAction::Nothing);
+    }
+    Ok(actions)
+}
+
+/// The addresses stand among the words of the prompt.
+fn fetches(input: ToolInput<'_>) -> Result<Vec<AgentAction>, AgentInputError> {
+    if let Some(url) = input.optional_text("url")?.filter(|url| !url.is_empty()) {
+        return Ok(vec![AgentAction::Fetch { url }]);
+    }
+    let prompt = input.text("prompt")?;
+    let urls = prompt.split_whitespace().filter(|word| word.contains("://"));
+    let fetches: Vec<_> = urls.map(|url| AgentAction::Fetch { url: url.to_owned() }).collect();
+    Ok(if fetches.is_empty() { vec![AgentAction::Unknown] } else { fetches })
+}

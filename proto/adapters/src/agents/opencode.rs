@@ -1,0 +1,37 @@
+//! The tools of opencode 1.18.33, from its program.
+
+use serde_json::Value;
+
+use crate::agents::input::{ToolInput, patch_actions, searched_folder};
+use crate::agents::{AgentAction, AgentInputError};
+
+pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
+    let input = ToolInput { tool, value };
+    let action = match tool {
+        "bash" => {
+            let cwd = input.optional_text("workdir")?.filter(|cwd| !cwd.is_empty());
+            AgentAction::Command { line: input.text("command")?, cwd }
+        }
+        "read" => AgentAction::Read { path: input.text("filePath")? },
+        "write" => AgentAction::Write { path: input.text("filePath")?, text: Some(input.content("content")?) },
+        "edit" => AgentAction::Edit {
+            path: input.text("filePath")?,
+            old: input.optional_text("oldString")?,
+            new: input.optional_text("newString")?,
+            all: input.flag("replaceAll")?,
+        },
+        "apply_patch" => return patch_actions(tool, &input.text("patchText")?),
+        "glob" => {
+            let folder = input.optional_text("path")?;
+            AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
+        }
+        "grep" | "list" => AgentAction::List { path: input.folder("path")? },
+        "webfetch" => AgentAction::Fetch { url: input.text("url")? },
+        "websearch" => AgentAction::WebSearch { query: input.text("query")? },
+        // Each tool that a task uses asks by itself.
+        "invalid" | "plan_exit" | "question" | "skill" | "task" | "todoread" | "todowrite" => AgentAction::Nothing,
+        // A tool of an MCP server has the server's name before its own, without a mark between them.
+        _ => AgentAction::Unknown,
+    };
+    Ok(vec![action])
+}
