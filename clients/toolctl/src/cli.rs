@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    approve, audit, call, completions, config, connect, doctor, events, list, logs, man, mcp, memories, parse,
-    permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status, stop, tools,
-    undo, upgrade, watch, workspaces,
+    agents, approve, audit, call, completions, config, connect, doctor, events, hook, list, logs, man, mcp, memories,
+    parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status, stop,
+    tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -55,6 +55,8 @@ pub(crate) enum CliCommand {
     Upgrade(upgrade::UpgradeArgs),
     Connect(connect::ConnectArgs),
     Mcp(mcp::McpArgs),
+    Agents(agents::AgentsArgs),
+    Hook(hook::HookArgs),
     Secrets(secrets::SecretsArgs),
     Remotes(remotes::RemotesArgs),
     Completions(completions::CompletionsArgs),
@@ -93,6 +95,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Upgrade(upgrade) => upgrade::run(upgrade, globals).await,
         CliCommand::Connect(connect) => connect::run(connect, globals).await,
         CliCommand::Mcp(mcp) => mcp::run(mcp, globals).await,
+        CliCommand::Agents(agents) => agents::run(agents, globals).await,
+        CliCommand::Hook(hook) => Ok(hook::run(&hook, globals)),
         CliCommand::Secrets(secrets) => secrets::run(secrets, globals).await,
         CliCommand::Remotes(remotes) => remotes::run(remotes, globals).await,
         CliCommand::Completions(completions) => completions::run(&completions),

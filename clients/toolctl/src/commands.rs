@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments and its code.
 
+pub(crate) mod agents;
 pub(crate) mod approve;
 pub(crate) mod audit;
 pub(crate) mod author;
@@ -9,6 +10,7 @@ pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod hook;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;

@@ -39,7 +39,11 @@ fn main() -> ExitCode {
         // Nobody reads the messages of a completion, and a closed pipe is not a failure.
         Err(_) => return ExitCode::from(exit::USAGE),
     }
-    let cli = match cli::Cli::try_parse() {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(code) = commands::hook::run_first(&arguments) {
+        return code;
+    }
+    let cli = match cli::Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Fails when the help goes to a closed pipe, as when a pager exits.

@@ -3,8 +3,8 @@
 mod add;
 mod bridge;
 mod doctor;
-mod install;
-mod jsonc;
+pub(crate) mod install;
+pub(crate) mod jsonc;
 mod login;
 mod search;
 mod token;

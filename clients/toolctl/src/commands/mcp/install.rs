@@ -51,8 +51,10 @@ pub(crate) enum McpClient {
     ClaudeCode,
     ClaudeDesktop,
     Codex,
+    Copilot,
     Cursor,
     GeminiCli,
+    Opencode,
     Vscode,
     Windsurf,
     Zed,
@@ -63,15 +65,17 @@ const NAME: &str = "toold";
 
 impl McpClient {
     /// Where its configuration is, below the home folder.
-    pub(super) fn file(self) -> PathBuf {
+    pub(crate) fn file(self) -> PathBuf {
         let mac = cfg!(target_os = "macos");
         PathBuf::from(match self {
             Self::ClaudeCode => ".claude.json",
             Self::ClaudeDesktop if mac => "Library/Application Support/Claude/claude_desktop_config.json",
             Self::ClaudeDesktop => ".config/Claude/claude_desktop_config.json",
             Self::Codex => ".codex/config.toml",
+            Self::Copilot => ".copilot/mcp-config.json",
             Self::Cursor => ".cursor/mcp.json",
             Self::GeminiCli => ".gemini/settings.json",
+            Self::Opencode => ".config/opencode/opencode.json",
             Self::Vscode if mac => "Library/Application Support/Code/User/mcp.json",
             Self::Vscode => ".config/Code/User/mcp.json",
             Self::Windsurf => ".codeium/windsurf/mcp_config.json",
@@ -82,8 +86,14 @@ impl McpClient {
     /// The member that holds servers by name.
     fn holder(self) -> &'static str {
         match self {
-            Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor | Self::GeminiCli | Self::Windsurf => "mcpServers",
+            Self::ClaudeCode
+            | Self::ClaudeDesktop
+            | Self::Copilot
+            | Self::Cursor
+            | Self::GeminiCli
+            | Self::Windsurf => "mcpServers",
             Self::Codex => "mcp_servers",
+            Self::Opencode => "mcp",
             Self::Vscode => "servers",
             Self::Zed => "context_servers",
         }
@@ -96,8 +106,10 @@ impl McpClient {
             Self::ClaudeDesktop => false,
             Self::ClaudeCode // https://code.claude.com/docs/en/tools-reference
             | Self::Codex // https://developers.openai.com/codex/cli
+            | Self::Copilot // https://docs.github.com/en/copilot/reference/hooks-reference
             | Self::Cursor // https://cursor.com/docs/agent/overview
             | Self::GeminiCli // https://geminicli.com/docs/reference/tools
+            | Self::Opencode // https://opencode.ai/docs/tools
             | Self::Vscode // https://code.visualstudio.com/docs/copilot/concepts/tools
             | Self::Windsurf // https://docs.windsurf.com/windsurf/cascade/cascade
             | Self::Zed => true, // https://zed.dev/docs/ai/tools
@@ -108,6 +120,11 @@ impl McpClient {
         let entry = json!({"command": program, "args": arguments});
         match self {
             Self::ClaudeCode | Self::Vscode => json!({"type": "stdio", "command": program, "args": arguments}),
+            Self::Copilot => json!({"type": "local", "command": program, "args": arguments, "tools": ["*"]}),
+            Self::Opencode => {
+                let command: Vec<&str> = [program].into_iter().chain(arguments.iter().map(String::as_str)).collect();
+                json!({"type": "local", "command": command, "enabled": true})
+            }
             Self::ClaudeDesktop | Self::Codex | Self::Cursor | Self::GeminiCli | Self::Windsurf | Self::Zed => entry,
         }
     }
@@ -116,6 +133,11 @@ impl McpClient {
     fn arguments(self, text: &str) -> Option<Vec<String>> {
         match self {
             Self::Codex => toml_table::strings(text, self.holder(), NAME, "args"),
+            Self::Opencode => {
+                let command: Vec<String> =
+                    serde_json::from_value(jsonc::member(text, &[self.holder(), NAME, "command"])?).ok()?;
+                Some(command.get(1..)?.to_vec())
+            }
             _ => serde_json::from_value(jsonc::member(text, &[self.holder(), NAME, "args"])?).ok(),
         }
     }
@@ -151,11 +173,18 @@ impl McpClient {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    pub(super) fn has_entry(self, text: &str) -> bool {
+    pub(crate) fn has_entry(self, text: &str) -> bool {
         match self {
             Self::Codex => toml_table::has_table(text, self.holder(), NAME),
             _ => jsonc::has_member(text, &[self.holder(), NAME]),
         }
+    }
+}
+
+impl McpInstallArgs {
+    /// For the client's own file.
+    pub(crate) fn of(client: McpClient, profile: Option<String>, undo: bool, yes: bool) -> Self {
+        Self { client, file: None, profile, undo, yes }
     }
 }
 
@@ -278,13 +307,13 @@ fn is_end(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('=')
 }
 
-pub(super) fn home() -> anyhow::Result<PathBuf> {
+pub(crate) fn home() -> anyhow::Result<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     home.context("HOME is not set")
 }
 
 /// The path of this program, for other programs to start it.
-fn program() -> anyhow::Result<String> {
+pub(crate) fn program() -> anyhow::Result<String> {
     let own = std::env::current_exe().context("can't find the path of this program")?;
     own.into_os_string().into_string().ok().context("this program's path is not UTF-8")
 }
@@ -295,7 +324,7 @@ fn backup_of(file: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-pub(super) fn read(file: &Path) -> anyhow::Result<Option<String>> {
+pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -304,7 +333,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
-pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let context = || format!("can't write {}", file.display());
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".new-{}", std::process::id()));
@@ -327,7 +356,7 @@ pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// The removed and added lines, with a few lines of context.
-pub(super) fn difference(file: &Path, before: &str, after: &str) -> String {
+pub(crate) fn difference(file: &Path, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let rest = old.len().min(new.len()) - start;

@@ -2,14 +2,14 @@
 
 use anyhow::{Context, bail};
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
 /// The text with this member. Missing parents are created. Of an object that is there already, the other members stay.
 ///
 /// # Errors
 /// The text is not a JSON object, or a parent is not an object.
-pub(super) fn with_member(text: &str, path: &[&str], value: &Value) -> anyhow::Result<String> {
+pub(crate) fn with_member(text: &str, path: &[&str], value: &Value) -> anyhow::Result<String> {
     let (name, parents) = path.split_last().context("the path is empty")?;
     let (mark, text) = without_byte_order_mark(text);
     let root = parse(text)?;
@@ -39,7 +39,7 @@ pub(super) fn with_member(text: &str, path: &[&str], value: &Value) -> anyhow::R
 ///
 /// # Errors
 /// One of the texts is not JSON.
-pub(super) fn without_member(text: &str, holder: &str, name: &str, before: &str) -> anyhow::Result<String> {
+pub(crate) fn without_member(text: &str, holder: &str, name: &str, before: &str) -> anyhow::Result<String> {
     let (mark, text) = without_byte_order_mark(text);
     let root = parse(text)?;
     let earlier = parse(without_byte_order_mark(before).1)?;
@@ -63,12 +63,12 @@ pub(super) fn without_member(text: &str, holder: &str, name: &str, before: &str)
     Ok(format!("{mark}{root}"))
 }
 
-pub(super) fn has_member(text: &str, path: &[&str]) -> bool {
+pub(crate) fn has_member(text: &str, path: &[&str]) -> bool {
     find(text, path).is_some()
 }
 
 /// The value of this member; `None` if the text has none, or is not JSON.
-pub(super) fn member(text: &str, path: &[&str]) -> Option<Value> {
+pub(crate) fn member(text: &str, path: &[&str]) -> Option<Value> {
     member_value(&find(text, path)?)
 }
 
@@ -77,6 +77,111 @@ fn find(text: &str, path: &[&str]) -> Option<CstObjectProp> {
     let root = parse(without_byte_order_mark(text).1).ok()?;
     let object = parents.iter().try_fold(root.object_value()?, |object, parent| object.object_value(parent))?;
     object.get(name)
+}
+
+/// The text with this item in the list at `path`, in place of the items that are `ours`. Missing parents are created.
+///
+/// # Errors
+/// The text is not a JSON object, a parent is not an object, or the member is not a list.
+pub(crate) fn with_item(
+    text: &str,
+    path: &[&str],
+    item: &Value,
+    ours: impl Fn(&Value) -> bool,
+) -> anyhow::Result<String> {
+    let (name, parents) = path.split_last().context("the path is empty")?;
+    let (mark, text) = without_byte_order_mark(text);
+    let root = parse(text)?;
+    let mut object = match root.value() {
+        Some(value) => value.as_object().context("it is not a JSON object")?,
+        None => root.object_value_or_set(),
+    };
+    for parent in parents {
+        object = match object.get(parent) {
+            Some(member) => member.object_value().with_context(|| format!("{parent} is not an object"))?,
+            None => object.object_value_or_set(parent),
+        };
+    }
+    let list = match object.get(name) {
+        Some(member) => member.array_value().with_context(|| format!("{name} is not a list"))?,
+        None => object.array_value_or_set(name),
+    };
+    let mut there = false;
+    for element in list.elements() {
+        match node_value(&element) {
+            Some(value) if value == *item && !there => there = true,
+            Some(value) if ours(&value) => element.remove(),
+            _ => {}
+        }
+    }
+    if !there {
+        list.append(input(item));
+    }
+    let after = format!("{mark}{root}");
+    // A file of somebody else: nothing is written that does not read back.
+    if !items(&after, path).contains(item) {
+        bail!("it cannot be changed safely");
+    }
+    Ok(after)
+}
+
+/// The text without the items of the list that are `ours`, and without a list that is empty then, unless `before` has it.
+///
+/// # Errors
+/// The text is not JSON.
+pub(crate) fn without_items(
+    text: &str,
+    path: &[&str],
+    before: &str,
+    ours: impl Fn(&Value) -> bool,
+) -> anyhow::Result<String> {
+    let (name, parents) = path.split_last().context("the path is empty")?;
+    let (mark, text) = without_byte_order_mark(text);
+    let root = parse(text)?;
+    let Some(whole) = root.object_value() else { return Ok(format!("{mark}{root}")) };
+    let mut objects = vec![whole];
+    for parent in parents {
+        let Some(object) = objects.last().and_then(|object| object.object_value(parent)) else { break };
+        objects.push(object);
+    }
+    let holder = objects.last().filter(|_| objects.len() == path.len());
+    if let Some(member) = holder.and_then(|holder| holder.get(name))
+        && let Some(list) = member.array_value()
+    {
+        for element in list.elements() {
+            if node_value(&element).is_some_and(|value| ours(&value)) {
+                element.remove();
+            }
+        }
+        if list.elements().is_empty() && !has_member(before, path) {
+            member.remove();
+        }
+        // From the innermost outwards.
+        for depth in (1..path.len()).rev() {
+            if objects[depth].properties().is_empty()
+                && !has_member(before, &path[..depth])
+                && let Some(empty) = objects[depth - 1].get(path[depth - 1])
+            {
+                empty.remove();
+            }
+        }
+    }
+    Ok(format!("{mark}{root}"))
+}
+
+/// The items of the list at `path`; none when there is no such list.
+pub(crate) fn items(text: &str, path: &[&str]) -> Vec<Value> {
+    let read = || -> Option<Vec<Value>> {
+        let (name, parents) = path.split_last()?;
+        let root = parse(without_byte_order_mark(text).1).ok()?;
+        let holder = parents.iter().try_fold(root.object_value()?, |object, parent| object.object_value(parent))?;
+        Some(holder.get(name)?.array_value()?.elements().iter().filter_map(node_value).collect())
+    };
+    read().unwrap_or_default()
+}
+
+fn node_value(node: &CstNode) -> Option<Value> {
+    jsonc_parser::parse_to_serde_value(&node.to_string(), &OPTIONS).ok()
 }
 
 fn set(object: &CstObject, name: &str, value: &Value) {
@@ -177,5 +282,22 @@ mod tests {
         for text in ["[]", "{", "{\"a\": 1}", "x", "{\"a\" 1}", "{} {}"] {
             assert!(with_member(text, &["a", "b"], &json!(1)).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_item_is_added_changed_and_removed_alone() {
+        let before = "{\n  // mine\n  \"hooks\": {\"Pre\": [{\"c\": \"theirs\"}, /* x */ ]}\n}\n";
+        let ours = |value: &Value| value["c"].as_str().is_some_and(|text| text.starts_with("toolctl"));
+        let path = ["hooks", "Pre"];
+        let after = with_item(before, &path, &json!({"c": "toolctl 1"}), ours).unwrap();
+        assert!(after.contains("// mine") && after.contains("theirs"), "{after}");
+        let changed = with_item(&after, &path, &json!({"c": "toolctl 2"}), ours).unwrap();
+        assert_eq!(items(&changed, &path), [json!({"c": "theirs"}), json!({"c": "toolctl 2"})]);
+        assert_eq!(with_item(&changed, &path, &json!({"c": "toolctl 2"}), ours).unwrap(), changed);
+        let undone = without_items(&changed, &path, before, ours).unwrap();
+        assert_eq!(items(&undone, &path), [json!({"c": "theirs"})]);
+        let added = with_item("{\"a\": 1}", &path, &json!({"c": "toolctl"}), ours).unwrap();
+        let undone: Value = serde_json::from_str(&without_items(&added, &path, "{}", ours).unwrap()).unwrap();
+        assert_eq!(undone, json!({"a": 1}));
     }
 }

@@ -1,0 +1,114 @@
+//! `toolctl agents`: other agents on this machine, whose own tools toold judges.
+
+mod doctor;
+mod found;
+mod hooks_file;
+mod install;
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::commands::hook::answers;
+use crate::commands::hook::last_call::LastHook;
+use crate::exit::OK;
+use crate::globals::Globals;
+use crate::output::{self, one_line, print_json};
+use crate::table;
+use found::FoundAgent;
+
+/// Let toold judge the own tools of other agents: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, opencode
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct AgentsArgs {
+    #[command(subcommand)]
+    action: Option<AgentsAction>,
+    #[command(flatten)]
+    list: AgentsListArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentsAction {
+    List(AgentsListArgs),
+    Install(install::AgentsInstallArgs),
+    Doctor(doctor::AgentsDoctorArgs),
+    Answers(AgentsAnswersArgs),
+}
+
+/// Show the agents on this machine, what is installed for them, and how their last hook ended
+#[derive(Debug, Args)]
+struct AgentsListArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show how the hooks of each agent are answered, and what the agent does then, as a table in Markdown
+#[derive(Debug, Args)]
+struct AgentsAnswersArgs {}
+
+pub(crate) async fn run(agents: AgentsArgs, globals: &Globals) -> anyhow::Result<u8> {
+    match agents.action {
+        Some(AgentsAction::List(list)) => list_agents(&list).await,
+        Some(AgentsAction::Install(install)) => install::run(&install, globals).await,
+        Some(AgentsAction::Doctor(doctor)) => doctor::run(&doctor, globals).await,
+        Some(AgentsAction::Answers(AgentsAnswersArgs {})) => {
+            write!(output::stdout(), "{}", answers::page())?;
+            Ok(OK)
+        }
+        None => list_agents(&agents.list).await,
+    }
+}
+
+async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
+    let found = found::all().await?;
+    if list.json {
+        let agents: Vec<_> = found.iter().map(as_json).collect();
+        print_json(&json!({"agents": agents}))?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    if found.is_empty() {
+        writeln!(out, "no agents found: looked for claude, codex, gemini, cursor-agent, copilot and opencode")?;
+        return Ok(OK);
+    }
+    let mut table = table::new(table::terminal_width());
+    table.set_header(table::header(&["AGENT", "VERSION", "HOOKS", "MCP", "LAST HOOK"]));
+    for agent in &found {
+        table.add_row([
+            table::name(agent.agent.name()),
+            agent.version.as_deref().unwrap_or("?").into(),
+            installed(agent.has_hooks).into(),
+            installed(agent.has_mcp).into(),
+            agent.last_call.as_ref().map_or_else(|| "-".to_owned(), told).into(),
+        ]);
+    }
+    write!(out, "{}", table::render(&table))?;
+    Ok(OK)
+}
+
+fn installed(is: bool) -> &'static str {
+    if is { "yes" } else { "no" }
+}
+
+/// How a call ended, for people.
+fn told(call: &LastHook) -> String {
+    let event = one_line(&call.event);
+    match (&call.decision, &call.problem) {
+        (Some(decision), _) => format!("ok: {event}, {}", one_line(decision)),
+        (None, Some(problem)) => format!("failed: {}", one_line(problem)),
+        (None, None) => event,
+    }
+}
+
+fn as_json(found: &FoundAgent) -> serde_json::Value {
+    json!({
+        "agent": found.agent.name(),
+        "version": found.version,
+        "program": found.program,
+        "hooks": found.has_hooks,
+        "mcp": found.has_mcp,
+        "last_hook": found.last_call,
+    })
+}

@@ -1,0 +1,73 @@
+//! `toolctl agents doctor`: checks that the hooks of agents reach the daemon.
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::Args;
+
+use crate::commands::agents::found::{self, FoundAgent};
+use crate::commands::agents::{hooks_file, install as agents_install, told};
+use crate::commands::hook::HookAgent;
+use crate::commands::hook::daemon::Exchange;
+use crate::commands::mcp::install;
+use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
+use crate::output;
+
+/// Check that the hooks of agents are installed, can run, and reach the daemon
+#[derive(Debug, Args)]
+pub(crate) struct AgentsDoctorArgs {}
+
+pub(crate) async fn run(_: &AgentsDoctorArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let home = install::home()?;
+    let mut out = output::stdout();
+    let mut well = true;
+    // As a hook does: a daemon is never started for it.
+    match Exchange::open(globals) {
+        Ok(_) => writeln!(out, "ok    toold is running")?,
+        Err(error) => {
+            well = false;
+            writeln!(out, "bad   {error}: agents decide by their own rules until it runs (toolctl status starts it)")?;
+        }
+    }
+    for agent in found::all().await? {
+        let name = agent.agent.name();
+        if !agent.has_hooks {
+            writeln!(out, "-     {name}: no hooks; toolctl agents install {name} --hooks")?;
+            continue;
+        }
+        for (mark, text) in checks(&agent, &home) {
+            well &= mark != "bad";
+            writeln!(out, "{mark:<5} {name}: {text}")?;
+        }
+    }
+    Ok(if well { OK } else { NOT_RUN })
+}
+
+fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
+    let agent = found.agent;
+    let mut checks = Vec::new();
+    let file = home.join(hooks_file::file(agent));
+    let text = install::read(&file).ok().flatten().unwrap_or_default();
+    match hooks_file::program_in(agent, &text) {
+        Some(program) if Path::new(&program).is_file() => checks.push(("ok", format!("hooks in {}", file.display()))),
+        Some(program) => checks.push((
+            "bad",
+            format!("the hooks run {program}, which is not there; toolctl agents install {} --hooks", agent.name()),
+        )),
+        None => checks.push(("bad", format!("the hooks in {} name no program", file.display()))),
+    }
+    match &found.last_call {
+        Some(call) if call.problem.is_some() => checks.push(("bad", format!("last hook {}", told(call)))),
+        Some(call) => checks.push(("ok", format!("last hook {}", told(call)))),
+        None => checks.push(("-", "no hook has run yet".to_owned())),
+    }
+    // A hook that has run is trusted.
+    if agent == HookAgent::Codex
+        && found.last_call.is_none()
+        && let Some(note) = agents_install::next_step(agent)
+    {
+        checks.push(("-", note.to_owned()));
+    }
+    checks
+}

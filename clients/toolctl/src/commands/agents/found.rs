@@ -1,0 +1,121 @@
+//! Which agents are on this machine, and what is installed for them.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::commands::agents::hooks_file;
+use crate::commands::hook::HookAgent;
+use crate::commands::hook::last_call::{self, LastCall};
+use crate::commands::mcp::install::{self, McpClient};
+
+pub(super) const ALL: [HookAgent; 6] = [
+    HookAgent::ClaudeCode,
+    HookAgent::Codex,
+    HookAgent::Gemini,
+    HookAgent::Cursor,
+    HookAgent::Copilot,
+    HookAgent::Opencode,
+];
+
+/// An agent whose program or folder is there.
+pub(super) struct FoundAgent {
+    pub(super) agent: HookAgent,
+    pub(super) program: Option<PathBuf>,
+    pub(super) version: Option<String>,
+    pub(super) has_hooks: bool,
+    pub(super) has_mcp: bool,
+    pub(super) last_call: Option<LastCall>,
+}
+
+impl HookAgent {
+    /// The name of its program.
+    fn program(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Cursor => "cursor-agent",
+            Self::Copilot => "copilot",
+            Self::Opencode => "opencode",
+        }
+    }
+
+    /// Its folder below the home folder.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => ".claude",
+            Self::Codex => ".codex",
+            Self::Gemini => ".gemini",
+            Self::Cursor => ".cursor",
+            Self::Copilot => ".copilot",
+            Self::Opencode => ".config/opencode",
+        }
+    }
+
+    pub(super) fn mcp_client(self) -> McpClient {
+        match self {
+            Self::ClaudeCode => McpClient::ClaudeCode,
+            Self::Codex => McpClient::Codex,
+            Self::Gemini => McpClient::GeminiCli,
+            Self::Cursor => McpClient::Cursor,
+            Self::Copilot => McpClient::Copilot,
+            Self::Opencode => McpClient::Opencode,
+        }
+    }
+}
+
+pub(super) async fn all() -> anyhow::Result<Vec<FoundAgent>> {
+    let home = install::home()?;
+    let mut finding = JoinSet::new();
+    for agent in ALL {
+        let home = home.clone();
+        finding.spawn(async move { find(agent, &home).await });
+    }
+    let mut found: Vec<_> = finding.join_all().await.into_iter().flatten().collect();
+    found.sort_by_key(|found| ALL.iter().position(|agent| *agent == found.agent));
+    Ok(found)
+}
+
+async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
+    let program = in_path(agent.program());
+    if program.is_none() && !home.join(agent.folder()).is_dir() {
+        return None;
+    }
+    let client = agent.mcp_client();
+    let mcp_text = install::read(&home.join(client.file())).ok().flatten().unwrap_or_default();
+    let version = match &program {
+        Some(program) => version(program).await,
+        None => None,
+    };
+    Some(FoundAgent {
+        agent,
+        has_hooks: hooks_file::is_installed(agent, home),
+        has_mcp: client.has_entry(&mcp_text),
+        last_call: last_call::read(agent),
+        program,
+        version,
+    })
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// How long a program may take to tell its version.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The first word of its output that looks like a version.
+async fn version(program: &Path) -> Option<String> {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = timeout(PATIENCE, command.output()).await.ok()?.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut words = text.split_whitespace().map(|word| word.trim_start_matches('v'));
+    words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.')).map(str::to_owned)
+}

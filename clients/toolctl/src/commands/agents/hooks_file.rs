@@ -1,0 +1,205 @@
+//! The hooks in an agent's configuration: which file has them, and its text with and without them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::commands::hook::HookAgent;
+use crate::commands::mcp::{install, jsonc};
+
+/// The member of the file that holds the hooks by event.
+const HOLDER: &str = "hooks";
+
+/// How long agents wait for the hook, in seconds: longer than the hook waits for the daemon.
+const TIMEOUT: u64 = 60;
+
+/// The plugin for opencode, which has no hooks that run a program.
+const PLUGIN: &str = include_str!("opencode_plugin.js");
+/// Where the plugin has the path of this program.
+const PROGRAM_PLACE: &str = "\"TOOLCTL\"";
+
+/// The file, below the home folder.
+pub(super) fn file(agent: HookAgent) -> PathBuf {
+    PathBuf::from(match agent {
+        HookAgent::ClaudeCode => ".claude/settings.json",
+        HookAgent::Codex => ".codex/hooks.json",
+        HookAgent::Gemini => ".gemini/settings.json",
+        HookAgent::Cursor => ".cursor/hooks.json",
+        HookAgent::Copilot => ".copilot/hooks/toold.json",
+        HookAgent::Opencode => ".config/opencode/plugins/toold.js",
+    })
+}
+
+/// The text with the hooks.
+///
+/// # Errors
+/// The text is not in the agent's form.
+pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str) -> anyhow::Result<String> {
+    if agent == HookAgent::Opencode {
+        return Ok(PLUGIN.replace(PROGRAM_PLACE, &json!(program).to_string()));
+    }
+    let mut text = text.to_owned();
+    if matches!(agent, HookAgent::Cursor | HookAgent::Copilot) && !jsonc::has_member(&text, &["version"]) {
+        text = jsonc::with_member(&text, &["version"], &json!(1))?;
+    }
+    for (event, item) in items(agent, program) {
+        text = jsonc::with_item(&text, &[HOLDER, event], &item, |item| is_ours(agent, item))?;
+    }
+    Ok(text)
+}
+
+/// The text without the hooks; `before`: the text as it was before they were installed.
+///
+/// # Errors
+/// The text is not in the agent's form.
+pub(super) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyhow::Result<String> {
+    if is_own_file(agent) {
+        return Ok(String::new());
+    }
+    let mut text = text.to_owned();
+    for (event, _) in items(agent, "") {
+        text = jsonc::without_items(&text, &[HOLDER, event], before, |item| is_ours(agent, item))?;
+    }
+    Ok(text)
+}
+
+pub(super) fn has_hooks(agent: HookAgent, text: &str) -> bool {
+    if agent == HookAgent::Opencode {
+        return text.contains("\"hook\", \"opencode\"");
+    }
+    items(agent, "")
+        .iter()
+        .any(|(event, _)| jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item)))
+}
+
+pub(super) fn is_installed(agent: HookAgent, home: &Path) -> bool {
+    let text = install::read(&home.join(file(agent))).ok().flatten();
+    text.is_some_and(|text| has_hooks(agent, &text))
+}
+
+/// Whether nothing but the hooks is in the file.
+pub(super) fn is_own_file(agent: HookAgent) -> bool {
+    matches!(agent, HookAgent::Copilot | HookAgent::Opencode)
+}
+
+/// The program that the hooks in this text run; `None` when there are no hooks.
+pub(super) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
+    if agent == HookAgent::Opencode {
+        let (_, rest) = text.split_once("const TOOLCTL = ")?;
+        return serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok();
+    }
+    let (event, _) = *items(agent, "").first()?;
+    let items = jsonc::items(text, &[HOLDER, event]);
+    let command = items.iter().find_map(|item| commands(item).into_iter().find(|command| runs_hook(agent, command)))?;
+    let (program, _) = command.rsplit_once(" hook ")?;
+    Some(program.trim_matches('\'').replace(r"'\''", "'"))
+}
+
+/// What is put into the list of each event. The names of events that report an end are those that `toolctl hook` takes.
+fn items(agent: HookAgent, program: &str) -> Vec<(&'static str, Value)> {
+    let command = format!("{} hook {}", quoted(program), agent.name());
+    match agent {
+        HookAgent::ClaudeCode => {
+            let item = json!({"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]});
+            ["PreToolUse", "PostToolUse", "PostToolUseFailure"].map(|event| (event, item.clone())).into()
+        }
+        HookAgent::Codex => {
+            let item = json!({"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]});
+            ["PreToolUse", "PermissionRequest", "PostToolUse"].map(|event| (event, item.clone())).into()
+        }
+        HookAgent::Gemini => {
+            let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": TIMEOUT * 1000});
+            let item = json!({"matcher": "*", "hooks": [hook]});
+            ["BeforeTool", "AfterTool"].map(|event| (event, item.clone())).into()
+        }
+        HookAgent::Cursor => {
+            let item = json!({"command": command, "timeout": TIMEOUT});
+            let events = [
+                "beforeShellExecution",
+                "afterShellExecution",
+                "beforeMCPExecution",
+                "afterMCPExecution",
+                "beforeReadFile",
+            ];
+            let mut items: Vec<_> = events.map(|event| (event, item.clone())).into();
+            // Commands, MCP tools and reads have the events above.
+            let edits = json!({"command": command, "timeout": TIMEOUT, "matcher": "Write|Delete"});
+            items.extend(["preToolUse", "postToolUse", "postToolUseFailure"].map(|event| (event, edits.clone())));
+            items
+        }
+        // Its input does not name the event.
+        HookAgent::Copilot => ["preToolUse", "postToolUse", "postToolUseFailure"]
+            .map(|event| {
+                let bash = format!("{command} --event {event}");
+                (event, json!({"type": "command", "bash": bash, "timeoutSec": TIMEOUT}))
+            })
+            .into(),
+        HookAgent::Opencode => Vec::new(),
+    }
+}
+
+/// All commands in an item.
+fn commands(item: &Value) -> Vec<&str> {
+    let own = [&item["command"], &item["bash"]];
+    let inner = item["hooks"].as_array().into_iter().flatten().map(|hook| &hook["command"]);
+    own.into_iter().chain(inner).filter_map(Value::as_str).collect()
+}
+
+fn is_ours(agent: HookAgent, item: &Value) -> bool {
+    let commands = commands(item);
+    !commands.is_empty() && commands.iter().all(|command| runs_hook(agent, command))
+}
+
+fn runs_hook(agent: HookAgent, command: &str) -> bool {
+    let rest = command.rsplit_once(" hook ").filter(|(program, _)| program.trim_end_matches('\'').ends_with("toolctl"));
+    rest.is_some_and(|(_, rest)| rest.split(' ').next() == Some(agent.name()))
+}
+
+/// For a shell.
+fn quoted(program: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if !program.is_empty() && program.chars().all(is_plain) {
+        return program.to_owned();
+    }
+    format!("'{}'", program.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::agents::found::ALL;
+
+    #[test]
+    fn hooks_are_added_once_and_removed_alone() {
+        for agent in ALL.into_iter().filter(|agent| !is_own_file(*agent)) {
+            let before = "{\n  // mine\n  \"other\": [1],\n  \"hooks\": {\"Stop\": [{\"command\": \"theirs\"}]}\n}\n";
+            let after = with_hooks(agent, before, "/opt/my tools/toolctl").unwrap();
+            assert!(has_hooks(agent, &after) && !has_hooks(agent, before), "{after}");
+            assert!(after.contains("// mine") && after.contains("theirs"), "{after}");
+            assert_eq!(with_hooks(agent, &after, "/opt/my tools/toolctl").unwrap(), after);
+            assert_eq!(program_in(agent, &after).unwrap(), "/opt/my tools/toolctl");
+            let moved = with_hooks(agent, &after, "/usr/bin/toolctl").unwrap();
+            assert_eq!(program_in(agent, &moved).unwrap(), "/usr/bin/toolctl", "{moved}");
+            assert!(!moved.contains("my tools"), "{moved}");
+            let undone = without_hooks(agent, &moved, before).unwrap();
+            assert!(!has_hooks(agent, &undone) && undone.contains("theirs") && undone.contains("// mine"), "{undone}");
+        }
+    }
+
+    #[test]
+    fn files_of_our_own_are_whole() {
+        for agent in [HookAgent::Copilot, HookAgent::Opencode] {
+            let text = with_hooks(agent, "", "/usr/bin/toolctl").unwrap();
+            assert!(has_hooks(agent, &text), "{text}");
+            assert_eq!(program_in(agent, &text).unwrap(), "/usr/bin/toolctl");
+        }
+    }
+
+    #[test]
+    fn hooks_of_others_are_not_ours() {
+        for command in ["mytoolctl-hook codex", "echo toolctl hook", "toolctl hook codex2", "toolctl hookcodex"] {
+            assert!(!is_ours(HookAgent::Codex, &json!({"command": command})), "{command}");
+        }
+        assert!(!is_ours(HookAgent::Codex, &json!({"hooks": []})));
+    }
+}

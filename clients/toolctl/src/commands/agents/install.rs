@@ -1,0 +1,143 @@
+//! `toolctl agents install`: puts the hooks and the MCP entry into an agent's configuration.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::commands::agents::hooks_file;
+use crate::commands::hook::HookAgent;
+use crate::commands::mcp::install::{self, McpInstallArgs, difference, read, replace};
+use crate::completion;
+use crate::confirm::confirm;
+use crate::exit::OK;
+use crate::globals::Globals;
+use crate::output;
+
+/// Let toold judge the own tools of an agent, and offer it the tools of toold
+///
+/// Shows each change and asks for confirmation. The rest of a file stays as it is. Without --hooks and --mcp, both are
+/// installed. --undo removes only what was added, or restores the original file if nothing else has changed.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsInstallArgs {
+    /// The agent
+    agent: HookAgent,
+    /// Only the hooks, which ask toold before each of the agent's own tools
+    #[arg(long)]
+    hooks: bool,
+    /// Only the MCP entry, which offers the agent the tools of toold
+    #[arg(long)]
+    mcp: bool,
+    /// The profile of the MCP entry, as for `toolctl mcp install`
+    #[arg(long, value_name = "NAME", conflicts_with = "undo", add = ArgValueCompleter::new(completion::profiles))]
+    profile: Option<String>,
+    /// Remove what was installed
+    #[arg(long)]
+    undo: bool,
+    /// Do not ask for confirmation
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(crate) async fn run(install: &AgentsInstallArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let both = install.hooks == install.mcp;
+    if install.hooks || both {
+        change_hooks(install).await?;
+    }
+    if install.mcp || both {
+        let client = install.agent.mcp_client();
+        let has_entry = read(&install::home()?.join(client.file()))?.is_some_and(|text| client.has_entry(&text));
+        if install.undo && both && !has_entry {
+            return Ok(OK);
+        }
+        return install::run(McpInstallArgs::of(client, install.profile.clone(), install.undo, install.yes), globals)
+            .await;
+    }
+    Ok(OK)
+}
+
+async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
+    let agent = install.agent;
+    let file = install::home()?.join(hooks_file::file(agent));
+    // The target of a symbolic link is changed, not the link.
+    let file = file.canonicalize().unwrap_or(file);
+    let backup = backup_of(&file);
+    let program = install::program()?;
+    let before = read(&file)?.unwrap_or_default();
+    let mut out = output::stdout();
+    let changed = || format!("can't change {}", file.display());
+    let after = if install.undo {
+        if !hooks_file::has_hooks(agent, &before) {
+            writeln!(out, "{} has no hooks of toold", file.display())?;
+            return Ok(());
+        }
+        undone(agent, &before, read(&backup)?, &program).with_context(changed)?
+    } else {
+        hooks_file::with_hooks(agent, &before, &program).with_context(changed)?
+    };
+    if before == after {
+        writeln!(out, "{} already has the hooks", file.display())?;
+        return Ok(());
+    }
+    write!(out, "{}", difference(&file, &before, &after))?;
+    let verb = if install.undo { "Remove the hooks from" } else { "Write" };
+    if !install.yes && !confirm(&format!("{verb} {}?", file.display())).await? {
+        return Ok(());
+    }
+    if install.undo {
+        match after.is_empty() {
+            true => std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?,
+            false => replace(&file, &after)?,
+        }
+        if backup.exists() {
+            std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
+        }
+        writeln!(out, "removed the hooks from {}", file.display())?;
+        return Ok(());
+    }
+    write_hooks(agent, &file, &backup, &before, &after)?;
+    writeln!(out, "done: {} asks toold before each of its tools", agent.title())?;
+    if let Some(note) = next_step(agent) {
+        writeln!(out, "{note}")?;
+    }
+    Ok(())
+}
+
+fn write_hooks(agent: HookAgent, file: &Path, backup: &Path, before: &str, after: &str) -> anyhow::Result<()> {
+    if let Some(dir) = file.parent() {
+        std::fs::create_dir_all(dir).with_context(|| format!("can't create {}", dir.display()))?;
+    }
+    // When the hooks are only updated, the backup from before the first ones stays.
+    if !hooks_file::is_own_file(agent) && (!hooks_file::has_hooks(agent, before) || !backup.exists()) {
+        replace(backup, before)?;
+    }
+    replace(file, after)
+}
+
+fn undone(agent: HookAgent, now: &str, before: Option<String>, program: &str) -> anyhow::Result<String> {
+    if let Some(before) = &before
+        && hooks_file::with_hooks(agent, before, program).is_ok_and(|after| after == now)
+    {
+        return Ok(before.clone());
+    }
+    hooks_file::without_hooks(agent, now, before.as_deref().unwrap_or_default())
+}
+
+/// The step that a person has to take before the hooks run.
+pub(super) fn next_step(agent: HookAgent) -> Option<&'static str> {
+    match agent {
+        HookAgent::Codex => Some(
+            "Codex runs a new hook only after you trust it: start codex and review the hooks when it asks, or with /hooks",
+        ),
+        HookAgent::Opencode => Some("opencode loads the plugin at its next start"),
+        HookAgent::ClaudeCode | HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot => None,
+    }
+}
+
+fn backup_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".before-toold-hooks");
+    PathBuf::from(name)
+}

@@ -1,0 +1,34 @@
+// Lets toold judge the tools of opencode. Written by `toolctl agents install opencode`; removed with --undo.
+import { spawn } from "node:child_process"
+
+const TOOLCTL = "TOOLCTL"
+
+function hook(event, directory, input, args) {
+  const call = { hook_event_name: event, cwd: directory, session_id: input.sessionID, tool_use_id: input.callID }
+  return new Promise((resolve) => {
+    const child = spawn(TOOLCTL, ["hook", "opencode"], { stdio: ["pipe", "pipe", "inherit"] })
+    let answer = ""
+    child.stdout.on("data", (data) => (answer += data))
+    // Without toolctl, opencode's own permissions decide.
+    child.on("error", () => resolve({}))
+    child.on("close", (status) => {
+      try {
+        resolve(answer ? JSON.parse(answer) : status === 2 ? { decision: "deny", reason: "toold could not answer" } : {})
+      } catch {
+        resolve({})
+      }
+    })
+    child.stdin.on("error", () => {})
+    child.stdin.end(JSON.stringify({ ...call, tool_name: input.tool, tool_input: args }))
+  })
+}
+
+export const Toold = async ({ directory }) => ({
+  "tool.execute.before": async (input, output) => {
+    const { decision, reason } = await hook("tool.execute.before", directory, input, output.args)
+    if (decision === "deny") throw new Error(reason)
+  },
+  "tool.execute.after": async (input) => {
+    await hook("tool.execute.after", directory, input, input.args)
+  },
+})

@@ -1,0 +1,393 @@
+//! How each agent is answered: one table for each agent and event, which [`page`] prints for the documentation.
+//!
+//! Agents differ in the decisions that a hook of theirs may give. A decision that the event cannot express becomes silence,
+//! if the agent then asks or decides by itself, or a denial, if it would run the tool.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::commands::hook::HookAgent;
+
+/// A judgement of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) decision: JudgedDecision,
+    pub(crate) by: JudgedBy,
+    pub(crate) reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JudgedDecision {
+    Allow,
+    Deny,
+    Ask,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JudgedBy {
+    Rule,
+    Person,
+    /// Nothing applies.
+    Default,
+}
+
+impl JudgedDecision {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+        }
+    }
+}
+
+impl Judged {
+    /// Reads the answer of `permissions.request`. A decision that this version does not know allows nothing.
+    pub(crate) fn read(answer: &Value) -> Self {
+        let decision = match answer["decision"].as_str() {
+            Some("allow") => JudgedDecision::Allow,
+            Some("deny") => JudgedDecision::Deny,
+            _ => JudgedDecision::Ask,
+        };
+        let by = match answer["by"].as_str() {
+            Some("person") => JudgedBy::Person,
+            Some("default") => JudgedBy::Default,
+            _ => JudgedBy::Rule,
+        };
+        Self { decision, by, reason: answer["reason"].as_str().unwrap_or("no reason was given").to_owned() }
+    }
+}
+
+/// The answer to one decision, and what the agent does then.
+#[derive(Debug)]
+pub(crate) struct AnswerCell {
+    say: AnswerKind,
+    effect: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AnswerKind {
+    /// The decision, in the agent's form.
+    Say,
+    Silence,
+    /// The decision, if a person made it; silence otherwise.
+    SayOfPerson,
+    /// A denial, whose reason names the command that allows it.
+    Deny,
+}
+
+/// How an event is answered.
+#[derive(Debug)]
+pub(crate) struct AnswerRow {
+    agent: HookAgent,
+    pub(crate) event: &'static str,
+    form: AnswerForm,
+    allow: AnswerCell,
+    deny: AnswerCell,
+    /// When a rule says that a person is asked. When nothing applies, the answer is always silence.
+    ask: AnswerCell,
+    /// What the agent does without an answer.
+    silence: &'static str,
+    /// Modes of the agent in which it approves what it is told to ask.
+    modes_without_ask: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AnswerForm {
+    /// `hookSpecificOutput.permissionDecision`
+    PermissionDecision,
+    /// `hookSpecificOutput.decision.behavior`
+    Behavior,
+    /// `decision` and `reason`
+    Decision,
+    /// `permission` and messages
+    Permission,
+    /// `permission` alone
+    BarePermission,
+    /// `permissionDecision` at the top
+    PlainPermissionDecision,
+    /// `behavior` at the top
+    PlainBehavior,
+}
+
+/// What the table was read from.
+fn version(agent: HookAgent) -> &'static str {
+    match agent {
+        HookAgent::ClaudeCode => "2.1.331",
+        HookAgent::Codex => "0.169.0",
+        HookAgent::Gemini => "0.61.0",
+        HookAgent::Cursor => "its documentation of November 2026",
+        HookAgent::Copilot => "1.0.102",
+        HookAgent::Opencode => "1.18.33",
+    }
+}
+
+const fn say(effect: &'static str) -> AnswerCell {
+    AnswerCell { say: AnswerKind::Say, effect }
+}
+
+const fn silence(effect: &'static str) -> AnswerCell {
+    AnswerCell { say: AnswerKind::Silence, effect }
+}
+
+const fn deny(effect: &'static str) -> AnswerCell {
+    AnswerCell { say: AnswerKind::Deny, effect }
+}
+
+const BLOCKED: &str = "does not run; the model reads the reason";
+const CANNOT_ASK: &str = "does not run: a hook cannot make it ask";
+
+/// All events that are answered.
+pub(crate) const TABLE: &[AnswerRow] = &[
+    AnswerRow {
+        agent: HookAgent::ClaudeCode,
+        event: "PreToolUse",
+        form: AnswerForm::PermissionDecision,
+        allow: say("runs without a prompt, unless a deny or ask rule of its own matches"),
+        deny: say(BLOCKED),
+        ask: say("asks; in the modes bypassPermissions and dontAsk: does not run"),
+        silence: "its own rules and mode decide",
+        modes_without_ask: &["bypassPermissions", "dontAsk"],
+    },
+    AnswerRow {
+        agent: HookAgent::ClaudeCode,
+        event: "PermissionRequest",
+        form: AnswerForm::Behavior,
+        // An allow of PreToolUse was not enough: a rule of Claude Code wants a person.
+        allow: AnswerCell { say: AnswerKind::SayOfPerson, effect: "answers the prompt, if a person decided" },
+        deny: say(BLOCKED),
+        ask: silence("asks"),
+        silence: "asks",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Codex,
+        event: "PreToolUse",
+        form: AnswerForm::PermissionDecision,
+        // It takes an allow without a changed input for an error of the hook.
+        allow: silence("its sandbox and approval policy decide; PermissionRequest then allows"),
+        deny: say(BLOCKED),
+        ask: deny(CANNOT_ASK),
+        silence: "its sandbox and approval policy decide",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Codex,
+        event: "PermissionRequest",
+        form: AnswerForm::Behavior,
+        allow: say("answers the prompt"),
+        deny: say(BLOCKED),
+        ask: silence("asks"),
+        silence: "asks",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Gemini,
+        event: "BeforeTool",
+        form: AnswerForm::Decision,
+        allow: silence("its own policy decides; a hook cannot take its prompt away"),
+        deny: say(BLOCKED),
+        ask: say("asks, in the mode yolo too, and where a rule of its own denies; fails without a terminal"),
+        silence: "its own policy decides",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Cursor,
+        event: "beforeShellExecution",
+        form: AnswerForm::Permission,
+        allow: say("runs"),
+        deny: say(BLOCKED),
+        ask: say("asks"),
+        silence: "its own rules decide",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Cursor,
+        event: "beforeMCPExecution",
+        form: AnswerForm::Permission,
+        allow: say("runs"),
+        deny: say(BLOCKED),
+        ask: say("asks"),
+        silence: "its own rules decide",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Cursor,
+        event: "beforeReadFile",
+        form: AnswerForm::BarePermission,
+        allow: say("reads"),
+        deny: say("does not read"),
+        ask: deny("does not read: a hook cannot make it ask"),
+        silence: "reads",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Cursor,
+        event: "preToolUse",
+        form: AnswerForm::Permission,
+        allow: say("runs"),
+        deny: say(BLOCKED),
+        ask: deny(CANNOT_ASK),
+        silence: "its own rules decide",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Copilot,
+        event: "preToolUse",
+        form: AnswerForm::PlainPermissionDecision,
+        allow: say("runs"),
+        deny: say(BLOCKED),
+        ask: say("asks; does not run where nobody can answer"),
+        silence: "its own rules decide",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Copilot,
+        event: "permissionRequest",
+        form: AnswerForm::PlainBehavior,
+        allow: say("runs without a prompt, unless it leaves the sandbox"),
+        deny: say(BLOCKED),
+        ask: silence("its own rules decide"),
+        silence: "its own rules decide",
+        modes_without_ask: &[],
+    },
+    AnswerRow {
+        agent: HookAgent::Opencode,
+        event: "tool.execute.before",
+        form: AnswerForm::Decision,
+        allow: silence("its own permissions decide; a plugin cannot take its prompt away"),
+        deny: say(BLOCKED),
+        ask: deny(CANNOT_ASK),
+        silence: "its own permissions decide",
+        modes_without_ask: &[],
+    },
+];
+
+pub(crate) fn row(agent: HookAgent, event: &str) -> Option<&'static AnswerRow> {
+    TABLE.iter().find(|row| row.agent == agent && row.event == event)
+}
+
+impl AnswerRow {
+    /// The text for the agent; `None` is silence. `mode` is the agent's own.
+    pub(crate) fn answer(&self, judged: &Judged, mode: Option<&str>) -> Option<Value> {
+        let cell = match judged.decision {
+            JudgedDecision::Allow => &self.allow,
+            JudgedDecision::Deny => &self.deny,
+            // Nothing applies, so that the agent decides as it would without the hook.
+            JudgedDecision::Ask if judged.by == JudgedBy::Default => return None,
+            JudgedDecision::Ask => &self.ask,
+        };
+        let asks = cell.say == AnswerKind::Say && judged.decision == JudgedDecision::Ask;
+        let decision = match cell.say {
+            _ if asks && mode.is_some_and(|mode| self.modes_without_ask.contains(&mode)) => JudgedDecision::Deny,
+            AnswerKind::Say => judged.decision,
+            AnswerKind::SayOfPerson if judged.by == JudgedBy::Person => judged.decision,
+            AnswerKind::SayOfPerson | AnswerKind::Silence => return None,
+            AnswerKind::Deny => JudgedDecision::Deny,
+        };
+        Some(self.form.write(self.event, decision, &judged.reason))
+    }
+}
+
+impl AnswerForm {
+    fn write(self, event: &str, decision: JudgedDecision, reason: &str) -> Value {
+        let word = decision.as_str();
+        match self {
+            Self::PermissionDecision => json!({"hookSpecificOutput": {
+                "hookEventName": event, "permissionDecision": word, "permissionDecisionReason": reason,
+            }}),
+            Self::Behavior => {
+                let mut behavior = json!({"behavior": word});
+                if decision == JudgedDecision::Deny {
+                    behavior["message"] = json!(reason);
+                }
+                json!({"hookSpecificOutput": {"hookEventName": event, "decision": behavior}})
+            }
+            // The reason of a question is shown only as a message.
+            Self::Decision if decision == JudgedDecision::Ask => json!({"decision": word, "systemMessage": reason}),
+            Self::Decision => json!({"decision": word, "reason": reason}),
+            Self::Permission if decision == JudgedDecision::Allow => json!({"permission": word}),
+            Self::Permission => json!({"permission": word, "user_message": reason, "agent_message": reason}),
+            Self::BarePermission => json!({"permission": word}),
+            Self::PlainPermissionDecision => json!({"permissionDecision": word, "permissionDecisionReason": reason}),
+            Self::PlainBehavior if decision == JudgedDecision::Allow => json!({"behavior": word}),
+            Self::PlainBehavior => json!({"behavior": word, "message": reason}),
+        }
+    }
+}
+
+/// The table in Markdown.
+pub(crate) fn page() -> String {
+    let mut page = String::from("| agent | event | allow | deny | ask | silence |\n|---|---|---|---|---|---|\n");
+    for row in TABLE {
+        let cell = |cell: &AnswerCell, word: &str| {
+            let said = match cell.say {
+                AnswerKind::Say => format!("`{word}`"),
+                AnswerKind::SayOfPerson => format!("`{word}` or nothing"),
+                AnswerKind::Silence => "nothing".to_owned(),
+                AnswerKind::Deny => "`deny`".to_owned(),
+            };
+            format!("{said}: {}", cell.effect)
+        };
+        let (allow, deny, ask) = (cell(&row.allow, "allow"), cell(&row.deny, "deny"), cell(&row.ask, "ask"));
+        let (agent, event, silence) = (row.agent.title(), row.event, row.silence);
+        let version = version(row.agent);
+        // Writing to a string does not fail.
+        let _ = writeln!(page, "| {agent} {version} | `{event}` | {allow} | {deny} | {ask} | {silence} |");
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(decision: JudgedDecision, by: JudgedBy) -> Judged {
+        Judged { decision, by, reason: "shell git push".to_owned() }
+    }
+
+    /// The table in the documentation.
+    #[test]
+    fn the_documented_table_is_this_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/AGENTS.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (begin, end) = ("<!-- answers -->\n", "<!-- end of answers -->");
+        let (before, rest) = text.split_once(begin).unwrap();
+        let (table, after) = rest.split_once(end).unwrap();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, format!("{before}{begin}{}{end}{after}", page())).unwrap();
+        } else {
+            assert_eq!(table, page(), "write it with UPDATE=1");
+        }
+    }
+
+    #[test]
+    fn nothing_but_an_allow_of_the_daemon_ever_says_allow() {
+        for row in TABLE {
+            for by in [JudgedBy::Rule, JudgedBy::Person, JudgedBy::Default] {
+                for decision in [JudgedDecision::Deny, JudgedDecision::Ask] {
+                    for mode in [None, Some("default"), Some("bypassPermissions")] {
+                        let said = row.answer(&judged(decision, by), mode).unwrap_or_default().to_string();
+                        assert!(!said.contains("\"allow\""), "{row:?} {decision:?}: {said}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_event_can_say_deny() {
+        for row in TABLE {
+            let said = row.answer(&judged(JudgedDecision::Deny, JudgedBy::Rule), None).unwrap().to_string();
+            assert!(said.contains("\"deny\""), "{row:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_known_allows_nothing() {
+        for answer in [json!({}), json!({"decision": "sure"}), json!(null), json!({"decision": "ALLOW"})] {
+            assert_eq!(Judged::read(&answer).decision, JudgedDecision::Ask, "{answer}");
+        }
+    }
+}

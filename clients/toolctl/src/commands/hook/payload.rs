@@ -1,0 +1,192 @@
+//! The input of an agent's hook, in the terms of a request to the daemon.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::commands::hook::HookAgent;
+
+/// A tool that is about to run, or has run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HookCall {
+    pub(crate) moment: HookMoment,
+    pub(crate) tool: String,
+    pub(crate) input: Value,
+    pub(crate) cwd: String,
+    /// The agent's own id of the conversation.
+    pub(crate) session: Option<String>,
+    /// The same for all events of one call.
+    pub(crate) call_id: String,
+    pub(crate) mode: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookMoment {
+    Before,
+    /// No event tells when it ends.
+    BeforeAndAfter,
+    After {
+        ok: bool,
+    },
+}
+
+/// The name of the event.
+pub(crate) fn event(given: Option<&str>, value: &Value) -> String {
+    let members = ["hook_event_name", "hookEventName", "hookName"];
+    let named = given.or_else(|| members.iter().find_map(|member| value[*member].as_str()));
+    named.unwrap_or_default().to_owned()
+}
+
+/// Reads the input. `None`: the event is not one of a tool.
+///
+/// # Errors
+/// The input lacks something that the agent always sends.
+pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Result<Option<HookCall>, String> {
+    let event = event(given, value);
+    if !value.is_object() {
+        return Err("expected a JSON object".to_owned());
+    }
+    if event.is_empty() {
+        return Err("the input has no hook_event_name; name the event with --event".to_owned());
+    }
+    let Some(moment) = moment(agent, &event) else { return Ok(None) };
+    let (tool, input) = tool(agent, &event, value)?;
+    let session = text(value, &["session_id", "sessionId", "conversation_id"]);
+    let call_id = call_id(agent, session, &tool, &input, value);
+    Ok(Some(HookCall {
+        moment,
+        cwd: cwd(value)?,
+        session: session.map(str::to_owned),
+        call_id,
+        mode: text(value, &["permission_mode"]).map(str::to_owned),
+        tool,
+        input,
+    }))
+}
+
+fn moment(agent: HookAgent, event: &str) -> Option<HookMoment> {
+    Some(match (agent, event) {
+        (HookAgent::ClaudeCode | HookAgent::Codex, "PreToolUse" | "PermissionRequest") => HookMoment::Before,
+        (HookAgent::ClaudeCode | HookAgent::Codex, "PostToolUse") => HookMoment::After { ok: true },
+        (HookAgent::ClaudeCode, "PostToolUseFailure") => HookMoment::After { ok: false },
+        (HookAgent::Gemini, "BeforeTool") => HookMoment::Before,
+        (HookAgent::Gemini, "AfterTool") => HookMoment::After { ok: true },
+        (HookAgent::Cursor, "preToolUse" | "beforeShellExecution" | "beforeMCPExecution") => HookMoment::Before,
+        (HookAgent::Cursor, "beforeReadFile") => HookMoment::BeforeAndAfter,
+        (HookAgent::Cursor, "postToolUse" | "afterShellExecution" | "afterMCPExecution") => {
+            HookMoment::After { ok: true }
+        }
+        (HookAgent::Cursor, "postToolUseFailure") => HookMoment::After { ok: false },
+        (HookAgent::Copilot, "preToolUse" | "permissionRequest") => HookMoment::Before,
+        (HookAgent::Copilot, "postToolUse") => HookMoment::After { ok: true },
+        (HookAgent::Copilot, "postToolUseFailure") => HookMoment::After { ok: false },
+        (HookAgent::Opencode, "tool.execute.before") => HookMoment::Before,
+        (HookAgent::Opencode, "tool.execute.after") => HookMoment::After { ok: true },
+        _ => return None,
+    })
+}
+
+/// The tool and its input, as the daemon's tables know them.
+fn tool(agent: HookAgent, event: &str, value: &Value) -> Result<(String, Value), String> {
+    if agent == HookAgent::Cursor {
+        match event {
+            // The event stands for the tool.
+            "beforeShellExecution" | "afterShellExecution" => {
+                return Ok(("Shell".to_owned(), picked(value, &["command", "cwd"])));
+            }
+            "beforeReadFile" => return Ok(("Read".to_owned(), picked(value, &["file_path"]))),
+            "beforeMCPExecution" | "afterMCPExecution" => {
+                let tool = text(value, &["tool_name"]).ok_or("the input has no tool_name")?;
+                // The server is named by its command or address where it has no name.
+                let server = text(value, &["server", "server_name", "url", "command"]).unwrap_or("unknown");
+                return Ok((format!("mcp__{server}__{tool}"), decoded(&value["tool_input"])));
+            }
+            _ => {}
+        }
+    }
+    let name = text(value, &["tool_name", "toolName"]).ok_or("the input has no tool_name")?;
+    let input = ["tool_input", "toolArgs", "toolInput"].iter().find_map(|member| value.get(*member));
+    let mut input = decoded(input.ok_or("the input has no tool_input")?);
+    // Its names run into each other, which the context keeps apart.
+    let mcp = &value["mcp_context"];
+    if let (Some(server), Some(tool)) = (mcp["server_name"].as_str(), mcp["tool_name"].as_str()) {
+        return Ok((format!("mcp__{server}__{tool}"), input));
+    }
+    // Why it is asked for belongs to the prompt and not to the call; a host of the network does.
+    if agent == HookAgent::Codex
+        && let Some(members) = input.as_object_mut()
+        && !members.get("description").and_then(Value::as_str).is_some_and(|text| text.starts_with("network-access "))
+    {
+        members.remove("description");
+    }
+    Ok((name.to_owned(), input))
+}
+
+/// Some agents put the input into a text.
+fn decoded(input: &Value) -> Value {
+    let read = input.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    read.filter(Value::is_object).unwrap_or_else(|| input.clone())
+}
+
+fn picked(value: &Value, members: &[&str]) -> Value {
+    let there = members.iter().filter_map(|member| Some(((*member).to_owned(), value.get(*member)?.clone())));
+    Value::Object(there.collect::<Map<_, _>>())
+}
+
+/// The first of these members that is a text and not empty.
+fn text<'a>(value: &'a Value, members: &[&str]) -> Option<&'a str> {
+    members.iter().filter_map(|member| value[*member].as_str()).find(|text| !text.is_empty())
+}
+
+fn cwd(value: &Value) -> Result<String, String> {
+    let named = text(value, &["cwd"]).or_else(|| value["workspace_roots"][0].as_str());
+    if let Some(named) = named.filter(|named| Path::new(named).is_absolute()) {
+        return Ok(named.to_owned());
+    }
+    // Agents run their hooks in their own folder.
+    let own = std::env::current_dir()
+        .map_err(|error| format!("the input has no cwd, and there is no current folder: {error}"))?;
+    own.into_os_string().into_string().map_err(|_| "the current folder is not UTF-8".to_owned())
+}
+
+/// The agent's own id where all events of the call have it, otherwise one made of what they have in common.
+fn call_id(agent: HookAgent, session: Option<&str>, tool: &str, input: &Value, value: &Value) -> String {
+    match agent {
+        HookAgent::ClaudeCode | HookAgent::Opencode | HookAgent::Cursor => {
+            if let Some(id) = text(value, &["tool_use_id"]) {
+                return id.to_owned();
+            }
+        }
+        // Codex's requests for permission do not have the id, and the other two have none.
+        HookAgent::Codex | HookAgent::Gemini | HookAgent::Copilot => {}
+    }
+    let mut hasher = DefaultHasher::new();
+    let turn = text(value, &["turn_id", "generation_id"]);
+    (session, turn, tool, input.to_string()).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+impl HookCall {
+    /// The parameters of `permissions.request`.
+    pub(crate) fn params(&self, agent: HookAgent) -> Value {
+        let mut params = json!({
+            "agent": agent.name(),
+            "tool": self.tool,
+            "input": self.input,
+            "cwd": self.cwd,
+            "call_id": self.call_id,
+        });
+        for (member, text) in [("session", &self.session), ("mode", &self.mode)] {
+            if let Some(text) = text {
+                params[member] = json!(text);
+            }
+        }
+        params
+    }
+
+    /// The id of the request for this call; `None` when the agent does not name its conversation.
+    pub(crate) fn request_id(&self, agent: HookAgent) -> Option<String> {
+        Some(format!("{}/{}/{}", agent.name(), self.session.as_ref()?, self.call_id))
+    }
+}

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""A model for agents under test: each request gets the next answer of a script.
+
+    model.py PORT_FILE SCRIPT
+
+SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "input": {...}}, for Codex also
+{"tool": NAME, "text": "..."} for a tool that takes plain text. After the last turn, the model says that it is done. Requests of
+OpenAI's Responses API and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+turns: list = []
+lock = threading.Lock()
+
+
+def next_turn():
+    with lock:
+        return turns.pop(0) if turns else "done"
+
+
+def responses_events(turn) -> list[dict]:
+    """The events of one answer of the Responses API."""
+    if isinstance(turn, str):
+        item = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": turn}]}
+    elif "text" in turn:
+        item = {"type": "custom_tool_call", "id": "ct_1", "call_id": f"call_{len(turns)}", "name": turn["tool"], "input": turn["text"]}
+    else:
+        arguments = json.dumps(turn["input"])
+        item = {"type": "function_call", "id": "fc_1", "call_id": f"call_{len(turns)}", "name": turn["tool"], "arguments": arguments}
+    usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1, "output_tokens_details": None, "total_tokens": 2}
+    response = {"id": "resp_1", "object": "response", "output": [item], "usage": usage}
+    return [
+        {"type": "response.created", "response": {"id": "resp_1"}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": response},
+    ]
+
+
+def gemini_answer(turn) -> dict:
+    part = {"text": turn} if isinstance(turn, str) else {"functionCall": {"name": turn["tool"], "args": turn["input"]}}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "scripted"}
+
+
+class ModelHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def send(self, kind: str, body: str) -> None:
+        data = body.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self):
+        self.send("application/json", json.dumps({"models": [], "data": [], "object": "list"}))
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        request = json.loads(body or b"{}")
+        if self.path.split("?")[0].endswith("/responses"):
+            events = responses_events(next_turn())
+            self.send("text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events))
+        elif ":countTokens" in self.path:
+            self.send("application/json", json.dumps({"totalTokens": 1}))
+        elif not request.get("tools"):
+            # A side question of the agent, such as which model to use.
+            self.answer_gemini(json.dumps({"model_choice": "flash", "reasoning": "scripted", "complexity_score": 1}))
+        else:
+            self.answer_gemini(next_turn())
+
+    def answer_gemini(self, turn):
+        answer = json.dumps(gemini_answer(turn))
+        if ":streamGenerateContent" in self.path:
+            self.send("text/event-stream", f"data: {answer}\n\n")
+        else:
+            self.send("application/json", answer)
+
+
+def main() -> None:
+    port_file, script = sys.argv[1:]
+    turns.extend(json.loads(Path(script).read_text()))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ModelHandler)
+    Path(port_file).write_text(str(server.server_address[1]))
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
