@@ -4,6 +4,8 @@
 //! the agent's input, [`daemon`] asks the daemon, [`answers`] says how each agent is answered.
 
 pub(crate) mod answers;
+#[cfg(test)]
+mod corpus;
 pub(crate) mod daemon;
 pub(crate) mod last_call;
 pub(crate) mod payload;
@@ -51,6 +53,9 @@ pub(crate) enum HookAgent {
 }
 
 impl HookAgent {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::ClaudeCode, Self::Codex, Self::Gemini, Self::Cursor, Self::Copilot, Self::Opencode];
+
     /// As the daemon and the command line know it.
     pub(crate) fn name(self) -> &'static str {
         match self {

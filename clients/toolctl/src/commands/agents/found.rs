@@ -13,15 +13,6 @@ use crate::commands::hook::HookAgent;
 use crate::commands::hook::last_call::{self, LastCall};
 use crate::commands::mcp::install::{self, McpClient};
 
-pub(super) const ALL: [HookAgent; 6] = [
-    HookAgent::ClaudeCode,
-    HookAgent::Codex,
-    HookAgent::Gemini,
-    HookAgent::Cursor,
-    HookAgent::Copilot,
-    HookAgent::Opencode,
-];
-
 /// An agent whose program or folder is there.
 pub(super) struct FoundAgent {
     pub(super) agent: HookAgent,
@@ -72,12 +63,12 @@ impl HookAgent {
 pub(super) async fn all() -> anyhow::Result<Vec<FoundAgent>> {
     let home = install::home()?;
     let mut finding = JoinSet::new();
-    for agent in ALL {
+    for agent in HookAgent::ALL {
         let home = home.clone();
         finding.spawn(async move { find(agent, &home).await });
     }
     let mut found: Vec<_> = finding.join_all().await.into_iter().flatten().collect();
-    found.sort_by_key(|found| ALL.iter().position(|agent| *agent == found.agent));
+    found.sort_by_key(|found| HookAgent::ALL.iter().position(|agent| *agent == found.agent));
     Ok(found)
 }
 

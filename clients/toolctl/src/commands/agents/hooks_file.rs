@@ -167,11 +167,10 @@ fn quoted(program: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::agents::found::ALL;
 
     #[test]
     fn hooks_are_added_once_and_removed_alone() {
-        for agent in ALL.into_iter().filter(|agent| !is_own_file(*agent)) {
+        for agent in HookAgent::ALL.into_iter().filter(|agent| !is_own_file(*agent)) {
             let before = "{\n  // mine\n  \"other\": [1],\n  \"hooks\": {\"Stop\": [{\"command\": \"theirs\"}]}\n}\n";
             let after = with_hooks(agent, before, "/opt/my tools/toolctl").unwrap();
             assert!(has_hooks(agent, &after) && !has_hooks(agent, before), "{after}");

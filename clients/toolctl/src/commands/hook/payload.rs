@@ -50,7 +50,7 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
     if event.is_empty() {
         return Err("the input has no hook_event_name; name the event with --event".to_owned());
     }
-    let Some(moment) = moment(agent, &event) else { return Ok(None) };
+    let Some(moment) = moment(agent, &event, value) else { return Ok(None) };
     let (tool, input) = tool(agent, &event, value)?;
     let session = text(value, &["session_id", "sessionId", "conversation_id"]);
     let call_id = call_id(agent, session, &tool, &input, value);
@@ -65,13 +65,13 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
     }))
 }
 
-fn moment(agent: HookAgent, event: &str) -> Option<HookMoment> {
+fn moment(agent: HookAgent, event: &str, value: &Value) -> Option<HookMoment> {
     Some(match (agent, event) {
         (HookAgent::ClaudeCode | HookAgent::Codex, "PreToolUse" | "PermissionRequest") => HookMoment::Before,
         (HookAgent::ClaudeCode | HookAgent::Codex, "PostToolUse") => HookMoment::After { ok: true },
         (HookAgent::ClaudeCode, "PostToolUseFailure") => HookMoment::After { ok: false },
         (HookAgent::Gemini, "BeforeTool") => HookMoment::Before,
-        (HookAgent::Gemini, "AfterTool") => HookMoment::After { ok: true },
+        (HookAgent::Gemini, "AfterTool") => HookMoment::After { ok: value["tool_response"]["error"].is_null() },
         (HookAgent::Cursor, "preToolUse" | "beforeShellExecution" | "beforeMCPExecution") => HookMoment::Before,
         (HookAgent::Cursor, "beforeReadFile") => HookMoment::BeforeAndAfter,
         (HookAgent::Cursor, "postToolUse" | "afterShellExecution" | "afterMCPExecution") => {
