@@ -5,7 +5,7 @@
 
 SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "input": {...}}, for Codex also
 {"tool": NAME, "text": "..."} for a tool that takes plain text. After the last turn, the model says that it is done. Requests of
-OpenAI's Responses API and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
+OpenAI's Responses and Chat Completions APIs and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
 """
 
 from __future__ import annotations
@@ -43,6 +43,19 @@ def responses_events(turn) -> list[dict]:
     ]
 
 
+def chat_chunks(turn) -> list[dict]:
+    """The chunks of one answer of the Chat Completions API."""
+    if isinstance(turn, str):
+        delta, reason = {"role": "assistant", "content": turn}, "stop"
+    else:
+        function = {"name": turn["tool"], "arguments": json.dumps(turn["input"])}
+        call = {"index": 0, "id": f"call_{len(turns)}", "type": "function", "function": function}
+        delta, reason = {"role": "assistant", "tool_calls": [call]}, "tool_calls"
+    chunk = {"id": "chat_1", "object": "chat.completion.chunk", "created": 0, "model": "scripted"}
+    choices = [[{"index": 0, "delta": delta}], [{"index": 0, "delta": {}, "finish_reason": reason}]]
+    return [chunk | {"choices": choice} for choice in choices]
+
+
 def gemini_answer(turn) -> dict:
     part = {"text": turn} if isinstance(turn, str) else {"functionCall": {"name": turn["tool"], "args": turn["input"]}}
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
@@ -73,6 +86,10 @@ class ModelHandler(BaseHTTPRequestHandler):
         if self.path.split("?")[0].endswith("/responses"):
             events = responses_events(next_turn())
             self.send("text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events))
+        elif self.path.endswith("/chat/completions"):
+            # Without tools it is a side question, such as for a title.
+            chunks = chat_chunks(next_turn() if request.get("tools") else "a title")
+            self.send("text/event-stream", "".join(f"data: {json.dumps(c)}\n\n" for c in chunks) + "data: [DONE]\n\n")
         elif ":countTokens" in self.path:
             self.send("application/json", json.dumps({"totalTokens": 1}))
         elif not request.get("tools"):

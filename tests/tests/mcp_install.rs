@@ -27,12 +27,14 @@ const JSONC: &str = r#"// my settings
 const TOML: &str = "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"other-server\" # theirs\n";
 
 /// Name, file below the home folder, the member that holds servers, the text before.
-const CLIENTS: [(&str, &str, &str, &str); 8] = [
+const CLIENTS: [(&str, &str, &str, &str); 10] = [
     ("claude-code", ".claude.json", "mcpServers", JSON),
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers", JSON),
     ("codex", ".codex/config.toml", "mcp_servers", TOML),
+    ("copilot", ".copilot/mcp-config.json", "mcpServers", JSON),
     ("cursor", ".cursor/mcp.json", "mcpServers", JSON),
     ("gemini-cli", ".gemini/settings.json", "mcpServers", JSON),
+    ("opencode", ".config/opencode/opencode.json", "mcp", JSONC),
     ("vscode", ".config/Code/User/mcp.json", "servers", JSONC),
     ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", JSON),
     ("zed", ".config/zed/settings.json", "context_servers", JSONC),
@@ -89,14 +91,19 @@ fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
         done(&setup, &[client, "--yes"]);
         let after = std::fs::read_to_string(&file).unwrap();
         let entry = entry(&after, holder);
+        // One client has the program and its arguments in one list.
+        let (program, arguments) = match &entry["command"] {
+            Value::Array(words) => (words[0].clone(), json!(words[1..])),
+            program => (program.clone(), entry["args"].clone()),
+        };
         // Without the tools that the client has itself.
-        let arguments = match client {
+        let expected = match client {
             "claude-desktop" => json!(["mcp"]),
             _ => json!(["mcp", "--profile", "without-files-and-shell"]),
         };
-        assert_eq!(entry["args"], arguments, "{client}: {after}");
+        assert_eq!(arguments, expected, "{client}: {after}");
         assert_eq!(shown.contains(&format!("toolctl mcp install {client} --profile all")), client != "claude-desktop");
-        let program = Command::new(entry["command"].as_str().unwrap()).arg("--version").output().unwrap();
+        let program = Command::new(program.as_str().unwrap()).arg("--version").output().unwrap();
         assert!(program.status.success() && program.stdout.starts_with(b"toolctl "), "{client}: {program:?}");
         for kept in before.lines().filter(|line| line.contains("//") || line.contains('#') || line.contains("theme")) {
             assert!(after.contains(kept.trim_end_matches(',')), "{client}: {kept} is gone: {after}");
@@ -158,9 +165,9 @@ fn installing_again_keeps_what_the_user_added_to_the_entry() {
         let text = std::fs::read_to_string(&file).unwrap();
         let changed = match client {
             "codex" => format!("{text}env = {{ KEY = \"value\" }}\n").replace("toolctl\"", "elsewhere\""),
-            _ => {
-                text.replace("\"args\"", "\"env\": {\"KEY\": \"value\"}, \"args\"").replace("toolctl\"", "elsewhere\"")
-            }
+            _ => text
+                .replace("\"command\"", "\"env\": {\"KEY\": \"value\"}, \"command\"")
+                .replace("toolctl\"", "elsewhere\""),
         };
         assert_ne!(text, changed);
         std::fs::write(&file, &changed).unwrap();
@@ -170,7 +177,8 @@ fn installing_again_keeps_what_the_user_added_to_the_entry() {
             if client == "codex" { toml::from_str(&after).unwrap() } else { serde_json::from_str(&after).unwrap() };
         let entry = &read[holder]["toold"];
         assert_eq!(entry["env"]["KEY"], "value", "{client}: {after}");
-        assert!(entry["command"].as_str().unwrap().ends_with("toolctl"), "{client}: {after}");
+        let program = entry["command"].as_str().or(entry["command"][0].as_str()).unwrap();
+        assert!(program.ends_with("toolctl"), "{client}: {after}");
     }
 }
 

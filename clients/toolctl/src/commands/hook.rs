@@ -1,4 +1,4 @@
-//! `toolctl hook`: what other agents run before and after their own tools.
+//! `toolctl hook`: the program that other agents run before and after their own tools.
 //!
 //! The path from the start to the answer is short: no runtime, no typed client, one request on the socket. [`payload`] reads
 //! the agent's input, [`daemon`] asks the daemon, [`answers`] says how each agent is answered.
@@ -187,7 +187,7 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
 
 fn unreachable(hook: &HookArgs, row: &AnswerRow, error: &DaemonError) -> u8 {
     last_call::write(hook.agent, &LastCall::problem(row.event, &error.to_string()));
-    // An agent shows its user all that a hook writes, so the usual case, no daemon, is not told.
+    // An agent shows its user all that a hook writes, so the usual case, no daemon, is not reported.
     if !matches!(error, DaemonError::NotRunning) {
         note(&format!("toolctl hook {}: {error}", hook.agent.name()));
     }
@@ -228,7 +228,7 @@ fn say(answer: Option<Value>) -> u8 {
     }
 }
 
-/// Reports the end of the tool. Nobody waits for it, so that nothing is said when it fails.
+/// Reports the end of the tool. Nobody waits for that, so a failure is only kept for `toolctl agents`.
 fn finish(agent: HookAgent, event: &str, call: &HookCall, ok: bool, globals: &Globals) {
     if is_own(agent, call) {
         return;

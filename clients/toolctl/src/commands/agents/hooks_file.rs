@@ -95,7 +95,7 @@ pub(super) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
     Some(program.trim_matches('\'').replace(r"'\''", "'"))
 }
 
-/// What is put into the list of each event. The names of events that report an end are those that `toolctl hook` takes.
+/// The item for the list of each event.
 fn items(agent: HookAgent, program: &str) -> Vec<(&'static str, Value)> {
     let command = format!("{} hook {}", quoted(program), agent.name());
     match agent {

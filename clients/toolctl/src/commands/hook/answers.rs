@@ -59,7 +59,7 @@ impl Judged {
     }
 }
 
-/// The answer to one decision, and what the agent does then.
+/// The answer to one decision, and the agent's behaviour then.
 #[derive(Debug)]
 pub(crate) struct AnswerCell {
     say: AnswerKind,
@@ -87,9 +87,9 @@ pub(crate) struct AnswerRow {
     deny: AnswerCell,
     /// When a rule says that a person is asked. When nothing applies, the answer is always silence.
     ask: AnswerCell,
-    /// What the agent does without an answer.
+    /// The agent's behaviour without an answer.
     silence: &'static str,
-    /// Modes of the agent in which it approves what it is told to ask.
+    /// Modes in which the agent approves such a question by itself.
     modes_without_ask: &'static [&'static str],
 }
 
@@ -111,7 +111,7 @@ enum AnswerForm {
     PlainBehavior,
 }
 
-/// What the table was read from.
+/// The version that the table was read from.
 fn version(agent: HookAgent) -> &'static str {
     match agent {
         HookAgent::ClaudeCode => "2.1.331",

@@ -46,7 +46,7 @@ fn file(agent: HookAgent) -> Option<PathBuf> {
     Some(place::state_folder()?.join("hooks").join(agent.name()).with_extension("json"))
 }
 
-/// Replaces the file. The answer to the agent does not depend on it, so a failure is not told.
+/// Replaces the file. The answer to the agent does not depend on it, so a failure is not reported.
 pub(crate) fn write(agent: HookAgent, call: &LastCall) {
     let write = || -> Option<()> {
         let file = file(agent)?;

@@ -1,0 +1,293 @@
+//! `toolctl hook` as the program that agents run, without a daemon and with answers of a scripted one; and
+//! `toolctl agents`, which installs it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::{Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, toolctl};
+
+fn hook(setup: &Setup, arguments: &[&str], input: &str) -> Output {
+    let mut command = setup.command(toolctl());
+    command.arg("hook").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // The hook may end before it has read all.
+    let _ = stdin.write_all(input.as_bytes());
+    // As agents may do, the pipe is kept open until the hook has ended.
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    output
+}
+
+fn bash(event: &str, command: &str) -> Value {
+    json!({
+        "session_id": "s-1", "turn_id": "t-1", "cwd": "/", "hook_event_name": event, "permission_mode": "default",
+        "tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "toolu_1",
+    })
+}
+
+/// The JSON on stdout; null for silence. Hooks end well, and say nothing else.
+#[track_caller]
+fn said(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() }
+}
+
+/// Answers each request with `answer`; the requests are kept.
+fn scripted(setup: &Setup, answer: Value) -> Arc<Mutex<Vec<Value>>> {
+    let listener = UnixListener::bind(setup.path("run/toold.sock")).unwrap();
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let kept = requests.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut output = stream.try_clone().unwrap();
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let request: Value = serde_json::from_str(&line).unwrap();
+                let notification = json!({"jsonrpc": "2.0", "method": "tools.changed", "params": {}});
+                let mut response = json!({"jsonrpc": "2.0", "id": request["id"]});
+                response.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+                kept.lock().unwrap().push(request);
+                // The hook may be gone.
+                let _ = writeln!(output, "{notification}\n{response}");
+            }
+        }
+    });
+    requests
+}
+
+fn judged(decision: &str, by: &str) -> Value {
+    let reason = format!("{decision} because of {by}");
+    json!({"result": {"decision": decision, "by": by, "reason": reason, "request_id": "r", "call_id": "c"}})
+}
+
+#[test]
+fn without_a_daemon_a_hook_says_nothing_and_starts_none() {
+    let setup = Setup::new();
+    for agent in ["claude-code", "codex"] {
+        let output = hook(&setup, &[agent], &bash("PreToolUse", "ls").to_string());
+        assert_eq!(said(&output), Value::Null);
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+    assert!(!setup.path("run/toold.sock").exists() && !setup.path("state/toold/toold.db").exists());
+}
+
+#[test]
+fn without_a_daemon_a_hook_that_fails_closed_denies() {
+    let setup = Setup::new();
+    let answer = said(&hook(&setup, &["codex", "--fail", "closed"], &bash("PreToolUse", "ls").to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    let reason = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
+    assert!(reason.contains("toold is not running"), "{reason}");
+    let before_tool = json!({"session_id": "s", "cwd": "/", "hook_event_name": "BeforeTool", "tool_name": "glob", "tool_input": {"pattern": "*"}});
+    let answer = said(&hook(&setup, &["gemini", "--fail", "closed"], &before_tool.to_string()));
+    assert_eq!(answer["decision"], "deny", "{answer}");
+}
+
+#[test]
+fn an_input_that_is_no_hook_s_is_never_an_allow() {
+    let setup = Setup::new();
+    scripted(&setup, judged("allow", "rule"));
+    for input in ["", "{", "null", "[]", "{}", "{\"hook_event_name\": \"PreToolUse\"}", "\u{0}", &"[".repeat(5000)] {
+        let output = hook(&setup, &["claude-code"], input);
+        assert_eq!(said(&output), Value::Null, "{input:.20}");
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with("toolctl hook claude-code: "), "{output:?}");
+        let output = hook(&setup, &["claude-code", "--fail", "closed"], input);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+fn an_allow_and_a_denial_are_said_in_the_agent_s_form() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, judged("allow", "rule"));
+    let answer = said(&hook(&setup, &["claude-code"], &bash("PreToolUse", "ls").to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "allow");
+    // Codex takes an allow before a tool for an error, and one of its prompt for what it is.
+    assert_eq!(said(&hook(&setup, &["codex"], &bash("PreToolUse", "ls").to_string())), Value::Null);
+    let answer = said(&hook(&setup, &["codex"], &bash("PermissionRequest", "ls").to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["decision"], json!({"behavior": "allow"}));
+    let request = requests.lock().unwrap()[0].clone();
+    assert_eq!(request["method"], "permissions.request");
+    let expected = json!({
+        "agent": "claude-code", "tool": "Bash", "input": {"command": "ls"}, "cwd": "/", "call_id": "toolu_1",
+        "session": "s-1", "mode": "default",
+    });
+    assert_eq!(request["params"], expected);
+    let codex: Vec<Value> = requests.lock().unwrap()[1..].iter().map(|request| request["params"].clone()).collect();
+    assert_eq!(codex[0], codex[1], "both events of one call are one request");
+
+    let denying = Setup::new();
+    scripted(&denying, judged("deny", "rule"));
+    for agent in ["claude-code", "codex"] {
+        let answer = said(&hook(&denying, &[agent], &bash("PreToolUse", "ls").to_string()));
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecisionReason"], "deny because of rule");
+    }
+}
+
+#[test]
+fn what_must_be_asked_is_asked_or_denied_and_the_rest_is_left_to_the_agent() {
+    let setup = Setup::new();
+    scripted(&setup, judged("ask", "rule"));
+    let mut input = bash("PreToolUse", "git push");
+    let answer = said(&hook(&setup, &["claude-code"], &input.to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask");
+    let answer = said(&hook(&setup, &["codex"], &input.to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(said(&hook(&setup, &["codex"], &bash("PermissionRequest", "git push").to_string())), Value::Null);
+    input["permission_mode"] = json!("bypassPermissions");
+    let answer = said(&hook(&setup, &["claude-code"], &input.to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
+
+    let setup = Setup::new();
+    scripted(&setup, judged("ask", "default"));
+    for agent in ["claude-code", "codex"] {
+        assert_eq!(said(&hook(&setup, &[agent], &input.to_string())), Value::Null);
+    }
+}
+
+#[test]
+fn a_daemon_that_refuses_or_answers_nonsense_allows_nothing() {
+    for answer in [
+        json!({"error": {"code": -32601, "message": "unknown method"}}),
+        json!({"result": null}),
+        json!({"result": {"decision": true}}),
+        json!({"result": []}),
+    ] {
+        let setup = Setup::new();
+        scripted(&setup, answer.clone());
+        let output = hook(&setup, &["claude-code"], &bash("PreToolUse", "ls").to_string());
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("allow"), "{answer}: {output:?}");
+        assert!(output.status.success());
+    }
+}
+
+#[test]
+fn the_end_of_a_tool_is_reported_for_the_request_of_its_start() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, json!({"result": {}}));
+    assert_eq!(said(&hook(&setup, &["claude-code"], &bash("PostToolUse", "ls").to_string())), Value::Null);
+    assert_eq!(said(&hook(&setup, &["claude-code"], &bash("PostToolUseFailure", "ls").to_string())), Value::Null);
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests[0]["method"], "permissions.done");
+    assert_eq!(requests[0]["params"], json!({"request_id": "claude-code/s-1/toolu_1", "ok": true}));
+    assert_eq!(requests[1]["params"]["ok"], false);
+}
+
+#[test]
+fn tools_of_toold_and_other_events_are_not_judged_by_the_hook() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, judged("deny", "rule"));
+    let mut own = bash("PreToolUse", "ls");
+    own["tool_name"] = json!("mcp__toold__bash");
+    assert_eq!(said(&hook(&setup, &["claude-code"], &own.to_string())), Value::Null);
+    let start = json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/"});
+    assert_eq!(said(&hook(&setup, &["claude-code"], &start.to_string())), Value::Null);
+    assert!(requests.lock().unwrap().is_empty());
+}
+
+fn agents(setup: &Setup, arguments: &[&str]) -> Output {
+    setup.command(toolctl()).arg("agents").args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn done(setup: &Setup, arguments: &[&str]) -> String {
+    let output = agents(setup, arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The agent, its file, and the file's text before.
+const AGENTS: [(&str, &str, &str); 6] = [
+    (
+        "claude-code",
+        ".claude/settings.json",
+        "{\n  // mine\n  \"model\": \"x\",\n  \"hooks\": {\"PreToolUse\": []}\n}\n",
+    ),
+    ("codex", ".codex/hooks.json", ""),
+    ("gemini", ".gemini/settings.json", "{\"theme\": \"dark\"}\n"),
+    ("cursor", ".cursor/hooks.json", "{\"version\": 1, \"hooks\": {\"stop\": [{\"command\": \"mine\"}]}}\n"),
+    ("copilot", ".copilot/hooks/toold.json", ""),
+    ("opencode", ".config/opencode/plugins/toold.js", ""),
+];
+
+#[test]
+fn hooks_are_shown_installed_listed_and_removed() {
+    for (agent, file, before) in AGENTS {
+        let setup = Setup::new();
+        let file = setup.path("home").join(file);
+        if !before.is_empty() {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, before).unwrap();
+        }
+        // Without a terminal to ask on, nothing is written.
+        let asked = agents(&setup, &["install", agent, "--hooks"]);
+        assert!(!asked.status.success(), "{asked:?}");
+        assert!(String::from_utf8_lossy(&asked.stdout).contains("+ "), "{asked:?}");
+        assert_eq!(fs::read_to_string(&file).unwrap_or_default(), before);
+        let shown = done(&setup, &["install", agent, "--hooks", "--yes"]);
+        assert_eq!(shown.contains("only after you trust it"), agent == "codex", "{shown}");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(toolctl().to_str().unwrap()), "{text}");
+        assert!(done(&setup, &["install", agent, "--hooks", "--yes"]).contains("already has the hooks"));
+        let listed: Value = serde_json::from_str(&done(&setup, &["list", "--json"])).unwrap();
+        let of_agent = listed["agents"].as_array().unwrap().iter().find(|found| found["agent"] == agent).unwrap();
+        assert_eq!((&of_agent["hooks"], &of_agent["mcp"]), (&json!(true), &json!(false)), "{listed}");
+        done(&setup, &["install", agent, "--hooks", "--undo", "--yes"]);
+        assert_eq!(fs::read_to_string(&file).unwrap_or_default(), before, "{agent}");
+    }
+}
+
+#[test]
+fn undo_leaves_what_others_added_since() {
+    let setup = Setup::new();
+    let file = setup.path("home/.claude/settings.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "{}\n").unwrap();
+    done(&setup, &["install", "claude-code", "--hooks", "--yes"]);
+    let changed = fs::read_to_string(&file).unwrap().replacen('{', "{\n  \"model\": \"theirs\",", 1);
+    fs::write(&file, changed).unwrap();
+    done(&setup, &["install", "claude-code", "--hooks", "--undo", "--yes"]);
+    let left: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(left, json!({"model": "theirs"}));
+}
+
+#[test]
+fn hooks_and_mcp_entry_are_installed_in_one_go() {
+    let setup = Setup::new();
+    fs::create_dir_all(setup.path("home/.codex")).unwrap();
+    done(&setup, &["install", "codex", "--yes"]);
+    let config = fs::read_to_string(setup.path("home/.codex/config.toml")).unwrap();
+    assert!(config.contains("[mcp_servers.toold]"), "{config}");
+    assert!(fs::read_to_string(setup.path("home/.codex/hooks.json")).unwrap().contains("hook codex"));
+    done(&setup, &["install", "codex", "--undo", "--yes"]);
+    assert!(!setup.path("home/.codex/hooks.json").exists() && !setup.path("home/.codex/config.toml").exists());
+}
+
+#[test]
+fn the_list_and_the_doctor_say_how_the_last_hook_ended() {
+    let setup = Setup::new();
+    fs::create_dir_all(setup.path("home/.codex")).unwrap();
+    done(&setup, &["install", "codex", "--hooks", "--yes"]);
+    let doctor = agents(&setup, &["doctor"]);
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(told.contains("only after you trust it") && told.contains("no hook has run yet"), "{told}");
+    hook(&setup, &["codex"], &bash("PreToolUse", "ls").to_string());
+    let kept = setup.path("state/toold/hooks/codex.json");
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    let doctor = agents(&setup, &["doctor"]);
+    assert!(!doctor.status.success());
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(told.contains("bad   toold is not running") && told.contains("codex: last hook failed"), "{told}");
+    scripted(&setup, judged("allow", "rule"));
+    hook(&setup, &["codex"], &bash("PreToolUse", "ls").to_string());
+    let told = done(&setup, &["doctor"]);
+    assert!(told.contains("codex: last hook ok: PreToolUse, allow"), "{told}");
+}
