@@ -136,6 +136,8 @@ def check(agent: str, run, program: list[str], tool, bin_dir: Path) -> None:
     try:
         place.ctl("agents", "install", agent, "--hooks", "--yes")
         place.ctl("status")
+        # Rules decide in folders in which agents may work.
+        place.ctl("workspaces", "allow", str(place.project))
         said = run(place, program, [tool("touch allowed"), tool("touch denied"), "done"])
         assert (place.project / "allowed").exists(), said
         assert not (place.project / "denied").exists(), said

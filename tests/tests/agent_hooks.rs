@@ -12,15 +12,20 @@ use serde_json::{Value, json};
 use toold_tests::{Setup, toolctl};
 
 fn hook(setup: &Setup, arguments: &[&str], input: &str) -> Output {
+    run_hook(setup, arguments, input, false)
+}
+
+fn run_hook(setup: &Setup, arguments: &[&str], input: &str, closes: bool) -> Output {
     let mut command = setup.command(toolctl());
     command.arg("hook").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // The hook may end before it has read all.
     let _ = stdin.write_all(input.as_bytes());
-    // As agents may do, the pipe is kept open until the hook has ended.
+    // Agents may keep the pipe open until the hook has ended.
+    let kept = (!closes).then_some(stdin);
     let output = child.wait_with_output().unwrap();
-    drop(stdin);
+    drop(kept);
     output
 }
 
@@ -94,10 +99,10 @@ fn an_input_that_is_no_hook_s_is_never_an_allow() {
     let setup = Setup::new();
     scripted(&setup, judged("allow", "rule"));
     for input in ["", "{", "null", "[]", "{}", "{\"hook_event_name\": \"PreToolUse\"}", "\u{0}", &"[".repeat(5000)] {
-        let output = hook(&setup, &["claude-code"], input);
+        let output = run_hook(&setup, &["claude-code"], input, true);
         assert_eq!(said(&output), Value::Null, "{input:.20}");
         assert!(String::from_utf8_lossy(&output.stderr).starts_with("toolctl hook claude-code: "), "{output:?}");
-        let output = hook(&setup, &["claude-code", "--fail", "closed"], input);
+        let output = run_hook(&setup, &["claude-code", "--fail", "closed"], input, true);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
     }

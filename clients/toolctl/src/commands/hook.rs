@@ -21,9 +21,9 @@ use toold_adapters::agents::{self, AgentAction};
 
 use crate::exit::{OK, USAGE};
 use crate::globals::Globals;
-use answers::{AnswerRow, Judged, JudgedBy, JudgedDecision};
+use answers::{AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
 use daemon::{DaemonError, Exchange};
-use last_call::LastCall;
+use last_call::LastHook;
 use payload::{HookCall, HookMoment};
 
 /// Answer the hook of an agent: judge what its own tool is about to do
@@ -135,7 +135,7 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
         Ok((event, Some(call))) => (event, call),
         Err(problem) => {
             note(&format!("toolctl hook {}: {problem}", agent.name()));
-            last_call::write(agent, &LastCall::problem("", &problem));
+            last_call::write(agent, &LastHook::problem("", &problem));
             return give_up(hook, None, &format!("toold could not read what the tool does: {problem}"));
         }
     };
@@ -173,8 +173,8 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
     };
     match exchange.request(&call.params(agent)) {
         Ok(answer) => {
-            let judged = Judged::read(&answer);
-            last_call::write(agent, &LastCall::answered(row.event, judged.decision));
+            let judged = HookJudgement::read(&answer);
+            last_call::write(agent, &LastHook::answered(row.event, judged.decision));
             if call.moment == HookMoment::BeforeAndAfter && judged.decision != JudgedDecision::Deny {
                 // No event follows, and the agent has read the file already.
                 finish(agent, row.event, call, true, globals);
@@ -186,7 +186,7 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
 }
 
 fn unreachable(hook: &HookArgs, row: &AnswerRow, error: &DaemonError) -> u8 {
-    last_call::write(hook.agent, &LastCall::problem(row.event, &error.to_string()));
+    last_call::write(hook.agent, &LastHook::problem(row.event, &error.to_string()));
     // An agent shows its user all that a hook writes, so the usual case, no daemon, is not reported.
     if !matches!(error, DaemonError::NotRunning) {
         note(&format!("toolctl hook {}: {error}", hook.agent.name()));
@@ -199,7 +199,8 @@ fn give_up(hook: &HookArgs, row: Option<&AnswerRow>, reason: &str) -> u8 {
     match (hook.fail, row) {
         (FailArg::Silent, _) => OK,
         (FailArg::Closed, Some(row)) => {
-            let denied = Judged { decision: JudgedDecision::Deny, by: JudgedBy::Rule, reason: reason.to_owned() };
+            let denied =
+                HookJudgement { decision: JudgedDecision::Deny, by: JudgedBy::Rule, reason: reason.to_owned() };
             say(row.answer(&denied, None))
         }
         (FailArg::Closed, None) => {
@@ -237,6 +238,6 @@ fn finish(agent: HookAgent, event: &str, call: &HookCall, ok: bool, globals: &Gl
     let done = Exchange::open(globals)
         .and_then(|exchange| exchange.call("permissions.done", &json!({"request_id": request_id, "ok": ok})));
     if let Err(error @ DaemonError::Failed(_)) = done {
-        last_call::write(agent, &LastCall::problem(event, &error.to_string()));
+        last_call::write(agent, &LastHook::problem(event, &error.to_string()));
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
-use crate::commands::hook::last_call::{self, LastCall};
+use crate::commands::hook::last_call::{self, LastHook};
 use crate::commands::mcp::install::{self, McpClient};
 
 /// An agent whose program or folder is there.
@@ -20,7 +20,7 @@ pub(super) struct FoundAgent {
     pub(super) version: Option<String>,
     pub(super) has_hooks: bool,
     pub(super) has_mcp: bool,
-    pub(super) last_call: Option<LastCall>,
+    pub(super) last_call: Option<LastHook>,
 }
 
 impl HookAgent {

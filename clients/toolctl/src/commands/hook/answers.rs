@@ -11,7 +11,7 @@ use crate::commands::hook::HookAgent;
 
 /// A judgement of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub(crate) struct HookJudgement {
     pub(crate) decision: JudgedDecision,
     pub(crate) by: JudgedBy,
     pub(crate) reason: String,
@@ -42,7 +42,7 @@ impl JudgedDecision {
     }
 }
 
-impl Judged {
+impl HookJudgement {
     /// Reads the answer of `permissions.request`. A decision that this version does not know allows nothing.
     pub(crate) fn read(answer: &Value) -> Self {
         let decision = match answer["decision"].as_str() {
@@ -270,7 +270,7 @@ pub(crate) fn row(agent: HookAgent, event: &str) -> Option<&'static AnswerRow> {
 
 impl AnswerRow {
     /// The text for the agent; `None` is silence. `mode` is the agent's own.
-    pub(crate) fn answer(&self, judged: &Judged, mode: Option<&str>) -> Option<Value> {
+    pub(crate) fn answer(&self, judged: &HookJudgement, mode: Option<&str>) -> Option<Value> {
         let cell = match judged.decision {
             JudgedDecision::Allow => &self.allow,
             JudgedDecision::Deny => &self.deny,
@@ -343,8 +343,8 @@ pub(crate) fn page() -> String {
 mod tests {
     use super::*;
 
-    fn judged(decision: JudgedDecision, by: JudgedBy) -> Judged {
-        Judged { decision, by, reason: "shell git push".to_owned() }
+    fn judged(decision: JudgedDecision, by: JudgedBy) -> HookJudgement {
+        HookJudgement { decision, by, reason: "shell git push".to_owned() }
     }
 
     /// The table in the documentation.
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_known_allows_nothing() {
         for answer in [json!({}), json!({"decision": "sure"}), json!(null), json!({"decision": "ALLOW"})] {
-            assert_eq!(Judged::read(&answer).decision, JudgedDecision::Ask, "{answer}");
+            assert_eq!(HookJudgement::read(&answer).decision, JudgedDecision::Ask, "{answer}");
         }
     }
 }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use toold_adapters::agents::actions;
 
-use crate::commands::hook::answers::{self, Judged, JudgedBy, JudgedDecision};
+use crate::commands::hook::answers::{self, HookJudgement, JudgedBy, JudgedDecision};
 use crate::commands::hook::{HookAgent, is_own, payload};
 
 #[test]
@@ -40,7 +40,7 @@ fn expectation(agent: HookAgent, entry: &Value) -> Value {
     let mut expected = json!({"moment": format!("{:?}", call.moment), "cwd": call.cwd, "actions": actions});
     if let Some(row) = answers::row(agent, &payload::event(given, input)) {
         let answer = |decision, by| {
-            let judged = Judged { decision, by, reason: "R".to_owned() };
+            let judged = HookJudgement { decision, by, reason: "R".to_owned() };
             row.answer(&judged, call.mode.as_deref()).unwrap_or_else(|| json!("silence"))
         };
         expected["allow"] = answer(JudgedDecision::Allow, JudgedBy::Rule);

@@ -14,7 +14,7 @@ use crate::commands::hook::answers::JudgedDecision;
 use crate::output::shorten;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LastCall {
+pub(crate) struct LastHook {
     /// Milliseconds since 1970.
     pub(crate) at: u64,
     pub(crate) event: String,
@@ -27,7 +27,7 @@ pub(crate) struct LastCall {
 /// The longest problem that is kept, in characters.
 const MAX_PROBLEM: usize = 400;
 
-impl LastCall {
+impl LastHook {
     pub(crate) fn answered(event: &str, decision: JudgedDecision) -> Self {
         Self { at: now(), event: event.to_owned(), decision: Some(decision.as_str().to_owned()), problem: None }
     }
@@ -47,7 +47,7 @@ fn file(agent: HookAgent) -> Option<PathBuf> {
 }
 
 /// Replaces the file. The answer to the agent does not depend on it, so a failure is not reported.
-pub(crate) fn write(agent: HookAgent, call: &LastCall) {
+pub(crate) fn write(agent: HookAgent, call: &LastHook) {
     let write = || -> Option<()> {
         let file = file(agent)?;
         let text = serde_json::to_vec(call).ok()?;
@@ -63,6 +63,6 @@ pub(crate) fn write(agent: HookAgent, call: &LastCall) {
 }
 
 /// `None` when the agent has not called.
-pub(crate) fn read(agent: HookAgent) -> Option<LastCall> {
+pub(crate) fn read(agent: HookAgent) -> Option<LastHook> {
     serde_json::from_slice(&std::fs::read(file(agent)?).ok()?).ok()
 }
