@@ -4,10 +4,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Output, Stdio};
 use std::sync::{Arc, Mutex};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use serde_json::{Value, json};
 use toold_tests::{Setup, toolctl};
 
@@ -80,6 +81,21 @@ fn without_a_daemon_a_hook_says_nothing_and_starts_none() {
         assert!(output.stderr.is_empty(), "{output:?}");
     }
     assert!(!setup.path("run/toold.sock").exists() && !setup.path("state/toold/toold.db").exists());
+}
+
+#[test]
+fn a_daemon_that_accepts_no_connection_is_not_waited_for() {
+    let setup = Setup::new();
+    let socket = setup.path("run/toold.sock");
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&listener, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
+    // As many as may wait for their turn.
+    listen(&listener, 0).unwrap();
+    let waiting = UnixStream::connect(&socket).unwrap();
+    let output = hook(&setup, &["codex"], &bash("PreToolUse", "ls").to_string());
+    assert_eq!(said(&output), Value::Null);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no answer from toold"), "{output:?}");
+    drop(waiting);
 }
 
 #[test]

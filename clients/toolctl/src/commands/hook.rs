@@ -22,7 +22,7 @@ use toold_adapters::agents::{self, AgentAction};
 use crate::exit::{OK, USAGE};
 use crate::globals::Globals;
 use answers::{AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
-use daemon::{DaemonError, Exchange};
+use daemon::{DaemonError, Exchange, PATIENCE};
 use last_call::LastHook;
 use payload::{HookCall, HookMoment};
 
@@ -167,7 +167,7 @@ fn is_own(agent: HookAgent, call: &HookCall) -> bool {
 
 fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -> u8 {
     let agent = hook.agent;
-    let exchange = match Exchange::open(globals) {
+    let exchange = match Exchange::open(globals, PATIENCE) {
         Ok(exchange) => exchange,
         Err(error) => return unreachable(hook, row, &error),
     };
@@ -235,7 +235,7 @@ fn finish(agent: HookAgent, event: &str, call: &HookCall, ok: bool, globals: &Gl
         return;
     }
     let Some(request_id) = call.request_id(agent) else { return };
-    let done = Exchange::open(globals)
+    let done = Exchange::open(globals, PATIENCE)
         .and_then(|exchange| exchange.call("permissions.done", &json!({"request_id": request_id, "ok": ok})));
     if let Err(error @ DaemonError::Failed(_)) = done {
         last_call::write(agent, &LastHook::problem(event, &error.to_string()));

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
+use serde_json::json;
 
 use crate::commands::agents::found::{self, FoundAgent};
 use crate::commands::agents::{hooks_file, install as agents_install, told};
@@ -14,6 +16,9 @@ use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output;
 
+/// How long the daemon may take to answer.
+const PATIENCE: Duration = Duration::from_secs(8);
+
 /// Check that the hooks of agents are installed, can run, and reach the daemon
 #[derive(Debug, Args)]
 pub(crate) struct AgentsDoctorArgs {}
@@ -23,7 +28,8 @@ pub(crate) async fn run(_: &AgentsDoctorArgs, globals: &Globals) -> anyhow::Resu
     let mut out = output::stdout();
     let mut well = true;
     // As a hook does: a daemon is never started for it.
-    match Exchange::open(globals) {
+    let answered = Exchange::open(globals, PATIENCE).and_then(|exchange| exchange.call("daemon.ping", &json!({})));
+    match answered {
         Ok(_) => writeln!(out, "ok    toold is running")?,
         Err(error) => {
             well = false;

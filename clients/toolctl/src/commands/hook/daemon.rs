@@ -2,15 +2,21 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde_json::{Value, json};
 
 use crate::connection;
 use crate::globals::Globals;
 
-/// Longer than the daemon waits for a person, and shorter than agents wait for a hook.
-const PATIENCE: Duration = Duration::from_secs(55);
+/// For a judgement: longer than the daemon waits for a person, and shorter than agents wait for a hook.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(55);
+
+/// How long a daemon may take to accept a connection while it has as many as it can hold.
+const ACCEPTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// More than any answer, in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
@@ -31,15 +37,15 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Never starts a daemon.
+    /// Never starts a daemon. `patience`: how long the answer may take.
     ///
     /// # Errors
-    /// No daemon listens.
-    pub(crate) fn open(globals: &Globals) -> Result<Self, DaemonError> {
+    /// No daemon listens, or it accepts no connections.
+    pub(crate) fn open(globals: &Globals, patience: Duration) -> Result<Self, DaemonError> {
         let socket = connection::socket(globals).map_err(|_| DaemonError::NotRunning)?;
-        let stream = UnixStream::connect(socket).map_err(|_| DaemonError::NotRunning)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(DaemonError::NoAnswer)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(DaemonError::NoAnswer)?;
+        let stream = connected(&socket)?;
+        stream.set_read_timeout(Some(patience)).map_err(DaemonError::NoAnswer)?;
+        stream.set_write_timeout(Some(patience)).map_err(DaemonError::NoAnswer)?;
         Ok(Self { stream })
     }
 
@@ -76,4 +82,23 @@ impl Exchange {
             };
         }
     }
+}
+
+/// A connection that was made without waiting for a daemon that accepts none.
+fn connected(path: &Path) -> Result<UnixStream, DaemonError> {
+    let address = SocketAddrUnix::new(path).map_err(|_| DaemonError::NotRunning)?;
+    let failed = |error: Errno| DaemonError::NoAnswer(error.into());
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
+    let began = Instant::now();
+    loop {
+        match connect(&socket, &address) {
+            Ok(()) => break,
+            Err(Errno::AGAIN) if began.elapsed() < ACCEPTS_WITHIN => std::thread::sleep(Duration::from_millis(10)),
+            Err(error @ Errno::AGAIN) => return Err(failed(error)),
+            Err(_) => return Err(DaemonError::NotRunning),
+        }
+    }
+    ioctl_fionbio(&socket, false).map_err(failed)?;
+    Ok(UnixStream::from(socket))
 }
