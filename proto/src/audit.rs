@@ -49,6 +49,9 @@ pub struct AuditEntry {
     pub tool: ToolName,
     /// Who owns the tool: kind and name, such as `plugin:git`.
     pub source: String,
+    /// The agent, when it used a tool of its own; `source` is then `agent:` and its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The frontend that opened the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
@@ -68,7 +71,7 @@ pub struct AuditEntry {
 pub struct AuditDecision {
     pub category: String,
     pub target: String,
-    /// `allow` or `deny`.
+    /// `allow`, `deny`, or `ask` for a question that was left to an agent's own prompt.
     pub verdict: String,
     /// The rule or the grant that decided, in words that name where it stands.
     pub rule: String,

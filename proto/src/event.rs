@@ -59,11 +59,26 @@ pub enum EventBody {
     #[serde(rename = "prompts.changed")]
     PromptsChanged {},
     #[serde(rename = "call.started")]
-    CallStarted { call_id: CallId, session_id: SessionId, tool: ToolName },
+    CallStarted {
+        call_id: CallId,
+        session_id: SessionId,
+        tool: ToolName,
+        /// The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
     #[serde(rename = "call.progress")]
     CallProgress { call_id: CallId, session_id: SessionId, progress: Progress },
     #[serde(rename = "call.finished")]
-    CallFinished { call_id: CallId, session_id: SessionId, tool: ToolName, outcome: Outcome, duration_ms: u64 },
+    CallFinished {
+        call_id: CallId,
+        session_id: SessionId,
+        tool: ToolName,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        outcome: Outcome,
+        duration_ms: u64,
+    },
     #[serde(rename = "permission.asked")]
     PermissionAsked { session_id: SessionId, request: Box<Ask> },
     #[serde(rename = "permission.resolved")]

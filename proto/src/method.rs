@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::agent_request::{FinishRequest, JudgedRequest, RequestPermission};
 use crate::audit;
 use crate::cache::{CacheCleared, CacheStats};
 use crate::call::{
@@ -166,6 +167,8 @@ methods! {
     PermissionsRevoke = "permissions.revoke", "Removes a grant.", RevokePermission => Done;
     PermissionsReview = "permissions.review", "Lists the grants with their uses, and proposes which to drop or merge.", NoParams => PermissionReview;
     PermissionsCheck = "permissions.check", "Checks whether something would be allowed, and by which rule.", CheckPermission => CheckedPermission;
+    PermissionsRequest = "permissions.request", "Judges what an agent is about to do with a tool of its own.", RequestPermission => JudgedRequest;
+    PermissionsDone = "permissions.done", "Reports that the tool of a judged request has ended.", FinishRequest => Done;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, including those that failed.", ListPlugins => PluginList;

@@ -68,7 +68,8 @@ pub struct Ask {
     pub target: String,
     pub tool: String,
     pub source: Source,
-    /// The program whose session the call belongs to, as it named itself; absent when it did not.
+    /// The program whose session the call belongs to, as it named itself, or the agent that is about to use a tool of its
+    /// own; absent when it did not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     pub cwd: String,

@@ -155,6 +155,9 @@ pub struct CallInfo {
     pub call_id: CallId,
     pub session_id: SessionId,
     pub tool: String,
+    /// The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     pub state: CallState,
     /// RFC 3339, UTC.
     pub started_at: String,

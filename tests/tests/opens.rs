@@ -41,6 +41,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/tools.rs", 1, "names of tools in the folders of plugins that the user's configuration names"),
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
+    ("builtins/src/journal/draft.rs", 3, "the daemon's own folder of changes"),
     ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
     ("host/src/state_file.rs", 5, "the daemon's own small files"),
     ("lua/src/plugin/kept_versions.rs", 3, "the daemon's own folder of versions of plugins"),

@@ -7,6 +7,7 @@ use toold_proto::event::{Event, EventBody, Outcome};
 use toold_proto::todo::TodoStatus;
 
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
+use crate::tool_title::tool_title;
 
 /// An event on one line, with styles.
 pub(crate) fn event_line(event: &Value) -> String {
@@ -46,7 +47,9 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (NAME, format!("revision {revision}{names}"))
         }
         EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => (NAME, "the list has changed".to_owned()),
-        EventBody::CallStarted { call_id, tool, .. } => (plain, format!("{tool} {DIM}{call_id}{DIM:#}")),
+        EventBody::CallStarted { call_id, tool, agent, .. } => {
+            (plain, format!("{} {DIM}{call_id}{DIM:#}", tool_title(agent.as_deref(), tool.as_str())))
+        }
         EventBody::CallProgress { call_id, progress, .. } => {
             let text = match progress {
                 Progress::Output { text, .. } | Progress::Message { text } => text.clone(),
@@ -57,7 +60,7 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             };
             (DIM, format!("{} {DIM}{call_id}{DIM:#}", shorten(&one_line(&text), 120)))
         }
-        EventBody::CallFinished { call_id, tool, outcome, duration_ms, .. } => {
+        EventBody::CallFinished { call_id, tool, agent, outcome, duration_ms, .. } => {
             let style = match outcome {
                 Outcome::Ok => GOOD,
                 Outcome::Cancelled | Outcome::Skipped => WARN,
@@ -68,7 +71,7 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
                 | Outcome::Overloaded
                 | Outcome::Failed => BAD,
             };
-            let took = output::duration(*duration_ms);
+            let (tool, took) = (tool_title(agent.as_deref(), tool.as_str()), output::duration(*duration_ms));
             (style, format!("{tool} {style}{}{style:#} in {took} {DIM}{call_id}{DIM:#}", outcome.as_str()))
         }
         EventBody::PermissionAsked { request, .. } => {

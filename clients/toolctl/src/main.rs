@@ -22,6 +22,7 @@ mod prompts;
 mod screen;
 mod sources;
 mod table;
+mod tool_title;
 mod version_check;
 
 use std::process::ExitCode;

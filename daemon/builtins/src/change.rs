@@ -85,7 +85,8 @@ impl ChangeTarget {
         Ok(before)
     }
 
-    fn open_file(&self) -> anyhow::Result<Option<Before>> {
+    /// The file on the disk; `None` if there is none. Blocks.
+    pub(crate) fn open_file(&self) -> anyhow::Result<Option<Before>> {
         let mut file = match files::open(&self.path) {
             Ok(file) => file,
             Err(OpenError::NotFound(_)) => return Ok(None),
@@ -162,6 +163,10 @@ impl Change {
         Self::new(vec![(target, basis)], Arc::new(states))
     }
 
+    pub(crate) fn targets(&self) -> &[ChangeTarget] {
+        &self.targets
+    }
+
     fn veiled(&self) -> impl Iterator<Item = &ChangeTarget> {
         self.targets.iter().filter(|target| target.located.is_veiled())
     }
@@ -220,6 +225,29 @@ struct KnownContent {
 pub(crate) async fn needs(change: Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
     let veiled: Vec<Need> = change.veiled().map(|target| target.located.to_write()).collect();
     if veiled.is_empty() { needs_there(&change, cx).await } else { Ok(veiled) }
+}
+
+/// The permissions for a change that an agent makes with a tool of its own. Whether the change fits the file is the
+/// agent's business; only a person who is asked here sees a diff.
+pub(crate) async fn needs_of_agent(change: Change, cx: &Cx) -> Vec<Need> {
+    let mut needs: Vec<Need> = change.veiled().map(|target| target.located.to_write()).collect();
+    let writes = change.write_needs();
+    let is_veiled = !needs.is_empty();
+    needs.extend(change.read_needs(cx));
+    let is_asked = || {
+        cx.agent.as_ref().is_some_and(|agent| agent.asks_until.is_some())
+            && writes.iter().any(|need| verdict(need, cx) == Verdict::Ask)
+            && cx.engine.asks.can_be_answered(cx)
+    };
+    if !is_veiled && is_asked() {
+        let planning = change.clone();
+        if let Ok(plan) = blocking(cx, move |_| planning.plan()).await {
+            needs.extend(plan.iter().map(with_diff));
+            return needs;
+        }
+    }
+    needs.extend(writes);
+    needs
 }
 
 async fn needs_there(change: &Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {

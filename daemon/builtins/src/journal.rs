@@ -4,6 +4,8 @@
 //! content before the change. So a change can be undone long after its session or its daemon has ended. The owner of
 //! the folder removes the oldest files. Undoing a change renames its file to `.undone`.
 
+pub(crate) mod draft;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -90,10 +92,7 @@ impl Journal {
         before: Option<(&[u8], u32)>,
         after: Option<FileDigest>,
     ) -> io::Result<()> {
-        let folder = self
-            .folder
-            .as_ref()
-            .ok_or_else(|| io::Error::other("the daemon has no folder to keep the old content in"))?;
+        let folder = self.folder.as_ref().ok_or_else(Self::no_folder)?;
         let folder = folder.join(session.id.as_str());
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let at = SystemTime::now();
@@ -119,6 +118,10 @@ impl Journal {
         content.extend_from_slice(before.map_or(&[], |(before, _)| before));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(name))?;
         file.write_all(&content)
+    }
+
+    fn no_folder() -> io::Error {
+        io::Error::other("the daemon has no folder to keep the old content in")
     }
 
     pub(crate) fn read(&self, whose: JournalScope<'_>) -> Vec<JournalEntry> {

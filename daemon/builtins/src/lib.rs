@@ -3,6 +3,7 @@
 //! [`all`] lists them. Each tool is one file: a struct for its input, whose doc comments become the descriptions in the
 //! schema; its static facts; the permissions that a call needs; and `run`. [`builtin`] adapts that to the engine.
 
+pub mod agent_tool;
 pub mod agents;
 pub mod bash_input;
 pub mod buffers;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use serde_json::json;
 use toold_engine::cx::Cx;
+use toold_engine::schema::Schema;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
 use toold_host::kept_programs::KeptPrograms;
@@ -40,6 +42,8 @@ pub struct Toolkit {
     pub web: Web,
     /// The available sub-agents.
     pub agents: Agents,
+    /// The schema of the arguments of agents' own tools.
+    pub(crate) any_object: Schema,
 }
 
 /// The folders for the data of built-in tools. Data without a folder is not stored.
@@ -72,6 +76,7 @@ impl Toolkit {
             kept_programs: Mutex::default(),
             web: Web::default(),
             agents: Agents::default(),
+            any_object: Schema::compiled_before(json!({"type": "object"})),
             places,
         }
     }

@@ -107,7 +107,7 @@ impl Builtin for WebFetchTool {
     }
 }
 
-fn request(url: &str) -> Result<HttpRequest, ToolError> {
+pub(crate) fn request(url: &str) -> Result<HttpRequest, ToolError> {
     Ok(HttpRequest::new("GET", url, &[("Accept".to_owned(), ACCEPT.to_owned())], None)?)
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
+use toold_proto::agent_request::DecidedBy;
 use toold_proto::event::EventBody;
 use toold_proto::permission::Verdict;
 use toold_proto::permission::{
@@ -66,6 +67,7 @@ pub struct EndedAsk {
 pub enum AskAnswer {
     Allowed {
         rule: String,
+        by: DecidedBy,
         /// The scope that a person chose; `None` when a rule or a grant answered.
         scope: Option<Scope>,
         /// Everything that the person allowed with the need, as it was shown.
@@ -73,6 +75,8 @@ pub enum AskAnswer {
     },
     Denied {
         rule: String,
+        /// `Default` when nobody answered.
+        by: DecidedBy,
         message: String,
     },
 }
@@ -124,7 +128,11 @@ impl PromptKind for PendingAsk {
     }
 
     fn cancelled(&self) -> EndedAsk {
-        ended(&self.ask.request_id, Resolution::Cancelled, denied("ask cancelled", "the call was cancelled"))
+        ended(
+            &self.ask.request_id,
+            Resolution::Cancelled,
+            denied("ask cancelled", DecidedBy::Default, "the call was cancelled"),
+        )
     }
 
     fn asked(&self) -> EventBody {
@@ -220,8 +228,8 @@ async fn ask_person(
     let mut policy = engine.policy_changes();
     let since = decide_need(cx, chain, need);
     match since.verdict {
-        Verdict::Allow => return Ok(allowed(since.rule)),
-        Verdict::Deny => return Ok(refused(&since.rule, need, &format!("by {}", since.rule))),
+        Verdict::Allow => return Ok(allowed(since.rule, since.by)),
+        Verdict::Deny => return Ok(refused_by_policy(&since, need)),
         Verdict::Ask => {}
     }
     let settings = engine.settings.load_full();
@@ -246,7 +254,7 @@ async fn ask_person(
                     WaitOutcome::Answered(ended) => ended,
                     WaitOutcome::Expired => {
                         let words = format!("no answer within {} s", settings.ask_timeout.as_secs());
-                        let answer = refused("nobody answered", need, &words);
+                        let answer = refused("nobody answered", DecidedBy::Default, need, &words);
                         waiter.resolve(end(Resolution::Expired, answer))
                     }
                     WaitOutcome::Alone => waiter.resolve(end(Resolution::Deny, nobody(cx, chain, need, decision))),
@@ -257,8 +265,8 @@ async fn ask_person(
                 let decision = decide_need(cx, chain, need);
                 let (resolution, answer) = match decision.verdict {
                     Verdict::Ask => continue,
-                    Verdict::Allow => (Resolution::Allow, allowed(decision.rule)),
-                    Verdict::Deny => (Resolution::Deny, refused(&decision.rule, need, &format!("by {}", decision.rule))),
+                    Verdict::Allow => (Resolution::Allow, allowed(decision.rule, decision.by)),
+                    Verdict::Deny => (Resolution::Deny, refused_by_policy(&decision, need)),
                 };
                 // The other waiting calls may have other rules.
                 waiter.resolve_if_last(end(resolution, answer.clone()));
@@ -301,14 +309,14 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     let (action, answer) = match reply.action {
         Action::Allow => {
             let parts = if reply.all_parts { asked.parts.clone() } else { Arc::default() };
-            (Resolution::Allow, AskAnswer::Allowed { rule, scope: Some(scope), parts })
+            (Resolution::Allow, AskAnswer::Allowed { rule, by: DecidedBy::Person, scope: Some(scope), parts })
         }
         Action::Deny => {
             let words = match &reply.message {
                 Some(message) => format!("the user said no: {message}"),
                 None => "the user said no".to_owned(),
             };
-            (Resolution::Deny, refused(&rule, &asked.need, &words))
+            (Resolution::Deny, refused(&rule, DecidedBy::Person, &asked.need, &words))
         }
     };
     let mut ended = ended(&reply.request_id, action, answer);
@@ -398,8 +406,17 @@ fn no_exact_pattern(need: &Need) -> AskReplyError {
 /// Asks with the same key are one. A person who allows a write has seen the content, so diffs are
 /// part of the key.
 fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
+    // One that is asked each time is never joined with another.
     let own = need.always_asked.then(|| cx.engine.new_call_id());
-    format!("{:?}", (cx.session.id.as_str(), need.category, &need.target, chain, &need.diff, own))
+    let asked = (need.category, &need.target, chain, &need.diff, own);
+    match &cx.agent {
+        None => format!("{:?}", (cx.session.id.as_str(), asked)),
+        // Agents that do the same in one folder are asked about once. A workspace is one client's.
+        Some(request) => {
+            let client = need.workspace.then_some(&request.agent);
+            format!("{:?}", ("agents", cx.session.project(), &cx.cwd, client, asked))
+        }
+    }
 }
 
 /// The needs that the call asks a person about, this one among them; none when this is the only one.
@@ -451,7 +468,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         target: need.target.clone(),
         tool: cx.tool.to_string(),
         source: cx.source.clone(),
-        agent: cx.session.client.as_ref().map(|client| client.name.clone()),
+        agent: agent_of(cx),
         cwd: cx.cwd.display().to_string(),
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         command: need.command.clone(),
@@ -472,6 +489,11 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     }
 }
 
+fn agent_of(cx: &Cx) -> Option<String> {
+    let own = cx.agent.as_ref().map(|request| &request.agent);
+    own.or(cx.session.client.as_ref().map(|client| &client.name)).cloned()
+}
+
 fn ended(request_id: &str, action: Resolution, answer: AskAnswer) -> EndedAsk {
     EndedAsk {
         resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None },
@@ -480,17 +502,21 @@ fn ended(request_id: &str, action: Resolution, answer: AskAnswer) -> EndedAsk {
     }
 }
 
-/// By the rule alone: nobody was asked.
-fn allowed(rule: String) -> AskAnswer {
-    AskAnswer::Allowed { rule, scope: None, parts: Arc::default() }
+/// By the rule alone: nobody was asked here.
+fn allowed(rule: String, by: DecidedBy) -> AskAnswer {
+    AskAnswer::Allowed { rule, by, scope: None, parts: Arc::default() }
 }
 
-fn denied(rule: &str, message: &str) -> AskAnswer {
-    AskAnswer::Denied { rule: rule.to_owned(), message: message.to_owned() }
+fn denied(rule: &str, by: DecidedBy, message: &str) -> AskAnswer {
+    AskAnswer::Denied { rule: rule.to_owned(), by, message: message.to_owned() }
 }
 
-fn refused(rule: &str, need: &Need, words: &str) -> AskAnswer {
-    denied(rule, &format!("not allowed: {} {}: {words}", need.category, need.target))
+fn refused(rule: &str, by: DecidedBy, need: &Need, words: &str) -> AskAnswer {
+    denied(rule, by, &format!("not allowed: {} {}: {words}", need.category, need.target))
+}
+
+fn refused_by_policy(decision: &Decision, need: &Need) -> AskAnswer {
+    refused(&decision.rule, decision.by, need, &format!("by {}", decision.rule))
 }
 
 fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
@@ -509,7 +535,7 @@ fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAns
     });
     let why = if cx.unattended { "you are not asked now" } else { "no connected client can ask you" };
     let words = format!("{}{by}, and {why}. {way}", needs_approval(need));
-    refused(&format!("nobody to ask ({rule})"), need, &words)
+    refused(&format!("nobody to ask ({rule})"), DecidedBy::Default, need, &words)
 }
 
 fn needs_approval(need: &Need) -> &'static str {

@@ -3,8 +3,12 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
+use toold_proto::agent_request::DecidedBy;
 use toold_proto::event::Outcome;
 use toold_proto::tool::{CallId, SessionId, ToolName};
+
+/// How the source of a row begins when an agent used a tool of its own.
+pub const OF_AGENT: &str = "agent:";
 
 /// Receives one row for each call. Never blocks: the log writes in batches on another thread.
 pub trait AuditLog: Send + Sync {
@@ -17,6 +21,7 @@ pub struct AuditRow {
     pub call_id: CallId,
     pub session_id: SessionId,
     pub tool: ToolName,
+    /// Kind and name, such as `plugin:git`; [`OF_AGENT`] and the name of an agent for its own tools.
     pub source: String,
     pub client: Option<String>,
     pub connection: u64,
@@ -35,4 +40,6 @@ pub struct DecisionRecord {
     pub target: String,
     pub verdict: Cow<'static, str>,
     pub rule: String,
+    #[serde(skip)]
+    pub by: DecidedBy,
 }

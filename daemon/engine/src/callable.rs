@@ -1,9 +1,12 @@
 //! The seam between the engine and everything that can be called.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use toold_proto::tool::ToolName;
 
+use crate::agent_request::AgentRequest;
 use crate::cx::Cx;
 use crate::need::Need;
 use crate::tool::{ToolError, ToolOutput, ToolSpec};
@@ -17,6 +20,11 @@ pub trait Callable: Send + Sync + 'static {
     /// show it under another one.
     fn own_name(&self) -> &ToolName {
         &self.spec().name
+    }
+
+    /// The agent, for something that an agent does with a tool of its own.
+    fn agent_request(&self) -> Option<&Arc<AgentRequest>> {
+        None
     }
 
     /// Everything that a call with this input will touch, before it touches anything. The input

@@ -7,18 +7,21 @@ use std::time::{Duration, SystemTime};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toold_proto::agent_request::DecidedBy;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::provide::{CallInfo, CallState};
+use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
 
 use crate::Engine;
+use crate::agent_request::AgentRequest;
 use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
 use crate::dependencies::{Dependencies, FileStamp};
 use crate::need::Need;
 use crate::progress::ProgressLog;
-use crate::session::{CallInFlight, Session};
+use crate::session::{CallInFlight, Hold, Session};
 use crate::time::rfc3339;
 use crate::tool::{Origin, ToolSpec};
 
@@ -51,6 +54,8 @@ pub struct Cx {
     pub progress: ProgressLog,
     /// Nobody is asked anything: a need that a person would have to approve is refused.
     pub unattended: bool,
+    /// Of a call that only judges what an agent does with a tool of its own.
+    pub agent: Option<Arc<AgentRequest>>,
     notes: Mutex<CallNotes>,
     /// The call after whose end this context is used; its notes are used.
     ended: Option<Arc<Cx>>,
@@ -64,17 +69,20 @@ struct CallNotes {
     /// Commands that were approved as a whole, not by a pattern.
     approved_commands: Vec<String>,
     timed_out: bool,
+    /// The first question that was left to an agent's own prompt, with the reason for it.
+    question_left: Option<(String, DecidedBy)>,
+    denied: Option<DecidedBy>,
     depends: Dependencies,
 }
 
 impl Cx {
-    /// `tool` is the tool's own name. `outer` encloses the call, if it is a nested one.
+    /// `outer` encloses the call, if it is a nested one.
     pub(crate) fn new(
         engine: &Arc<Engine>,
         call: &Call,
         outer: Option<&Self>,
-        tool: &ToolName,
-        spec: &ToolSpec,
+        (tool, spec): (&ToolName, &ToolSpec),
+        agent: Option<Arc<AgentRequest>>,
         call_id: CallId,
     ) -> Arc<Self> {
         let chain = match spec.source.kind {
@@ -108,6 +116,7 @@ impl Cx {
             started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
             unattended: outer.is_some_and(|outer| outer.unattended) || call.session.is_of_plugin(),
+            agent,
             notes: Mutex::new(CallNotes { depends, ..CallNotes::default() }),
             ended: None,
             this: this.clone(),
@@ -138,6 +147,7 @@ impl Cx {
             started_at: SystemTime::now(),
             progress: ProgressLog::new(Vec::new()),
             unattended: true,
+            agent: self.agent.clone(),
             notes: Mutex::default(),
             ended: Some(ended),
             this: this.clone(),
@@ -169,7 +179,18 @@ impl Cx {
             depth: 0,
             holds_lane: false,
         };
-        Self::new(engine, &call, None, &plugin.name, plugin, engine.new_call_id())
+        Self::new(engine, &call, None, (&plugin.name, plugin), None, engine.new_call_id())
+    }
+
+    /// The mode that the call is decided in. An agent's mode replaces the default mode only, and only in a session that
+    /// nothing holds.
+    pub(crate) fn mode(&self) -> Mode {
+        let own = self.session.mode();
+        let of_agent = self.agent.as_ref().and_then(|agent| agent.mode);
+        match (own, self.session.hold()) {
+            (Mode::Default, Hold::Free) => of_agent.unwrap_or(own),
+            _ => own,
+        }
     }
 
     /// The same context, for work that outlives the borrow, such as that of a script.
@@ -269,13 +290,37 @@ impl Cx {
         self.cancel.cancel();
     }
 
-    pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String) {
+    pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String, by: DecidedBy) {
         self.notes().decisions.push(DecisionRecord {
             category: need.category.as_str().into(),
             target: need.target.clone(),
             verdict: verdict.into(),
             rule,
+            by,
         });
+    }
+
+    pub(crate) fn decisions(&self) -> Vec<DecisionRecord> {
+        self.notes().decisions.clone()
+    }
+
+    /// The first one counts.
+    pub(crate) fn leave_question(&self, reason: String, by: DecidedBy) {
+        self.notes().question_left.get_or_insert((reason, by));
+    }
+
+    /// The question that was left to the agent's own prompt, if there is one.
+    pub fn question_left(&self) -> Option<(String, DecidedBy)> {
+        self.notes().question_left.clone()
+    }
+
+    pub(crate) fn note_denial(&self, by: DecidedBy) {
+        self.notes().denied = Some(by);
+    }
+
+    /// By what the call was denied, also after its end.
+    pub fn denied_by(&self) -> Option<DecidedBy> {
+        self.notes().denied
     }
 
     pub(crate) fn take_decisions(&self) -> Vec<DecisionRecord> {
@@ -313,6 +358,7 @@ impl CallInFlight for Cx {
             call_id: self.call_id.clone(),
             session_id: self.session.id.clone(),
             tool: self.tool.to_string(),
+            agent: self.agent.as_ref().map(|request| request.agent.clone()),
             state: CallState::Running,
             started_at: rfc3339(self.started_at),
             output: (!output.is_empty()).then_some(output),

@@ -34,7 +34,7 @@ pub(crate) fn with_subject<T>(
         origin,
         session: &session.id,
         above: &above,
-        mode: session.mode(),
+        mode: cx.mode(),
         cwd: &cx.cwd,
         roots: &places,
         project: session.project(),

@@ -260,6 +260,7 @@ mod tests {
             call_id: toold_proto::tool::CallId::parse("c").unwrap(),
             session_id: toold_proto::tool::SessionId::parse("s").unwrap(),
             tool: toold_proto::tool::ToolName::parse("t").unwrap(),
+            agent: None,
         });
         assert_eq!((all.len(), no_calls.len()), (1, 0));
         events.emit(notice(1));

@@ -281,7 +281,8 @@ fn enter(
             let next = engine.next_call.fetch_add(1, Ordering::Relaxed);
             CallId::parse(&format!("call_{next}")).expect("digits are printable")
         });
-        let cx = Cx::new(engine, call, outer, tool.own_name(), tool.spec(), id.clone());
+        let described = (tool.own_name(), tool.spec());
+        let cx = Cx::new(engine, call, outer, described, tool.agent_request().cloned(), id.clone());
         match call.session.enter(&id, cx.clone()) {
             Some(in_flight) => return Ok((cx, in_flight)),
             None if given.is_some() => return Err(CallError::DuplicateCallId(id)),

@@ -5,6 +5,8 @@
 //! come from outside as values.
 
 pub mod absent_tools;
+mod agent_prompt;
+pub mod agent_request;
 mod arguments;
 pub mod asks;
 pub mod audit;

@@ -5,10 +5,12 @@ mod workspace;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::{Action, GrantInfo, GrantPermission, Verdict};
 use toold_proto::tool::{Category, ToolName};
 
 use crate::Engine;
+use crate::agent_prompt::ask_or_leave;
 use crate::asks::{ANSWER, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::{decide_need, with_subject};
@@ -46,7 +48,7 @@ pub async fn check_declared(cx: &Cx, needs: &[Need]) -> Result<(), ToolError> {
 
 async fn check_one(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Result<(), ToolError> {
     let answer = decide_or_ask(cx, chain, need, declared).await;
-    if answer.is_ok() && makes_temporary(need) {
+    if answer.is_ok() && cx.question_left().is_none() && makes_temporary(need) {
         cx.session.note_made(Path::new(&need.target));
     }
     cx.note_need(need, chain, answer.is_ok());
@@ -93,36 +95,41 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
             if need.category == Category::Shell && decision.covers_all {
                 cx.approve_command(&need.target);
             }
-            cx.record(need, "allow", decision.rule);
+            cx.record(need, "allow", decision.rule, decision.by);
             Ok(())
+        }
+        // Nothing forbids it to an agent that asks its own user.
+        Verdict::Deny if cx.agent.is_some() && decision.by == DecidedBy::Default => {
+            Box::pin(ask_or_leave(cx, chain, need, declared, &decision)).await.map(drop)
         }
         Verdict::Deny => {
             let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();
             let message = format!("not allowed: {} {} (by {}){way}", need.category, need.target, decision.rule);
-            refuse(cx, need, decision.rule, message)
+            refuse(cx, need, (decision.rule, decision.by), message)
         }
         Verdict::Ask if !need.always_asked && cx.was_granted_once(need, chain) => Ok(()),
         Verdict::Ask if is_of_approved_command(cx, need) => {
             let command = need.of_command.as_deref().unwrap_or_default();
-            cx.record(need, "allow", of_approved_command(command));
+            cx.record(need, "allow", of_approved_command(command), DecidedBy::Rule);
             Ok(())
         }
-        Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, need, declared, &decision)).await? {
-            AskAnswer::Allowed { rule, parts, .. } => {
+        Verdict::Ask => match Box::pin(ask_or_leave(cx, chain, need, declared, &decision)).await? {
+            None => Ok(()),
+            Some(AskAnswer::Allowed { rule, by, parts, .. }) => {
                 for part in parts.iter().filter(|part| *part != need) {
-                    allow_once(cx, cx.chain_of_declared(part), part, rule.clone());
+                    allow_once(cx, cx.chain_of_declared(part), part, rule.clone(), by);
                 }
-                allow_once(cx, chain, need, rule);
+                allow_once(cx, chain, need, rule, by);
                 Ok(())
             }
-            AskAnswer::Denied { rule, message } => refuse(cx, need, rule, message),
+            Some(AskAnswer::Denied { rule, by, message }) => refuse(cx, need, (rule, by), message),
         },
     }
 }
 
 /// A person's answer for this call.
-fn allow_once(cx: &Cx, chain: &[String], need: &Need, rule: String) {
-    cx.record(need, "allow", rule);
+fn allow_once(cx: &Cx, chain: &[String], need: &Need, rule: String, by: DecidedBy) {
+    cx.record(need, "allow", rule, by);
     if need.category == Category::Shell {
         // The person who was asked saw the whole command.
         cx.approve_command(&need.target);
@@ -137,8 +144,9 @@ fn is_of_approved_command(cx: &Cx, need: &Need) -> bool {
         && cx.engine.policy.load().protected_write(cx.session.project(), need).is_none()
 }
 
-fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), ToolError> {
-    cx.record(need, "deny", rule.clone());
+fn refuse(cx: &Cx, need: &Need, (rule, by): (String, DecidedBy), message: String) -> Result<(), ToolError> {
+    cx.record(need, "deny", rule.clone(), by);
+    cx.note_denial(by);
     let denial = Denial { category: need.category, target: need.target.clone(), rule, message };
     Err(ToolError::Denied(std::sync::Arc::new(denial)))
 }

@@ -19,6 +19,7 @@ use std::cmp::Reverse;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::{Action, CheckedPart, CheckedPermission, Verdict};
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
@@ -162,6 +163,7 @@ pub struct Subject<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub verdict: Verdict,
+    pub by: DecidedBy,
     /// The rule that decided, worded with its location.
     pub rule: String,
     /// It is a rule for exactly this need, or one for everything: the files that a command names
@@ -170,12 +172,13 @@ pub struct Decision {
 }
 
 impl Decision {
-    fn new(verdict: Verdict, rule: impl Into<String>) -> Self {
-        Self { verdict, rule: rule.into(), covers_all: false }
+    fn new(verdict: Verdict, by: DecidedBy, rule: impl Into<String>) -> Self {
+        Self { verdict, by, rule: rule.into(), covers_all: false }
     }
 
-    fn by(pattern: &Pattern, verdict: Verdict, rule: impl Into<String>) -> Self {
-        Self { covers_all: pattern.is_exact() || pattern.is_any(), ..Self::new(verdict, rule) }
+    /// An allowed need that a pattern matches.
+    fn allowed(by: DecidedBy, pattern: &Pattern, rule: String) -> Self {
+        Self { covers_all: pattern.is_exact() || pattern.is_any(), ..Self::new(Verdict::Allow, by, rule) }
     }
 }
 
@@ -188,7 +191,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
         return Decision::new(Verdict::Ask, "it is asked about each time");
     }
     match &policy.lost_refusals {
-        Some(why) if decision.verdict == Verdict::Allow => Decision::new(Verdict::Ask, why.clone()),
+        Some(why) if decision.verdict == Verdict::Allow => Decision::new(Verdict::Ask, DecidedBy::Rule, why.clone()),
         _ => decision,
     }
 }
@@ -197,23 +200,23 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
 fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     // 1. Denials that nothing overrides.
     if let Some(rule) = hard_deny(policy, subject, need) {
-        return Decision::new(Verdict::Deny, rule);
+        return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
     // 2. Explicit denials.
     let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
     if let Some(rule) = rules().find(|rule| rule.action == Verdict::Deny && rule.pattern.may_match(need).is_some()) {
-        return Decision::new(Verdict::Deny, rule.name());
+        return Decision::new(Verdict::Deny, DecidedBy::Rule, rule.name());
     }
     if let Some(grant) = grants.iter().find(|grant| grant.denies(subject, need)) {
-        return Decision::new(Verdict::Deny, grant.describe());
+        return Decision::new(Verdict::Deny, DecidedBy::Grant, grant.describe());
     }
     let in_project = |broken: &&BrokenRule| broken.project.as_deref().is_none_or(|project| project == subject.project);
     if let Some(broken) = policy.closed.iter().filter(in_project).find(|broken| broken.category == need.category) {
-        return Decision::new(Verdict::Deny, broken.rule.clone());
+        return Decision::new(Verdict::Deny, DecidedBy::Rule, broken.rule.clone());
     }
     let default = default_of(policy, subject, need);
     if let Some(broken) = policy.broken.first().filter(|_| default != Verdict::Allow) {
-        return Decision::new(Verdict::Deny, format!("an invalid rule: {broken}"));
+        return Decision::new(Verdict::Deny, DecidedBy::Rule, format!("an invalid rule: {broken}"));
     }
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
@@ -237,17 +240,17 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         .max_by_key(|(_, fits)| *fits);
     match (nearest, granted) {
         (Some((rule, _)), _) if rule.action == Verdict::Allow => {
-            Decision::by(&rule.pattern, Verdict::Allow, rule.name())
+            Decision::allowed(DecidedBy::Rule, &rule.pattern, rule.name())
         }
         (Some((rule, asks)), granted) => match granted.filter(|(_, allows)| *allows >= asks) {
-            Some((grant, _)) => Decision::by(&grant.pattern, Verdict::Allow, grant.describe()),
-            None => Decision::new(Verdict::Ask, rule.name()),
+            Some((grant, _)) => Decision::allowed(DecidedBy::Grant, &grant.pattern, grant.describe()),
+            None => Decision::new(Verdict::Ask, DecidedBy::Rule, rule.name()),
         },
-        (None, Some((grant, _))) => Decision::by(&grant.pattern, Verdict::Allow, grant.describe()),
+        (None, Some((grant, _))) => Decision::allowed(DecidedBy::Grant, &grant.pattern, grant.describe()),
         // 6. and 7. The default, which may be to ask.
         (None, None) => match protected {
-            Some(protected) => Decision::new(Verdict::Ask, protected),
-            None => Decision::new(default, default_name(need, default)),
+            Some(protected) => Decision::new(Verdict::Ask, DecidedBy::Rule, protected),
+            None => Decision::new(default, DecidedBy::Default, default_name(need, default)),
         },
     }
 }
@@ -273,7 +276,7 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
         if let Some(command) = command
             .filter(|_| decision.verdict == Verdict::Ask && policy.protected_write(subject.project, need).is_none())
         {
-            *decision = Decision::new(Verdict::Allow, of_approved_command(command));
+            *decision = Decision::new(Verdict::Allow, DecidedBy::Rule, of_approved_command(command));
         }
     }
     let strictness = |verdict: Verdict| match verdict {
@@ -369,7 +372,7 @@ fn keeps_memories(subject: &Subject) -> bool {
 fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) -> Option<Decision> {
     match subject.mode {
         Mode::Default => None,
-        Mode::Yolo => Some(Decision::new(Verdict::Allow, "mode yolo")),
+        Mode::Yolo => Some(Decision::new(Verdict::Allow, DecidedBy::Rule, "mode yolo")),
         Mode::Plan => match need.category {
             Category::FileRead => None,
             Category::Shell if need.harmless => None,
@@ -384,11 +387,11 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
             | Category::Network
             | Category::Mcp
             | Category::Agent
-            | Category::Plugin => Some(Decision::new(Verdict::Deny, "mode plan: read only")),
+            | Category::Plugin => Some(Decision::new(Verdict::Deny, DecidedBy::Rule, "mode plan: read only")),
         },
         Mode::AcceptEdits => {
             let inside = need.category == Category::FileWrite && !is_protected && is_inside(policy, subject, need);
-            inside.then(|| Decision::new(Verdict::Allow, "mode accept_edits"))
+            inside.then(|| Decision::new(Verdict::Allow, DecidedBy::Rule, "mode accept_edits"))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
-use toold_engine::audit::{AuditLog, AuditRow};
+use toold_engine::audit::{AuditLog, AuditRow, OF_AGENT};
 use toold_engine::time::rfc3339;
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::tool::{CallId, SessionId, ToolName};
@@ -230,6 +230,7 @@ fn read_entry(row: &Row) -> rusqlite::Result<Option<AuditEntry>> {
         call_id,
         session_id,
         tool,
+        agent: text(5)?.strip_prefix(OF_AGENT).map(str::to_owned),
         source: text(5)?,
         client: row.get(6)?,
         connection: count(7)?,

@@ -7,6 +7,7 @@ use rusqlite::{Transaction, params};
 use toold_engine::audit::{AuditRow, DecisionRecord};
 use toold_engine::policy::grants::described_id;
 use toold_engine::redact::redact;
+use toold_proto::agent_request::DecidedBy;
 
 use crate::StoreError;
 use crate::columns::{from_count, from_time};
@@ -85,6 +86,7 @@ fn decisions(decisions: &[DecisionRecord]) -> String {
         target: shown(&decision.target),
         verdict: decision.verdict.clone(),
         rule: shown(&decision.rule),
+        by: decision.by,
     });
     let mut kept: Vec<DecisionRecord> = kept.collect();
     let left_out = decisions.len().saturating_sub(MAX_DECISIONS);
@@ -95,6 +97,7 @@ fn decisions(decisions: &[DecisionRecord]) -> String {
             target: format!("{left_out} more"),
             verdict: if denied { "deny" } else { "allow" }.into(),
             rule: String::new(),
+            by: DecidedBy::default(),
         });
     }
     serde_json::to_string(&kept).expect("texts have a form in JSON")

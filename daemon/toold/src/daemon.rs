@@ -120,6 +120,8 @@ impl Daemon {
             builtins,
             config,
             workspaces,
+            conversations: Default::default(),
+            open_requests: Default::default(),
             sessions,
             agent_processes,
             lifecycle,

@@ -1,5 +1,6 @@
 //! The methods: one file for each group, all of them in [`methods`].
 
+pub(crate) mod agent_requests;
 mod audit;
 pub mod byte_stream;
 mod cache;
@@ -63,6 +64,8 @@ use crate::peer::agent_processes::AgentProcesses;
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::{OpenerKind, SessionRequest, SessionService};
 use crate::peer::workspaces::Workspaces;
+use crate::rpc::agent_requests::pending::OpenAgentRequests;
+use crate::rpc::agent_requests::sessions::ConversationSessions;
 use crate::rpc::connection::{ClientConnection, ConnectionLimits, RequestScope, success};
 use crate::rpc::error::{internal, not_for, too_large, unknown};
 
@@ -80,6 +83,8 @@ pub struct Services {
     pub config: Arc<ActiveConfig>,
     pub workspaces: Arc<Workspaces>,
     pub sessions: Arc<SessionService>,
+    pub(crate) conversations: ConversationSessions,
+    pub(crate) open_requests: OpenAgentRequests,
     /// Processes that act for models.
     pub agent_processes: Arc<AgentProcesses>,
     pub lifecycle: Arc<Lifecycle>,
@@ -99,6 +104,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     provide::register(&mut module)?;
     calls::register(&mut module)?;
     permissions::register(&mut module)?;
+    agent_requests::register(&mut module)?;
     questions::register(&mut module)?;
     shells::register(&mut module)?;
     files::register(&mut module)?;

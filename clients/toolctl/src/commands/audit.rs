@@ -14,7 +14,8 @@ use toold_proto::tool::{SessionId, ToolName};
 use crate::commands::call::session_id;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, GOOD, one_line, print_json};
+use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
+use crate::tool_title::tool_title;
 use crate::{completion, connection, table};
 
 /// Show past calls
@@ -137,7 +138,7 @@ fn line(entry: &AuditEntry) -> String {
     format!(
         "{DIM}{}{DIM:#} {} {style}{}{style:#} in {} {DIM}{}{DIM:#} {}",
         when(&entry.at),
-        entry.tool,
+        tool_title(entry.agent.as_deref(), entry.tool.as_str()),
         entry.outcome.as_str(),
         output::duration(entry.duration_ms),
         one_line(entry.client.as_deref().unwrap_or("-")),
@@ -164,7 +165,7 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
         let color = if entry.outcome == Outcome::Ok { Color::Green } else { Color::Red };
         rows.add_row([
             Cell::new(when(&entry.at)),
-            table::name(entry.tool.as_str()),
+            table::name(&tool_title(entry.agent.as_deref(), entry.tool.as_str())),
             Cell::new(entry.outcome.as_str()).fg(color),
             Cell::new(output::duration(entry.duration_ms)),
             Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
@@ -180,12 +181,16 @@ fn with_decisions(entry: &AuditEntry) -> String {
     let mut text = format!(
         "{DIM}{}{DIM:#} {} {style}{}{style:#} {DIM}{}{DIM:#}\n",
         when(&entry.at),
-        entry.tool,
+        tool_title(entry.agent.as_deref(), entry.tool.as_str()),
         entry.outcome.as_str(),
         entry.call_id
     );
     for decision in &entry.decisions {
-        let style = if decision.verdict == "allow" { GOOD } else { BAD };
+        let style = match decision.verdict.as_str() {
+            "allow" => GOOD,
+            "ask" => WARN,
+            _ => BAD,
+        };
         text.push_str(&format!(
             "  {style}{:<5}{style:#} {} {} {DIM}by {}{DIM:#}\n",
             one_line(&decision.verdict),

@@ -17,6 +17,7 @@ use crate::event_line::event_line;
 use crate::globals::Globals;
 use crate::live;
 use crate::output::{self, one_line, shorten};
+use crate::tool_title::tool_title;
 use crate::{connection, keys};
 
 /// Watch the calls of all clients as they run
@@ -77,10 +78,10 @@ impl CallBars {
             return self.line(event);
         };
         match what {
-            EventBody::CallStarted { call_id, session_id, tool } => {
+            EventBody::CallStarted { call_id, session_id, tool, agent } => {
                 let bar = bars.add(ProgressBar::new_spinner());
                 bar.set_style(live::spinner());
-                bar.set_prefix(tool.to_string());
+                bar.set_prefix(tool_title(agent.as_deref(), tool.as_str()));
                 bar.enable_steady_tick(Duration::from_millis(100));
                 self.calls.insert((session_id, call_id), bar);
                 Ok(())

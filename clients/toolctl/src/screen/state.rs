@@ -15,7 +15,7 @@ use toold_proto::permission::{Ask, PermissionEvent, ReplyPermission};
 use toold_proto::plugin::Plugin;
 use toold_proto::session::SessionInfo;
 use toold_proto::shell::ShellInfo;
-use toold_proto::tool::{CallId, SessionId, Tool, ToolName};
+use toold_proto::tool::{CallId, SessionId, Tool};
 
 use super::fetch::{Fetched, ListKind};
 use crate::event_line;
@@ -23,6 +23,7 @@ use crate::keys::{KeyPress, key};
 use crate::output::one_line;
 use crate::prompts::READ_FOR;
 use crate::prompts::ask::choices;
+use crate::tool_title::tool_title;
 
 /// How many events can be scrolled back to.
 const MAX_EVENTS: usize = 1000;
@@ -64,7 +65,8 @@ pub(super) struct ScreenState {
 pub(super) struct RunningCall {
     pub(super) call_id: CallId,
     pub(super) session_id: SessionId,
-    pub(super) tool: ToolName,
+    /// As it is shown.
+    pub(super) tool: String,
     pub(super) since: SystemTime,
     pub(super) message: String,
     /// From 0 to 1.
@@ -206,10 +208,10 @@ impl ScreenState {
                 self.outdated.insert(ListKind::Sessions);
             }
             EventBody::ShellStarted { .. } | EventBody::ShellExited { .. } => self.outdated.insert(ListKind::Shells),
-            EventBody::CallStarted { call_id, session_id, tool } => self.running.push(RunningCall {
+            EventBody::CallStarted { call_id, session_id, tool, agent } => self.running.push(RunningCall {
                 call_id: call_id.clone(),
                 session_id: session_id.clone(),
-                tool: tool.clone(),
+                tool: tool_title(agent.as_deref(), tool.as_str()),
                 since: began(&event.at),
                 message: String::new(),
                 ratio: None,

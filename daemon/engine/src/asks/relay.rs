@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tokio::time::Instant;
+use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::{Ask, ReplyPermission, Resolution, Resolved};
 
 use crate::asks::{AskAnswer, PendingAsk, allowed, denied, ended, refused};
@@ -73,7 +74,8 @@ pub async fn relay(
     let _counted = engine.counts.enter(CallStage::Person);
     let request_id = waiter.prompt.ask.request_id.clone();
     let need = Need { target: format!("{from}: {}", theirs.target), ..need_of(theirs) };
-    let nobody = |resolution| ended(&request_id, resolution, denied("nobody answered", "nobody answered"));
+    let nobody =
+        |resolution| ended(&request_id, resolution, denied("nobody answered", DecidedBy::Default, "nobody answered"));
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     tokio::pin!(elsewhere);
     let (over, otherwise) = loop {
@@ -89,8 +91,10 @@ pub async fn relay(
             there = &mut elsewhere => {
                 let rule = format!("answer on {from}");
                 let answer = match there.action {
-                    Resolution::Allow => allowed(rule.clone()),
-                    Resolution::Deny | Resolution::Cancelled | Resolution::Expired => refused(&rule, &need, "there"),
+                    Resolution::Allow => allowed(rule.clone(), DecidedBy::Person),
+                    Resolution::Deny | Resolution::Cancelled | Resolution::Expired => {
+                        refused(&rule, DecidedBy::Person, &need, "there")
+                    }
                 };
                 let mut end = ended(&request_id, there.action, answer);
                 end.resolved.scope = there.scope;
@@ -100,8 +104,8 @@ pub async fn relay(
         }
     };
     match &over.answer {
-        AskAnswer::Allowed { rule, .. } => cx.record(&need, "allow", rule.clone()),
-        AskAnswer::Denied { rule, .. } => cx.record(&need, "deny", rule.clone()),
+        AskAnswer::Allowed { rule, by, .. } => cx.record(&need, "allow", rule.clone(), *by),
+        AskAnswer::Denied { rule, by, .. } => cx.record(&need, "deny", rule.clone(), *by),
     }
     Ok(over.reply.map_or(otherwise, Relayed::Answered))
 }

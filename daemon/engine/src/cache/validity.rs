@@ -36,13 +36,13 @@ impl Dependencies {
             if decision.verdict != Verdict::Allow {
                 return false;
             }
-            rules.push(decision.rule);
+            rules.push((decision.rule, decision.by));
         }
         if !own.files_hold(cx).await {
             return false;
         }
-        for (asked, rule) in own.needs.iter().zip(rules) {
-            cx.record(&asked.need, "allow", rule);
+        for (asked, (rule, by)) in own.needs.iter().zip(rules) {
+            cx.record(&asked.need, "allow", rule, by);
         }
         cx.join_dependencies(own);
         true

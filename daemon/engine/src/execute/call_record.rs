@@ -9,7 +9,7 @@ use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{Block, ToolResult};
 
 use crate::arguments::ArgumentNotes;
-use crate::audit::AuditRow;
+use crate::audit::{AuditRow, OF_AGENT};
 use crate::call::CallError;
 use crate::cx::Cx;
 use crate::repeats::{count_repeat, forget_last_call, mark_repeat, number_of};
@@ -53,6 +53,7 @@ impl CallRecord {
             call_id: cx.call_id.clone(),
             session_id: cx.session.id.clone(),
             tool: cx.tool.clone(),
+            agent: agent(cx),
         });
         tracing::debug!(target: TARGET, call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
         let input_bytes = if engine.audit.is_some() { json_length(arguments) } else { 0 };
@@ -131,14 +132,20 @@ impl CallRecord {
         let ran = self.clock_stops();
         let duration_ms = ran.unwrap_or_default().as_millis() as u64;
         engine.counts.finish(outcome);
-        engine.latencies.record(&cx.tool, outcome, ran);
+        // The time of an agent's own tool, and of its prompt, says nothing about the tools here.
+        if cx.agent.is_none() {
+            engine.latencies.record(&cx.tool, outcome, ran);
+        }
         if let Some(audit) = &engine.audit {
             audit.record(AuditRow {
                 at: cx.started_at,
                 call_id: cx.call_id.clone(),
                 session_id: cx.session.id.clone(),
                 tool: cx.tool.clone(),
-                source: [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
+                source: match &cx.agent {
+                    Some(request) => [OF_AGENT, &request.agent].concat(),
+                    None => [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
+                },
                 client: cx.session.client.as_ref().map(|client| client.name.clone()),
                 connection: cx.caller.connection,
                 decisions: cx.take_decisions(),
@@ -157,6 +164,7 @@ impl CallRecord {
             call_id: cx.call_id.clone(),
             session_id: cx.session.id.clone(),
             tool: cx.tool.clone(),
+            agent: agent(cx),
             outcome,
             duration_ms,
         });
@@ -172,6 +180,10 @@ impl Drop for CallRecord {
             self.close(Outcome::Cancelled, 0);
         }
     }
+}
+
+fn agent(cx: &Cx) -> Option<String> {
+    cx.agent.as_ref().map(|request| request.agent.clone())
 }
 
 /// How many bytes a value takes as JSON, without storing the text.

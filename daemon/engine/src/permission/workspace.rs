@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::{Scope, Verdict};
 use toold_proto::session::Mode;
 use toold_proto::tool::Category;
 
 use super::refuse;
+use crate::agent_prompt::ask_or_leave;
 use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::decide_need;
@@ -27,7 +29,11 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     }
     if !workspace.has_folder {
         return match uses_no_folder(cx, need, decision) {
-            true => refuse(cx, need, "no workspace".to_owned(), no_folder(need)).map(|()| false),
+            true if cx.agent.is_some() => {
+                cx.leave_question(no_folder(need), DecidedBy::Default);
+                Ok(false)
+            }
+            true => refuse(cx, need, ("no workspace".to_owned(), DecidedBy::Rule), no_folder(need)).map(|()| false),
             false => Ok(false),
         };
     }
@@ -45,18 +51,19 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     let told = Need { workspace: true, ..Need::new(Category::FileRead, as_named(&first.to_string_lossy())) };
     if let Some(reason) = folders.iter().find_map(|folder| workspace.gate.refuses(folder)) {
         let words = format!("not allowed: {}", as_named(&reason));
-        return refuse(cx, &told, "workspaces".to_owned(), words).map(|()| false);
+        return refuse(cx, &told, ("workspaces".to_owned(), DecidedBy::Rule), words).map(|()| false);
     }
     let ask = Need { workspace: true, ..Need::new(Category::FileRead, first.to_string_lossy()) };
     let ask = ask.because(reason(&folders, workspace.gate.client()));
     if workspace.folders.lock().refused {
         let words = as_named(&refused(&folders));
-        return refuse(cx, &told, "workspace refused".to_owned(), words).map(|()| false);
+        return refuse(cx, &told, ("workspace refused".to_owned(), DecidedBy::Person), words).map(|()| false);
     }
     let decision = decide_need(cx, &[], &ask);
-    match Box::pin(asks::ask(cx, &[], &ask, &[], &decision)).await? {
-        AskAnswer::Allowed { rule, scope, .. } => {
-            cx.record(&ask, "allow", rule);
+    match Box::pin(ask_or_leave(cx, &[], &ask, &[], &decision)).await? {
+        None => Ok(false),
+        Some(AskAnswer::Allowed { rule, by, scope, .. }) => {
+            cx.record(&ask, "allow", rule, by);
             workspace.open(&folders);
             if scope.is_some_and(|scope| scope != Scope::Session) {
                 workspace.gate.remember(&folders);
@@ -64,11 +71,11 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
             cx.engine.policy_changed();
             Ok(true)
         }
-        AskAnswer::Denied { rule, message } => {
+        Some(AskAnswer::Denied { rule, by, message }) => {
             if rule.starts_with(asks::ANSWER) {
                 workspace.folders.lock().refused = true;
             }
-            refuse(cx, &told, rule, as_named(&message)).map(|()| false)
+            refuse(cx, &told, (rule, by), as_named(&message)).map(|()| false)
         }
     }
 }

@@ -83,6 +83,7 @@ fn row(n: u64) -> AuditRow {
             target: "git status".into(),
             verdict: "allow".into(),
             rule: "grant g (git status *)".into(),
+            by: Default::default(),
         }],
         outcome: Outcome::Ok,
         duration_ms: n,

@@ -1,4 +1,7 @@
-//! `[agents]`: clients that act for a model.
+//! `[agents]`: clients that act for a model, and `[agents.NAME]`: the tools that an agent brings along.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
@@ -6,18 +9,54 @@ use serde::Deserialize;
 
 /// `[agents]`: clients that act for a model.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct AgentsConfig {
     /// Names of variables that an agent, an MCP client, a client with a token or a process that a tool started may set
     /// for its session, with any value; `*` stands for any text. A variable with the value that the client's own
     /// process was started with is always accepted, unless it holds a secret.
     pub env: Vec<String>,
+    #[serde(flatten)]
+    pub named: BTreeMap<String, AgentConfig>,
+}
+
+/// `[agents.NAME]`: what happens when the agent NAME, such as `codex`, asks whether a tool of its own may run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    /// Who asks the person when nothing decides: `agent` leaves it to the agent's own prompt; `toold` asks in the
+    /// frontends that are connected to toold, and leaves it to the agent's own prompt when nobody answers.
+    pub ask: AgentAsks,
+    /// Whether the agent's own mode applies, where the session here is in the default mode: one that accepts edits, one
+    /// that only plans, and one that asks nothing. Anything that the agent reports is believed.
+    pub trust_mode: bool,
+}
+
+/// Who asks a person about an agent's own tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentAsks {
+    #[default]
+    Agent,
+    Toold,
+}
+
+/// How long people have to answer when the request does not say so, and at most.
+const WAIT: (Duration, Duration) = (Duration::from_secs(50), Duration::from_secs(600));
+
+impl AgentConfig {
+    /// How long people may take to answer here, for a request that allows `wait_ms`; `None` when nobody is asked here.
+    pub(crate) fn wait(&self, wait_ms: Option<u64>) -> Option<Duration> {
+        match self.ask {
+            AgentAsks::Agent => None,
+            AgentAsks::Toold => Some(wait_ms.map_or(WAIT.0, |ms| Duration::from_millis(ms).min(WAIT.1))),
+        }
+    }
 }
 
 impl Default for AgentsConfig {
     fn default() -> Self {
         let env = ["LANG", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI"];
-        Self { env: env.map(str::to_owned).to_vec() }
+        Self { env: env.map(str::to_owned).to_vec(), named: BTreeMap::new() }
     }
 }
 

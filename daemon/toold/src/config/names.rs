@@ -20,6 +20,13 @@ pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<Stri
             }
         }
     }
+    let agents = table(root, &["agents"]).into_iter().flatten();
+    for (key, _) in
+        agents.filter(|(key, value)| matches!(value.get_ref(), DeValue::Table(_)) && !is_plugin_name(key.get_ref()))
+    {
+        let name = key.get_ref();
+        report(key.span(), format!("agents: {name:?} is not the name of an agent: expected [a-z][a-z0-9_-]*"));
+    }
     let Some(plugins) = table(root, &["plugins"]) else { return };
     for (key, value) in plugins {
         match value.get_ref() {

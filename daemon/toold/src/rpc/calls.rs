@@ -41,6 +41,7 @@ fn ended(session: &Session, call: FinishedCall) -> CallInfo {
         call_id: call.call_id,
         session_id: session.id.clone(),
         tool: call.tool,
+        agent: None,
         state: CallState::Finished,
         started_at: rfc3339(call.started_at),
         output: None,

@@ -398,7 +398,7 @@ pub(super) fn to_call(request: &MethodRequest, params: Execute) -> Result<Call, 
 
 /// A call's own folder lies within its session's. Places outside, or unreadable ones, are not
 /// examined.
-fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
+pub(super) fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
     let found = located(engine, session, &session.cwd.join(cwd))
         .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))?;
     if found.veil.is_some() || !session.contains(&found.path) {

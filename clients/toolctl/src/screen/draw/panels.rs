@@ -12,6 +12,7 @@ use toold_proto::plugin::PluginStatus;
 use crate::commands::audit::needs;
 use crate::output::{self, first_sentence, one_line};
 use crate::screen::state::ScreenState;
+use crate::tool_title::tool_title;
 
 pub(super) fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let [list, latency] = Layout::vertical([Constraint::Min(3), Constraint::Length(5)]).areas(area);
@@ -23,12 +24,7 @@ pub(super) fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSt
                 u64::try_from(running.since.elapsed().unwrap_or_default().as_millis()).unwrap_or(u64::MAX),
             );
             let ratio = running.ratio.map(|ratio| format!("{:.0} %", ratio * 100.0)).unwrap_or_default();
-            Row::new([
-                name(running.tool.as_str()),
-                Cell::new(took),
-                Cell::new(ratio),
-                Cell::new(running.message.clone()),
-            ])
+            Row::new([name(&running.tool), Cell::new(took), Cell::new(ratio), Cell::new(running.message.clone())])
         })
         .collect();
     let widths = [Constraint::Length(24), Constraint::Length(12), Constraint::Length(6), Constraint::Fill(1)];
@@ -161,7 +157,7 @@ pub(super) fn draw_audit(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSt
             let style = if entry.outcome == Outcome::Ok { Style::new().green() } else { Style::new().red() };
             Row::new([
                 Cell::new(entry.at.get(11..19).unwrap_or_default().to_owned()).dim(),
-                name(entry.tool.as_str()),
+                name(&tool_title(entry.agent.as_deref(), entry.tool.as_str())),
                 Cell::new(entry.outcome.as_str()).style(style),
                 Cell::new(output::duration(entry.duration_ms)),
                 Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),

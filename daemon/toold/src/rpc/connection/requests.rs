@@ -223,6 +223,10 @@ fn may_block(method: &str) -> bool {
 
 /// Methods that take effect before the next message is read.
 fn takes_effect_in_order(method: &str) -> bool {
+    // It may wait for a person.
+    if method == "permissions.request" {
+        return false;
+    }
     ["session.", "buffers.", "permissions.", "questions."].iter().any(|prefix| method.starts_with(prefix))
         || method.ends_with("subscribe")
         || method == "tools.provide"

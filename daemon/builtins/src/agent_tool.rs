@@ -1,0 +1,247 @@
+//! What an agent does with a tool of its own, as a call. The agent does the work: the call hands out a judgement of it,
+//! and lasts until the agent says that it is done. No registry contains such a tool.
+
+mod needs;
+mod touched;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use toold_adapters::agents::AgentAction;
+use toold_engine::agent_request::{AgentRequest, Judgement};
+use toold_engine::callable::Callable;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
+use toold_host::environment::Environment;
+use toold_host::file_systems::answering;
+use toold_proto::agent_request::NamedNeed;
+use toold_proto::tool::{Annotations, Source, SourceKind, ToolName};
+
+use needs::{Deriving, description_in};
+use touched::{ToolEnd, TouchedFiles};
+
+use crate::toolkit::Toolkit;
+
+/// How long an agent may take to report the end of its tool, in which its own prompt may wait for a person.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// The agent's tool, and what is known of it.
+pub struct AgentWork {
+    /// The agent's own name of the tool.
+    pub tool: String,
+    pub input: Value,
+    pub actions: Vec<AgentAction>,
+    pub named: Vec<NamedNeed>,
+    /// Why no needs can be derived.
+    pub unclear: Option<String>,
+    /// The agent's mode in its own words, for people who are asked.
+    pub mode: Option<String>,
+    /// The environment of the agent's programs.
+    pub environment: Environment,
+}
+
+/// The end of the agent's tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentReport {
+    pub ok: bool,
+    pub summary: String,
+}
+
+/// A call of such a tool. It can be called once.
+pub struct AgentTool {
+    spec: ToolSpec,
+    request: Arc<AgentRequest>,
+    toolkit: Arc<Toolkit>,
+    work: AgentWork,
+    /// Why toold cannot judge it.
+    unclear: Mutex<Option<String>>,
+    judged: Mutex<Option<oneshot::Sender<Judgement>>>,
+    report: Mutex<Option<oneshot::Receiver<AgentReport>>>,
+    cx: Mutex<Option<Arc<Cx>>>,
+}
+
+impl AgentTool {
+    /// `judged` receives the judgement, unless the call ends before, as with a denial. `report` ends the call.
+    pub fn new(
+        toolkit: &Arc<Toolkit>,
+        request: AgentRequest,
+        work: AgentWork,
+        judged: oneshot::Sender<Judgement>,
+        report: oneshot::Receiver<AgentReport>,
+    ) -> Self {
+        Self {
+            spec: spec(toolkit, &request, &work),
+            request: Arc::new(request),
+            toolkit: toolkit.clone(),
+            unclear: Mutex::new(work.unclear.clone()),
+            work,
+            judged: Mutex::new(Some(judged)),
+            report: Mutex::new(Some(report)),
+            cx: Mutex::default(),
+        }
+    }
+
+    /// The context of the call, once it has begun.
+    pub fn context(&self) -> Option<Arc<Cx>> {
+        self.cx.lock().clone()
+    }
+
+    async fn derive(&self, cx: &Cx) -> Vec<Need> {
+        let deriving = Deriving {
+            toolkit: &self.toolkit,
+            environment: &self.work.environment,
+            description: description_in(&self.work.input),
+            cx,
+        };
+        let mut needs = Vec::new();
+        for action in &self.work.actions {
+            // What the tool itself is not known to do, the caller may know.
+            if *action == AgentAction::Unknown && !self.work.named.is_empty() {
+                continue;
+            }
+            match deriving.of_action(action).await {
+                Ok(found) => needs.extend(found),
+                Err(error) => self.note_unclear(&error),
+            }
+        }
+        for named in &self.work.named {
+            match deriving.of_named(named) {
+                Ok(found) => needs.extend(found),
+                Err(error) => self.note_unclear(&error),
+            }
+        }
+        if let Some(mode) = &self.work.mode {
+            for need in &mut needs {
+                let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
+                need.reason = Some(format!("{reason}[{} in mode {mode}]", self.request.agent));
+            }
+        }
+        needs
+    }
+
+    fn note_unclear(&self, error: &anyhow::Error) {
+        self.unclear.lock().get_or_insert_with(|| format!("{error:#}"));
+    }
+
+    /// Never allows anything that is not clear.
+    fn judgement(&self, cx: &Cx) -> Judgement {
+        match (cx.question_left(), self.unclear.lock().as_ref()) {
+            (None, Some(why)) => Judgement::ask(format!("toold can't judge {}: {why}", self.work.tool)),
+            _ => cx.judgement(),
+        }
+    }
+
+    async fn accompany(&self, cx: &Cx) -> Result<ToolOutput, ToolError> {
+        let touched = TouchedFiles::look(&self.toolkit, &self.work.actions, cx).await;
+        let (judged, report) = (self.judged.lock().take(), self.report.lock().take());
+        let (Some(judged), Some(report)) = (judged, report) else {
+            return Err(ToolError::Unavailable("an agent's tool is called once".to_owned()));
+        };
+        if cx.is_cancelled() || judged.send(self.judgement(cx)).is_err() {
+            return Err(ToolError::Cancelled);
+        }
+        // It lasts as long as the agent's own prompt and tool do.
+        let _pause = cx.deadline.pause();
+        let report = tokio::select! {
+            biased;
+            report = report => report.ok(),
+            () = cx.cancel.cancelled() => None,
+            () = tokio::time::sleep(PATIENCE) => None,
+        };
+        let end = match &report {
+            Some(report) if report.ok => ToolEnd::Done,
+            Some(_) => ToolEnd::Failed,
+            None => ToolEnd::Unknown,
+        };
+        touched.record(&self.toolkit, cx, end).await;
+        Ok(match report {
+            Some(AgentReport { ok: true, summary }) => ToolOutput::text(summary),
+            Some(AgentReport { ok: false, summary }) => ToolOutput::error(summary),
+            None => ToolOutput::error("the agent did not report the end of its tool").with("timed_out", true),
+        })
+    }
+}
+
+impl Callable for AgentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn agent_request(&self) -> Option<&Arc<AgentRequest>> {
+        Some(&self.request)
+    }
+
+    fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
+        async move {
+            *self.cx.lock() = Some(cx.shared());
+            if self.work.input.is_object() && *input != self.work.input {
+                let words = "not run: a hook changed the arguments, and the agent's own tool would not use them";
+                return Err(ToolError::Failed(words.to_owned()));
+            }
+            Ok(self.derive(cx).await)
+        }
+        .boxed()
+    }
+
+    fn may_block(&self) -> bool {
+        answering::any()
+    }
+
+    fn call<'a>(&'a self, _: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.accompany(cx).boxed()
+    }
+}
+
+fn spec(toolkit: &Toolkit, request: &AgentRequest, work: &AgentWork) -> ToolSpec {
+    ToolSpec {
+        name: name_of(work),
+        label: work.tool.clone(),
+        description: String::new(),
+        input: toolkit.any_object.clone(),
+        output: None,
+        source: Source { kind: SourceKind::Frontend, name: request.agent.clone(), path: None },
+        origin: Origin::Frontend,
+        parallelizable: true,
+        permissions: Vec::new(),
+        cache_ttl: None,
+        timeout: None,
+        annotations: Annotations::default(),
+        version: None,
+        grammar: None,
+    }
+}
+
+/// The built-in tool that does the same, whose rules apply; otherwise the agent's own name in the form of a tool's.
+fn name_of(work: &AgentWork) -> ToolName {
+    let same = |action: &AgentAction| match action {
+        AgentAction::Command { .. } => Some("bash"),
+        AgentAction::Read { .. } => Some("read"),
+        AgentAction::Write { .. } => Some("write"),
+        AgentAction::Edit { .. } => Some("edit"),
+        AgentAction::Delete { .. } | AgentAction::Move { .. } => Some("apply_patch"),
+        AgentAction::List { .. } => Some("list"),
+        AgentAction::Fetch { .. } => Some("web_fetch"),
+        AgentAction::WebSearch { .. } => Some("web_search"),
+        AgentAction::Mcp { .. } | AgentAction::Nothing | AgentAction::Unknown => None,
+    };
+    let names: Vec<Option<&str>> = work.actions.iter().map(same).collect();
+    let name = match names.as_slice() {
+        [Some(name)] => (*name).to_owned(),
+        [_, _, ..] if names.iter().all(|name| matches!(name, Some("write" | "edit" | "apply_patch"))) => {
+            "apply_patch".to_owned()
+        }
+        [Some(name), ..] => (*name).to_owned(),
+        _ => {
+            let plain = work.tool.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
+            let name: String = plain.skip_while(|c| !c.is_ascii_lowercase()).take(64).collect();
+            if name.is_empty() { "unknown".to_owned() } else { name }
+        }
+    };
+    ToolName::parse(&name).expect("small letters, digits and underscores after a letter are a name")
+}

@@ -1,0 +1,118 @@
+//! The files that an agent's own tool reads and changes: for undoing the changes, and for the check of stale reads.
+
+use std::sync::Arc;
+
+use toold_adapters::agents::AgentAction;
+use toold_engine::cx::Cx;
+use toold_engine::dependencies::FileStamp;
+use toold_host::files::{self, OpenError};
+use toold_host::stamps;
+
+use super::needs::change_of;
+use crate::change::ChangeTarget;
+use crate::document::MAX_BYTES;
+use crate::journal::draft::Draft;
+use crate::paths::Located;
+use crate::stamps::FileDigest;
+use crate::toolkit::Toolkit;
+
+/// The files, as they are before the tool touches them.
+#[derive(Default)]
+pub(super) struct TouchedFiles {
+    changed: Vec<Draft>,
+    read: Vec<FileStamp>,
+}
+
+/// How far the agent's tool came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToolEnd {
+    Done,
+    Failed,
+    /// The agent did not say.
+    Unknown,
+}
+
+impl TouchedFiles {
+    /// Looks at the files that the actions read and change. Files that cannot be read are left out: their changes cannot
+    /// be undone. Blocks for as long as it takes to copy them, if there are changes.
+    pub(super) async fn look(toolkit: &Arc<Toolkit>, actions: &[AgentAction], cx: &Cx) -> Self {
+        let mut touched = Self::default();
+        let mut targets: Vec<ChangeTarget> = Vec::new();
+        for action in actions {
+            if let AgentAction::Read { path } = action
+                && let Ok(located) = Located::new(path, cx)
+            {
+                touched.read.extend(stamps::of_facts(&located.path));
+            }
+            let Ok(Some(change)) = change_of(toolkit, action, cx) else { continue };
+            for target in change.targets() {
+                if !targets.iter().any(|known| known.path == target.path) {
+                    targets.push(target.clone());
+                }
+            }
+        }
+        if targets.is_empty() {
+            return touched;
+        }
+        let drafts = tokio::task::spawn_blocking(move || targets.iter().filter_map(draft).collect());
+        touched.changed = drafts.await.unwrap_or_default();
+        touched
+    }
+
+    /// Records the changes, so that they can be undone, and what the session has seen. Goes on when the call is
+    /// cancelled.
+    pub(super) async fn record(self, toolkit: &Arc<Toolkit>, cx: &Cx, end: ToolEnd) {
+        if end == ToolEnd::Failed || self.changed.is_empty() && self.read.is_empty() {
+            return;
+        }
+        let (toolkit, cx) = (toolkit.clone(), cx.shared());
+        let work = tokio::task::spawn_blocking(move || {
+            for draft in &self.changed {
+                record_change(&toolkit, &cx, draft, end);
+            }
+            for stamp in self.read.iter().filter(|_| end == ToolEnd::Done) {
+                record_read(&toolkit, &cx, stamp);
+            }
+        });
+        // Fails only when the runtime stops.
+        let _ = work.await;
+    }
+}
+
+fn draft(target: &ChangeTarget) -> Option<Draft> {
+    let before = target.open_file().ok()?;
+    let before = before.as_ref().map(|before| (before.bytes.as_slice(), before.digest, before.mode));
+    target.toolkit.journal.draft(&target.session, &target.path, before).ok()
+}
+
+fn record_change(toolkit: &Toolkit, cx: &Cx, draft: &Draft, end: ToolEnd) {
+    // No longer one that can be undone, if it cannot be read.
+    let Ok(after) = digest_of(draft) else { return };
+    if end == ToolEnd::Done {
+        match after {
+            Some(after) => toolkit.stamps.wrote(&cx.session, &draft.path, after),
+            None => toolkit.stamps.forget(&cx.session, &draft.path),
+        }
+    }
+    if let Err(error) = toolkit.journal.commit(&cx.session, (&cx.call_id, &cx.tool), draft, after) {
+        cx.message(format!("{} cannot be undone: {error}", draft.path.display()));
+    }
+}
+
+fn digest_of(draft: &Draft) -> Result<Option<FileDigest>, OpenError> {
+    match files::read_whole(&draft.path, MAX_BYTES) {
+        Ok(content) => Ok(Some(blake3::hash(&content))),
+        Err(OpenError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Only a file that has not changed since the tool was about to read it has certainly been seen as it is.
+fn record_read(toolkit: &Toolkit, cx: &Cx, stamp: &FileStamp) {
+    let same = || stamps::of_facts(&stamp.path).is_some_and(|now| now.facts == stamp.facts);
+    if let Ok(content) = files::read_whole(&stamp.path, MAX_BYTES)
+        && same()
+    {
+        toolkit.stamps.saw(&cx.session, &stamp.path, blake3::hash(&content));
+    }
+}

@@ -1,0 +1,35 @@
+//! What an agent is about to do with a tool of its own, and the decision about it.
+//!
+//! The agent does the work. The call determines and decides the needs like those of any other call, hands out a
+//! [`Judgement`], and lasts until the agent reports the end of its work. [`crate::agent_prompt`] leaves questions to the
+//! agent's own prompt.
+
+use tokio::time::Instant;
+use toold_proto::agent_request::DecidedBy;
+use toold_proto::permission::Verdict;
+use toold_proto::session::Mode;
+
+/// The agent of such a call.
+#[derive(Clone, Debug)]
+pub struct AgentRequest {
+    pub agent: String,
+    /// Until when people may answer here; `None` leaves all questions to the agent's own prompt.
+    pub asks_until: Option<Instant>,
+    /// The agent's own mode, where the configuration trusts it.
+    pub mode: Option<Mode>,
+}
+
+/// The decision about everything that the agent's tool needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// `Ask` leaves the question to the agent's own prompt.
+    pub decision: Verdict,
+    pub by: DecidedBy,
+    pub reason: String,
+}
+
+impl Judgement {
+    pub fn ask(reason: impl Into<String>) -> Self {
+        Self { decision: Verdict::Ask, by: DecidedBy::Default, reason: reason.into() }
+    }
+}

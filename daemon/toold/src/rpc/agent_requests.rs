@@ -1,0 +1,282 @@
+//! `permissions.request` and `permissions.done`: judging what agents do with tools of their own.
+//!
+//! A request becomes a call like any other, of an [`AgentTool`]. It is judged on the caller's connection and then lasts
+//! without it, until `permissions.done`.
+
+pub(crate) mod pending;
+pub(crate) mod sessions;
+
+use std::future::ready;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::FutureExt;
+use futures_util::future::Either;
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinError;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toold_adapters::agents::{AGENTS, AgentAction, AgentInputError, actions};
+use toold_builtins::agent_tool::{AgentReport, AgentTool, AgentWork};
+use toold_engine::agent_request::{AgentRequest, Judgement};
+use toold_engine::call::{Call, CallError};
+use toold_engine::execute::execute_tool;
+use toold_engine::progress::broadcast;
+use toold_engine::session::{Hold, Session};
+use toold_host::environment::Environment;
+use toold_proto::agent_request::{FinishRequest, JudgedRequest, RequestPermission};
+use toold_proto::daemon::Done;
+use toold_proto::method::{PermissionsDone, PermissionsRequest};
+use toold_proto::permission::Verdict;
+use toold_proto::session::Mode;
+use toold_proto::tool::{Block, CallId, Category, ToolResult};
+
+use pending::{OpenRequest, RequestingAgent, TooManyRequests};
+use sessions::session_for;
+
+use crate::config::random::random_hex;
+use crate::rpc::connection::ClientConnection;
+use crate::rpc::error::{invalid_params, of_call, unknown};
+use crate::rpc::tools::within;
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async, may_decide};
+
+/// Limits of the texts of a request, in bytes.
+const MAX_AGENT: usize = 32;
+const MAX_NAME: usize = 128;
+const MAX_NEEDS: usize = 256;
+const MAX_SUMMARY: usize = 4 * 1024;
+
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    add_async::<PermissionsRequest, _>(module, Right::Anyone, judge_request)?;
+    add_async::<PermissionsDone, _>(module, Right::Anyone, finish)
+}
+
+async fn judge_request(request: MethodRequest, params: RequestPermission) -> Result<JudgedRequest, ErrorObjectOwned> {
+    check(&params)?;
+    let connection = request.connection();
+    // An agent's own client, such as a hook. What the agent runs from now on is no person's.
+    if AGENTS.contains(&params.agent.as_str()) && !connection.is_agent() {
+        connection.become_agent();
+    }
+    let requester = requester(connection);
+    let session = session_for(&request, &requester, &params).await?;
+    let services = &request.services;
+    if !services.plugins.is_settled() {
+        services.plugins.settled().await;
+    }
+    let request_id = id_of(&params);
+    let digest = digest_of(&params);
+    let generation = services.engine.policy_generation();
+    if let Some((judgement, call_id)) =
+        services.open_requests.judgement_of(&request_id, &requester, &digest, generation)
+    {
+        return Ok(answer(judgement, request_id, call_id));
+    }
+    let call_id = params.call_id.clone().filter(|id| session.call(id).is_none());
+    let call_id = call_id.unwrap_or_else(|| services.engine.new_call_id());
+    // Nobody waits for an agent's tool when the daemon stops.
+    let cancel = services.lifecycle.stopping().child_token();
+    let (report, reported) = oneshot::channel();
+    let (judge, mut judged) = oneshot::channel();
+    let tool = tool_for(&request, &params, judge, reported);
+    let call = call_of(&request, &params, &session, call_id.clone(), cancel.clone())?;
+    let ended = CancellationToken::new();
+    let open = OpenRequest {
+        requester,
+        session: session.id.clone(),
+        call_id: call_id.clone(),
+        digest,
+        generation,
+        judgement: None,
+        report,
+        cancel: cancel.clone(),
+        ended: ended.clone(),
+    };
+    let number = services.open_requests.add(&request_id, open).map_err(|TooManyRequests| {
+        of_call(CallError::Overloaded("too many requests of this agent wait for an answer".to_owned()))
+    })?;
+    // When the caller goes before there is a judgement, nobody is asked any more.
+    let withdraw = cancel.drop_guard();
+    let mut work = Box::pin({
+        let (services, tool) = (services.clone(), tool.clone());
+        async move {
+            let answer = execute_tool(&services.engine, tool, call).await;
+            services.open_requests.remove(number);
+            ended.cancel();
+            answer
+        }
+    });
+    // Most are judged at once, and need no task before the answer.
+    let ran = match futures_util::poll!(&mut work) {
+        Poll::Ready(answer) => Either::Left(ready(answer)),
+        Poll::Pending => Either::Right(services.engine.tasks.spawn(work).map(|joined| {
+            let failed = |error: JoinError| Err(CallError::Failed(error.to_string()));
+            joined.unwrap_or_else(failed)
+        })),
+    };
+    let judgement = tokio::select! {
+        biased;
+        Ok(judgement) = &mut judged => judgement,
+        // A denial ends the call.
+        answer = ran => match judged.try_recv() {
+            Ok(judgement) => judgement,
+            Err(_) => denial(&tool, answer)?,
+        },
+        () = request.scope.cancel.cancelled() => return Err(of_call(CallError::Cancelled)),
+    };
+    withdraw.disarm();
+    services.open_requests.judge(number, &judgement);
+    Ok(answer(judgement, request_id, call_id))
+}
+
+async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, ErrorObjectOwned> {
+    let (requester, is_person) = (requester(request.connection()), may_decide(&request));
+    let may_end = |open: &OpenRequest| is_person || open.requester == requester;
+    let open = request.services.open_requests.take(&params.request_id, may_end);
+    let open = open.ok_or_else(|| unknown("request", &params.request_id))?;
+    let mut summary = params.summary.unwrap_or_default();
+    summary.truncate(summary.floor_char_boundary(MAX_SUMMARY));
+    // The call may have ended at this moment, and is done all the same.
+    let _ = open.report.send(AgentReport { ok: params.ok, summary });
+    // The next request may undo the change.
+    open.ended.cancelled().await;
+    Ok(Done {})
+}
+
+fn check(params: &RequestPermission) -> Result<(), ErrorObjectOwned> {
+    let agent = params.agent.as_str();
+    let is_name = agent.starts_with(|c: char| c.is_ascii_lowercase())
+        && agent.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+    if !is_name || agent.len() > MAX_AGENT {
+        let words =
+            format!("agent: expected a name such as codex, of at most {MAX_AGENT} small letters, digits, - and _");
+        return Err(invalid_params(&words));
+    }
+    let texts = [
+        ("tool", Some(params.tool.as_str())),
+        ("session", params.session.as_deref()),
+        ("mode", params.mode.as_deref()),
+        ("call_id", params.call_id.as_ref().map(CallId::as_str)),
+    ];
+    for (name, text) in texts {
+        if text.is_some_and(|text| text.len() > MAX_NAME || text.chars().any(char::is_control)) {
+            return Err(invalid_params(&format!("{name}: expected at most {MAX_NAME} printable bytes")));
+        }
+    }
+    if params.needs.as_ref().is_some_and(|needs| needs.len() > MAX_NEEDS) {
+        return Err(invalid_params(&format!("needs: expected at most {MAX_NEEDS}")));
+    }
+    Ok(())
+}
+
+/// A program that begins anew for each event knows it too, if its agent tells it the conversation and the call.
+fn id_of(params: &RequestPermission) -> String {
+    match (&params.session, &params.call_id) {
+        (Some(session), Some(call)) => [&params.agent, session.as_str(), call.as_str()].join("/"),
+        _ => format!("request_{}", random_hex(16)),
+    }
+}
+
+/// The tool and its input: everything that the judgement depends on, but the policy.
+fn digest_of(params: &RequestPermission) -> blake3::Hash {
+    let RequestPermission { tool, input, cwd, needs, mode, session_id, .. } = params;
+    blake3::hash(json!([tool, input, cwd, needs, mode, session_id]).to_string().as_bytes())
+}
+
+fn requester(connection: &ClientConnection) -> RequestingAgent {
+    let below = match &connection.peer.hold {
+        Hold::Tool(starter) => Some(starter.session.id.clone()),
+        Hold::Free | Hold::Unknown | Hold::Plugin { .. } => None,
+    };
+    RequestingAgent { opener: connection.opener(), below }
+}
+
+fn tool_for(
+    request: &MethodRequest,
+    params: &RequestPermission,
+    judged: oneshot::Sender<Judgement>,
+    reported: oneshot::Receiver<AgentReport>,
+) -> Arc<AgentTool> {
+    let named = params.needs.clone().unwrap_or_default();
+    let (actions, unclear) = match actions(&params.agent, &params.tool, &params.input) {
+        Ok(actions) => (actions, None),
+        // Its own tools are not known, so that only the caller can know what they need.
+        Err(AgentInputError::UnknownAgent(_)) if !named.is_empty() => (Vec::new(), None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let builtins = &request.services.builtins;
+    let runs_commands = actions.iter().any(|action| matches!(action, AgentAction::Command { .. }))
+        || named.iter().any(|need| need.category == Category::Shell);
+    let environment = match runs_commands {
+        true => builtins.environment.clone().with(request.connection().peer.lineage.environment()),
+        false => Environment::default(),
+    };
+    let config = request.services.config.loaded();
+    let config = config.config.agents.named.get(&params.agent).cloned().unwrap_or_default();
+    let of_agent = AgentRequest {
+        agent: params.agent.clone(),
+        asks_until: config.wait(params.wait_ms).map(|wait| Instant::now() + wait),
+        mode: params.mode.as_deref().filter(|_| config.trust_mode).and_then(mode_of),
+    };
+    let work = AgentWork {
+        tool: params.tool.clone(),
+        input: params.input.clone(),
+        actions,
+        named,
+        unclear,
+        mode: params.mode.clone(),
+        environment,
+    };
+    Arc::new(AgentTool::new(builtins, of_agent, work, judged, reported))
+}
+
+/// The mode here that an agent's own corresponds to, by its name in Claude Code, Codex or Gemini CLI.
+fn mode_of(name: &str) -> Option<Mode> {
+    match name {
+        "acceptEdits" | "accept_edits" | "auto_edit" | "autoEdit" => Some(Mode::AcceptEdits),
+        "plan" => Some(Mode::Plan),
+        "bypassPermissions" | "yolo" => Some(Mode::Yolo),
+        _ => None,
+    }
+}
+
+fn call_of(
+    request: &MethodRequest,
+    params: &RequestPermission,
+    session: &Arc<Session>,
+    call_id: CallId,
+    cancel: CancellationToken,
+) -> Result<Call, ErrorObjectOwned> {
+    let engine = &request.services.engine;
+    let cwd = within(engine, session, &params.cwd)?;
+    Ok(Call {
+        name: params.tool.clone(),
+        // What is no object is no input of any tool, and is not judged by it.
+        arguments: if params.input.is_object() { params.input.clone() } else { Value::Null },
+        progress: broadcast(engine, &call_id, &session.id).into_iter().collect(),
+        call_id: Some(call_id),
+        chain: session.chain(),
+        session: session.clone(),
+        cwd: Some(cwd),
+        timeout: None,
+        no_cache: true,
+        caller: request.connection().caller.clone(),
+        cancel,
+        depth: 0,
+        holds_lane: false,
+    })
+}
+
+fn denial(tool: &AgentTool, answer: Result<ToolResult, CallError>) -> Result<Judgement, ErrorObjectOwned> {
+    let result = answer.map_err(of_call)?;
+    let reason = result.content.iter().find_map(Block::as_text).unwrap_or_default().to_owned();
+    let by = tool.context().and_then(|cx| cx.denied_by()).unwrap_or_default();
+    Ok(Judgement { decision: Verdict::Deny, by, reason })
+}
+
+fn answer(judgement: Judgement, request_id: String, call_id: CallId) -> JudgedRequest {
+    let Judgement { decision, by, reason } = judgement;
+    JudgedRequest { decision, reason, by, request_id, call_id }
+}

@@ -1,0 +1,132 @@
+//! The requests of agents whose tools have not ended. They outlive the connections that they came on.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use toold_builtins::agent_tool::AgentReport;
+use toold_engine::agent_request::Judgement;
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::peer::sessions::Opener;
+
+/// How many requests of one session, and of all, may be open; beyond that the oldest judged ones end.
+const MAX_OF_SESSION: usize = 64;
+const MAX_IN_ALL: usize = 512;
+
+/// An agent's process, as far as it is the same for each of its connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RequestingAgent {
+    pub(super) opener: Opener,
+    /// The session of the tool that started it.
+    pub(super) below: Option<SessionId>,
+}
+
+/// A request that was made, and has not ended.
+pub(super) struct OpenRequest {
+    pub(super) requester: RequestingAgent,
+    pub(super) session: SessionId,
+    pub(super) call_id: CallId,
+    /// The tool and its input.
+    pub(super) digest: blake3::Hash,
+    /// The rules, grants and modes that it was judged with.
+    pub(super) generation: u64,
+    pub(super) judgement: Option<Judgement>,
+    pub(super) report: oneshot::Sender<AgentReport>,
+    /// Ends it without a report.
+    pub(super) cancel: CancellationToken,
+    /// Fires when its call has ended.
+    pub(super) ended: CancellationToken,
+}
+
+/// Too many requests of the session, or of all, wait for an answer.
+pub(super) struct TooManyRequests;
+
+/// All open requests, by number and by the id that their agents know.
+#[derive(Default)]
+pub(crate) struct OpenAgentRequests {
+    next: AtomicU64,
+    all: Mutex<HashMap<u64, (String, OpenRequest)>>,
+}
+
+impl OpenAgentRequests {
+    /// Adds a request. One of the same id and the same agent ends.
+    pub(super) fn add(&self, id: &str, request: OpenRequest) -> Result<u64, TooManyRequests> {
+        let mut all = self.all.lock();
+        let same =
+            |(_, (known, other)): &(&u64, &(String, OpenRequest))| known == id && other.requester == request.requester;
+        if let Some(number) = all.iter().find(same).map(|(number, _)| *number) {
+            end(&mut all, number);
+        }
+        let in_session = |open: &OpenRequest| open.session == request.session;
+        if all.values().filter(|(_, open)| in_session(open)).count() >= MAX_OF_SESSION {
+            end_oldest(&mut all, in_session)?;
+        }
+        if all.len() >= MAX_IN_ALL {
+            end_oldest(&mut all, |_| true)?;
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        all.insert(number, (id.to_owned(), request));
+        Ok(number)
+    }
+
+    /// Records the judgement of a request.
+    pub(super) fn judge(&self, number: u64, judgement: &Judgement) {
+        if let Some((_, open)) = self.all.lock().get_mut(&number) {
+            open.judgement = Some(judgement.clone());
+        }
+    }
+
+    /// Forgets a request whose call has ended.
+    pub(super) fn remove(&self, number: u64) {
+        self.all.lock().remove(&number);
+    }
+
+    /// The judgement of an open request for the same tool and input, unless the policy has changed since.
+    pub(super) fn judgement_of(
+        &self,
+        id: &str,
+        requester: &RequestingAgent,
+        digest: &blake3::Hash,
+        generation: u64,
+    ) -> Option<(Judgement, CallId)> {
+        let all = self.all.lock();
+        let same = |open: &&(String, OpenRequest)| {
+            open.0 == id
+                && open.1.requester == *requester
+                && open.1.digest == *digest
+                && open.1.generation == generation
+        };
+        let (_, open) = all.values().find(same)?;
+        Some((open.judgement.clone()?, open.call_id.clone()))
+    }
+
+    /// Takes a judged request, of this agent or, for a person, of any.
+    pub(super) fn take(&self, id: &str, may_end: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
+        let mut all = self.all.lock();
+        let is_it = |(_, (known, open)): &(&u64, &(String, OpenRequest))| {
+            known == id && open.judgement.is_some() && may_end(open)
+        };
+        let number = all.iter().find(is_it).map(|(number, _)| *number)?;
+        all.remove(&number).map(|(_, open)| open)
+    }
+}
+
+fn end(all: &mut HashMap<u64, (String, OpenRequest)>, number: u64) {
+    if let Some((_, open)) = all.remove(&number) {
+        open.cancel.cancel();
+    }
+}
+
+/// One that a person is asked about goes on.
+fn end_oldest(
+    all: &mut HashMap<u64, (String, OpenRequest)>,
+    counts: impl Fn(&OpenRequest) -> bool,
+) -> Result<(), TooManyRequests> {
+    let judged = all.iter().filter(|(_, (_, open))| open.judgement.is_some() && counts(open));
+    let oldest = judged.map(|(number, _)| *number).min().ok_or(TooManyRequests)?;
+    end(all, oldest);
+    Ok(())
+}

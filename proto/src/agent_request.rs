@@ -1,0 +1,92 @@
+//! Judging what agents do with tools of their own.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::permission::Verdict;
+use crate::tool::{CallId, Category, SessionId};
+
+/// Params of `permissions.request`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestPermission {
+    /// The agent that is about to use its tool, such as `codex`: small letters, digits, `-` and `_`, at most 32. The
+    /// daemon knows the tools of `claude-code`, `codex`, `gemini`, `cursor`, `copilot` and `opencode`.
+    pub agent: String,
+    /// The agent's own name of the tool, such as `Bash`.
+    pub tool: String,
+    /// The arguments of the tool, as the agent has them.
+    #[serde(default)]
+    pub input: Value,
+    /// The agent's current folder: an absolute path. Relative paths in the input are relative to it.
+    pub cwd: String,
+    /// The agent's own id of the call. While the call has not ended, the same request gets the same answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// What the tool needs, if the caller knows. They are judged in addition to the needs that the daemon derives from the
+    /// input; for a tool that the daemon does not know, they are the only ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Vec<NamedNeed>>,
+    /// How long a person may take to answer in a frontend, in milliseconds: 50000 when absent, at most 600000. It has an
+    /// effect only with `ask = "toold"` in the configuration of the agent; otherwise nobody is asked here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// The session to judge in. When absent, the daemon opens one for the agent, for `session`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The agent's own id of its conversation: the requests of one conversation share a session here. At most 128 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The agent's own mode, such as `acceptEdits`. People who are asked see it. It decides nothing, unless the
+    /// configuration of the agent has `trust_mode = true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// Something that a tool needs, as its caller names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedNeed {
+    pub category: Category,
+    /// A path, a command line, a URL or `host:port`, `server/tool` for MCP, otherwise a name.
+    pub target: String,
+}
+
+/// What a decision is based on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DecidedBy {
+    /// A rule of a configuration file, a denial that is built in, or the mode.
+    #[default]
+    Rule,
+    Grant,
+    /// A person who was asked.
+    Person,
+    /// Nothing applies, and nobody answered.
+    Default,
+}
+
+/// Answer of `permissions.request`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JudgedRequest {
+    /// `ask` leaves the question to the agent's own prompt.
+    pub decision: Verdict,
+    /// Why, for people and models. A denial, and a question for the agent's prompt, name the command that would allow it,
+    /// if there is one.
+    pub reason: String,
+    pub by: DecidedBy,
+    /// For `permissions.done`. If the request has `session` and `call_id`, it is `AGENT/SESSION/CALL_ID`.
+    pub request_id: String,
+    /// The id of the call in events and in the audit log.
+    pub call_id: CallId,
+}
+
+/// Params of `permissions.done`: the tool that was allowed, or asked about, has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FinishRequest {
+    pub request_id: String,
+    /// Whether the tool did its work.
+    pub ok: bool,
+    /// A few words about the result. Only its first 4 KiB are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}

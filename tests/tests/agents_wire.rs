@@ -1,0 +1,648 @@
+//! Judging what agents do with tools of their own: `permissions.request` and `permissions.done`.
+
+use std::cell::RefCell;
+use std::fs;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, until};
+
+/// The rules that most of these tests judge by.
+const RULES: &str = r#"
+[permission]
+read_only_commands = "ask"
+
+[[permission.rules]]
+category = "shell"
+pattern = "make *"
+action = "allow"
+
+[[permission.rules]]
+category = "shell"
+pattern = "rm *"
+action = "deny"
+
+[[permission.rules]]
+category = "file.write"
+pattern = "**/work/src/**"
+action = "allow"
+
+[[permission.rules]]
+category = "network"
+pattern = "docs.rs:443"
+action = "allow"
+
+[[permission.rules]]
+category = "mcp"
+pattern = "tracker/list"
+action = "allow"
+"#;
+
+fn daemon() -> TestDaemon {
+    let setup = Setup::new().config(RULES).file("src/a.txt", "one\n").file("b.txt", "two\n");
+    opened(setup.file(".env", "KEY=1\n"))
+}
+
+/// A daemon whose folder a person has opened before the agents come.
+fn opened(setup: Setup) -> TestDaemon {
+    let daemon = setup.start();
+    drop(daemon.connect());
+    daemon
+}
+
+/// A connection as a hook has it: new for each event, with no session.
+fn hook(daemon: &TestDaemon) -> Wire {
+    Wire::connect(&daemon.socket())
+}
+
+fn params(daemon: &TestDaemon, agent: &str, tool: &str, input: Value) -> Value {
+    json!({"agent": agent, "tool": tool, "input": input, "cwd": daemon.work(), "session": "conversation"})
+}
+
+fn judge(daemon: &TestDaemon, params: Value) -> Value {
+    hook(daemon).result("permissions.request", params)
+}
+
+fn bash(daemon: &TestDaemon, agent: &str, command: &str) -> Value {
+    judge(daemon, params(daemon, agent, "Bash", json!({"command": command})))
+}
+
+fn done(daemon: &TestDaemon, judged: &Value, ok: bool) {
+    hook(daemon).result("permissions.done", json!({"request_id": judged["request_id"], "ok": ok, "summary": "ran"}));
+}
+
+#[track_caller]
+fn check(daemon: &TestDaemon, (agent, tool, input): (&str, &str, Value), decision: &str, by: &str) -> Value {
+    let judged = judge(daemon, params(daemon, agent, tool, input.clone()));
+    assert_eq!(
+        (&judged["decision"], &judged["by"]),
+        (&json!(decision), &json!(by)),
+        "{agent} {tool} {input}: {judged}"
+    );
+    judged
+}
+
+/// The rows of agents' calls in the audit log, the oldest first.
+fn audited(daemon: &TestDaemon) -> Vec<Value> {
+    let list = daemon.connect().result("audit.query", json!({}));
+    let entries = list["entries"].as_array().unwrap().iter();
+    entries.filter(|entry| entry.get("agent").is_some()).cloned().collect()
+}
+
+#[test]
+fn tools_of_agents_are_judged_by_the_rules_for_tools_that_do_the_same() {
+    let daemon = daemon();
+    let command = |line: &str| json!({"command": line});
+    check(&daemon, ("claude-code", "Bash", command("make test")), "allow", "rule");
+    check(&daemon, ("codex", "Bash", command("make test")), "allow", "rule");
+    check(&daemon, ("claude-code", "Bash", command("rm -rf /")), "deny", "rule");
+    let asked = check(&daemon, ("claude-code", "Bash", command("cargo publish")), "ask", "default");
+    assert!(asked["reason"].as_str().unwrap().contains("toolctl permissions grant shell"), "{asked}");
+    check(&daemon, ("gemini", "run_shell_command", command("make test")), "allow", "rule");
+    check(&daemon, ("claude-code", "Read", json!({"file_path": "src/a.txt"})), "allow", "default");
+    check(&daemon, ("claude-code", "Read", json!({"file_path": "/root/x"})), "ask", "default");
+    check(&daemon, ("claude-code", "Read", json!({"file_path": ".env"})), "deny", "rule");
+    check(&daemon, ("claude-code", "Grep", json!({"pattern": "x"})), "allow", "default");
+    let write = json!({"file_path": "src/new.txt", "content": "x"});
+    check(&daemon, ("claude-code", "Write", write), "allow", "rule");
+    let edit = |path: &str| json!({"file_path": path, "old_string": "two", "new_string": "2"});
+    check(&daemon, ("claude-code", "Edit", edit("b.txt")), "ask", "default");
+    check(&daemon, ("claude-code", "Edit", edit("src/a.txt")), "allow", "rule");
+    let patch = |text: &str| json!({"command": format!("*** Begin Patch\n{text}\n*** End Patch")});
+    check(&daemon, ("codex", "apply_patch", patch("*** Add File: src/c.txt\n+c")), "allow", "rule");
+    let two = patch("*** Add File: src/c.txt\n+c\n*** Delete File: b.txt");
+    check(&daemon, ("codex", "apply_patch", two), "ask", "default");
+    check(&daemon, ("claude-code", "WebFetch", json!({"url": "https://docs.rs/x", "prompt": "x"})), "allow", "rule");
+    check(&daemon, ("claude-code", "WebFetch", json!({"url": "https://a.test/", "prompt": "x"})), "ask", "default");
+    check(&daemon, ("claude-code", "mcp__tracker__list", json!({})), "allow", "rule");
+    check(&daemon, ("claude-code", "mcp__tracker__delete", json!({})), "ask", "default");
+    check(&daemon, ("claude-code", "TodoWrite", json!({"todos": []})), "allow", "default");
+}
+
+#[test]
+fn all_parts_of_a_line_must_be_allowed_and_a_denied_one_denies_it() {
+    let daemon = daemon();
+    for (line, decision) in [
+        ("make a && make b", "allow"),
+        ("make a && cargo publish", "ask"),
+        ("cargo publish; rm -rf src", "deny"),
+        ("make a > b.txt && bash -c 'rm x'", "deny"),
+        ("make $(rm x)", "deny"),
+        ("make \"$UNKNOWN\"; $RUN", "deny"),
+    ] {
+        assert_eq!(bash(&daemon, "codex", line)["decision"], decision, "{line}");
+    }
+}
+
+#[test]
+fn control_files_and_protected_places_are_guarded_from_edits_of_agents() {
+    let config =
+        [RULES, "[[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n"].concat();
+    let daemon = opened(Setup::new().config(&config).file("src/a.txt", "one\n"));
+    let write = |path: &str| json!({"file_path": path, "content": "x"});
+    check(&daemon, ("claude-code", "Write", write(".toold/config.toml")), "deny", "rule");
+    let own = daemon.setup.path("config/toold/config.toml");
+    check(&daemon, ("claude-code", "Write", write(own.to_str().unwrap())), "deny", "rule");
+    check(&daemon, ("claude-code", "Write", write(".git/hooks/pre-commit")), "ask", "rule");
+    let patch = "*** Begin Patch\n*** Update File: src/a.txt\n*** Move to: .toold/x\n@@\n-one\n+two\n*** End Patch";
+    check(&daemon, ("codex", "apply_patch", json!({"command": patch})), "deny", "rule");
+}
+
+#[test]
+fn paths_are_judged_where_they_lead() {
+    let daemon = daemon();
+    let work = daemon.work();
+    std::os::unix::fs::symlink("/root", work.join("src/out")).unwrap();
+    std::os::unix::fs::symlink("../.env", work.join("src/plain.txt")).unwrap();
+    fs::create_dir(work.join("sub")).unwrap();
+    let write = |path: &str| json!({"file_path": path, "content": "x"});
+    check(&daemon, ("claude-code", "Write", write("src/out/x")), "ask", "default");
+    check(&daemon, ("claude-code", "Write", write("src/../b.txt")), "ask", "default");
+    check(&daemon, ("claude-code", "Write", write("src/../src/x")), "allow", "rule");
+    check(&daemon, ("claude-code", "Read", json!({"file_path": "src/plain.txt"})), "deny", "rule");
+    // The same relative path in another folder is another file.
+    let mut below = params(&daemon, "claude-code", "Write", write("../src/x"));
+    below["cwd"] = json!(work.join("sub"));
+    assert_eq!(judge(&daemon, below)["decision"], "allow");
+    let mut below = params(&daemon, "claude-code", "Write", write("src/x"));
+    below["cwd"] = json!(work.join("sub"));
+    assert_eq!(judge(&daemon, below)["decision"], "ask");
+}
+
+#[test]
+fn what_is_not_known_is_left_to_the_agents_own_prompt() {
+    let daemon = daemon();
+    let rule = "[[permission.rules]]\ncategory = \"plugin\"\npattern = \"**\"\naction = \"allow\"\n";
+    fs::write(daemon.setup.path("config/toold/config.toml"), [RULES, rule].concat()).unwrap();
+    daemon.connect().result("daemon.reload", json!({}));
+    check(&daemon, ("stranger", "make_coffee", json!({})), "ask", "default");
+    check(&daemon, ("claude-code", "MakeCoffee", json!({})), "ask", "default");
+    check(&daemon, ("claude-code", "Bash", json!({"command": 1})), "ask", "default");
+    check(&daemon, ("claude-code", "Bash", json!("make a")), "ask", "default");
+    // Its caller may know the needs of an unknown tool, and adds to those of a known one.
+    let named = |agent: &str, tool: &str, needs: Value| {
+        let mut params = params(&daemon, agent, tool, json!({"command": "make a"}));
+        params["needs"] = needs;
+        judge(&daemon, params)["decision"].clone()
+    };
+    let shell = |line: &str| json!([{"category": "shell", "target": line}]);
+    assert_eq!(named("stranger", "run", shell("make b")), "allow");
+    assert_eq!(named("stranger", "run", shell("rm b")), "deny");
+    assert_eq!(named("stranger", "run", json!([])), "ask");
+    assert_eq!(named("claude-code", "MakeCoffee", shell("make b")), "allow");
+    assert_eq!(named("claude-code", "Bash", shell("rm b")), "deny");
+    assert_eq!(named("claude-code", "Bash", json!([])), "allow");
+    assert_eq!(named("claude-code", "Bash", json!([{"category": "network", "target": "a.test:22"}])), "ask");
+}
+
+#[test]
+fn params_that_no_agent_sends_are_errors() {
+    let daemon = daemon();
+    let ok = params(&daemon, "codex", "Bash", json!({"command": "make"}));
+    for (member, value) in [
+        ("agent", json!("")),
+        ("agent", json!("Codex")),
+        ("agent", json!("a".repeat(40))),
+        ("tool", json!("x".repeat(1_000))),
+        ("session", json!("a\nb")),
+        ("cwd", json!("work")),
+        ("session_id", json!("nobody")),
+        ("needs", json!([{"category": "magic", "target": "x"}])),
+    ] {
+        let mut params = ok.clone();
+        params[member] = value.clone();
+        let error = hook(&daemon).error("permissions.request", params);
+        assert!([-32602, -32004].contains(&error["code"].as_i64().unwrap()), "{member} {value}: {error}");
+    }
+    assert!(audited(&daemon).is_empty());
+}
+
+#[test]
+fn a_request_is_a_call_with_one_end_and_one_row() {
+    let daemon = daemon();
+    let mut watch = daemon.connect();
+    watch.result("events.subscribe", json!({"kinds": ["call.started", "call.finished"]}));
+    let event = |watch: &mut Wire| watch.notification("events.event")["result"].take();
+
+    let allowed = bash(&daemon, "codex", "make a");
+    let started = event(&mut watch);
+    assert_eq!(
+        (&started["kind"], &started["tool"], &started["agent"], &started["call_id"]),
+        (&json!("call.started"), &json!("bash"), &json!("codex"), &allowed["call_id"])
+    );
+    done(&daemon, &allowed, true);
+    let finished = event(&mut watch);
+    assert_eq!((&finished["agent"], &finished["outcome"]), (&json!("codex"), &json!("ok")), "{finished}");
+
+    let denied = bash(&daemon, "claude-code", "rm x");
+    assert_eq!(event(&mut watch)["kind"], "call.started");
+    assert_eq!(event(&mut watch)["outcome"], "denied");
+    let asked = bash(&daemon, "codex", "cargo publish");
+    assert_eq!(event(&mut watch)["kind"], "call.started");
+    done(&daemon, &asked, false);
+    assert_eq!(event(&mut watch)["outcome"], "error");
+
+    let rows = audited(&daemon);
+    let shown: Vec<_> =
+        rows.iter().map(|row| json!([row["agent"], row["tool"], row["source"], row["outcome"]])).collect();
+    assert_eq!(
+        json!(shown),
+        json!([
+            ["codex", "bash", "agent:codex", "ok"],
+            ["claude-code", "bash", "agent:claude-code", "denied"],
+            ["codex", "bash", "agent:codex", "error"]
+        ])
+    );
+    assert_eq!(rows[2]["decisions"][0]["verdict"], "ask", "{}", rows[2]);
+    assert_eq!(rows[0]["client"], "codex");
+    // It ends once.
+    for judged in [&allowed, &denied, &asked] {
+        let error = hook(&daemon).error("permissions.done", json!({"request_id": judged["request_id"], "ok": true}));
+        assert_eq!(error["data"]["kind"], "unknown_request", "{error}");
+    }
+}
+
+#[test]
+fn a_later_process_of_the_agent_knows_the_request_by_conversation_and_call() {
+    let daemon = daemon();
+    let mut params = params(&daemon, "claude-code", "Bash", json!({"command": "make a"}));
+    params["call_id"] = json!("toolu_1");
+    let judged = judge(&daemon, params.clone());
+    assert_eq!(
+        (&judged["request_id"], &judged["call_id"]),
+        (&json!("claude-code/conversation/toolu_1"), &json!("toolu_1"))
+    );
+    // A second event of the same call is the same request.
+    assert_eq!(judge(&daemon, params.clone()), judged);
+    // Other input is another one, and ends the first.
+    params["input"]["command"] = json!("make b");
+    let other = judge(&daemon, params);
+    assert_eq!(other["request_id"], judged["request_id"]);
+    assert_ne!(other["call_id"], judged["call_id"]);
+    done(&daemon, &other, true);
+    let outcomes: Vec<Value> = until("both have ended", || Some(audited(&daemon)).filter(|rows| rows.len() == 2))
+        .into_iter()
+        .map(|row| row["outcome"].clone())
+        .collect();
+    assert_eq!(outcomes, [json!("cancelled"), json!("ok")]);
+}
+
+#[test]
+fn a_request_that_is_never_reported_ends_with_the_daemon_and_delays_it_by_nothing() {
+    let mut daemon = daemon();
+    let judged = bash(&daemon, "codex", "make a");
+    daemon.restart("TERM");
+    let rows = audited(&daemon);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!((&rows[0]["outcome"], &rows[0]["agent"]), (&json!("cancelled"), &json!("codex")));
+    let error = hook(&daemon).error("permissions.done", json!({"request_id": judged["request_id"], "ok": true}));
+    assert_eq!(error["data"]["kind"], "unknown_request");
+    // After a crash, too, the conversation goes on in its session.
+    bash(&daemon, "codex", "make a");
+    daemon.restart("KILL");
+    let judged = bash(&daemon, "codex", "make a");
+    done(&daemon, &judged, true);
+    let sessions: Vec<Value> = audited(&daemon).into_iter().map(|row| row["session_id"].clone()).collect();
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(sessions[0], sessions[1]);
+}
+
+#[test]
+fn the_oldest_requests_of_a_conversation_end_when_there_are_too_many() {
+    let daemon = daemon();
+    let first = bash(&daemon, "codex", "make 0");
+    for number in 1..=64 {
+        bash(&daemon, "codex", &format!("make {number}"));
+    }
+    let rows = until("one has ended", || Some(audited(&daemon)).filter(|rows| !rows.is_empty()));
+    assert_eq!((rows.len(), &rows[0]["call_id"]), (1, &first["call_id"]));
+}
+
+const ASKING: &str = "[agents.codex]\nask = \"toold\"\n[agents.claude-code]\nask = \"toold\"\n";
+
+fn asking() -> TestDaemon {
+    opened(Setup::new().config(&[RULES, ASKING].concat()).file("b.txt", "two\n"))
+}
+
+fn person(daemon: &TestDaemon) -> Wire {
+    let mut wire = daemon.connect();
+    wire.result("permissions.subscribe", json!({}));
+    wire
+}
+
+fn ask_of(wire: &mut Wire) -> Value {
+    let mut event = wire.notification("permissions.event")["result"].take();
+    assert_eq!(event["type"], "asked", "{event}");
+    event["request"].take()
+}
+
+#[test]
+fn a_question_is_answered_in_another_frontend_and_the_answer_is_remembered_for_all() {
+    let daemon = asking();
+    let mut person = person(&daemon);
+    let mut codex = hook(&daemon);
+    let waiting =
+        codex.request("permissions.request", params(&daemon, "codex", "Bash", json!({"command": "cargo publish"})));
+    let ask = ask_of(&mut person);
+    assert_eq!(
+        (&ask["agent"], &ask["tool"], &ask["target"], &ask["cwd"]),
+        (&json!("codex"), &json!("bash"), &json!("cargo publish"), &json!(daemon.work()))
+    );
+    let reply = json!({"request_id": ask["request_id"], "action": "allow", "scope": "project"});
+    person.result("permissions.reply", reply);
+    let judged = codex.answer(waiting)["result"].take();
+    assert_eq!((&judged["decision"], &judged["by"]), (&json!("allow"), &json!("person")), "{judged}");
+    done(&daemon, &judged, true);
+    // Another agent, and a tool of toold.
+    let other = bash(&daemon, "claude-code", "cargo publish");
+    assert_eq!((&other["decision"], &other["by"]), (&json!("allow"), &json!("grant")), "{other}");
+    let checked = person.result("permissions.check", json!({"category": "shell", "target": "cargo publish"}));
+    assert_eq!(checked["verdict"], "allow", "{checked}");
+}
+
+#[test]
+fn a_grant_for_toolds_own_bash_holds_for_agents() {
+    let daemon = daemon();
+    let grant = json!({"category": "shell", "pattern": "cargo publish", "scope": "always"});
+    let grant = daemon.connect().result("permissions.grant", grant);
+    check(&daemon, ("codex", "Bash", json!({"command": "cargo publish"})), "allow", "grant");
+    daemon.connect().result("permissions.revoke", json!({"id": grant["id"]}));
+    check(&daemon, ("codex", "Bash", json!({"command": "cargo publish"})), "ask", "default");
+}
+
+#[test]
+fn two_agents_with_one_question_get_one_answer() {
+    let daemon = asking();
+    let mut person = person(&daemon);
+    let mut agents: Vec<(Wire, u64)> = ["codex", "claude-code"]
+        .into_iter()
+        .map(|agent| {
+            let mut wire = hook(&daemon);
+            let params = params(&daemon, agent, "Bash", json!({"command": "cargo publish"}));
+            let id = wire.request("permissions.request", params);
+            (wire, id)
+        })
+        .collect();
+    let ask = ask_of(&mut person);
+    until("both wait", || {
+        let pending = person.result("permissions.pending", json!({}));
+        Some(()).filter(|()| pending["asks"][0]["call_ids"].as_array().is_some_and(|calls| calls.len() == 2))
+    });
+    person
+        .result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny", "message": "not now"}));
+    for (wire, id) in &mut agents {
+        let judged = wire.answer(*id)["result"].take();
+        assert_eq!((&judged["decision"], &judged["by"]), (&json!("deny"), &json!("person")), "{judged}");
+        assert!(judged["reason"].as_str().unwrap().contains("not now"), "{judged}");
+    }
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_left_to_the_agent() {
+    let daemon = asking();
+    // Nobody is there.
+    check(&daemon, ("codex", "Bash", json!({"command": "cargo publish"})), "ask", "default");
+    let mut person = person(&daemon);
+    let mut params = params(&daemon, "codex", "Bash", json!({"command": "cargo publish"}));
+    params["wait_ms"] = json!(1);
+    assert_eq!(judge(&daemon, params)["decision"], "ask");
+    assert_eq!(person.result("permissions.pending", json!({})), json!({"asks": []}));
+}
+
+#[test]
+fn a_question_is_withdrawn_when_its_request_is_cancelled_or_its_caller_goes() {
+    let daemon = asking();
+    let mut person = person(&daemon);
+    let params = params(&daemon, "codex", "Bash", json!({"command": "cargo publish"}));
+    let mut agent = hook(&daemon);
+    let id = agent.request("permissions.request", params.clone());
+    let ask = ask_of(&mut person);
+    agent.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}));
+    assert_eq!(agent.answer(id)["error"]["data"]["kind"], "cancelled");
+    let resolved = person.notification("permissions.event")["result"].take();
+    assert_eq!((&resolved["action"], &resolved["request_id"]), (&json!("cancelled"), &ask["request_id"]));
+    agent.request("permissions.request", params);
+    ask_of(&mut person);
+    drop(agent);
+    assert_eq!(person.notification("permissions.event")["result"]["action"], "cancelled");
+    let rows = until("both have ended", || Some(audited(&daemon)).filter(|rows| rows.len() == 2));
+    assert!(rows.iter().all(|row| row["outcome"] == "cancelled"), "{rows:?}");
+}
+
+#[test]
+fn a_person_who_is_asked_about_an_edit_sees_its_diff() {
+    let daemon = asking();
+    let mut person = person(&daemon);
+    let mut agent = hook(&daemon);
+    let input = json!({"file_path": "b.txt", "old_string": "two", "new_string": "2"});
+    let id = agent.request("permissions.request", params(&daemon, "claude-code", "Edit", input));
+    let ask = ask_of(&mut person);
+    assert!(ask["diff"].as_str().unwrap().contains("-two\n+2"), "{ask}");
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
+    assert_eq!(agent.answer(id)["result"]["decision"], "allow");
+}
+
+#[test]
+fn edits_of_agents_are_undone_by_toold() {
+    let daemon = daemon();
+    let file = daemon.work().join("src/a.txt");
+    let edit = json!({"file_path": "src/a.txt", "old_string": "one", "new_string": "two"});
+    let judged = check(&daemon, ("claude-code", "Edit", edit), "allow", "rule");
+    fs::write(&file, "two\n").unwrap();
+    done(&daemon, &judged, true);
+    let patch =
+        "*** Begin Patch\n*** Add File: src/c.txt\n+c\n*** Update File: src/a.txt\n@@\n-two\n+three\n*** End Patch";
+    let patched = check(&daemon, ("codex", "apply_patch", json!({"command": patch})), "allow", "rule");
+    fs::write(&file, "three\n").unwrap();
+    fs::write(daemon.work().join("src/c.txt"), "c\n").unwrap();
+    done(&daemon, &patched, true);
+    let mut person = daemon.connect();
+    let history = person.result("files.history", json!({"all": true}));
+    assert_eq!(history["changes"].as_array().unwrap().len(), 3, "{history}");
+    person.result("files.undo", json!({"all": true, "call_id": patched["call_id"]}));
+    assert!(!daemon.work().join("src/c.txt").exists());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "two\n");
+    person.result("files.undo", json!({"all": true, "call_id": judged["call_id"]}));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
+}
+
+#[test]
+fn a_tool_that_failed_or_changed_nothing_leaves_nothing_to_undo_and_an_unreported_one_its_change() {
+    let mut daemon = daemon();
+    let file = daemon.work().join("src/a.txt");
+    let edit = |text: &str| json!({"file_path": "src/a.txt", "old_string": text, "new_string": "x"});
+    let failed = check(&daemon, ("claude-code", "Edit", edit("nowhere")), "allow", "rule");
+    done(&daemon, &failed, false);
+    let same = check(&daemon, ("claude-code", "Edit", edit("one")), "allow", "rule");
+    done(&daemon, &same, true);
+    let changes =
+        |daemon: &TestDaemon| daemon.connect().result("files.history", json!({"all": true}))["changes"].clone();
+    assert_eq!(changes(&daemon), json!([]));
+    check(&daemon, ("claude-code", "Edit", edit("one")), "allow", "rule");
+    fs::write(&file, "x\n").unwrap();
+    daemon.restart("TERM");
+    let left = changes(&daemon);
+    assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+    let undo = json!({"all": true, "call_id": left[0]["call_id"]});
+    daemon.connect().result("files.undo", undo);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
+}
+
+#[test]
+fn reads_and_writes_of_agents_count_for_the_check_of_stale_reads() {
+    let daemon = Setup::new()
+        .config(
+            &[RULES, "[[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n"]
+                .concat(),
+        )
+        .file("b.txt", "two\n")
+        .start();
+    let mut own = daemon.connect();
+    let session = own.result("session.list", json!({}))["sessions"][0]["session_id"].clone();
+    let edit = |own: &mut Wire, from: &str, to: &str| {
+        let result = own.tool("edit", json!({"path": "b.txt", "old": from, "new": to}));
+        (result["is_error"] == false, result["content"][0]["text"].as_str().unwrap().to_owned())
+    };
+    assert!(!edit(&mut own, "two", "2").0, "it has not been read");
+    let request = |tool: &str, input: Value, work: &dyn Fn()| {
+        let mut params = params(&daemon, "claude-code", tool, input);
+        params["session_id"] = session.clone();
+        let mut wire = hook(&daemon);
+        let judged = wire.result("permissions.request", params);
+        assert_eq!(judged["decision"], "allow", "{judged}");
+        work();
+        wire.result("permissions.done", json!({"request_id": judged["request_id"], "ok": true}));
+    };
+    request("Read", json!({"file_path": "b.txt"}), &|| {});
+    assert_eq!(edit(&mut own, "two", "2").1.lines().next().unwrap(), "changed b.txt (+1 -1)");
+    let file = daemon.work().join("b.txt");
+    request("Write", json!({"file_path": "b.txt", "content": "three\n"}), &|| fs::write(&file, "three\n").unwrap());
+    assert!(edit(&mut own, "three", "3").0, "its own agent wrote it");
+}
+
+#[test]
+fn a_request_gives_its_caller_no_rights_and_takes_those_of_an_agent() {
+    let daemon = daemon();
+    let mut wire = hook(&daemon);
+    wire.result("permissions.request", params(&daemon, "codex", "Bash", json!({"command": "make a"})));
+    let grant = json!({"category": "shell", "pattern": "**", "scope": "always"});
+    assert_eq!(wire.error("permissions.grant", grant)["data"]["kind"], "permission_denied");
+    // An agent's mode is a claim.
+    let mut bypass = params(&daemon, "codex", "Bash", json!({"command": "cargo publish"}));
+    bypass["mode"] = json!("bypassPermissions");
+    assert_eq!(judge(&daemon, bypass)["decision"], "ask");
+}
+
+#[test]
+fn an_agents_mode_counts_where_the_configuration_trusts_it() {
+    let config = [RULES, "[agents.claude-code]\ntrust_mode = true\n"].concat();
+    let daemon = opened(Setup::new().config(&config).file("b.txt", "two\n"));
+    let with_mode = |agent: &str, mode: &str, tool: &str, input: Value| {
+        let mut params = params(&daemon, agent, tool, input);
+        params["mode"] = json!(mode);
+        judge(&daemon, params)["decision"].clone()
+    };
+    let edit = || json!({"file_path": "b.txt", "old_string": "two", "new_string": "2"});
+    let command = |line: &str| json!({"command": line});
+    assert_eq!(with_mode("claude-code", "acceptEdits", "Edit", edit()), "allow");
+    assert_eq!(with_mode("claude-code", "default", "Edit", edit()), "ask");
+    assert_eq!(with_mode("claude-code", "plan", "Bash", command("make a")), "deny");
+    assert_eq!(with_mode("claude-code", "bypassPermissions", "Bash", command("cargo publish")), "allow");
+    assert_eq!(with_mode("codex", "bypassPermissions", "Bash", command("cargo publish")), "ask");
+}
+
+#[test]
+fn what_a_tool_started_is_judged_in_its_tools_session() {
+    let script = r#"
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw")
+def call(method, params):
+    f.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"); f.flush()
+    return json.loads(f.readline())
+ask = {"agent": "codex", "tool": "Bash", "cwd": sys.argv[2], "mode": "bypassPermissions", "session": "x"}
+for line in ["make a", "cargo publish", "rm x"]:
+    print(line, call("permissions.request", dict(ask, input={"command": line}))["result"]["decision"])
+"#;
+    let config = [
+        RULES,
+        "[agents.codex]\ntrust_mode = true\n",
+        "[[permission.rules]]\ncategory = \"shell\"\npattern = \"python3 *\"\naction = \"allow\"\n",
+        "[[permission.rules]]\ncategory = \"file.read\"\npattern = \"**\"\naction = \"allow\"\n",
+    ]
+    .concat();
+    let daemon = Setup::new().config(&config).file("try.py", script).start();
+    let line = format!("python3 try.py {} {}", daemon.socket().display(), daemon.work().display());
+    let result = daemon.connect().tool("bash", json!({"command": line}));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.trim(), "make a allow\ncargo publish ask\nrm x deny", "{result}");
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let names = prop::sample::select(vec![
+        "command",
+        "file_path",
+        "path",
+        "content",
+        "old_string",
+        "new_string",
+        "url",
+        "pattern",
+        "cwd",
+        "workdir",
+        "input",
+        "query",
+        "x",
+    ]);
+    let texts = prop_oneof![
+        Just(json!("rm -rf /")),
+        Just(json!("/root/.ssh/id_rsa")),
+        Just(json!("../../etc/shadow")),
+        Just(json!(".env")),
+        Just(json!("http://127.0.0.1:1/")),
+        Just(json!("~/\u{0}")),
+        "\\PC{0,12}".prop_map(Value::from),
+    ];
+    let leaf =
+        prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), any::<i64>().prop_map(Value::from), texts];
+    leaf.prop_recursive(3, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map(names.clone().prop_map(str::to_owned), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+#[test]
+fn hostile_input_is_never_allowed() {
+    // Nothing is allowed but what each request asks for: reading in the folder, which the tools below do not do.
+    let daemon = opened(Setup::new().asking());
+    let wire = RefCell::new(hook(&daemon));
+    let tools = [
+        ("claude-code", "Bash"),
+        ("claude-code", "Write"),
+        ("claude-code", "Edit"),
+        ("claude-code", "WebFetch"),
+        ("claude-code", "mcp__a__b"),
+        ("codex", "Bash"),
+        ("codex", "apply_patch"),
+        ("gemini", "run_shell_command"),
+        ("gemini", "write_file"),
+        ("cursor", "Shell"),
+        ("copilot", "bash"),
+        ("opencode", "bash"),
+        ("opencode", "edit"),
+        ("stranger", "anything"),
+    ];
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let strategy = (prop::sample::select(tools.to_vec()), any_json());
+    runner
+        .run(&strategy, |((agent, tool), input)| {
+            let answer = wire.borrow_mut().call("permissions.request", params(&daemon, agent, tool, input));
+            let judged = &answer["result"];
+            prop_assert!(answer.get("result").is_some() || answer["error"]["code"] == -32602, "{answer}");
+            prop_assert_ne!(&judged["decision"], "allow", "{}", judged);
+            Ok(())
+        })
+        .unwrap();
+}
