@@ -187,7 +187,10 @@ export interface Ask {
   tool: string;
   /** Who owns a tool. */
   source: Source;
-  /** The program whose session the call belongs to, as it named itself; absent when it did not. */
+  /**
+   * The program whose session the call belongs to, as it named itself, or the agent that is about to use a tool of its
+   * own; absent when it did not name itself.
+   */
   agent?: string;
   cwd: string;
   reason?: string;
@@ -468,6 +471,8 @@ export interface CallInfo {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
   tool: string;
+  /** The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same. */
+  agent?: string;
   state: "running" | "finished";
   /** RFC 3339, UTC. */
   started_at: string;
@@ -517,6 +522,8 @@ export interface AuditEntry {
   tool: string;
   /** Who owns the tool: kind and name, such as `plugin:git`. */
   source: string;
+  /** The agent, when it used a tool of its own; `source` is then `agent:` and its name. */
+  agent?: string;
   /** The frontend that opened the session. */
   client?: string;
   /** The number of the connection, new at each start of the daemon. */
@@ -525,7 +532,7 @@ export interface AuditEntry {
   decisions: {
     category: string;
     target: string;
-    /** `allow` or `deny`. */
+    /** `allow`, `deny`, or `ask` for a question that was left to an agent's own prompt. */
     verdict: string;
     /** The rule or the grant that decided, in words that name where it stands. */
     rule: string;
@@ -576,6 +583,8 @@ export type Event = {
   session_id: string;
   /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
   tool: string;
+  /** The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same. */
+  agent?: string;
 } | {
   kind: "call.progress";
   /**
@@ -598,6 +607,7 @@ export type Event = {
   session_id: string;
   /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
   tool: string;
+  agent?: string;
   /** How a call ended. */
   outcome: Outcome;
   duration_ms: number;
@@ -1496,6 +1506,15 @@ export interface PermissionsCheckResult {
   }>;
 }
 
+/** Params of `permissions.done`. */
+export interface PermissionsDoneParams {
+  request_id: string;
+  /** Whether the tool did its work. */
+  ok: boolean;
+  /** A few words about the result. Only its first 4 KiB are kept. */
+  summary?: string;
+}
+
 /** Params of `permissions.grant`. */
 export interface PermissionsGrantParams {
   /** The category of a permission: which rules and grants apply to it. */
@@ -1548,6 +1567,64 @@ export interface PermissionsReplyParams {
   expires_in?: number;
   /** The permission is for all `parts` of the ask, each exactly as shown there; not together with `pattern`. */
   all_parts?: boolean;
+}
+
+/** Params of `permissions.request`. */
+export interface PermissionsRequestParams {
+  /**
+   * The agent that is about to use its tool, such as `codex`: small letters, digits, `-` and `_`, at most 32. The
+   * daemon knows the tools of `claude-code`, `codex`, `gemini`, `cursor`, `copilot` and `opencode`.
+   */
+  agent: string;
+  /** The agent's own name of the tool, such as `Bash`. */
+  tool: string;
+  /** The arguments of the tool, as the agent has them. */
+  input?: unknown;
+  /** The agent's current folder: an absolute path. Relative paths in the input are relative to it. */
+  cwd: string;
+  /** The agent's own id of the call. While the call has not ended, the same request gets the same answer. */
+  call_id?: string;
+  /**
+   * What the tool needs, if the caller knows. They are judged in addition to the needs that the daemon derives from the
+   * input; for a tool that the daemon does not know, they are the only ones.
+   */
+  needs?: {
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    /** A path, a command line, a URL or `host:port`, `server/tool` for MCP, otherwise a name. */
+    target: string;
+  }[];
+  /**
+   * How long a person may take to answer in a frontend, in milliseconds: 50000 when absent, at most 600000. It has an
+   * effect only with `ask = "toold"` in the configuration of the agent; otherwise nobody is asked here.
+   */
+  wait_ms?: number;
+  /** The session to judge in. When absent, the daemon opens one for the agent, for `session`. */
+  session_id?: string;
+  /** The agent's own id of its conversation: the requests of one conversation share a session here. At most 128 bytes. */
+  session?: string;
+  /**
+   * The agent's own mode, such as `acceptEdits`. People who are asked see it. It decides nothing, unless the
+   * configuration of the agent has `trust_mode = true`.
+   */
+  mode?: string;
+}
+
+/** Answer of `permissions.request`. */
+export interface PermissionsRequestResult {
+  /** `ask` leaves the question to the agent's own prompt. */
+  decision: "allow" | "ask" | "deny";
+  /**
+   * Why, for people and models. A denial, and a question for the agent's prompt, name the command that would allow it,
+   * if there is one.
+   */
+  reason: string;
+  /** What a decision is based on. */
+  by: "grant" | "rule" | "person" | "default";
+  /** For `permissions.done`. If the request has `session` and `call_id`, it is `AGENT/SESSION/CALL_ID`. */
+  request_id: string;
+  /** The id of the call in events and in the audit log. */
+  call_id: string;
 }
 
 /** Answer of `permissions.review`: the grants, and what could be tidied. */
@@ -2591,6 +2668,8 @@ export interface Methods {
   "memories.list": { params: MemoriesListParams; result: MemoriesListResult };
   /** Checks whether something would be allowed, and by which rule. */
   "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
+  /** Reports that the tool of a judged request has ended. */
+  "permissions.done": { params: PermissionsDoneParams; result: Record<string, never> };
   /** Stores a grant. */
   "permissions.grant": { params: PermissionsGrantParams; result: Grant };
   /** Lists rules and grants with their sources. */
@@ -2599,6 +2678,8 @@ export interface Methods {
   "permissions.pending": { params: Record<string, never>; result: PermissionsPendingResult };
   /** Answers a permission ask; the first reply wins. */
   "permissions.reply": { params: PermissionsReplyParams; result: Record<string, never> };
+  /** Judges what an agent is about to do with a tool of its own. */
+  "permissions.request": { params: PermissionsRequestParams; result: PermissionsRequestResult };
   /** Lists the grants with their uses, and proposes which to drop or merge. */
   "permissions.review": { params: Record<string, never>; result: PermissionsReviewResult };
   /** Removes a grant. */

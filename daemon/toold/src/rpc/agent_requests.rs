@@ -171,7 +171,7 @@ fn check(params: &RequestPermission) -> Result<(), ErrorObjectOwned> {
     Ok(())
 }
 
-/// A program that begins anew for each event knows it too, if its agent tells it the conversation and the call.
+/// A hook is a new process for each event, and knows it too if its agent tells it the conversation and the call.
 fn id_of(params: &RequestPermission) -> String {
     match (&params.session, &params.call_id) {
         (Some(session), Some(call)) => [&params.agent, session.as_str(), call.as_str()].join("/"),

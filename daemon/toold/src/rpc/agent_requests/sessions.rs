@@ -75,7 +75,7 @@ async fn open(
     id: &SessionId,
 ) -> Result<Arc<Session>, ErrorObjectOwned> {
     let (service, connection) = (&request.services.sessions, request.connection());
-    // One that cannot be resumed, such as one whose folder is gone, begins anew.
+    // One that cannot be resumed, such as one whose folder is gone, is replaced.
     let kept = service.restore(connection.kind(), &connection.peer, id, BTreeMap::new()).await.ok().flatten();
     if let Some((session, opener)) = kept {
         let session = publish(request, session);
