@@ -646,3 +646,12 @@ fn hostile_input_is_never_allowed() {
         })
         .unwrap();
 }
+
+#[test]
+fn a_hook_may_deny_what_an_agent_does() {
+    let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"sh\", \"-c\", \"echo not today >&2; exit 2\"]\ntools = [\"bash\"]\n";
+    let daemon = opened(Setup::new().config(&[RULES, hook].concat()));
+    let denied = check(&daemon, ("codex", "Bash", json!({"command": "make a"})), "deny", "rule");
+    assert!(denied["reason"].as_str().unwrap().contains("not today"), "{denied}");
+    check(&daemon, ("claude-code", "Read", json!({"file_path": "x"})), "allow", "default");
+}

@@ -8,7 +8,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use parking_lot::Mutex;
 use toold_engine::session::Session;
 use toold_proto::agent_request::RequestPermission;
-use toold_proto::session::ClientInfo;
+use toold_proto::session::{ClientInfo, Mode};
 use toold_proto::tool::SessionId;
 
 use super::pending::RequestingAgent;
@@ -46,7 +46,9 @@ pub(super) async fn session_for(
     let services = &request.services;
     let sessions = &services.engine.sessions;
     let known = services.conversations.0.lock().get(&conversation).cloned().unwrap_or_default();
-    let usable = |session: &Arc<Session>| session.contains(cwd) && may_use(request, session).is_ok();
+    let is_person = requester.opener.kind == OpenerKind::Person;
+    // It was found or opened for the same agent before. No agent uses one in which everything is allowed.
+    let usable = |session: &Arc<Session>| session.contains(cwd) && (is_person || session.mode() != Mode::Yolo);
     if let Some(session) = known.iter().filter_map(|id| sessions.find(id)).find(usable) {
         return Ok(session);
     }
