@@ -673,7 +673,9 @@ that cancels the call."
      (pcase (plist-get block :type)
        ("text" (plist-get block :text))
        ("resource" (or (plist-get block :text)
-                       (format "[resource %s]" (plist-get block :uri))))
+                       (format "[resource %s%s]" (plist-get block :uri)
+                               (let ((about (or (plist-get block :description) (plist-get block :name))))
+                                 (if about (concat ": " about) "")))))
        (type (format "[%s %s]" type (plist-get block :mime_type)))))
    (plist-get result :content) "\n"))
 

@@ -23,6 +23,9 @@
 ---@field mime_type? string
 ---@field uri? string
 ---@field blob? string Base64.
+---@field name? string Of a link: a resource without text and blob.
+---@field description? string Of a link.
+---@field meta? table The `_meta` of a resource in MCP.
 
 ---What a tool may return instead of a plain value.
 ---@class hygge.Result

@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::tool::Block;
 
 /// The contents of a resource: `text` or `blob`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceContents {
     pub uri: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,6 +17,9 @@ pub struct ResourceContents {
     /// Base64 (RFC 4648, section 4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
+    /// The `_meta` of a mounted MCP server, unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
 }
 
 /// An argument of a prompt. Its value is always a string.

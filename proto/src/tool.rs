@@ -220,6 +220,7 @@ pub enum Block {
         data: String,
         mime_type: String,
     },
+    /// A resource with its contents, or a link to one: without `text` and `blob`.
     Resource {
         uri: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,6 +230,15 @@ pub enum Block {
         /// Base64 (RFC 4648, section 4).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
+        /// Of a link.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Of a link.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// The `_meta` of a mounted MCP server, unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meta: Option<Map<String, Value>>,
     },
 }
 

@@ -86,9 +86,9 @@ def listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def on_http(python, port, transport, path):
+def on_http(python, name, port, transport, path):
     with open(path, "a") as log:
-        command = [python, str(HERE / "sdk_server.py"), str(port), transport]
+        command = [python, str(HERE / "sdk_server.py"), name, str(port), transport]
         return subprocess.Popen(command, stdout=log, stderr=log, cwd=path.parent)
 
 
@@ -123,6 +123,30 @@ def check_sdk(client, name):
     client.call("questions.reply", {"request_id": asked["request_id"], "content": {"color": "red"}})
     answered = client.answer(request)
     assert text(answered) == "accept: red", answered
+
+
+def check_offers(mcp, client, name):
+    """Resources, a template with completion, a prompt, and a change that reaches a subscriber."""
+    uri = f"{name}://all"
+    assert any(resource["uri"] == uri for resource in mcp.call("resources/list", {})["resources"])
+    template = f"{name}://one/{{name}}"
+    templates = mcp.call("resources/templates/list", {})["resourceTemplates"]
+    assert any(listed["uriTemplate"] == template for listed in templates), templates
+
+    def read(uri):
+        return mcp.call("resources/read", {"uri": uri})["contents"][0]["text"]
+
+    assert (read(uri), read(f"{name}://one/a")) == ("each note", "the note a")
+    argument = {"name": "name", "value": "a"}
+    completed = mcp.call("completion/complete", {"ref": {"type": "ref/resource", "uri": template}, "argument": argument})
+    assert completed["completion"]["values"] == ["a1", "a2"], completed
+    prompt = mcp.call("prompts/get", {"name": f"{name}_greet", "arguments": {"name": "Ann"}})
+    assert prompt["messages"][0]["content"]["text"] == "Say hello to Ann.", prompt
+    mcp.call("resources/subscribe", {"uri": uri})
+    assert text(client.tool(f"{name}_change", text="new")) == "changed"
+    assert mcp.notification("notifications/resources/updated")["uri"] == uri
+    assert read(uri) == "new"
+    mcp.call("resources/unsubscribe", {"uri": uri})
 
 
 class Agent(Client):
@@ -193,7 +217,7 @@ def main(toold, node, files, *pythons):
 
         def start(name):
             python, port, transport = remote[name]
-            started[name] = on_http(python, port, transport, root / f"{name}.log")
+            started[name] = on_http(python, name, port, transport, root / f"{name}.log")
 
         def listening(name):
             until(f"{name} listens", lambda: started[name].poll() is None and listens(remote[name][1]))
@@ -201,7 +225,7 @@ def main(toold, node, files, *pythons):
         remote = {}
         for at, python in enumerate(pythons, 1):
             python = str(Path(python).absolute())
-            servers[f"pipe{at}"] = {"command": python, "args": [str(HERE / "sdk_server.py")]}
+            servers[f"pipe{at}"] = {"command": python, "args": [str(HERE / "sdk_server.py"), f"pipe{at}"]}
             remote[f"web{at}"] = (python, free_port(), "streamable-http")
             remote[f"sse{at}"] = (python, free_port(), "sse")
             servers[f"web{at}"] = {"url": f"http://127.0.0.1:{remote[f'web{at}'][1]}/mcp", "headers": {"X-Test": "1"}}
@@ -247,6 +271,8 @@ def main(toold, node, files, *pythons):
                 check_sdk(client, name)
                 check_requests(agent, person, name, root / "work")
                 print(f"{name}: structured results, progress, errors, a form, roots, sampling and a log")
+                check_offers(agent, client, name)
+                print(f"{name}: resources, a template, completion, a prompt and a change")
             for name in remote:
                 started[name].kill()
                 started[name].wait()

@@ -1,6 +1,7 @@
 """A server on the official Python SDK, 1.x or 2.x.
 
-`sdk_server.py` is on stdio, `sdk_server.py PORT` on Streamable HTTP, and `sdk_server.py PORT sse` on HTTP with SSE.
+`sdk_server.py NAME` is on stdio, `sdk_server.py NAME PORT` on Streamable HTTP, and `sdk_server.py NAME PORT sse` on HTTP with
+SSE. Its resources are `NAME://all` and `NAME://one/{name}`.
 """
 
 import sys
@@ -9,8 +10,9 @@ from typing import Annotated
 from mcp import types
 from pydantic import BaseModel
 
-port = int(sys.argv[1]) if len(sys.argv) > 1 else None
-transport = sys.argv[2] if len(sys.argv) > 2 else "streamable-http"
+name = sys.argv[1]
+port = int(sys.argv[2]) if len(sys.argv) > 2 else None
+transport = sys.argv[3] if len(sys.argv) > 3 else "streamable-http"
 try:
     from mcp.server.mcpserver import Context, MCPServer
 
@@ -42,6 +44,64 @@ async def count(n: int, ctx: Context) -> str:
     for i in range(n):
         await ctx.report_progress(i + 1, n, f"at {i + 1}")
     return f"counted to {n}"
+
+
+notes = {"all": "each note"}
+
+
+@server.resource(f"{name}://all", mime_type="text/plain")
+def every_note() -> str:
+    """All notes."""
+    return notes["all"]
+
+
+@server.resource(f"{name}://one/{{name}}", mime_type="text/plain")
+def note(name: str) -> str:
+    """One note."""
+    return f"the note {name}"
+
+
+@server.prompt()
+def greet(name: str) -> str:
+    """Greets somebody."""
+    return f"Say hello to {name}."
+
+
+@server.completion()
+async def complete(ref, argument, context):
+    return types.Completion(values=[f"{argument.value}1", f"{argument.value}2"])
+
+
+@server.tool()
+async def change(text: str, ctx: Context) -> str:
+    """Changes a resource."""
+    notes["all"] = text
+    if on_http:
+        await ctx.notify_resource_updated(f"{name}://all")
+    else:
+        await ctx.session.send_resource_updated(f"{name}://all")
+    return "changed"
+
+
+if not on_http:
+    # FastMCP of the SDK 1.x has no subscriptions: they are added below it.
+    lowlevel = server._mcp_server
+    capabilities = lowlevel.get_capabilities
+
+    def with_subscriptions(*given):
+        declared = capabilities(*given)
+        declared.resources.subscribe = True
+        return declared
+
+    lowlevel.get_capabilities = with_subscriptions
+
+    @lowlevel.subscribe_resource()
+    async def subscribe(uri):
+        print("subscribed to", uri, file=sys.stderr)
+
+    @lowlevel.unsubscribe_resource()
+    async def unsubscribe(uri):
+        print("unsubscribed from", uri, file=sys.stderr)
 
 
 if on_http:

@@ -38,6 +38,12 @@ export type Block = {
   text?: string;
   /** Base64 (RFC 4648, section 4). */
   blob?: string;
+  /** Of a link. */
+  name?: string;
+  /** Of a link. */
+  description?: string;
+  /** The `_meta` of a mounted MCP server, unchanged. */
+  meta?: Record<string, unknown>;
 };
 
 /** The category of a permission: which rules and grants apply to it. */

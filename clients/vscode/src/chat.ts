@@ -47,7 +47,7 @@ function block(content: Block): string {
     case "audio":
       return `[${content.type}, ${content.mime_type}, ${Math.floor((content.data.length * 3) / 4)} bytes]`;
     case "resource":
-      return content.text ?? `[${content.uri}${content.mime_type ? `, ${content.mime_type}` : ""}]`;
+      return content.text ?? `[${[content.uri, content.mime_type, content.description ?? content.name].filter(Boolean).join(", ")}]`;
   }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -41,6 +41,8 @@ pub fn of_skills(toolkit: &Arc<Toolkit>, skills: &Skills) -> SourceOffer {
             source: spec.source.clone(),
             reader: give(ResourceTask::ReadSkill(skill.name.clone())),
             completer: None,
+            watcher: None,
+            more: Map::new(),
         })
     });
     let prompts = skills.skills.iter().map(|skill| {
@@ -52,6 +54,7 @@ pub fn of_skills(toolkit: &Arc<Toolkit>, skills: &Skills) -> SourceOffer {
             source: spec.source.clone(),
             renderer: give(ResourceTask::RenderSkill(skill.name.clone())),
             completer: None,
+            more: Map::new(),
         })
     });
     SourceOffer { resources: resources.collect(), prompts: prompts.collect() }
@@ -77,6 +80,8 @@ pub fn of_memories(toolkit: &Arc<Toolkit>, scope: MemoryScope, ids: &[String]) -
             source: spec.source.clone(),
             reader: Arc::new(SkillOrMemory { spec: spec.clone(), toolkit: toolkit.clone(), task }),
             completer: None,
+            watcher: None,
+            more: Map::new(),
         })
     });
     SourceOffer { resources: resources.collect(), prompts: Vec::new() }

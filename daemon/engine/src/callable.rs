@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toold_proto::tool::ToolName;
 
 use crate::agent_request::AgentRequest;
@@ -20,6 +20,11 @@ pub trait Callable: Send + Sync + 'static {
     /// show it under another one.
     fn own_name(&self) -> &ToolName {
         &self.spec().name
+    }
+
+    /// Statements of its source for certain clients, such as the user interface that shows its results: `_meta` in MCP.
+    fn listing_meta(&self) -> Option<&Map<String, Value>> {
+        None
     }
 
     /// The agent, for something that an agent does with a tool of its own.

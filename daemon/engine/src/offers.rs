@@ -1,9 +1,12 @@
 //! Resources and prompts: what sources offer besides tools, to frontends that can show them.
 //!
-//! A source owns what it offers and replaces it as a whole, as it does its tools. [`read`], [`render`]
-//! and [`complete`] are calls: with a session, hooks, a deadline, needs, and a row in the audit log.
+//! A source owns what it offers and replaces it as a whole, as it does its tools. [`read`], [`render`],
+//! [`complete`] and [`watch`](watch::watch) are calls: with a session, hooks, a deadline, needs, and a row in the audit
+//! log.
 
+pub mod linked;
 pub mod template;
+pub mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -22,7 +25,9 @@ use crate::call::{Call, CallError};
 use crate::callable::Callable;
 use crate::events::Events;
 use crate::execute::execute_tool;
+use crate::offers::linked::LinkedResources;
 use crate::offers::template::Template;
+use crate::offers::watch::ResourceWatcher;
 use crate::registry::{SourceKey, SourceScope};
 use crate::session::Session;
 use crate::tool::Origin;
@@ -41,6 +46,10 @@ pub struct Resource {
     /// Completes the template's variables. Called with `{"argument": text, "value": text, "given": {name: text}}`;
     /// its structured result is a [`Completion`].
     pub completer: Option<Arc<dyn Callable>>,
+    /// Reports changes of its contents; `None` for a source that does not.
+    pub watcher: Option<Arc<dyn ResourceWatcher>>,
+    /// Other members of its description in MCP (`_meta`, `annotations`, `icons`, `size`), for clients that know them.
+    pub more: Map<String, Value>,
 }
 
 /// Where a resource is.
@@ -72,6 +81,8 @@ pub struct PromptTemplate {
     pub renderer: Arc<dyn Callable>,
     /// As for a resource.
     pub completer: Option<Arc<dyn Callable>>,
+    /// As for a resource.
+    pub more: Map<String, Value>,
 }
 
 /// Everything that one source offers.
@@ -226,13 +237,25 @@ impl Offers {
         all
     }
 
+    /// The resource that a session reads at a URI, and the values of its template's variables: one that is listed, one
+    /// that a result in the session linked to, or one of a template; within each, the first source's.
     fn resource(&self, session: &Session, uri: &str) -> Option<(Arc<Resource>, Map<String, Value>)> {
-        let all = self.resources_of(session);
-        let exact = all.iter().find(|resource| matches!(&resource.address, ResourceAddress::Uri(own) if own == uri));
-        if let Some(resource) = exact {
-            return Some((resource.clone(), Map::new()));
+        let shown = self.shown.load();
+        let all = || {
+            let seen = shown.iter().filter(|owned| owned.is_seen_in(session.project()));
+            let resources = seen.flat_map(|owned| &owned.offer.resources);
+            resources.filter(|resource| session.filter.allows_offers_of(&resource.source))
+        };
+        let exact =
+            all().find(|resource| matches!(&resource.address, ResourceAddress::Uri(own) if own == uri)).cloned();
+        let linked = || {
+            let linked = session.slot_if_any::<LinkedResources>()?.find(uri)?;
+            session.filter.allows_offers_of(&linked.source).then_some(linked)
+        };
+        if let Some(resource) = exact.or_else(linked) {
+            return Some((resource, Map::new()));
         }
-        all.iter().find_map(|resource| match &resource.address {
+        all().find_map(|resource| match &resource.address {
             ResourceAddress::Uri(_) => None,
             ResourceAddress::Template(template) => Some((resource.clone(), template.matches(uri)?)),
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toold_proto::tool::ToolName;
 
 use crate::callable::Callable;
@@ -29,6 +29,10 @@ impl Callable for RenamedTool {
 
     fn own_name(&self) -> &ToolName {
         self.tool.own_name()
+    }
+
+    fn listing_meta(&self) -> Option<&Map<String, Value>> {
+        self.tool.listing_meta()
     }
 
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {

@@ -2,8 +2,9 @@
 //!
 //! [`adapter`] implements MCP for the supervisor of mounts; [`endpoint`] describes where a server
 //! is, [`connect`] reaches it, [`logins`] has its logins, [`listing`] checks the tools that it lists, [`call`] runs a call,
-//! [`requests`] answers what a server asks meanwhile. A server does not see the environment of any frontend: it gets its
-//! configuration, the arguments of its calls, and the folders of those who call it if it asks for roots.
+//! [`offers`] has its resources and prompts, [`subscriptions`] their changes, and [`requests`] answers what a server asks
+//! meanwhile. A server does not see the environment of any frontend: it gets its configuration, the arguments of its calls,
+//! and the folders of those who call it if it asks for roots.
 
 pub mod adapter;
 mod call;
@@ -17,8 +18,11 @@ mod listing;
 mod logging;
 pub mod logins;
 mod notifications;
+mod offer_listing;
+mod offers;
 mod requests;
 mod result;
 mod roots;
 mod sampling;
+mod subscriptions;
 mod turns;

@@ -21,13 +21,14 @@ mod request;
 mod request_session;
 mod request_state;
 mod running_request;
+mod subscriptions;
 mod tasks;
 mod tool_meta;
 mod tools;
 mod weight_limit;
 
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -48,6 +49,7 @@ use crate::client_log::ConnectionLogLevel;
 use crate::server::client_requests::RequestChannels;
 use crate::server::request_session::{ConnectionSessions, SourceSelection, StatelessSessions};
 use crate::server::request_state::RequestStates;
+use crate::server::subscriptions::ResourceSubscriptions;
 use crate::server::tasks::McpTasks;
 
 /// The services that the daemon provides.
@@ -189,7 +191,7 @@ impl McpFacade {
             profiles: Mutex::default(),
             sampler: OnceLock::new(),
             log_level: ConnectionLogLevel::default(),
-            watched: Mutex::default(),
+            subscriptions: Arc::default(),
             half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
         };
@@ -234,8 +236,8 @@ pub(crate) struct McpConnection {
     pub(crate) sampler: OnceLock<SamplerRegistration>,
     /// The level of log messages that a client of the older revisions set.
     pub(crate) log_level: ConnectionLogLevel,
-    /// Resources whose changes a client of the older revisions subscribed to.
-    pub(crate) watched: Mutex<HashSet<String>>,
+    /// Of a client of the older revisions.
+    pub(crate) subscriptions: Arc<ResourceSubscriptions>,
     /// Fires when the client sends no more, or the daemon stops.
     pub(crate) half_closed: CancellationToken,
     /// Fires when the client is gone.
@@ -251,6 +253,7 @@ pub struct McpClientServer {
 
 impl Drop for McpClientServer {
     fn drop(&mut self) {
+        self.connection.subscriptions.clear();
         if self.connection.kind == ConnectionKind::Stream {
             self.connection.gone.cancel();
         }

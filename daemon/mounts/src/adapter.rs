@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
@@ -17,7 +17,9 @@ use toold_host::stderr_log::StderrLog;
 use toold_proto::tool::{SessionId, SourceKind, ToolName};
 
 use crate::config::MountConfig;
+use crate::offer_listing::{ListedOffers, OfferRequest};
 use crate::program::SourceProgram;
+use crate::watches::Watches;
 
 /// A kind of source, such as MCP servers. It knows the protocol; the supervisor decides when a
 /// source is started, retried, stopped and listed, and which of its tools are published.
@@ -80,8 +82,8 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
         memory: &mut Self::Memory,
     ) -> impl Future<Output = Result<(Self::Link, Self::Session), String>> + Send;
 
-    /// Requests all tools. An adapter may apply `filter` to them early; the supervisor does in any
-    /// case.
+    /// Requests all tools, resources and prompts. An adapter may apply `filter` to the tools early; the supervisor does in
+    /// any case.
     fn list_tools(
         &self,
         config: &MountConfig<Self::Endpoint>,
@@ -106,6 +108,29 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
         input: Value,
         cx: &Cx,
     ) -> impl Future<Output = Result<ToolOutput, CallFailure>> + Send;
+
+    /// Makes a request about a resource or a prompt. The structured output is that of a reader, renderer or completer, see
+    /// [`toold_engine::offers`]. Not called for a source that lists none.
+    fn request(
+        &self,
+        _config: &MountConfig<Self::Endpoint>,
+        _connection: &Arc<MountConnection<Self>>,
+        _request: OfferRequest,
+        _cx: &Cx,
+    ) -> impl Future<Output = Result<ToolOutput, CallFailure>> + Send {
+        std::future::ready(Err(ToolError::Failed("it has neither resources nor prompts".to_owned()).into()))
+    }
+
+    /// Has the source report the changes that are wanted, and no others; returns when none are wanted any more. Not called
+    /// for a source that reports none.
+    fn watch(
+        &self,
+        _config: &MountConfig<Self::Endpoint>,
+        _connection: &Arc<MountConnection<Self>>,
+        _watches: &Watches,
+    ) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
 }
 
 /// When a source is started.
@@ -125,11 +150,17 @@ pub trait ListedTool: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
 
     /// Changes with every part that a person saw when allowing its use.
     fn digest(&self) -> String;
+
+    /// Its statements for certain clients, see [`Callable::listing_meta`](toold_engine::callable::Callable::listing_meta).
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        None
+    }
 }
 
-/// The tools that a source offers.
+/// Everything that a source offers.
 pub struct ToolListing<T, M> {
     pub tools: Vec<T>,
+    pub offers: ListedOffers,
     /// The omissions, as sentences for the user.
     pub problems: Vec<String>,
     pub memory: M,
@@ -151,8 +182,10 @@ pub struct ConnectionContext {
     pub stderr_log: Arc<StderrLog>,
     /// Fires when the connection no longer takes calls.
     pub closing: CancellationToken,
+    /// The resources whose changes clients want to hear of.
+    pub watches: Arc<Watches>,
     pub(crate) restart: CancellationToken,
-    pub(crate) tools_changed: Notify,
+    pub(crate) lists_changed: Notify,
     pub(crate) lost: watch::Sender<Option<String>>,
 }
 
@@ -163,6 +196,7 @@ impl ConnectionContext {
         owner: Option<InstanceOwner>,
         stderr_log: Arc<StderrLog>,
         closing: CancellationToken,
+        watches: Arc<Watches>,
     ) -> Self {
         Self {
             attempt,
@@ -170,15 +204,16 @@ impl ConnectionContext {
             owner,
             stderr_log,
             closing,
+            watches,
             restart: CancellationToken::new(),
-            tools_changed: Notify::new(),
+            lists_changed: Notify::new(),
             lost: watch::Sender::new(None),
         }
     }
 
-    /// The source's tools have changed: they are listed again soon.
-    pub fn report_changed_tools(&self) {
-        self.tools_changed.notify_one();
+    /// The source's tools, resources or prompts have changed: they are listed again soon.
+    pub fn report_changed_lists(&self) {
+        self.lists_changed.notify_one();
     }
 
     /// The source is unreachable: the connection is closed.

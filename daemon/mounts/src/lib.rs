@@ -1,8 +1,9 @@
 //! Mounted sources: programs and daemons elsewhere whose tools appear in the registry as our own.
 //!
 //! [`MountSupervisor`] holds all mounts of one kind, such as MCP servers; [`adapter`] is the
-//! interface of a kind, [`mount`] the life of one mount, [`publish`] brings its list into the
-//! registry, [`tool`] calls one of its tools.
+//! interface of a kind, [`mount`] the life of one mount, [`publish`] brings its lists into the
+//! registry, [`tool`] calls one of its tools, [`offers`] reads and renders its resources and prompts, and
+//! [`watches`] reports their changes.
 
 mod absent;
 pub mod adapter;
@@ -11,10 +12,14 @@ pub mod config;
 mod grants;
 mod mount;
 pub mod names;
+pub mod offer_listing;
+pub mod offers;
 pub mod program;
 mod publish;
+mod request;
 mod tool;
 mod tool_cache;
+pub mod watches;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -23,7 +28,9 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
+use toold_engine::offers::SourceOffer;
 use toold_engine::registry::{RegistryChange, SourceKey};
+use toold_engine::tool::Origin;
 
 use crate::adapter::MountAdapter;
 use crate::config::{MountConfig, MountKey};
@@ -85,10 +92,12 @@ impl<A: MountAdapter> MountSupervisor<A> {
             });
         }
         let removed = outdated.iter().filter(|key| !mounts.contains_key(*key));
-        let removed = removed.map(|key| RegistryChange::Remove { key: source_key::<A>(key) }).collect();
+        let removed: Vec<SourceKey> = removed.map(source_key::<A>).collect();
         drop(mounts);
         if let Some(engine) = self.engine.upgrade() {
-            engine.registry.commit(removed);
+            let nothing = |key: &SourceKey| (key.clone(), Origin::Mcp, SourceOffer::default());
+            engine.offers.commit(removed.iter().map(nothing).collect());
+            engine.registry.commit(removed.into_iter().map(|key| RegistryChange::Remove { key }).collect());
         }
         self.publish();
         for mount in added {

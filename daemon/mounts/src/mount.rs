@@ -1,8 +1,10 @@
 //! One mount: its phase, its known tools, and its running calls. [`lifecycle`] is a run from start
-//! to end. [`instances`] are the processes of a mount that is not shared; each has a phase of its own.
+//! to end. [`instances`] are the processes of a mount that is not shared; each has a phase of its own. [`watching`] keeps it
+//! connected while clients wait for changes of its resources.
 
 mod instances;
 mod lifecycle;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +27,9 @@ use crate::adapter::{
 };
 use crate::backoff::RestartBackoff;
 use crate::config::MountConfig;
+use crate::offer_listing::ListedOffers;
 use crate::tool_cache;
+use crate::watches::Watches;
 
 /// The number of attempts to start a source whose tools are not known.
 const LEARN_ATTEMPTS: u32 = 6;
@@ -48,6 +52,8 @@ pub(crate) struct MountedSource<A: MountAdapter> {
     backoff: Mutex<RestartBackoff>,
     usage: Mutex<SourceUsage>,
     call_ended: Notify,
+    /// The resources whose changes are wanted of it.
+    watches: Arc<Watches>,
     stderr_log: Arc<StderrLog>,
     /// Fires when it is no longer mounted.
     retired: CancellationToken,
@@ -69,9 +75,11 @@ enum MountPhase<A: MountAdapter> {
     Failed { why: Arc<str>, retry_at: Instant },
 }
 
-/// The known tools.
+/// Everything that it is known to offer.
 struct Catalog<A: MountAdapter> {
     tools: Vec<A::Tool>,
+    /// `None` while they are not known.
+    offers: Option<ListedOffers>,
     problems: Vec<String>,
     /// Whether `tools` come from this endpoint, and not from an earlier one of the same name.
     is_current: bool,
@@ -80,16 +88,24 @@ struct Catalog<A: MountAdapter> {
 
 struct SourceUsage {
     running: usize,
+    /// Whether clients wait for changes of its resources.
+    is_watched: bool,
     last_used: Instant,
 }
 
-/// A call that counts as running until this is dropped.
-pub(crate) struct SourceCall<'a, A: MountAdapter> {
-    pub(crate) connection: Arc<MountConnection<A>>,
-    mount: &'a MountedSource<A>,
+impl SourceUsage {
+    fn is_idle(&self) -> bool {
+        self.running == 0 && !self.is_watched
+    }
 }
 
-impl<A: MountAdapter> Drop for SourceCall<'_, A> {
+/// A call that counts as running until this is dropped.
+pub(crate) struct SourceCall<A: MountAdapter> {
+    pub(crate) connection: Arc<MountConnection<A>>,
+    pub(crate) mount: Arc<MountedSource<A>>,
+}
+
+impl<A: MountAdapter> Drop for SourceCall<A> {
     fn drop(&mut self) {
         let mut usage = self.mount.usage.lock();
         usage.running -= 1;
@@ -107,11 +123,11 @@ impl<A: MountAdapter> MountedSource<A> {
             Some(cached) => {
                 let is_current = cached.digest == adapter.digest(&config.endpoint);
                 let memory = if is_current { cached.memory } else { A::Memory::default() };
-                Catalog { tools: cached.tools, problems: Vec::new(), is_current, memory }
+                Catalog { tools: cached.tools, offers: cached.offers, problems: Vec::new(), is_current, memory }
             }
             None => {
                 let memory = A::Memory::default();
-                Catalog { tools: Vec::new(), problems: Vec::new(), is_current: false, memory }
+                Catalog { tools: Vec::new(), offers: None, problems: Vec::new(), is_current: false, memory }
             }
         };
         Arc::new(Self::with_catalog(supervisor, config, Arc::new(Mutex::new(catalog)), supervisor.stop.child_token()))
@@ -133,8 +149,9 @@ impl<A: MountAdapter> MountedSource<A> {
             owner: None,
             instances: Mutex::default(),
             backoff: Mutex::new(RestartBackoff::new()),
-            usage: Mutex::new(SourceUsage { running: 0, last_used: Instant::now() }),
+            usage: Mutex::new(SourceUsage { running: 0, is_watched: false, last_used: Instant::now() }),
             call_ended: Notify::new(),
+            watches: Arc::default(),
             stderr_log: Arc::new(StderrLog::new(&config.name)),
             retired,
             config,
@@ -148,11 +165,14 @@ impl<A: MountAdapter> MountedSource<A> {
 
     /// Starts the background work of its kind, which needs no call.
     pub(crate) fn start(self: Arc<Self>, tasks: &TaskTracker) {
-        let is_current = self.catalog.lock().is_current;
+        let is_known = {
+            let catalog = self.catalog.lock();
+            catalog.is_current && catalog.offers.is_some()
+        };
         match A::START {
             _ if !self.config.enabled => {}
             StartPolicy::Always => _ = tasks.spawn(self.keep_connected()),
-            StartPolicy::OnDemand if !is_current => _ = tasks.spawn(self.learn_tools()),
+            StartPolicy::OnDemand if !is_known => _ = tasks.spawn(self.learn_tools()),
             StartPolicy::OnDemand => {}
         }
     }
@@ -212,6 +232,13 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
+    /// Its resources and prompts.
+    pub(crate) fn offers(&self) -> ListedOffers {
+        let catalog = self.catalog.lock();
+        let known = catalog.offers.clone().filter(|_| self.config.enabled && catalog.is_current);
+        known.unwrap_or_default()
+    }
+
     /// The tools that it listed, whether they are offered or not; `None` while they are not known.
     pub(crate) fn listed_tools(&self) -> Option<Vec<A::Tool>> {
         let catalog = self.catalog.lock();
@@ -243,30 +270,38 @@ impl<A: MountAdapter> MountedSource<A> {
         self: &Arc<Self>,
         upstream_name: &str,
         digest: &str,
-    ) -> Result<SourceCall<'_, A>, String> {
+    ) -> Result<SourceCall<A>, String> {
+        let call = self.begin_request().await?;
         let label = self.label();
-        loop {
-            let connection = self.connection().await.map_err(|why| format!("{label} is not available: {why}"))?;
-            {
-                let mut usage = self.usage.lock();
-                if connection.context.closing.is_cancelled() {
-                    continue;
-                }
-                usage.running += 1;
-            }
-            let call = SourceCall { connection, mount: self };
-            let catalog = self.catalog.lock();
-            let tool = catalog.tools.iter().find(|tool| tool.upstream_name() == upstream_name);
-            return match tool {
-                Some(tool) if tool.digest() == digest => {
-                    drop(catalog);
-                    Ok(call)
-                }
-                Some(_) => Err(format!(
+        let catalog = self.catalog.lock();
+        let tool = catalog.tools.iter().find(|tool| tool.upstream_name() == upstream_name);
+        match tool.map(|tool| tool.digest() == digest) {
+            Some(true) => {}
+            Some(false) => {
+                return Err(format!(
                     "the tool {upstream_name} of {label} has changed: read its description again before you call it"
-                )),
-                None => Err(format!("{label} no longer has a tool {upstream_name}")),
-            };
+                ));
+            }
+            None => return Err(format!("{label} no longer has a tool {upstream_name}")),
+        }
+        drop(catalog);
+        Ok(call)
+    }
+
+    /// Begins any other request; starts the source if it is not running.
+    ///
+    /// # Errors
+    /// As for a call.
+    pub(crate) async fn begin_request(self: &Arc<Self>) -> Result<SourceCall<A>, String> {
+        loop {
+            let connection = self.connection().await;
+            let connection = connection.map_err(|why| format!("{} is not available: {why}", self.label()))?;
+            let mut usage = self.usage.lock();
+            if !connection.context.closing.is_cancelled() {
+                usage.running += 1;
+                drop(usage);
+                return Ok(SourceCall { connection, mount: self.clone() });
+            }
         }
     }
 

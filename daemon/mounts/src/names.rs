@@ -29,6 +29,12 @@ pub(crate) fn with_hash(server: &str, own: &str) -> ToolName {
     parsed(&format!("{head}_{mark}"))
 }
 
+/// A name for the calls that read or render an offer; several offers may share it.
+pub(crate) fn of_offer(kind: &str, server: &str, own: &str) -> ToolName {
+    let name = plain(&format!("{kind}_{server}"), own);
+    parsed(&name[..name.len().min(MAX_NAME)])
+}
+
 fn parsed(name: &str) -> ToolName {
     ToolName::parse(name).expect("it is made of what a name may be made of")
 }

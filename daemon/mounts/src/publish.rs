@@ -1,10 +1,11 @@
-//! Publishes the lists of sources in the registry.
+//! Publishes the lists of sources in the registry, and their resources and prompts among the offers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use toold_engine::Engine;
 use toold_engine::callable::Callable;
+use toold_engine::offers::HiddenOffer;
 use toold_engine::registry::{RegistryChange, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::tool::ToolName;
@@ -12,6 +13,7 @@ use toold_proto::tool::ToolName;
 use crate::adapter::{ListedTool, MountAdapter};
 use crate::config::MountKey;
 use crate::mount::MountedSource;
+use crate::offers::PublishedOffers;
 use crate::tool::MountedTool;
 use crate::{MountSupervisor, names, source_key};
 
@@ -20,11 +22,12 @@ pub(crate) struct PublishedTools<A: MountAdapter> {
     tools: Vec<Arc<MountedTool<A>>>,
     /// Tools whose names are taken.
     problems: Vec<String>,
+    offers: Option<PublishedOffers<A>>,
 }
 
 impl<A: MountAdapter> Default for PublishedTools<A> {
     fn default() -> Self {
-        Self { tools: Vec::new(), problems: Vec::new() }
+        Self { tools: Vec::new(), problems: Vec::new(), offers: None }
     }
 }
 
@@ -39,10 +42,17 @@ impl<A: MountAdapter> MountSupervisor<A> {
             self.mounts.lock().iter().map(|(key, mount)| (key.clone(), mount.clone())).collect();
         published.retain(|key, _| mounts.iter().any(|(other, _)| other == key));
         let mut taken: HashMap<ToolName, Vec<SourceScope>> = HashMap::new();
-        let (mut removes, mut puts) = (Vec::new(), Vec::new());
+        let (mut removes, mut puts, mut offers) = (Vec::new(), Vec::new(), Vec::new());
         for (key, mount) in &mounts {
             let before = published.entry(key.clone()).or_default();
-            let now = tools_of(&engine, key, mount, before, &mut taken);
+            let listed = mount.offers();
+            let mut offered = before.offers.take();
+            if offered.as_ref().is_none_or(|offered| !offered.is_of(mount, &listed)) {
+                let now = PublishedOffers::new(mount, listed, offered.as_ref());
+                offers.push((source_key::<A>(key), Origin::Mcp, now.offer()));
+                offered = Some(now);
+            }
+            let mut now = tools_of(&engine, key, mount, before, &mut taken);
             let is_same = now.tools.len() == before.tools.len()
                 && now.tools.iter().zip(&before.tools).all(|(now, before)| Arc::ptr_eq(now, before));
             if !is_same {
@@ -51,8 +61,10 @@ impl<A: MountAdapter> MountSupervisor<A> {
                 removes.push(RegistryChange::Remove { key: source_key::<A>(key) });
                 puts.push(RegistryChange::Put { key: source_key::<A>(key), origin: Origin::Mcp, tools });
             }
+            now.offers = offered;
             *before = now;
         }
+        engine.offers.commit(offers);
         let removed = removes.len();
         removes.append(&mut puts);
         for answer in engine.registry.commit(removes).into_iter().skip(removed) {
@@ -70,7 +82,16 @@ impl<A: MountAdapter> MountSupervisor<A> {
         let Some(of_mount) = published.get(key) else { return (Vec::new(), Vec::new()) };
         let mut names: Vec<ToolName> = of_mount.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         names.sort();
-        (names, of_mount.problems.clone())
+        let hidden =
+            self.engine.upgrade().map(|engine| engine.offers.hidden(&source_key::<A>(key))).unwrap_or_default();
+        let hidden = hidden.into_iter().map(|HiddenOffer { kind, name, holder }| {
+            format!(
+                "its {kind} {name} is not used: {} {} offers the same and comes first",
+                holder.kind.as_str(),
+                holder.name
+            )
+        });
+        (names, of_mount.problems.iter().cloned().chain(hidden).collect())
     }
 }
 

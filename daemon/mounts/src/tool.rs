@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Category, ToolName};
 
-use crate::adapter::{CallFailure, ListedTool, MountAdapter, StartPolicy};
+use crate::adapter::{ListedTool, MountAdapter};
 use crate::mount::MountedSource;
-
-/// Characters of the arguments in a permission prompt.
-const MAX_PREVIEW: usize = 600;
+use crate::offers::remember_links;
+use crate::request::{begin, preview, result_of};
 
 pub(crate) struct MountedTool<A: MountAdapter> {
     spec: ToolSpec,
     upstream_name: String,
     /// The tool that is called must be the one that was listed.
     digest: String,
+    meta: Option<Map<String, Value>>,
     mount: Arc<MountedSource<A>>,
 }
 
@@ -30,39 +30,24 @@ impl<A: MountAdapter> MountedTool<A> {
     pub(crate) fn new(mount: &Arc<MountedSource<A>>, name: ToolName, tool: &A::Tool) -> Option<Self> {
         let spec = mount.adapter.tool_spec(&mount.config, name, tool)?;
         let upstream_name = tool.upstream_name().to_owned();
-        Some(Self { spec, upstream_name, digest: tool.digest(), mount: mount.clone() })
+        Some(Self { spec, upstream_name, digest: tool.digest(), meta: tool.meta().cloned(), mount: mount.clone() })
     }
 
     pub(crate) fn is_same(&self, mount: &Arc<MountedSource<A>>, name: &ToolName, tool: &A::Tool) -> bool {
         self.upstream_name == tool.upstream_name()
             && self.spec.name == *name
             && self.digest == tool.digest()
+            && self.meta.as_ref() == tool.meta()
             && Arc::ptr_eq(&self.mount, mount)
     }
 
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let mount = &self.mount.for_session(&cx.session).map_err(ToolError::Failed)?;
-        if A::START == StartPolicy::OnDemand && !mount.is_running() {
-            // A program may take its time, and callers want to see why they wait.
-            cx.message(format!("starting {}", mount.label()));
-        }
-        let call = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            call = mount.begin_call(&self.upstream_name, &self.digest) => call.map_err(ToolError::Failed)?,
-        };
+        let call = begin(&self.mount, Some((&self.upstream_name, &self.digest)), cx).await?;
+        let mount = &call.mount;
         let result = mount.adapter.call(&mount.config, &call.connection, &self.upstream_name, input, cx).await;
-        match result {
-            Ok(output) => Ok(output),
-            Err(CallFailure::Tool(error)) => Err(error),
-            Err(CallFailure::Disconnected) => tokio::select! {
-                () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
-                why = mount.disconnect_reason(&call.connection) => Err(ToolError::Failed(format!(
-                    "the connection to {} was lost: {why}; the call may have been executed",
-                    mount.label()
-                ))),
-            },
-        }
+        let output = result_of(result, &call, cx).await?;
+        remember_links(&self.mount, &output, cx);
+        Ok(output)
     }
 }
 
@@ -71,14 +56,13 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
         &self.spec
     }
 
+    fn listing_meta(&self) -> Option<&Map<String, Value>> {
+        self.meta.as_ref()
+    }
+
     fn needs<'a>(&'a self, input: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         let target = self.mount.adapter.permission_target(&self.mount.config.name, &self.upstream_name);
-        let text = input.to_string();
-        let mut preview: String = text.chars().take(MAX_PREVIEW).collect();
-        if preview.len() < text.len() {
-            preview.push('…');
-        }
-        std::future::ready(Ok(vec![Need::new(Category::Mcp, target).because(preview)])).boxed()
+        std::future::ready(Ok(vec![Need::new(Category::Mcp, target).because(preview(input))])).boxed()
     }
 
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -1,4 +1,4 @@
-//! The last known tools of each mount, in a file of its own: they are listed before it runs, and
+//! The last known tools, resources and prompts of each mount, in a file of its own: they are listed before it runs, and
 //! show whether a tool is still the one that was allowed.
 
 use std::io;
@@ -7,11 +7,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toold_host::state_file;
 
+use crate::offer_listing::ListedOffers;
+
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CachedTools<T, M> {
     /// Of the endpoint that the tools came from.
     pub(crate) digest: String,
     pub(crate) tools: Vec<T>,
+    /// Absent in files of earlier versions.
+    #[serde(default)]
+    pub(crate) offers: Option<ListedOffers>,
     #[serde(flatten)]
     pub(crate) memory: M,
 }

@@ -22,6 +22,7 @@ use toold_mounts::adapter::{
     StartPolicy, ToolListing,
 };
 use toold_mounts::config::MountConfig;
+use toold_mounts::offer_listing::ListedOffers;
 use toold_proto::call::{ListTools, ListingMode};
 use toold_proto::daemon::NoParams;
 use toold_proto::event::SubscribeEvents;
@@ -228,7 +229,7 @@ impl MountAdapter for RemoteAdapter {
             let memory = RemoteMemory { instances: listing::instances(&link.instance, &theirs) };
             let tools = list.tools.unwrap_or_default();
             let (tools, problems) = listing::accept(tools, &theirs, &self.options.instance, filter);
-            Ok(ToolListing { tools, problems, memory })
+            Ok(ToolListing { tools, offers: ListedOffers::default(), problems, memory })
         };
         timeout(config.start_timeout, list).await.unwrap_or_else(|_| {
             let why = format!("it did not list its tools within {} ms", config.start_timeout.as_millis());
@@ -246,7 +247,7 @@ impl MountAdapter for RemoteAdapter {
             loop {
                 tokio::select! {
                     event = events.next() => match event {
-                        Some(_) => context.report_changed_tools(),
+                        Some(_) => context.report_changed_lists(),
                         None => return client.closed().await.to_string(),
                     },
                     _ = ping.tick() => {

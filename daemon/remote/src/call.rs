@@ -49,7 +49,7 @@ pub(crate) async fn call(
         Err(ClientError::Rpc(error)) if error.code == CANCELLED => format!("the call was cancelled on {remote}"),
         Err(ClientError::Rpc(error)) => {
             if error.code == UNKNOWN_TOOL {
-                link.context.report_changed_tools();
+                link.context.report_changed_lists();
             }
             format!("{remote} refused the call: {error}")
         }

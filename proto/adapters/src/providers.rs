@@ -357,7 +357,11 @@ fn in_words(block: &Block) -> String {
         Block::Resource { uri, mime_type, blob: Some(blob), .. } => {
             data(&format!("the resource {uri}"), mime_type.as_deref().unwrap_or("application/octet-stream"), blob)
         }
-        Block::Resource { uri, .. } => format!("[the resource {uri}]"),
+        Block::Resource { uri, name, description, .. } => {
+            let words: Vec<&str> = name.iter().chain(description).map(String::as_str).collect();
+            let about = if words.is_empty() { String::new() } else { format!(": {}", words.join(": ")) };
+            format!("[the resource {uri}{about}]")
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A provider's call blocks in, its result blocks out.
 
 use insta::assert_snapshot;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, from_value, json};
 use toold_adapters::providers::{
     AnswerOutcome, CallForm, CallKind, MalformedCall, ProviderAnswer, ProviderCall, results_as,
 };
@@ -240,19 +240,15 @@ fn what_a_provider_cannot_show_is_said() {
         vec![
             Block::Image { data: "AAAA".to_owned(), mime_type: "image/tiff".to_owned() },
             Block::Audio { data: "AAAA".to_owned(), mime_type: "audio/wav".to_owned() },
-            Block::Resource {
-                uri: "file:///a.txt".to_owned(),
-                mime_type: None,
-                text: Some("content".to_owned()),
-                blob: None,
-            },
-            Block::Resource { uri: "file:///b/c.bin".to_owned(), mime_type: None, text: None, blob: None },
+            from_value(json!({"type": "resource", "uri": "file:///a.txt", "text": "content"})).unwrap(),
+            from_value(json!({"type": "resource", "uri": "file:///b/c.bin", "name": "c", "description": "All of it"}))
+                .unwrap(),
         ],
         false,
     );
-    assert_snapshot!(one(ToolFormat::Anthropic, &odd), @r#"[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"[an image of type image/tiff, 3 bytes, which cannot be shown here]"},{"type":"text","text":"[a sound of type audio/wav, 3 bytes, which cannot be shown here]"},{"type":"text","text":"file:///a.txt:\ncontent"},{"type":"text","text":"[the resource file:///b/c.bin]"}],"is_error":false}]"#);
-    assert_snapshot!(one(ToolFormat::Gemini, &odd), @r#"[{"functionResponse":{"id":"c1","name":"read","response":{"output":"[a sound of type audio/wav, 3 bytes, which cannot be shown here]\nfile:///a.txt:\ncontent\n[the resource file:///b/c.bin]"},"parts":[{"inlineData":{"mimeType":"image/tiff","data":"AAAA"}}]}}]"#);
-    assert_snapshot!(one(ToolFormat::Mcp, &odd), @r#"[{"content":[{"type":"image","data":"AAAA","mimeType":"image/tiff"},{"type":"audio","data":"AAAA","mimeType":"audio/wav"},{"type":"resource","resource":{"uri":"file:///a.txt","text":"content"}},{"type":"resource_link","uri":"file:///b/c.bin","name":"c.bin"}],"structuredContent":{"n":1},"isError":false}]"#);
+    assert_snapshot!(one(ToolFormat::Anthropic, &odd), @r#"[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"[an image of type image/tiff, 3 bytes, which cannot be shown here]"},{"type":"text","text":"[a sound of type audio/wav, 3 bytes, which cannot be shown here]"},{"type":"text","text":"file:///a.txt:\ncontent"},{"type":"text","text":"[the resource file:///b/c.bin: c: All of it]"}],"is_error":false}]"#);
+    assert_snapshot!(one(ToolFormat::Gemini, &odd), @r#"[{"functionResponse":{"id":"c1","name":"read","response":{"output":"[a sound of type audio/wav, 3 bytes, which cannot be shown here]\nfile:///a.txt:\ncontent\n[the resource file:///b/c.bin: c: All of it]"},"parts":[{"inlineData":{"mimeType":"image/tiff","data":"AAAA"}}]}}]"#);
+    assert_snapshot!(one(ToolFormat::Mcp, &odd), @r#"[{"content":[{"type":"image","data":"AAAA","mimeType":"image/tiff"},{"type":"audio","data":"AAAA","mimeType":"audio/wav"},{"type":"resource","resource":{"uri":"file:///a.txt","text":"content"}},{"type":"resource_link","uri":"file:///b/c.bin","name":"c","description":"All of it"}],"structuredContent":{"n":1},"isError":false}]"#);
 }
 
 #[test]

@@ -16,7 +16,8 @@ local function block_lines(block)
     if block.text then
       return text.lines(block.text)
     end
-    return { ("[resource %s]"):format(text.line(block.uri)) }
+    local about = block.description or block.name
+    return { ("[resource %s%s]"):format(text.line(block.uri), about and ": " .. text.line(about) or "") }
   end
   local bytes = math.floor(#(block.data or "") * 3 / 4)
   return { ("[%s %s, %d bytes]"):format(block.type, text.line(block.mime_type), bytes) }

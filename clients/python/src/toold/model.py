@@ -99,6 +99,11 @@ class Block:
     uri: str | None = None
     # Base64, of resources.
     blob: str | None = None
+    # Of links to resources, which have neither `text` nor `blob`.
+    name: str | None = None
+    description: str | None = None
+    # The `_meta` of a mounted MCP server.
+    meta: Mapping[str, Any] | None = None
 
     def decoded(self) -> bytes:
         """The bytes of an image, a sound or a resource; empty if there are none."""

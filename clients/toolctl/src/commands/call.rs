@@ -234,7 +234,14 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
             Block::Image { data, mime_type } => not_shown(&mut out, "image", mime_type, data.len())?,
             Block::Audio { data, mime_type } => not_shown(&mut out, "audio", mime_type, data.len())?,
             Block::Resource { uri, text: Some(text), .. } => writeln!(out, "{DIM}{}{DIM:#}\n{text}", one_line(uri))?,
-            Block::Resource { uri, .. } => writeln!(out, "{DIM}{}{DIM:#}", one_line(uri))?,
+            Block::Resource { uri, name, description, .. } => {
+                let words: Vec<&str> = [Some(uri), name.as_ref(), description.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str)
+                    .collect();
+                writeln!(out, "{DIM}{}{DIM:#}", one_line(&words.join("  ")))?;
+            }
         }
     }
     out.flush()?;

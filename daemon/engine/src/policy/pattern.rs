@@ -4,7 +4,7 @@
 //! for a shell; `*` stands for any text within one word, and as the last word for any further
 //! words. A file pattern is a glob over the resolved path. A network pattern is `host` or
 //! `host:port`, `*` within one label, `**` for any labels; `*` alone is every host. All others are globs over the
-//! name.
+//! name; `SERVER/*` is everything of an MCP server.
 
 mod check;
 mod emptiness;
@@ -87,7 +87,14 @@ impl Pattern {
             }
             Category::FileRead | Category::FileWrite | Category::Mcp | Category::Agent | Category::Plugin => {
                 let (literal, wildcards) = count_segments(text);
-                (globs(text)?, specificity(literal, wildcards))
+                // Names of tools and URIs of resources may contain slashes.
+                let all_of_server =
+                    text.strip_suffix("/*").filter(|server| category == Category::Mcp && !server.contains('/'));
+                let kind = match all_of_server {
+                    Some(server) => globs(&format!("{server}/**"))?,
+                    None => globs(text)?,
+                };
+                (kind, specificity(literal, wildcards))
             }
         };
         Ok(Self { text: text.to_owned(), kind, specificity })

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use toold_engine::call::Call;
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
+use toold_engine::offers::linked::link;
 use toold_engine::offers::template::Template;
 use toold_engine::offers::{
     Completing, OfferError, PromptTemplate, Resource, ResourceAddress, SourceOffer, complete, read, render,
@@ -42,7 +43,18 @@ fn resource(address: ResourceAddress, reader: Arc<dyn Callable>) -> Arc<Resource
         let values: Vec<String> = (0..150).map(|n| format!("{}{n}", input["value"].as_str().unwrap())).collect();
         json!({"values": values})
     }));
-    Arc::new(Resource { address, name, title: None, description: None, mime_type: None, source, reader, completer })
+    Arc::new(Resource {
+        address,
+        name,
+        title: None,
+        description: None,
+        mime_type: None,
+        source,
+        reader,
+        completer,
+        watcher: None,
+        more: Map::new(),
+    })
 }
 
 fn prompt(name: &str, text: &'static str) -> Arc<PromptTemplate> {
@@ -61,6 +73,7 @@ fn prompt(name: &str, text: &'static str) -> Arc<PromptTemplate> {
         source,
         renderer,
         completer: None,
+        more: Map::new(),
     })
 }
 
@@ -139,6 +152,32 @@ async fn the_first_source_keeps_a_name_and_a_project_sees_its_own() {
     let changes = fixture.kinds().iter().filter(|kind| **kind == "prompts.changed").count();
     assert_eq!(changes, 3);
     assert!(!fixture.kinds().contains(&"resources.changed"));
+}
+
+#[tokio::test]
+async fn a_uri_belongs_to_the_first_source_with_it_a_link_or_a_template() {
+    let fixture = TestEngine::new(Vec::new());
+    let of = |text: &'static str| giving(text, move |input| json!([{"uri": input["uri"], "text": text}]));
+    let template = |text: &str| ResourceAddress::Template(Template::parse(text).unwrap());
+    let offer = |address, text| SourceOffer { resources: vec![resource(address, of(text))], prompts: Vec::new() };
+    let server = |name: &str| SourceKey { kind: SourceKind::Mcp, name: name.into(), scope: SourceScope::Global };
+    let offers = &fixture.engine.offers;
+    // Earlier in the order of the texts, later in that of the sources.
+    offers.commit(vec![
+        (server("a"), Origin::Mcp, offer(template("x://{+a}"), "server")),
+        (server("b"), Origin::Mcp, offer(ResourceAddress::Uri("x://listed".into()), "listed")),
+        (key("p", SourceScope::Global), Origin::UserPlugin, offer(template("x://{b}"), "plugin")),
+    ]);
+    let read = async |uri: &str| {
+        let contents = read(&fixture.engine, uri, fixture.prepare("", json!({}))).await.unwrap();
+        contents[0].text.clone().unwrap()
+    };
+    assert_eq!((read("x://1").await.as_str(), read("x://1/2").await.as_str()), ("plugin", "server"));
+    let session = fixture.prepare("", json!({})).session;
+    for uri in ["x://1", "x://listed"] {
+        link(&session, resource(ResourceAddress::Uri(uri.into()), of("linked")));
+    }
+    assert_eq!((read("x://1").await.as_str(), read("x://listed").await.as_str()), ("linked", "listed"));
 }
 
 /// `form` has a form filled in.

@@ -32,7 +32,7 @@ fn content(value: &LuaValue, uri: &str, mime_type: Option<&str>) -> Result<Resou
             value => {
                 let text = Some(text(value).ok_or_else(expected)?);
                 let mime_type = mime_type.or_else(|| Some("text/plain".to_owned()));
-                Ok(ResourceContents { uri, mime_type, text, blob: None })
+                Ok(ResourceContents { uri, mime_type, text, ..ResourceContents::default() })
             }
         };
     };
@@ -46,12 +46,12 @@ fn content(value: &LuaValue, uri: &str, mime_type: Option<&str>) -> Result<Resou
     if text.is_some() == blob.is_some() {
         return Err("expected a table with one of text, blob (Base64) or bytes".to_owned());
     }
-    Ok(ResourceContents { uri, mime_type, text, blob })
+    Ok(ResourceContents { uri, mime_type, text, blob, meta: None })
 }
 
 fn of_bytes(bytes: &[u8], uri: String, mime_type: Option<String>) -> ResourceContents {
     let mime_type = mime_type.or_else(|| Some("application/octet-stream".to_owned()));
-    ResourceContents { uri, mime_type, text: None, blob: Some(STANDARD.encode(bytes)) }
+    ResourceContents { uri, mime_type, blob: Some(STANDARD.encode(bytes)), ..ResourceContents::default() }
 }
 
 /// A text, a list of messages, or `{messages, description?}`.

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::{Function, Lua, Table, Value as LuaValue};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -86,6 +86,8 @@ pub(crate) fn offer(
             description: about.description,
             mime_type,
             source: source.clone(),
+            watcher: None,
+            more: Map::new(),
         })
     });
     let prompts = prompts.into_iter().enumerate().map(|(place, registered)| {
@@ -98,6 +100,7 @@ pub(crate) fn offer(
             description: about.description,
             arguments,
             source: source.clone(),
+            more: Map::new(),
         })
     });
     SourceOffer { resources: resources.collect(), prompts: prompts.collect() }

@@ -8,6 +8,7 @@ use rmcp::RoleClient;
 use rmcp::service::Peer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::time::Instant;
 use toold_engine::cx::Cx;
 use toold_engine::redact::without_hidden;
 use toold_engine::registry::SourceScope;
@@ -25,10 +26,11 @@ use toold_mounts::adapter::{
     MountSummary, OpenedChannel, StartPolicy, ToolListing,
 };
 use toold_mounts::config::{MountConfig, MountKey};
+use toold_mounts::offer_listing::OfferRequest;
+use toold_mounts::watches::Watches;
 use toold_proto::mcp::{InstanceScope, McpLogin, McpLoginBegun, McpServer, McpServerInstance, McpServerState};
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
-use super::call;
 use super::connect::{self, Channel, ClientService, GreetedServer, Greeting, ServerFailure};
 use super::endpoint::ServerEndpoint;
 use super::listing::ListedServerTool;
@@ -37,6 +39,7 @@ use super::logins::{EndedLogin, LoginError, ServerLogins};
 use super::notifications::Notifications;
 use super::requests::ServerRequestHandler;
 use super::roots::{self, ToldRoots};
+use super::{call, offers, subscriptions};
 
 /// The mounted servers of one daemon.
 pub type McpServers = MountSupervisor<ServerAdapter>;
@@ -353,8 +356,10 @@ impl MountAdapter for ServerAdapter {
             Err(failure) => return Err(self.explain(config, failure).await),
         };
         let uses_initialize = link.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
+        let offered = offers::list(&link.peer, Instant::now() + config.start_timeout / 2).await;
+        let problems = list.problems.into_iter().chain(offered.problems).collect();
         let memory = ServerMemory { uses_initialize, uses_sse: link.uses_sse };
-        Ok(ToolListing { tools: list.tools, problems: list.problems, memory })
+        Ok(ToolListing { tools: list.tools, offers: offered.offers, problems, memory })
     }
 
     async fn run(&self, connection: &MountConnection<Self>, service: ClientService) -> String {
@@ -379,6 +384,20 @@ impl MountAdapter for ServerAdapter {
         cx: &Cx,
     ) -> Result<ToolOutput, CallFailure> {
         call::call(self, config, connection, upstream_name, input, cx).await
+    }
+
+    async fn request(
+        &self,
+        config: &MountConfig<ServerEndpoint>,
+        connection: &Arc<MountConnection<Self>>,
+        request: OfferRequest,
+        cx: &Cx,
+    ) -> Result<ToolOutput, CallFailure> {
+        offers::request(self, config, connection, request, cx).await
+    }
+
+    async fn watch(&self, _: &MountConfig<ServerEndpoint>, connection: &Arc<MountConnection<Self>>, watches: &Watches) {
+        subscriptions::follow(&connection.link.peer, watches).await;
     }
 }
 

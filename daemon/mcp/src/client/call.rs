@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, GetExtensions, ProgressToken, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, GetExtensions, InputResponses, ProgressToken,
+    ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::Value;
@@ -36,10 +37,28 @@ pub(super) async fn call(
     input: Value,
     cx: &Cx,
 ) -> Result<ToolOutput, CallFailure> {
-    let server = config.name.as_str();
     let Value::Object(arguments) = input else {
         return Err(ToolError::Failed("the arguments must be a JSON object".to_owned()).into());
     };
+    let params = CallToolRequestParams::new(upstream_name.to_owned()).with_arguments(arguments);
+    let answer = converse(adapter, config, connection, cx, |answers, state| {
+        let mut params = params.clone();
+        (params.input_responses, params.request_state) = (answers, state);
+        ClientRequest::CallToolRequest(CallToolRequest::new(params))
+    });
+    read(&config.name, &answer.await?)
+}
+
+/// Makes a request of a call, and answers the server's requests on the way: with each answer, the request that `request`
+/// makes of it and of the server's state is made again.
+pub(super) async fn converse(
+    adapter: &ServerAdapter,
+    config: &MountConfig<ServerEndpoint>,
+    connection: &MountConnection<ServerAdapter>,
+    cx: &Cx,
+    request: impl Fn(Option<InputResponses>, Option<String>) -> ClientRequest,
+) -> Result<ServerResult, RequestFailure> {
+    let server = config.name.as_str();
     let (turns, session) = (&connection.link.notifications.turns, &cx.session.id);
     if turns.is_taken(session) {
         cx.message(format!(
@@ -48,23 +67,52 @@ pub(super) async fn call(
     }
     let _turn = tokio::select! {
         biased;
-        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+        () = cx.cancel.cancelled() => return Err(cancelled()),
         turn = turns.take(session) => turn,
     };
     tokio::select! {
         biased;
-        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+        () = cx.cancel.cancelled() => return Err(cancelled()),
         () = logging::request_level(&connection.link, cx) => {}
     }
-    let mut params = CallToolRequestParams::new(upstream_name.to_owned()).with_arguments(arguments);
+    let (mut answers, mut state) = (None, None);
     for _ in 0..MAX_INPUT_ROUNDS {
-        let answer = send(adapter, config, connection, params.clone(), cx).await?;
-        let ServerResult::InputRequiredResult(required) = answer else { return read(server, &answer) };
-        params.input_responses = requests::answer_all(server, &required, cx).await?;
-        params.request_state = required.request_state;
+        let answer = send(adapter, config, connection, request(answers, state), cx).await?;
+        let ServerResult::InputRequiredResult(required) = answer else { return Ok(answer) };
+        answers = requests::answer_all(server, &required, cx).await.map_err(CallFailure::Tool)?;
+        state = required.request_state;
     }
     let error = format!("MCP server {server} asked for more input {MAX_INPUT_ROUNDS} times in one call: giving up");
-    Err(ToolError::Failed(error).into())
+    Err(CallFailure::Tool(ToolError::Failed(error)).into())
+}
+
+/// Why a request has no result.
+pub(super) enum RequestFailure {
+    /// The server answered with an error.
+    Refused {
+        code: ErrorCode,
+        words: String,
+    },
+    Other(CallFailure),
+}
+
+impl From<CallFailure> for RequestFailure {
+    fn from(failure: CallFailure) -> Self {
+        Self::Other(failure)
+    }
+}
+
+impl From<RequestFailure> for CallFailure {
+    fn from(failure: RequestFailure) -> Self {
+        match failure {
+            RequestFailure::Refused { words, .. } => ToolError::Failed(words).into(),
+            RequestFailure::Other(failure) => failure,
+        }
+    }
+}
+
+fn cancelled() -> RequestFailure {
+    CallFailure::Tool(ToolError::Cancelled).into()
 }
 
 /// Sends one request, and waits for its answer or the call's end.
@@ -72,11 +120,10 @@ async fn send(
     adapter: &ServerAdapter,
     config: &MountConfig<ServerEndpoint>,
     connection: &MountConnection<ServerAdapter>,
-    params: CallToolRequestParams,
+    mut request: ClientRequest,
     cx: &Cx,
-) -> Result<ServerResult, CallFailure> {
+) -> Result<ServerResult, RequestFailure> {
     let link: &ServerLink = &connection.link;
-    let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     request.extensions_mut().insert(OfCall(cx.shared()));
     let is_new = link.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
     let options = match is_new {
@@ -87,7 +134,7 @@ async fn send(
     let sent = tokio::select! {
         biased;
         // Waits when the server does not read and its pipe is full.
-        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+        () = cx.cancel.cancelled() => return Err(cancelled()),
         sent = sending => sent,
     };
     let mut sent = match sent {
@@ -105,7 +152,7 @@ async fn send(
             let why = if cx.timed_out() { "the call timed out" } else { "the caller cancelled the call" };
             // The call has no waiter any more, whether or not the server stops it.
             let _ = timeout(CANCEL_TIMEOUT, sent.cancel(Some(why.to_owned()))).await;
-            Err(ToolError::Cancelled.into())
+            Err(cancelled())
         }
         () = logging::follow_level(link, cx) => unreachable!("it never returns"),
     }
@@ -117,14 +164,17 @@ async fn failure(
     connection: &MountConnection<ServerAdapter>,
     error: ServiceError,
     cx: &Cx,
-) -> CallFailure {
+) -> RequestFailure {
     let server = &config.name;
     if let Some(challenge) = LoginChallenge::of_request(&error) {
         let why = adapter.explain(config, ServerFailure::NeedsLogin(challenge)).await;
-        return ToolError::Failed(format!("MCP server {server} refused the call: {why}")).into();
+        let words = format!("MCP server {server} refused the call: {why}");
+        return CallFailure::Tool(ToolError::Failed(words)).into();
     }
     let error = match error {
-        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => return CallFailure::Disconnected,
+        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
+            return CallFailure::Disconnected.into();
+        }
         ServiceError::McpError(error) if error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
             format!(
                 "MCP server {server} needs something that the client of this call does not offer: {}",
@@ -133,19 +183,21 @@ async fn failure(
         }
         ServiceError::McpError(error) => {
             let data = error.data.map(|data| format!(" {data}")).unwrap_or_default();
-            format!("MCP server {server} refused the call: {} (code {}){data}", error.message, error.code.0)
+            let words =
+                format!("MCP server {server} refused the call: {} (code {}){data}", error.message, error.code.0);
+            return RequestFailure::Refused { code: error.code, words };
         }
         ServiceError::TransportSend(error) => {
             let why = error_chain(&error);
             tokio::select! {
-                () = cx.cancel.cancelled() => return ToolError::Cancelled.into(),
+                () = cx.cancel.cancelled() => return cancelled(),
                 () = probe(connection, &why) => {}
             }
             format!("can't reach MCP server {server}: {why}")
         }
         error => format!("the call of MCP server {server} failed: {error}"),
     };
-    ToolError::Failed(error).into()
+    CallFailure::Tool(ToolError::Failed(error)).into()
 }
 
 /// Checks that the server is alive, after something could not be sent to it.

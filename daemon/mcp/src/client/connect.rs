@@ -317,20 +317,21 @@ pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing,
     Ok(listing)
 }
 
-/// Subscribes to changes of the list. Since revision 2026-07-28 a server reports them to
+/// Subscribes to changes of the lists. Since revision 2026-07-28 a server reports them to
 /// subscribers only; before, it reports them without a subscription.
 pub(super) async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     let is_new = peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
     if !is_new {
         return None;
     }
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let filter =
+        SubscriptionFilter::builder().tools_list_changed().resources_list_changed().prompts_list_changed().build();
     let listening = timeout(Duration::from_secs(10), peer.listen(filter)).await;
     match listening {
         Ok(Ok(subscription)) => Some(subscription),
         Ok(Err(ServiceError::TransportClosed)) => None,
         Ok(Err(error)) => {
-            tracing::debug!(%error, "an MCP server does not report changes of its tools");
+            tracing::debug!(%error, "an MCP server does not report changes of its lists");
             None
         }
         Err(_) => None,

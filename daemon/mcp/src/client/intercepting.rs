@@ -45,8 +45,14 @@ impl<T: Transport<RoleClient>> InterceptingTransport<T> {
                     self.notifications.calls.report_progress(progress.params);
                     None
                 }
-                ServerNotification::ToolListChangedNotification(_) => {
-                    self.notifications.context.report_changed_tools();
+                ServerNotification::ToolListChangedNotification(_)
+                | ServerNotification::ResourceListChangedNotification(_)
+                | ServerNotification::PromptListChangedNotification(_) => {
+                    self.notifications.context.report_changed_lists();
+                    None
+                }
+                ServerNotification::ResourceUpdatedNotification(updated) => {
+                    self.notifications.context.watches.report(&updated.params.uri);
                     None
                 }
                 ServerNotification::LoggingMessageNotification(logged) => {
@@ -69,7 +75,7 @@ impl<T: Transport<RoleClient>> InterceptingTransport<T> {
                 ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
                     Some(JsonRpcMessage::Notification(notification))
                 }
-                // Of resources, prompts and tasks, which the daemon does not use.
+                // Of tasks, which the daemon does not use.
                 _ => None,
             },
             JsonRpcMessage::Request(request) => {

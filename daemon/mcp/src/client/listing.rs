@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toold_engine::schema::Schema;
 use toold_mounts::adapter::ListedTool;
+use toold_mounts::offer_listing::{PROMPT_TARGET, RESOURCE_TARGET};
 use toold_proto::tool::Annotations;
 
 /// Of one server.
@@ -14,11 +15,13 @@ pub(super) const MAX_TOOLS: usize = 512;
 pub(super) const MAX_PAGES: usize = 64;
 /// Of all its tools together, as JSON.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-const MAX_NAME: usize = 256;
-const MAX_TITLE: usize = 256;
-const MAX_DESCRIPTION: usize = 16 * 1024;
+pub(super) const MAX_NAME: usize = 256;
+pub(super) const MAX_TITLE: usize = 256;
+pub(super) const MAX_DESCRIPTION: usize = 16 * 1024;
+/// Of the `_meta` of one tool, as JSON.
+const MAX_META: usize = 16 * 1024;
 /// More of them help nobody.
-const MAX_PROBLEMS: usize = 20;
+pub(super) const MAX_PROBLEMS: usize = 20;
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +34,9 @@ pub struct ListedServerTool {
     pub(super) input: Value,
     pub(super) output: Option<Value>,
     pub(super) annotations: Annotations,
+    /// Its `_meta`, such as the user interface that shows its results.
+    #[serde(default)]
+    pub(super) meta: Option<Map<String, Value>>,
 }
 
 impl ListedTool for ListedServerTool {
@@ -41,6 +47,10 @@ impl ListedTool for ListedServerTool {
     fn digest(&self) -> String {
         let seen = json!([self.upstream_name, self.title, self.description, self.input, self.output]);
         blake3::hash(seen.to_string().as_bytes()).to_hex().to_string()
+    }
+
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        self.meta.as_ref()
     }
 }
 
@@ -107,6 +117,9 @@ fn read(tool: &Value) -> Result<ListedServerTool, String> {
     if own.is_empty() || own.chars().count() > MAX_NAME || own.chars().any(is_hidden) {
         return Err(format!("a tool with the name {:?} is left out", cut(own, 80)));
     }
+    if own.starts_with(RESOURCE_TARGET) || own.starts_with(PROMPT_TARGET) {
+        return Err(format!("{own} is left out: in rules, this would be the name of a resource or a prompt"));
+    }
     let text = |member: &str| tool.get(member).and_then(Value::as_str);
     let input = schema(tool.get("inputSchema"));
     Schema::compile_input(input.clone()).map_err(|error| format!("{own} is left out: its input schema: {error}"))?;
@@ -122,6 +135,7 @@ fn read(tool: &Value) -> Result<ListedServerTool, String> {
         description: cut(text("description").unwrap_or_default(), MAX_DESCRIPTION),
         input,
         output: output.cloned(),
+        meta: tool.get("_meta").filter(|meta| meta.to_string().len() <= MAX_META).and_then(Value::as_object).cloned(),
         annotations: Annotations {
             read_only: claim("readOnlyHint"),
             destructive: claim("destructiveHint"),
@@ -144,7 +158,7 @@ fn schema(given: Option<&Value>) -> Value {
 }
 
 /// At most `max` characters, without those that a person would not see.
-fn cut(text: &str, max: usize) -> String {
+pub(super) fn cut(text: &str, max: usize) -> String {
     let mut seen = text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_hidden(*c));
     let mut short: String = seen.by_ref().take(max).collect();
     if seen.next().is_some() {
@@ -173,6 +187,7 @@ mod tests {
             {"name": ""},
             {"name": "a\nb"},
             {"name": "x".repeat(1000)},
+            {"name": "resource/x://a"},
             {"name": "typed", "inputSchema": {"type": "strng"}},
             {"name": "listed", "inputSchema": {"type": "array"}},
             {"name": "away", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/"}}}},
@@ -186,7 +201,7 @@ mod tests {
         assert_eq!(listing.tools[0].input, json!({"properties": {}, "type": "object"}));
         assert_eq!(listing.tools[1].output, None);
         // The tool without a name and the text that is not a tool are the same problem.
-        assert_eq!(listing.problems.len(), 7, "{:#?}", listing.problems);
+        assert_eq!(listing.problems.len(), 8, "{:#?}", listing.problems);
     }
 
     #[test]

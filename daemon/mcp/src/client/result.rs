@@ -5,7 +5,7 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Block;
 
 /// Pieces of one result; those beyond are left out.
-const MAX_BLOCKS: usize = 1000;
+pub(super) const MAX_BLOCKS: usize = 1000;
 
 /// Reads an answer leniently: a piece of an unknown kind is shown as its JSON.
 ///
@@ -36,8 +36,10 @@ pub(super) fn output(answer: Value) -> Result<ToolOutput, String> {
     Ok(ToolOutput { content, is_error, metadata, structured })
 }
 
-fn block(piece: Value) -> Block {
+/// A piece of an unknown kind becomes its JSON.
+pub(super) fn block(piece: Value) -> Block {
     let text = |of: &Value, member: &str| of.get(member).and_then(Value::as_str).map(str::to_owned);
+    let meta = |of: &Value| of.get("_meta").and_then(Value::as_object).cloned();
     let read = match piece.get("type").and_then(Value::as_str) {
         Some("text") => text(&piece, "text").map(|text| Block::Text { text }),
         Some("image") => {
@@ -49,8 +51,11 @@ fn block(piece: Value) -> Block {
         Some("resource_link") => text(&piece, "uri").map(|uri| Block::Resource {
             uri,
             mime_type: text(&piece, "mimeType"),
-            text: text(&piece, "description").or_else(|| text(&piece, "name")),
+            text: None,
             blob: None,
+            name: text(&piece, "name"),
+            description: text(&piece, "description"),
+            meta: meta(&piece),
         }),
         Some("resource") => piece.get("resource").and_then(|resource| {
             Some(Block::Resource {
@@ -58,6 +63,9 @@ fn block(piece: Value) -> Block {
                 mime_type: text(resource, "mimeType"),
                 text: text(resource, "text"),
                 blob: text(resource, "blob"),
+                name: None,
+                description: None,
+                meta: meta(resource),
             })
         }),
         Some(_) | None => None,
@@ -86,7 +94,7 @@ mod tests {
         assert_eq!(output.metadata["mcp"], json!({"a": 1}));
         assert_eq!(output.content[2], Block::Audio { data: "aQ==".into(), mime_type: "audio/wav".into() });
         assert!(
-            matches!(&output.content[4], Block::Resource { uri, text: Some(text), .. } if uri == "x:2" && text == "n")
+            matches!(&output.content[4], Block::Resource { uri, text: None, name: Some(name), .. } if uri == "x:2" && name == "n")
         );
         assert_eq!(output.content[5], Block::text(r#"{"type":"hologram","of":1}"#));
     }

@@ -1,16 +1,24 @@
-//! Notifies clients that lists changed.
+//! Notifies clients that lists, or resources that they subscribed to, changed.
 
+use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use rmcp::ErrorData;
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter, SubscriptionFilterBuilder};
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use toold_engine::events::{Emitted, EventSelection};
 use toold_proto::event::EventBody;
 
-use crate::server::{McpConnection, McpHost};
+use crate::server::request::plain_call;
+use crate::server::subscriptions::{MAX_SUBSCRIPTIONS, ResourceSubscriptions};
+use crate::server::{McpClientServer, McpConnection, McpHost};
 
 /// Which lists changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +86,9 @@ fn of(what: &EventBody) -> ListChanges {
     }
 }
 
+/// The least time between two notifications about resources: a source may report changes all the time.
+const BETWEEN_UPDATES: Duration = Duration::from_millis(50);
+
 /// Notifies a client of the older revisions, until it is gone.
 pub(super) fn notify(
     host: &Arc<dyn McpHost>,
@@ -86,31 +97,59 @@ pub(super) fn notify(
     gone: CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
     let mut watch = ListWatch::new(host);
+    let host = host.clone();
     async move {
+        let subscriptions = &connection.subscriptions;
         loop {
-            let changed = tokio::select! {
+            let (changed, updated) = tokio::select! {
                 () = gone.cancelled() => return,
-                changed = watch.next() => changed,
+                changed = watch.next() => match changed {
+                    Some(changed) => (changed, BTreeSet::new()),
+                    None => return,
+                },
+                updated = subscriptions.next() => (ListChanges::default(), updated),
             };
-            let Some(changed) = changed else { return };
             let mut sent = Ok(());
             if changed.tools {
                 sent = sent.and(peer.notify_tool_list_changed().await);
             }
             if changed.resources {
                 sent = sent.and(peer.notify_resource_list_changed().await);
-                // A new version of a plugin may return other contents for the same URI.
-                let watched = connection.watched.lock().clone();
-                for uri in watched {
-                    sent = sent.and(peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await);
-                }
             }
             if changed.prompts {
                 sent = sent.and(peer.notify_prompt_list_changed().await);
             }
+            if changed.resources || !updated.is_empty() {
+                host.engine().tasks.spawn(renew(&host, &connection, subscriptions, &gone));
+            }
+            let has_updates = !updated.is_empty();
+            for uri in updated {
+                sent = sent.and(peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await);
+            }
             if sent.is_err() {
                 return;
             }
+            if has_updates {
+                sleep(BETWEEN_UPDATES).await;
+            }
+        }
+    }
+}
+
+/// Watches what sources have replaced, in a task of its own: a person may be asked.
+fn renew(
+    host: &Arc<dyn McpHost>,
+    connection: &Arc<McpConnection>,
+    subscriptions: &Arc<ResourceSubscriptions>,
+    over: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let (engine, connection) = (host.engine().clone(), connection.clone());
+    let (subscriptions, over) = (subscriptions.clone(), over.clone());
+    async move {
+        let call = |session| plain_call(&engine, &connection, session, over.child_token());
+        tokio::select! {
+            () = over.cancelled() => {}
+            () = subscriptions.renew(&engine, call) => {}
         }
     }
 }
@@ -120,25 +159,35 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let all = SubscriptionFilterBuilder::default().tools_list_changed().prompts_list_changed().resources_list_changed();
     match &requested.resource_subscriptions {
         None => all.build(),
-        Some(uris) => all.resource_subscriptions(uris.iter().take(MAX_WATCHED)).build(),
+        Some(uris) => all.resource_subscriptions(uris.iter().take(MAX_SUBSCRIPTIONS)).build(),
     }
 }
 
-/// Resources that one subscription can watch.
-const MAX_WATCHED: usize = 1_000;
-
-/// Serves one `subscriptions/listen` until the client ends it, or `over` fires.
-pub(super) async fn listen(host: &Arc<dyn McpHost>, subscription: &SubscriptionContext, over: &CancellationToken) {
+/// Serves one `subscriptions/listen` until the client ends it, or its connection is half closed.
+pub(super) async fn listen(server: &McpClientServer, subscription: &SubscriptionContext) -> Result<(), ErrorData> {
+    let (host, connection) = (&server.mcp.host, &server.connection);
     let mut watch = ListWatch::new(host);
     let sink = subscription.sink();
     let wants = sink.accepted().clone();
+    let subscriptions = Arc::new(ResourceSubscriptions::default());
+    let over = connection.half_closed.child_token();
+    // Also when this is dropped: then nothing more is renewed.
+    let _over = over.clone().drop_guard();
+    let mut begin = pin!(begin(server, subscription, &wants, &subscriptions, &over).fuse());
     loop {
-        let changed = tokio::select! {
-            () = subscription.cancelled() => return,
-            () = over.cancelled() => return,
-            changed = watch.next() => changed,
+        let (changed, updated) = tokio::select! {
+            () = subscription.cancelled() => return Ok(()),
+            () = over.cancelled() => return Ok(()),
+            begun = &mut begin => match begun {
+                Ok(()) => continue,
+                Err(error) => return Err(error),
+            },
+            changed = watch.next() => match changed {
+                Some(changed) => (changed, BTreeSet::new()),
+                None => return Ok(()),
+            },
+            updated = subscriptions.next() => (ListChanges::default(), updated),
         };
-        let Some(changed) = changed else { return };
         let mut sent = Ok(());
         if changed.tools && wants.tools_list_changed == Some(true) {
             sent = sent.and(sink.notify_tool_list_changed().await);
@@ -146,16 +195,43 @@ pub(super) async fn listen(host: &Arc<dyn McpHost>, subscription: &SubscriptionC
         if changed.resources && wants.resources_list_changed == Some(true) {
             sent = sent.and(sink.notify_resource_list_changed().await);
         }
-        if changed.resources {
-            for uri in wants.resource_subscriptions.iter().flatten() {
-                sent = sent.and(sink.notify_resource_updated(uri).await);
-            }
-        }
         if changed.prompts && wants.prompts_list_changed == Some(true) {
             sent = sent.and(sink.notify_prompt_list_changed().await);
         }
+        if changed.resources || !updated.is_empty() {
+            host.engine().tasks.spawn(renew(host, connection, &subscriptions, &over));
+        }
+        let has_updates = !updated.is_empty();
+        for uri in updated {
+            sent = sent.and(sink.notify_resource_updated(uri).await);
+        }
         if sent.is_err() {
-            return;
+            return Ok(());
+        }
+        if has_updates {
+            sleep(BETWEEN_UPDATES).await;
         }
     }
+}
+
+/// Subscribes to the resources that the client names. Those that it may not read stay silent: they have been accepted
+/// before a person can be asked.
+async fn begin(
+    server: &McpClientServer,
+    subscription: &SubscriptionContext,
+    wants: &SubscriptionFilter,
+    subscriptions: &ResourceSubscriptions,
+    over: &CancellationToken,
+) -> Result<(), ErrorData> {
+    let Some(uris) = wants.resource_subscriptions.as_ref().filter(|uris| !uris.is_empty()) else { return Ok(()) };
+    let session = server.session(subscription.request_context()).await?;
+    server.mcp.host.settled().await;
+    let engine = server.mcp.engine();
+    for uri in uris {
+        let call = plain_call(engine, &server.connection, session.clone(), over.child_token());
+        if let Err(error) = subscriptions.add(engine, uri, call).await {
+            tracing::info!(uri, %error, "a client does not hear of changes of a resource that it subscribed to");
+        }
+    }
+    Ok(())
 }

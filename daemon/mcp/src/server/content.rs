@@ -8,6 +8,9 @@ use toold_engine::call::CallError;
 use toold_proto::offer::{ResourceContents, Speaker};
 use toold_proto::tool::{Block, ToolResult};
 
+/// The key of metadata under which a mounted server's `_meta` of a result stands.
+const MCP_META: &str = "mcp";
+
 /// A result. `any_structure`: the revision allows structured content that is no object.
 pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult {
     let mut content: Vec<ContentBlock> = result.content.into_iter().map(block).collect();
@@ -19,11 +22,20 @@ pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult 
     let mut converted = CallToolResult::success(content);
     converted.is_error = Some(result.is_error);
     converted.structured_content = structured;
-    if !result.metadata.is_empty() {
-        let mut meta = MetaObject::new();
-        meta.insert("toold/metadata".to_owned(), Value::Object(result.metadata));
-        converted.meta = Some(meta);
+    let mut metadata = result.metadata;
+    // Of a mounted server, for clients that show its results in its own user interface.
+    let mut meta = match metadata.remove(MCP_META) {
+        Some(Value::Object(own)) => MetaObject(own),
+        Some(other) => {
+            metadata.insert(MCP_META.to_owned(), other);
+            MetaObject::new()
+        }
+        None => MetaObject::new(),
+    };
+    if !metadata.is_empty() {
+        meta.insert("toold/metadata".to_owned(), Value::Object(metadata));
     }
+    converted.meta = Some(meta).filter(|meta| !meta.is_empty());
     converted
 }
 
@@ -38,30 +50,28 @@ pub(super) fn block(block: Block) -> ContentBlock {
         Block::Image { data, mime_type } => ContentBlock::image(data, mime_type),
         Block::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
         // A resource without contents is a link, which must have a name.
-        Block::Resource { uri, mime_type, text: None, blob: None } => {
-            let name = uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&uri).to_owned();
+        Block::Resource { uri, mime_type, text: None, blob: None, name, description, meta } => {
+            let last = || uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&uri).to_owned();
+            let name = name.unwrap_or_else(last);
             let mut link = Resource::new(uri, name);
             link.mime_type = mime_type;
+            link.description = description;
+            link.meta = meta.map(MetaObject);
             ContentBlock::ResourceLink(link)
         }
-        Block::Resource { uri, mime_type, text, blob } => {
-            ContentBlock::Resource(EmbeddedResource::new(contents(ResourceContents { uri, mime_type, text, blob })))
+        Block::Resource { uri, mime_type, text, blob, meta, .. } => {
+            let given = ResourceContents { uri, mime_type, text, blob, meta };
+            ContentBlock::Resource(EmbeddedResource::new(contents(given)))
         }
     }
 }
 
 pub(super) fn contents(contents: ResourceContents) -> Contents {
-    let ResourceContents { uri, mime_type, text, blob } = contents;
-    let made = match (text, blob) {
-        (None, Some(blob)) => Contents::blob(blob, uri),
-        (text, _) => Contents::text(text.unwrap_or_default(), uri),
-    };
-    match (mime_type, made) {
-        (Some(mime_type), made) => made.with_mime_type(mime_type),
-        (None, Contents::TextResourceContents { uri, text, meta, .. }) => {
-            Contents::TextResourceContents { uri, mime_type: None, text, meta }
-        }
-        (None, made) => made,
+    let ResourceContents { uri, mime_type, text, blob, meta } = contents;
+    let meta = meta.map(MetaObject);
+    match (text, blob) {
+        (None, Some(blob)) => Contents::BlobResourceContents { uri, mime_type, blob, meta },
+        (text, _) => Contents::TextResourceContents { uri, mime_type, text: text.unwrap_or_default(), meta },
     }
 }
 

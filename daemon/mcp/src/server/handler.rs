@@ -19,9 +19,6 @@ const INSTRUCTIONS: &str = "Tools of a daemon that all agents and editors on thi
 client's working folder. Tools may be added, changed and removed at any time, and your list may be short: \
 tools_search and tools_call find and call all current tools.";
 
-/// Resources that one client can subscribe to.
-const MAX_WATCHED: usize = 1_000;
-
 impl ServerHandler for McpClientServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
@@ -83,16 +80,12 @@ impl ServerHandler for McpClientServer {
         Ok(())
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let mut watched = self.connection.watched.lock();
-        if watched.len() >= MAX_WATCHED {
-            return Err(ErrorData::invalid_request(
-                format!("{MAX_WATCHED} resources are subscribed to already: unsubscribe from one first"),
-                None,
-            ));
-        }
-        watched.insert(request.uri);
-        Ok(())
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        offers::subscribe(self, &request.uri, &context).await
     }
 
     async fn unsubscribe(
@@ -100,7 +93,7 @@ impl ServerHandler for McpClientServer {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.connection.watched.lock().remove(&request.uri);
+        self.connection.subscriptions.remove(&request.uri);
         Ok(())
     }
 
@@ -197,7 +190,6 @@ impl ServerHandler for McpClientServer {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        changes::listen(&self.mcp.host, &subscription, &self.connection.half_closed).await;
-        Ok(())
+        changes::listen(self, &subscription).await
     }
 }

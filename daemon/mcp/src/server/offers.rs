@@ -1,4 +1,4 @@
-//! Resources, prompts and completion, which plugins offer besides tools.
+//! Resources, prompts and completion, which plugins and mounted servers offer besides tools.
 
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use rmcp::model::{
     Resource, ResourceTemplate,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use toold_engine::Engine;
 use toold_engine::call::Call;
@@ -33,7 +35,7 @@ pub(super) async fn resources(
         ResourceAddress::Uri(uri) => {
             let mut shown = Resource::new(uri, &resource.name);
             set_common(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
-            Some(shown)
+            Some(with_more(shown, &resource.more))
         }
         ResourceAddress::Template(_) => None,
     });
@@ -50,7 +52,7 @@ pub(super) async fn templates(
         ResourceAddress::Template(template) => {
             let mut shown = ResourceTemplate::new(template.as_str(), &resource.name);
             set_common(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
-            Some(shown)
+            Some(with_more(shown, &resource.more))
         }
         ResourceAddress::Uri(_) => None,
     });
@@ -63,6 +65,19 @@ fn set_common(resource: &offers::Resource, [title, description, mime_type]: [&mu
     title.clone_from(&resource.title);
     description.clone_from(&resource.description);
     mime_type.clone_from(&resource.mime_type);
+}
+
+/// Adds the members that a mounted server passes on, as far as they are what the protocol says.
+fn with_more<T: Clone + Serialize + DeserializeOwned>(shown: T, more: &Map<String, Value>) -> T {
+    let mut with = shown;
+    for (member, value) in more {
+        let Ok(Value::Object(mut members)) = serde_json::to_value(&with) else { continue };
+        members.insert(member.clone(), value.clone());
+        if let Ok(added) = serde_json::from_value(Value::Object(members)) {
+            with = added;
+        }
+    }
+    with
 }
 
 async fn visible(
@@ -99,6 +114,18 @@ pub(super) async fn read(
     }
 }
 
+/// Subscribes a client of the older revisions to a resource.
+pub(super) async fn subscribe(
+    server: &McpClientServer,
+    uri: &str,
+    context: &RequestContext<RoleServer>,
+) -> Result<(), ErrorData> {
+    let session = server.session(context).await?;
+    server.mcp.host.settled().await;
+    let call = server.plain_call(session, context.ct.child_token());
+    server.connection.subscriptions.add(server.mcp.engine(), uri, call).await.map_err(failed)
+}
+
 pub(super) async fn prompts(
     server: &McpClientServer,
     context: &RequestContext<RoleServer>,
@@ -117,7 +144,7 @@ pub(super) async fn prompts(
         let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
         let mut shown = Prompt::new(&prompt.name, prompt.description.clone(), arguments);
         shown.title = prompt.title.clone();
-        shown
+        with_more(shown, &prompt.more)
     });
     let list = ListPromptsResult::with_all_items(prompts.collect());
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))

@@ -10,6 +10,7 @@ use rmcp::model::{CallToolResult, ContentBlock, CreateTaskResult, InputRequiredR
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
 use toold_engine::call::{Call, Caller, Principal};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
@@ -22,7 +23,7 @@ use crate::server::request_session::{client_of, is_modern};
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult, RoundEnd, RunningRequest};
 use crate::server::tasks::TaskHandover;
-use crate::server::{McpClientServer, logs, tasks};
+use crate::server::{McpClientServer, McpConnection, logs, tasks};
 
 /// The outcome of a request.
 pub(super) enum RequestEnd {
@@ -58,14 +59,14 @@ impl McpClientServer {
             false => context.ct.child_token(),
         };
         let progress = ProgressRouter::default();
-        let caller = self.caller();
+        let caller = caller(&self.connection);
         let log_level = logs::level_of(&self.connection, &context);
         let open_log = OpenRequestLog::new(&session, &caller, log_level.clone());
         let log_sources = LogSources { session: session.id.clone(), servers: open_log.log.clone() };
         let mut logs = LogForwarder::listen(engine, log_sources.clone(), log_level, &context);
         let open = self.mcp.channels.open(&caller, can);
         self.connection.sampler.get_or_init(|| engine.samplers.register(self.connection.id, self.mcp.channels.clone()));
-        let running = start(self.call(session.clone(), caller.clone(), &progress, cancel.clone()));
+        let running = start(new_call(engine, session.clone(), caller.clone(), &progress, cancel.clone()));
         let (channel, modern) = (open.channel.clone(), is_modern(&context));
         let future = async move {
             let _open_log = open_log;
@@ -177,43 +178,52 @@ impl McpClientServer {
 
     /// A call for a request without progress and without questions to the client.
     pub(super) fn plain_call(&self, session: Arc<Session>, cancel: CancellationToken) -> Call {
-        self.call(session, self.caller(), &ProgressRouter::default(), cancel)
+        plain_call(self.mcp.engine(), &self.connection, session, cancel)
     }
+}
 
-    fn caller(&self) -> Arc<Caller> {
-        Arc::new(Caller {
-            connection: self.connection.id,
-            principal: self.connection.identity.principal,
-            in_flight: self.connection.in_flight.clone(),
-        })
-    }
+/// As [`McpClientServer::plain_call`], for work that goes on without its request.
+pub(super) fn plain_call(
+    engine: &Arc<Engine>,
+    connection: &McpConnection,
+    session: Arc<Session>,
+    cancel: CancellationToken,
+) -> Call {
+    new_call(engine, session, caller(connection), &ProgressRouter::default(), cancel)
+}
 
-    fn call(
-        &self,
-        session: Arc<Session>,
-        caller: Arc<Caller>,
-        progress: &ProgressRouter,
-        cancel: CancellationToken,
-    ) -> Call {
-        let engine = self.mcp.engine();
-        let call_id = engine.new_call_id();
-        let mut sinks: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(progress.clone())];
-        sinks.extend(broadcast(engine, &call_id, &session.id));
-        Call {
-            name: String::new(),
-            arguments: Value::Null,
-            call_id: Some(call_id),
-            chain: session.chain(),
-            session,
-            cwd: None,
-            timeout: None,
-            no_cache: false,
-            caller,
-            progress: sinks,
-            cancel,
-            depth: 0,
-            holds_lane: false,
-        }
+fn caller(connection: &McpConnection) -> Arc<Caller> {
+    Arc::new(Caller {
+        connection: connection.id,
+        principal: connection.identity.principal,
+        in_flight: connection.in_flight.clone(),
+    })
+}
+
+fn new_call(
+    engine: &Arc<Engine>,
+    session: Arc<Session>,
+    caller: Arc<Caller>,
+    progress: &ProgressRouter,
+    cancel: CancellationToken,
+) -> Call {
+    let call_id = engine.new_call_id();
+    let mut sinks: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(progress.clone())];
+    sinks.extend(broadcast(engine, &call_id, &session.id));
+    Call {
+        name: String::new(),
+        arguments: Value::Null,
+        call_id: Some(call_id),
+        chain: session.chain(),
+        session,
+        cwd: None,
+        timeout: None,
+        no_cache: false,
+        caller,
+        progress: sinks,
+        cancel,
+        depth: 0,
+        holds_lane: false,
     }
 }
 

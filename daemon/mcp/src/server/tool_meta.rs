@@ -1,6 +1,7 @@
 //! Statements about tools for certain clients, in `_meta` of `tools/list`.
 
 use rmcp::model::{MetaObject, Tool};
+use serde_json::{Map, Value};
 
 /// How many characters a result may have at most. Claude Code shows a result up to this length, and keeps a longer one in a
 /// file (<https://code.claude.com/docs/en/mcp>).
@@ -15,9 +16,11 @@ const NOTE: usize = 1024;
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
 /// Results have at most `max_result_text` bytes of text: the daemon cuts what is longer and keeps the whole itself.
-pub(super) fn add(tool: &mut Tool, max_result_text: usize, is_pinned: bool) {
+/// `own` is what the tool's server says, such as where its user interface is: it does not decide about the list.
+pub(super) fn add(tool: &mut Tool, own: Option<&Map<String, Value>>, max_result_text: usize, is_pinned: bool) {
     let size = max_result_text.saturating_add(NOTE).min(LARGEST);
-    let mut meta = MetaObject::new();
+    let mut meta = MetaObject(own.cloned().unwrap_or_default());
+    meta.0.retain(|key, _| key != RESULT_SIZE && key != ALWAYS_LOAD && !key.starts_with("toold/"));
     if size > SHOWN_ANYWAY {
         meta.0.insert(RESULT_SIZE.to_owned(), size.into());
     }

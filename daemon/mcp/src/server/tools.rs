@@ -8,7 +8,7 @@ use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toold_adapters::providers::tools_as;
 use toold_engine::Engine;
 use toold_engine::call::CallError;
@@ -48,15 +48,16 @@ pub(super) async fn list(
     };
     let is_pinned = |tool: &dyn Callable| snapshot.tool_settings().pins(tool.own_name());
     let shown = view.iter().filter(|tool| is_in(tool.as_ref()));
-    let mut specs: Vec<(&ToolSpec, bool)> = shown.map(|tool| (tool.spec(), is_pinned(tool.as_ref()))).collect();
+    let shown = shown.map(|tool| (tool.spec(), tool.listing_meta(), is_pinned(tool.as_ref())));
+    let mut specs: Vec<(&ToolSpec, Option<&Map<String, Value>>, bool)> = shown.collect();
     if meta_tools::are_offered(server, mode, context) {
-        specs.extend(engine.meta_tools.specs(view).map(|spec| (spec, false)));
-        specs.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        specs.extend(engine.meta_tools.specs(view).map(|spec| (spec, None, false)));
+        specs.sort_by(|(a, ..), (b, ..)| a.name.cmp(&b.name));
     }
     let result_size = engine.settings.load().max_result_text;
-    let tools = specs.into_iter().filter_map(|(spec, is_pinned)| {
+    let tools = specs.into_iter().filter_map(|(spec, own, is_pinned)| {
         let mut tool = describe(spec)?;
-        tool_meta::add(&mut tool, result_size, is_pinned);
+        tool_meta::add(&mut tool, own, result_size, is_pinned);
         Some(tool)
     });
     let list = ListToolsResult::with_all_items(tools.collect());

@@ -52,8 +52,9 @@ impl<A: MountAdapter> MountedSource<A> {
     async fn serve(self: &Arc<Self>, supervisor: &Arc<MountSupervisor<A>>) -> Result<(), String> {
         let attempt = self.counts.attempts.fetch_add(1, Ordering::Relaxed) + 1;
         let closing = self.retired.child_token();
-        let (engine, owner) = (supervisor.engine.clone(), self.owner.clone());
-        let context = Arc::new(ConnectionContext::new(attempt, engine, owner, self.stderr_log.clone(), closing));
+        let (engine, owner, watches) = (supervisor.engine.clone(), self.owner.clone(), self.watches.clone());
+        let stderr_log = self.stderr_log.clone();
+        let context = Arc::new(ConnectionContext::new(attempt, engine, owner, stderr_log, closing, watches));
         let deadline = Instant::now() + self.config.start_timeout;
         let OpenedChannel { channel, mut program } = tokio::select! {
             biased;
@@ -159,17 +160,17 @@ impl<A: MountAdapter> MountedSource<A> {
                 {
                     refreshing = None;
                     if let Err(why) = done {
-                        tracing::warn!(mount = self.label(), why, "can't list its tools: they stay as they were");
+                        tracing::warn!(mount = self.label(), why, "can't list what it offers: that stays as it was");
                     }
                 }
-                () = context.tools_changed.notified(), if refreshing.is_none() => {
+                () = context.lists_changed.notified(), if refreshing.is_none() => {
                     refreshing = Some(self.refresh_soon(supervisor, connection).boxed());
                 }
                 () = self.call_ended.notified() => {}
                 () = sleep_until(idle_at) => {
                     // Under the lock, so that no call begins on a connection that is about to close.
                     let usage = self.usage.lock();
-                    if usage.running == 0 && self.idle_at(&usage) <= Instant::now() {
+                    if usage.is_idle() && self.idle_at(&usage) <= Instant::now() {
                         context.closing.cancel();
                         tracing::info!(mount = self.label(), "nobody calls it: it is stopped");
                         break None;
@@ -195,11 +196,11 @@ impl<A: MountAdapter> MountedSource<A> {
         refreshed.unwrap_or_else(|_| Err(format!("it did not answer within {} ms", limit.as_millis())))
     }
 
-    /// Lists its tools and publishes them. A tool that changed loses its grants: they were given to
+    /// Lists everything that it offers and publishes it. A tool that changed loses its grants: they were given to
     /// a different tool.
     async fn refresh(&self, supervisor: &Arc<MountSupervisor<A>>, link: &A::Link) -> Result<(), String> {
         let listing = self.adapter.list_tools(&self.config, link, &self.filter).await?;
-        let ToolListing { mut tools, mut problems, memory } = listing;
+        let ToolListing { mut tools, offers, mut problems, memory } = listing;
         let before = self.catalog.lock().tools.clone();
         tools.retain(|tool| {
             let name = tool.upstream_name();
@@ -211,10 +212,12 @@ impl<A: MountAdapter> MountedSource<A> {
             }
             is_kept
         });
-        let cached = CachedTools { digest: self.adapter.digest(&self.config.endpoint), tools, memory };
+        let digest = self.adapter.digest(&self.config.endpoint);
+        let cached = CachedTools { digest, tools, offers: Some(offers), memory };
         {
             let mut catalog = self.catalog.lock();
             catalog.tools = cached.tools.clone();
+            catalog.offers = cached.offers.clone();
             catalog.memory = cached.memory.clone();
             catalog.problems = problems;
             catalog.is_current = true;
@@ -248,7 +251,7 @@ impl<A: MountAdapter> MountedSource<A> {
 
     fn idle_at(&self, usage: &SourceUsage) -> Instant {
         match self.config.idle_timeout {
-            Some(idle) if usage.running == 0 => usage.last_used + idle,
+            Some(idle) if usage.is_idle() => usage.last_used + idle,
             Some(_) | None => Instant::now() + A_YEAR,
         }
     }

@@ -55,24 +55,29 @@ fn content(block: &Block) -> Value {
         Block::Image { data, mime_type } => json!({"type": "image", "data": data, "mimeType": mime_type}),
         Block::Audio { data, mime_type } => json!({"type": "audio", "data": data, "mimeType": mime_type}),
         // An embedded resource has contents; one without is a link, which needs a name.
-        Block::Resource { uri, mime_type, text: None, blob: None } => {
-            let name = uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(uri);
-            let mut link = json!({"type": "resource_link", "uri": uri, "name": name});
-            if let Some(mime_type) = mime_type {
-                link["mimeType"] = json!(mime_type);
-            }
+        Block::Resource { uri, mime_type, text: None, blob: None, name, description, meta } => {
+            let last = || uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(uri);
+            let mut link = json!({"type": "resource_link", "uri": uri, "name": name.as_deref().unwrap_or_else(last)});
+            add(&mut link, "description", description);
+            add(&mut link, "mimeType", mime_type);
+            add(&mut link, "_meta", meta);
             link
         }
-        Block::Resource { uri, mime_type, text, blob } => {
+        Block::Resource { uri, mime_type, text, blob, meta, .. } => {
             let mut resource = json!({"uri": uri});
-            if let Some(mime_type) = mime_type {
-                resource["mimeType"] = json!(mime_type);
-            }
+            add(&mut resource, "mimeType", mime_type);
+            add(&mut resource, "_meta", meta);
             match (text, blob) {
                 (Some(text), _) => resource["text"] = json!(text),
                 (None, blob) => resource["blob"] = json!(blob),
             }
             json!({"type": "resource", "resource": resource})
         }
+    }
+}
+
+fn add(to: &mut Value, member: &str, value: &Option<impl serde::Serialize>) {
+    if let Some(value) = value {
+        to[member] = json!(value);
     }
 }

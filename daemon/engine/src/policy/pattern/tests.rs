@@ -148,6 +148,10 @@ fn hosts_match_by_label_and_port() {
 fn names_match_by_glob() {
     check(Category::Mcp, "github/*", "github/search", true);
     check(Category::Mcp, "github/*", "github2/search", false);
+    check(Category::Mcp, "github/*", "github/repos/list", true);
+    check(Category::Mcp, "github/*", "github/resource/file:///a/b", true);
+    check(Category::Mcp, "github/resource/file:///a/**", "github/resource/file:///a/b/c", true);
+    check(Category::Mcp, "github/resource/file:///a/*", "github/resource/file:///a/b/c", false);
     check(Category::Plugin, "git_*", "git_log", true);
     check(Category::Agent, "reviewer", "reviewer", true);
 }
