@@ -188,7 +188,7 @@ impl Decision {
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     let decision = decide_from_policy(policy, grants, subject, need);
     if need.always_asked && decision.verdict == Verdict::Allow {
-        return Decision::new(Verdict::Ask, "it is asked about each time");
+        return Decision::new(Verdict::Ask, DecidedBy::Default, "it is asked about each time");
     }
     match &policy.lost_refusals {
         Some(why) if decision.verdict == Verdict::Allow => Decision::new(Verdict::Ask, DecidedBy::Rule, why.clone()),

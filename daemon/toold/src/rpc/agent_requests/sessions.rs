@@ -95,6 +95,7 @@ async fn open(
             model: None,
             env: BTreeMap::new(),
             filter: Default::default(),
+            profiles: Vec::new(),
         },
     );
     let session = publish(request, session.map_err(|error| invalid_params(&format!("cwd: {error:#}")))?);
