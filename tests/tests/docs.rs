@@ -185,8 +185,10 @@ fn without_the_run(setup: &Setup, text: &str) -> String {
     let mut text = text.replace(setup.path("home").to_str().unwrap(), "/home/you");
     for (pattern, instead) in [
         (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+Z", "TIME"),
+        (r"\b\d{4}-\d{2}-\d{2}\b", "DATE"),
         (r"pid=\d+", "pid=PID"),
         (GRANT, "GRANT"),
+        (r"\bs-[0-9a-f]{32}\b", "SESSION"),
         (r"\b[0-9a-f]{7}\b", "COMMIT"),
         (r"(?m)^\d+(\.\d+)? m?s$", "DURATION"),
         // A table's columns end in blanks.

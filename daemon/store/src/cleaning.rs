@@ -259,8 +259,9 @@ mod tests {
                  INSERT INTO sessions SELECT 's' || n, x'2f', x'', NULL, NULL, '\"default\"', '{}', 1, \
                  unixepoch() * 1000 + n, NULL FROM n;
                  UPDATE sessions SET used_at = 5 WHERE rowid % 5 = 0;
-                 INSERT INTO grants SELECT 'g' || n, 'shell', 'ls', 'deny', 'session', 's' || n, NULL, NULL, '[]', NULL, \
-                 unixepoch() * 1000, iif(n % 7 = 0, 5, NULL), 0 FROM n;
+                 INSERT INTO grants (id, category, pattern, action, scope, session_id, chain, granted_at, expires_at) \
+                 SELECT 'g' || n, 'shell', 'ls', 'deny', 'session', 's' || n, '[]', unixepoch() * 1000, \
+                 iif(n % 7 = 0, 5, NULL) FROM n;
                  INSERT INTO trust SELECT CAST('/p' || n AS BLOB), 'config', 'd', NULL, n FROM n;
                  INSERT INTO workspaces SELECT CAST('/w' || n AS BLOB), 'allowed', '', n FROM n;",
             )

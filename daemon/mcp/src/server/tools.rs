@@ -48,20 +48,33 @@ pub(super) async fn list(
     };
     let is_pinned = |tool: &dyn Callable| snapshot.tool_settings().pins(tool.own_name());
     let shown = view.iter().filter(|tool| is_in(tool.as_ref()));
-    let shown = shown.map(|tool| (tool.spec(), tool.listing_meta(), is_pinned(tool.as_ref())));
-    let mut specs: Vec<(&ToolSpec, Option<&Map<String, Value>>, bool)> = shown.collect();
+    let shown = shown.map(|tool| ListedTool {
+        spec: tool.spec(),
+        meta: tool.listing_meta(),
+        is_pinned: is_pinned(tool.as_ref()),
+    });
+    let mut listed: Vec<ListedTool<'_>> = shown.collect();
     if meta_tools::are_offered(server, mode, context) {
-        specs.extend(engine.meta_tools.specs(view).map(|spec| (spec, None, false)));
-        specs.sort_by(|(a, ..), (b, ..)| a.name.cmp(&b.name));
+        let meta_tools = engine.meta_tools.specs(view);
+        listed.extend(meta_tools.map(|spec| ListedTool { spec, meta: None, is_pinned: false }));
+        listed.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     }
     let result_size = engine.settings.load().max_result_text;
-    let tools = specs.into_iter().filter_map(|(spec, own, is_pinned)| {
-        let mut tool = describe(spec)?;
-        tool_meta::add(&mut tool, own, result_size, is_pinned);
+    let tools = listed.into_iter().filter_map(|listed| {
+        let mut tool = describe(listed.spec)?;
+        tool_meta::add(&mut tool, listed.meta, result_size, listed.is_pinned);
         Some(tool)
     });
     let list = ListToolsResult::with_all_items(tools.collect());
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+}
+
+/// A tool of a list.
+struct ListedTool<'a> {
+    spec: &'a ToolSpec,
+    /// Of its source.
+    meta: Option<&'a Map<String, Value>>,
+    is_pinned: bool,
 }
 
 pub(super) fn describe(spec: &ToolSpec) -> Option<Tool> {

@@ -40,7 +40,7 @@ pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
 /// The grants, with their uses.
 pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
     let mut rows = table::new(width);
-    rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "ONLY FOR", "FROM", "USED"]));
+    rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "ONLY FOR", "FROM", "USED", "LAST"]));
     for grant in grants {
         let action = verdict(match grant.action {
             Action::Allow => Verdict::Allow,
@@ -55,6 +55,9 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
             Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
             Cell::new(origin(grant)),
             Cell::new(uses(grant)),
+            Cell::new(
+                grant.used_at.as_deref().map(|at| one_line(at.split('T').next().unwrap_or(at))).unwrap_or_default(),
+            ),
         ]);
     }
     match grants {
@@ -63,21 +66,18 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
     }
 }
 
-/// The client that a person answered with, and the call that asked.
+/// The client that a person answered with, and the agent that had asked if it is another one.
 fn origin(grant: &GrantInfo) -> String {
-    let by = grant.by.clone().unwrap_or_default();
-    let asked = grant.asked.as_ref().map(|asked| match &asked.agent {
-        Some(agent) => format!(", for {} of {agent}", asked.tool),
-        None => format!(", for {}", asked.tool),
-    });
-    one_line(&format!("{by}{}", asked.unwrap_or_default()))
+    let by = grant.by.as_deref().unwrap_or_default();
+    let agent = grant.asked.as_ref().and_then(|asked| asked.agent.as_deref()).filter(|agent| *agent != by);
+    one_line(&format!("{by}{}", agent.map(|agent| format!(", for {agent}")).unwrap_or_default()))
 }
 
 fn uses(grant: &GrantInfo) -> String {
-    match (grant.uses, &grant.used_at) {
-        (0, _) => "never".to_owned(),
-        (1, Some(at)) => format!("once, {}", one_line(at)),
-        (times, at) => format!("{times} times, last {}", one_line(at.as_deref().unwrap_or_default())),
+    match grant.uses {
+        0 => "never".to_owned(),
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
     }
 }
 
@@ -231,9 +231,9 @@ mod tests {
          RULE   CATEGORY  PATTERN     ONLY FOR  FROM
          allow  shell     git status  bash      /c.toml:3
 
-         GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM                      USED
-         g1     deny   file.write  src/**   project /x                         calls through p  toolctl                   never
-         g2     allow  shell       make     always until 2026-01-01T01:00:00Z                   toolctl, for bash of zed  3 times, last 2026-01-01T00:30:00Z
+         GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM              USED     LAST
+         g1     deny   file.write  src/**   project /x                         calls through p  toolctl           never
+         g2     allow  shell       make     always until 2026-01-01T01:00:00Z                   toolctl, for zed  3 times  2026-01-01
         ");
     }
 
