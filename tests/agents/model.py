@@ -4,7 +4,7 @@
     model.py PORT_FILE SCRIPT
 
 SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "input": {...}}, for Codex also
-{"tool": NAME, "text": "..."} for a tool that takes plain text. After the last turn, the model says that it is done. Requests of
+{"tool": NAME, "text": "..."} for a tool that takes plain text, and "namespace" for a tool in one. After the last turn, the model says that it is done. Requests of
 OpenAI's Responses and Chat Completions APIs and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
 """
 
@@ -34,6 +34,8 @@ def responses_events(turn) -> list[dict]:
     else:
         arguments = json.dumps(turn["input"])
         item = {"type": "function_call", "id": "fc_1", "call_id": f"call_{len(turns)}", "name": turn["tool"], "arguments": arguments}
+        if "namespace" in turn:
+            item["namespace"] = turn["namespace"]
     usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1, "output_tokens_details": None, "total_tokens": 2}
     response = {"id": "resp_1", "object": "response", "output": [item], "usage": usage}
     return [

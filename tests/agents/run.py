@@ -1,180 +1,66 @@
 #!/usr/bin/env python3
-"""Real agents with the hooks of toold, against a scripted model.
+"""Real agents with toold, against a scripted model.
 
-    run.py --bin DIR [--codex PROGRAM...] [--gemini PROGRAM...] [--opencode PROGRAM...]
+    run.py --bin DIR [--codex PROGRAM...] [--gemini PROGRAM...] [--opencode PROGRAM...] [--only CHECK...]
 
-For each agent: a command that a rule allows runs, one that a rule denies does not, and the audit log has both; without a
-daemon, the agent's own rules decide. Nothing is asked of any network but loopback. The folders are below the current one.
+For each agent that is given: what rules decide, what a person is asked and answers in another frontend, an edit that is undone,
+and tools of toold by MCP. With Codex and Gemini CLI: both at once. Nothing is asked of any network but loopback. The folders are
+below the current one.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-RULES = """
-[[permission.rules]]
-category = "shell"
-pattern = "touch allowed"
-action = "allow"
+from alone import RULES, asked_and_answered, by_mcp, edit_undone, rules_decide
+from place import HERE, Place
+from programs import Agent, Codex, Gemini, Opencode
+from together import one_grant
 
-[[permission.rules]]
-category = "shell"
-pattern = "touch denied"
-action = "deny"
-"""
+ALONE = {"rules": rules_decide, "asked": asked_and_answered, "undone": edit_undone, "mcp": by_mcp}
 
 
-class Place:
-    """Folders of one run: a home, a project, a daemon's socket."""
-
-    def __init__(self, bin_dir: Path):
-        self.root = Path(tempfile.mkdtemp(prefix="toold-agents-", dir=Path.cwd()))
-        self.home, self.project = self.root / "home", self.root / "project"
-        config = self.home / ".config/toold/config.toml"
-        for folder in (config.parent, self.project, self.root / "run"):
-            folder.mkdir(parents=True)
-        config.write_text(RULES)
-        self.toolctl = bin_dir / "toolctl"
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "XDG_RUNTIME_DIR": str(self.root / "run"),
-            "TOOLD_SOCKET": str(self.root / "run/toold.sock"),
-            "LC_ALL": "C.UTF-8",
-        }
-
-    def ctl(self, *arguments: str) -> str:
-        command = [str(self.toolctl), *arguments]
-        done = subprocess.run(command, env=self.env, cwd=self.project, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, (command, done)
-        return done.stdout
-
-    def close(self) -> None:
-        subprocess.run([str(self.toolctl), "stop"], env=self.env, capture_output=True, timeout=60)
-        shutil.rmtree(self.root)
-
-
-class ScriptedModel:
-    """The model on a port of loopback."""
-
-    def __init__(self, place: Place, turns: list):
-        script, port_file = place.root / "script.json", place.root / "port"
-        script.write_text(json.dumps(turns))
-        port_file.unlink(missing_ok=True)
-        self.process = subprocess.Popen([sys.executable, str(HERE / "model.py"), str(port_file), str(script)])
-        deadline = time.monotonic() + 30
-        while not (port_file.exists() and port_file.read_text()):
-            assert self.process.poll() is None and time.monotonic() < deadline, "the model did not start"
-            time.sleep(0.02)
-        self.url = f"http://127.0.0.1:{port_file.read_text()}"
-
-    def __enter__(self) -> "ScriptedModel":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.process.terminate()
-        self.process.wait()
-
-
-def run_codex(place: Place, program: list[str], turns: list) -> str:
-    with ScriptedModel(place, turns) as model:
-        config = place.home / ".codex/config.toml"
-        config.parent.mkdir(exist_ok=True)
-        config.write_text(
-            'model = "gpt-5.6-sol"\nmodel_provider = "scripted"\nsandbox_mode = "danger-full-access"\n'
-            f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{model.url}/v1"\nwire_api = "responses"\n'
-        )
-        # A person trusts new hooks; for automation, this flag does.
-        command = [*program, "exec", "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "go"]
-        return run_agent(place, command, {})
-
-
-def run_gemini(place: Place, program: list[str], turns: list) -> str:
-    with ScriptedModel(place, turns) as model:
-        settings = place.home / ".gemini/settings.json"
-        settings.parent.mkdir(exist_ok=True)
-        current = json.loads(settings.read_text()) if settings.exists() else {}
-        current["security"] = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
-        settings.write_text(json.dumps(current))
-        env = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": model.url}
-        return run_agent(place, [*program, "--yolo", "--skip-trust", "-m", "gemini-2.5-flash", "-p", "go"], env)
-
-
-def run_opencode(place: Place, program: list[str], turns: list) -> str:
-    with ScriptedModel(place, turns) as model:
-        config = place.home / ".config/opencode/opencode.json"
-        config.parent.mkdir(exist_ok=True)
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "options": {"baseURL": f"{model.url}/v1", "apiKey": "none"},
-            "models": {"scripted": {"name": "scripted"}},
-        }
-        names = {"model": "local/scripted", "small_model": "local/scripted"}
-        config.write_text(json.dumps({"provider": {"local": provider}, "autoupdate": False} | names))
-        return run_agent(place, [*program, "run", "go"], {"OPENCODE_DISABLE_MODELS_FETCH": "1"})
-
-
-def run_agent(place: Place, command: list[str], env: dict[str, str]) -> str:
-    done = subprocess.run(
-        command, env=place.env | env, cwd=place.project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=120,
-    )
-    return done.stdout
-
-
-def check(agent: str, run, program: list[str], tool, bin_dir: Path) -> None:
-    place = Place(bin_dir)
-    try:
-        place.ctl("agents", "install", agent, "--hooks", "--yes")
-        place.ctl("status")
-        # Rules decide in folders in which agents may work.
-        place.ctl("workspaces", "allow", str(place.project))
-        said = run(place, program, [tool("touch allowed"), tool("touch denied"), "done"])
-        assert (place.project / "allowed").exists(), said
-        assert not (place.project / "denied").exists(), said
-        audit = place.ctl("audit", "--json")
-        assert agent in audit and "touch denied" in audit, audit
-        listed = json.loads(place.ctl("agents", "list", "--json"))["agents"]
-        [of_agent] = [found for found in listed if found["agent"] == agent]
-        assert of_agent["last_hook"]["problem"] is None, listed
-        print(f"{agent}: allowed and denied by rules")
-        place.ctl("stop")
-        said = run(place, program, [tool("touch denied"), "done"])
-        assert (place.project / "denied").exists(), said
-        assert not (place.root / "run/toold.sock").exists(), "a hook started a daemon"
-        print(f"{agent}: without a daemon, its own rules decide")
-    finally:
-        place.close()
+def time_hook(bin_dir: Path) -> None:
+    with Place(bin_dir, RULES) as place:
+        command = [sys.executable, str(HERE / "hook_time.py"), str(place.toolctl), str(place.project)]
+        subprocess.run(command, env=place.env, cwd=place.project, check=True, timeout=300)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, required=True, help="where toold and toolctl are")
-    parser.add_argument("--codex", nargs="+")
-    parser.add_argument("--gemini", nargs="+")
-    parser.add_argument("--opencode", nargs="+")
+    for kind in (Codex, Gemini, Opencode):
+        parser.add_argument(f"--{kind.name}", nargs="+", metavar="PROGRAM")
+    parser.add_argument("--only", nargs="+", choices=[*ALONE, "together", "time"], help="only these checks")
     given = parser.parse_args()
+    # The output of the programs that this one starts stands among its own.
+    sys.stdout.reconfigure(line_buffering=True)
     bin_dir = given.bin.resolve()
-    if given.codex:
-        check("codex", run_codex, given.codex, lambda line: {"tool": "exec_command", "input": {"cmd": line}}, bin_dir)
+    agents: list[Agent] = []
+    for kind in (Codex, Gemini, Opencode):
+        if program := getattr(given, kind.name):
+            agents.append(kind(program))
+            print(f"{kind.name} {agents[-1].version()}")
 
+    def check(name: str, run, *agents: Agent) -> None:
+        if given.only and name not in given.only:
+            return
+        began = time.monotonic()
+        run(*agents, bin_dir)
+        names = " and ".join(agent.name for agent in agents)
+        print(f"{names or 'toolctl'}: {name} ({time.monotonic() - began:.1f} s)")
 
-    def shell(name: str):
-        return lambda line: {"tool": name, "input": {"command": line, "description": "a test"}}
-
-    if given.gemini:
-        check("gemini", run_gemini, given.gemini, shell("run_shell_command"), bin_dir)
-    if given.opencode:
-        check("opencode", run_opencode, given.opencode, shell("bash"), bin_dir)
+    for agent in agents:
+        for name, run in ALONE.items():
+            check(name, run, agent)
+    pair = [agent for agent in agents if agent.name in ("codex", "gemini")]
+    if len(pair) == 2:
+        check("together", one_grant, *pair)
+    check("time", time_hook)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,99 @@
+"""One agent: by its hooks, by MCP, and without a daemon."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from place import Person, Place
+from programs import Agent
+
+RULES = """
+[[permission.rules]]
+category = "shell"
+pattern = "touch allowed"
+action = "allow"
+
+[[permission.rules]]
+category = "shell"
+pattern = "touch denied"
+action = "deny"
+
+[[permission.rules]]
+category = "file.write"
+pattern = "**/project/notes.txt"
+action = "allow"
+"""
+
+
+def asks_toold(*agents: Agent) -> str:
+    return "".join(f'[agents.{agent.name}]\nask = "toold"\n' for agent in agents)
+
+
+def rules_decide(agent: Agent, bin_dir: Path) -> None:
+    """A command that a rule allows runs, one that a rule denies does not; without a daemon, the agent's own rules decide."""
+    with Place(bin_dir, RULES) as place:
+        place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+        said = agent.run(place, [agent.shell("touch allowed"), agent.shell("touch denied"), "done"])
+        assert (place.project / "allowed").exists(), said
+        assert not (place.project / "denied").exists(), said
+        outcomes = [(row["agent"], row["outcome"]) for row in place.audit()]
+        assert sorted(outcomes) == [(agent.name, "denied"), (agent.name, "ok")], (outcomes, said)
+        listed = json.loads(place.ctl("agents", "list", "--json"))["agents"]
+        [of_agent] = [found for found in listed if found["agent"] == agent.name]
+        assert of_agent["last_hook"]["problem"] is None, listed
+        place.ctl("stop")
+        said = agent.run(place, [agent.shell("touch denied"), "done"])
+        assert (place.project / "denied").exists(), said
+        assert not place.socket.exists(), "a hook started a daemon"
+
+
+def asked_and_answered(agent: Agent, bin_dir: Path) -> None:
+    """A person is asked in another frontend. The command runs after yes, and not after no."""
+    with Place(bin_dir, asks_toold(agent)) as place:
+        place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+        turns = [agent.shell("touch yes"), agent.shell("touch no"), "done"]
+        with Person(place) as person, agent.start(place, turns) as running:
+            for target, action in (("touch yes", "allow"), ("touch no", "deny")):
+                ask = person.asked()
+                shown = (ask["agent"], ask["category"], ask["target"], ask["cwd"])
+                assert shown == (agent.name, "shell", target, str(place.project)), ask
+                assert not (place.project / target.removeprefix("touch ")).exists(), "it did not wait"
+                person.reply(ask, action)
+            said = running.wait()
+        assert (place.project / "yes").exists(), said
+        assert not (place.project / "no").exists(), said
+
+
+def edit_undone(agent: Agent, bin_dir: Path) -> None:
+    """An edit by the agent's own tool is undone by toolctl."""
+    with Place(bin_dir, RULES) as place:
+        place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+        notes = place.project / "notes.txt"
+        notes.write_text("first\nsecond\n")
+        said = agent.run(place, [*agent.edit(notes, "second", "changed"), "done"])
+        assert notes.read_text() == "first\nchanged\n", said
+        place.ctl("undo", "--yes")
+        assert notes.read_text() == "first\nsecond\n", said
+
+
+def by_mcp(agent: Agent, bin_dir: Path) -> None:
+    """The same with tools of toold that the agent calls by MCP. Each call is judged once, though the hooks see it, too."""
+    with Place(bin_dir, RULES) as place:
+        place.ctl("agents", "install", agent.name, "--profile", "all", "--yes")
+        notes = place.project / "notes.txt"
+        lines = ("touch allowed", "touch denied", "touch yes", "touch no")
+        commands = [agent.mcp("bash", {"command": line}) for line in lines]
+        write = agent.mcp("write", {"path": "notes.txt", "content": "by MCP\n"})
+        with Person(place) as person, agent.start(place, [*commands, write, "done"]) as running:
+            for target, action in (("touch yes", "allow"), ("touch no", "deny")):
+                ask = person.asked()
+                assert ask["target"] == target, ask
+                person.reply(ask, action)
+            said = running.wait()
+        made = sorted(path.name for path in place.project.iterdir())
+        assert made == ["allowed", "notes.txt", "yes"], (made, said)
+        rows = sorted((row["tool"], row["outcome"]) for row in place.audit())
+        assert rows == [("bash", "denied")] * 2 + [("bash", "ok")] * 2 + [("write", "ok")], (rows, said)
+        place.ctl("undo", "--yes")
+        assert not notes.exists()

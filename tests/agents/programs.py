@@ -1,0 +1,168 @@
+"""The agents: how each is started with a scripted model, and how its model calls tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from place import PATIENCE, Place, ScriptedModel
+
+
+class RunningAgent:
+    """An agent with its model, in a process group of its own."""
+
+    def __init__(self, place: Place, command: list[str], env: dict[str, str], model: ScriptedModel):
+        self.model = model
+        self.output = tempfile.TemporaryFile("w+", dir=place.root)
+        self.process = subprocess.Popen(
+            command, env=place.env | env, cwd=place.project, stdin=subprocess.DEVNULL, stdout=self.output,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )
+
+    def __enter__(self) -> RunningAgent:
+        return self
+
+    def __exit__(self, *_) -> None:
+        # Also ends the programs that it started, such as MCP servers.
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.model.close()
+        self.output.close()
+
+    def wait(self) -> str:
+        """What it printed, after it has ended."""
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the agent did not end: {self.said()}") from None
+        return self.said()
+
+    def said(self) -> str:
+        self.output.seek(0)
+        return self.output.read()
+
+
+class Agent:
+    """One of the agents, as npm installs it."""
+
+    name = ""
+
+    def __init__(self, program: list[str]):
+        self.program = program
+
+    def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+        """The command that starts it with the model at `url`, and variables of its environment."""
+        raise NotImplementedError
+
+    def shell(self, line: str) -> dict:
+        """The turn of a model that runs a command with the agent's own tool."""
+        raise NotImplementedError
+
+    def edit(self, file: Path, old: str, new: str) -> list[dict]:
+        """The turns of a model that replaces a line with the agent's own tools."""
+        raise NotImplementedError
+
+    def mcp(self, tool: str, arguments: dict) -> dict:
+        """The turn of a model that calls a tool of toold."""
+        raise NotImplementedError
+
+    def start(self, place: Place, turns: list) -> RunningAgent:
+        model = ScriptedModel(place, turns)
+        try:
+            return RunningAgent(place, *self.command(place, model.url), model)
+        except BaseException:
+            model.close()
+            raise
+
+    def run(self, place: Place, turns: list) -> str:
+        with self.start(place, turns) as running:
+            return running.wait()
+
+    def version(self) -> str:
+        done = subprocess.run([*self.program, "--version"], capture_output=True, text=True, timeout=PATIENCE)
+        return done.stdout.strip().splitlines()[-1]
+
+
+class Codex(Agent):
+    name = "codex"
+
+    def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+        provider = f'{{name = "scripted", base_url = "{url}/v1", wire_api = "responses"}}'
+        settings = [
+            'model="gpt-5.6-sol"', 'model_provider="scripted"', 'sandbox_mode="danger-full-access"',
+            f"model_providers.scripted={provider}",
+        ]
+        flags = [flag for setting in settings for flag in ("-c", setting)]
+        # A person trusts new hooks; for automation, this flag does.
+        return [*self.program, "exec", *flags, "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "go"], {}
+
+    def shell(self, line: str) -> dict:
+        return {"tool": "exec_command", "input": {"cmd": line}}
+
+    def edit(self, file: Path, old: str, new: str) -> list[dict]:
+        patch = f"*** Begin Patch\n*** Update File: {file.name}\n@@\n-{old}\n+{new}\n*** End Patch"
+        return [{"tool": "apply_patch", "text": patch}]
+
+    def mcp(self, tool: str, arguments: dict) -> dict:
+        return {"namespace": "mcp__toold", "tool": tool, "input": arguments}
+
+
+class Gemini(Agent):
+    name = "gemini"
+
+    def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+        settings = place.home / ".gemini/settings.json"
+        settings.parent.mkdir(exist_ok=True)
+        current = json.loads(settings.read_text()) if settings.exists() else {}
+        current["security"] = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
+        settings.write_text(json.dumps(current))
+        env = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
+        return [*self.program, "--yolo", "--skip-trust", "-m", "gemini-2.5-flash", "-p", "go"], env
+
+    def shell(self, line: str) -> dict:
+        return {"tool": "run_shell_command", "input": {"command": line, "description": "a test"}}
+
+    def edit(self, file: Path, old: str, new: str) -> list[dict]:
+        replaced = {"file_path": str(file), "old_string": old, "new_string": new, "instruction": "a test"}
+        return [{"tool": "replace", "input": replaced}]
+
+    def mcp(self, tool: str, arguments: dict) -> dict:
+        return {"tool": f"mcp_toold_{tool}", "input": arguments}
+
+
+class Opencode(Agent):
+    name = "opencode"
+
+    def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+        config = place.home / ".config/opencode/opencode.json"
+        config.parent.mkdir(exist_ok=True)
+        current = json.loads(config.read_text()) if config.exists() else {}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+            "models": {"scripted": {"name": "scripted"}},
+        }
+        current |= {"model": "local/scripted", "small_model": "local/scripted"}
+        current |= {"provider": {"local": provider}, "autoupdate": False}
+        config.write_text(json.dumps(current))
+        # It installs packages for plugins beside its configuration, and would try for a minute.
+        npm = {"NPM_CONFIG_OFFLINE": "true", "NPM_CONFIG_FETCH_RETRIES": "0"}
+        return [*self.program, "run", "go"], npm | {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
+
+    def shell(self, line: str) -> dict:
+        return {"tool": "bash", "input": {"command": line, "description": "a test"}}
+
+    def edit(self, file: Path, old: str, new: str) -> list[dict]:
+        # It edits only what it has read.
+        read = {"tool": "read", "input": {"filePath": str(file)}}
+        return [read, {"tool": "edit", "input": {"filePath": str(file), "oldString": old, "newString": new}}]
+
+    def mcp(self, tool: str, arguments: dict) -> dict:
+        return {"tool": f"toold_{tool}", "input": arguments}
