@@ -149,7 +149,7 @@ class Person:
     def reply(self, ask: dict, action: str, **more) -> None:
         self.call("permissions.reply", request_id=ask["request_id"], action=action, **more)
 
-    def asks_since(self) -> list[dict]:
+    def other_asks(self) -> list[dict]:
         """The asks that came and were not taken with `asked`."""
         self.call("daemon.status")
         events = [event["params"]["result"] for event in self.events if event.get("method") == "permissions.event"]

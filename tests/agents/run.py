@@ -11,6 +11,7 @@ below the current one.
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +38,8 @@ def main() -> None:
         parser.add_argument(f"--{kind.name}", nargs="+", metavar="PROGRAM")
     parser.add_argument("--only", nargs="+", choices=[*ALONE, "together", "time"], help="only these checks")
     given = parser.parse_args()
+    # An end from outside, too, stops the programs and removes the folders.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     # The output of the programs that this one starts stands among its own.
     sys.stdout.reconfigure(line_buffering=True)
     bin_dir = given.bin.resolve()

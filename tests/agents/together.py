@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from alone import asks_toold
@@ -32,6 +33,8 @@ class Transcript:
 def one_grant(first: Agent, second: Agent, bin_dir: Path) -> None:
     """The same command at the same time is one ask. Its answer, for the project, then also serves toold's own bash."""
     with Place(bin_dir, asks_toold(first, second)) as place:
+        # The grant is for the innermost repository.
+        subprocess.run(["git", "init", "-q"], env=place.env, cwd=place.project, check=True, timeout=60)
         script, releases = place.project / COMMAND, place.project / "releases.txt"
         script.write_text(SCRIPT)
         script.chmod(0o755)
@@ -39,8 +42,8 @@ def one_grant(first: Agent, second: Agent, bin_dir: Path) -> None:
             place.ctl("agents", "install", agent.name, "--hooks", "--yes")
         transcript = Transcript(place)
         with Person(place) as person:
-            turns = lambda agent: [agent.shell(COMMAND), "done"]
-            with first.start(place, turns(first)) as one, second.start(place, turns(second)) as two:
+            turns = {agent: [agent.shell(COMMAND), "done"] for agent in (first, second)}
+            with first.start(place, turns[first]) as one, second.start(place, turns[second]) as two:
                 for agent in (first, second):
                     transcript.print(f"$ {agent.name} ... &    # its model runs {COMMAND}")
                 ask = person.asked()
@@ -53,9 +56,9 @@ def one_grant(first: Agent, second: Agent, bin_dir: Path) -> None:
             # A new conversation of each, and a tool of toold.
             for agent in (first, second):
                 transcript.print(f"$ {agent.name} ...      # again, and nobody is asked")
-                said = agent.run(place, turns(agent))
+                said = agent.run(place, turns[agent])
             transcript.run("call", "bash", f"command={COMMAND}")
             assert releases.read_text() == "released\n" * 5, said
-            assert person.asks_since() == []
+            assert person.other_asks() == []
         transcript.run("audit", "--decisions")
         transcript.run("permissions", "list")
