@@ -142,6 +142,9 @@ def check_offers(mcp, client, name):
     assert completed["completion"]["values"] == ["a1", "a2"], completed
     prompt = mcp.call("prompts/get", {"name": f"{name}_greet", "arguments": {"name": "Ann"}})
     assert prompt["messages"][0]["content"]["text"] == "Say hello to Ann.", prompt
+    if name.startswith("sse"):
+        # The server on the SDK 2.x tells changes to clients of 2026-07-28 only, which this transport does not have.
+        return
     mcp.call("resources/subscribe", {"uri": uri})
     assert text(client.tool(f"{name}_change", text="new")) == "changed"
     assert mcp.notification("notifications/resources/updated")["uri"] == uri
@@ -272,7 +275,7 @@ def main(toold, node, files, *pythons):
                 check_requests(agent, person, name, root / "work")
                 print(f"{name}: structured results, progress, errors, a form, roots, sampling and a log")
                 check_offers(agent, client, name)
-                print(f"{name}: resources, a template, completion, a prompt and a change")
+                print(f"{name}: resources, a template, completion and a prompt")
             for name in remote:
                 started[name].kill()
                 started[name].wait()

@@ -155,7 +155,7 @@ impl Cx {
     }
 
     /// The context of a plugin that acts on its own, outside of any call, such as while its script loads. Its session
-    /// must be one of [`Hold::Plugin`](crate::session::Hold::Plugin): what a call would ask a person is refused.
+    /// must be one of [`Hold::Plugin`](crate::session::Hold): what a call would ask a person is refused.
     /// `plugin` describes the plugin as a tool. Relative paths are relative to the
     /// session's folder.
     pub fn of_plugin(

@@ -62,7 +62,7 @@ end
 --- The request on one line.
 function M.headline(ask)
   local who = ask.tool
-  if ask.agent and ask.agent ~= "nvim" then
+  if ask.agent and ask.agent ~= "nvim" and not is_for_workspace(ask) then
     who = who .. " for " .. ask.agent
   end
   if ask.chain and #ask.chain > 0 then
