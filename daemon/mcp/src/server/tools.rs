@@ -48,15 +48,15 @@ pub(super) async fn list(
     };
     let is_pinned = |tool: &dyn Callable| snapshot.tool_settings().pins(tool.own_name());
     let shown = view.iter().filter(|tool| is_in(tool.as_ref()));
-    let shown = shown.map(|tool| ListedTool {
+    let shown = shown.map(|tool| ToolListEntry {
         spec: tool.spec(),
         meta: tool.listing_meta(),
         is_pinned: is_pinned(tool.as_ref()),
     });
-    let mut listed: Vec<ListedTool<'_>> = shown.collect();
+    let mut listed: Vec<ToolListEntry<'_>> = shown.collect();
     if meta_tools::are_offered(server, mode, context) {
         let meta_tools = engine.meta_tools.specs(view);
-        listed.extend(meta_tools.map(|spec| ListedTool { spec, meta: None, is_pinned: false }));
+        listed.extend(meta_tools.map(|spec| ToolListEntry { spec, meta: None, is_pinned: false }));
         listed.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     }
     let result_size = engine.settings.load().max_result_text;
@@ -70,7 +70,7 @@ pub(super) async fn list(
 }
 
 /// A tool of a list.
-struct ListedTool<'a> {
+struct ToolListEntry<'a> {
     spec: &'a ToolSpec,
     /// Of its source.
     meta: Option<&'a Map<String, Value>>,
