@@ -439,7 +439,13 @@ fn a_server_that_ends_while_it_lists_keeps_nobody_waiting() {
     until("the other server's tools are listed", || {
         wire.call("tools.schema", json!({"name": "s_echo"})).get("result").map(|_| ())
     });
-    assert_eq!(EraClient::old(&daemon).read("note://1")["text"], "note://1 as read");
+    // They are listed after its tools.
+    let mut client = EraClient::old(&daemon);
+    until("the other server's templates are listed", || {
+        let listed = client.result("resources/templates/list", json!({}));
+        (listed["resourceTemplates"] != json!([])).then_some(())
+    });
+    assert_eq!(client.read("note://1")["text"], "note://1 as read");
     until("it has failed", || {
         let servers = wire.result("mcp.servers", json!({}));
         find(&servers, "servers", "name", "gone")["error"].as_str().map(|_| ())
