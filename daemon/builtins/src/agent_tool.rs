@@ -1,4 +1,4 @@
-//! What an agent does with a tool of its own, as a call. The agent does the work: the call hands out a judgement of it,
+//! An action that an agent takes with a tool of its own, as a call. The agent does the work: the call decides whether it may,
 //! and lasts until the agent says that it is done. No registry contains such a tool.
 
 mod needs;
@@ -101,7 +101,7 @@ impl AgentTool {
         };
         let mut needs = Vec::new();
         for action in &self.work.actions {
-            // What the tool itself is not known to do, the caller may know.
+            // For an unknown tool, the needs that the caller names are the only ones.
             if *action == AgentAction::Unknown && !self.work.named.is_empty() {
                 continue;
             }

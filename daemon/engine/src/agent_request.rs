@@ -1,4 +1,4 @@
-//! What an agent is about to do with a tool of its own, and the decision about it.
+//! An action that an agent is about to take with a tool of its own, and the decision about it.
 //!
 //! The agent does the work. The call determines and decides the needs like those of any other call, hands out a
 //! [`Judgement`], and lasts until the agent reports the end of its work. [`crate::agent_prompt`] leaves questions to the

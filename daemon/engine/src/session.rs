@@ -148,7 +148,7 @@ impl SessionFilter {
         Ok(Self { given: filter.clone(), enable, disable, ..Self::default() })
     }
 
-    /// What a profile lets a session see.
+    /// The filter that shows a session the tools of a profile.
     ///
     /// # Errors
     /// A glob that cannot be read; the message names it.

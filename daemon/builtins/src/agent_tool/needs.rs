@@ -27,7 +27,7 @@ pub(super) struct Deriving<'a> {
     pub(super) toolkit: &'a Arc<Toolkit>,
     /// The environment of the agent's programs, before the session adds its variables.
     pub(super) environment: &'a Environment,
-    /// What the agent says about a command.
+    /// The agent's own words about a command.
     pub(super) description: Option<&'a str>,
     pub(super) cx: &'a Cx,
 }
@@ -165,7 +165,7 @@ fn moved(before: &[Option<Before>]) -> anyhow::Result<Vec<NewState>> {
     Ok(vec![NewState::default(), NewState::of(content)])
 }
 
-/// What the agent says that its command is for.
+/// The purpose of the command, in the agent's own words.
 pub(super) fn description_in(input: &Value) -> Option<&str> {
     input.get("description").and_then(Value::as_str).filter(|text| !text.trim().is_empty())
 }

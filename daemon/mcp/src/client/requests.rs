@@ -39,8 +39,8 @@ pub struct ServerRequestHandler {
     pub(super) roots: Arc<ToldRoots>,
 }
 
-/// What a server may ask for. The folders of an instance that serves all sessions change with each call, which it is not
-/// told.
+/// The requests that a server may make. `reports_roots` is false for an instance that serves all sessions: its roots change
+/// with each call, and it is not notified of that.
 fn capabilities(reports_roots: bool) -> ClientCapabilities {
     let mut capabilities = ClientCapabilities::default();
     let form = FormElicitationCapability::new().with_schema_validation(true);

@@ -9,7 +9,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
-use crate::commands::mcp::install::{self, McpInstallArgs, difference, read, replace};
+use crate::commands::mcp::install::{self, McpInstallArgs, create_folder_of, difference, put_back, read, replace};
 use crate::completion;
 use crate::confirm::confirm;
 use crate::exit::OK;
@@ -87,13 +87,7 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     if install.undo {
-        match after.is_empty() {
-            true => std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?,
-            false => replace(&file, &after)?,
-        }
-        if backup.exists() {
-            std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
-        }
+        put_back(&file, &backup, &after)?;
         writeln!(out, "removed the hooks from {}", file.display())?;
         return Ok(());
     }
@@ -106,9 +100,7 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
 }
 
 fn write_hooks(agent: HookAgent, file: &Path, backup: &Path, before: &str, after: &str) -> anyhow::Result<()> {
-    if let Some(dir) = file.parent() {
-        std::fs::create_dir_all(dir).with_context(|| format!("can't create {}", dir.display()))?;
-    }
+    create_folder_of(file)?;
     // When the hooks are only updated, the backup from before the first ones stays.
     if !hooks_file::is_own_file(agent) && (!hooks_file::has_hooks(agent, before) || !backup.exists()) {
         replace(backup, before)?;

@@ -225,20 +225,11 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
         return Ok(OK);
     }
     if install.undo {
-        match after.is_empty() {
-            // There was no file before.
-            true => std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?,
-            false => replace(&file, &after)?,
-        }
-        if backup.exists() {
-            std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
-        }
+        put_back(&file, &backup, &after)?;
         writeln!(out, "removed the entry from {}", file.display())?;
         return Ok(OK);
     }
-    if let Some(dir) = file.parent() {
-        std::fs::create_dir_all(dir).with_context(|| format!("can't create {}", dir.display()))?;
-    }
+    create_folder_of(&file)?;
     // When the entry is only updated, the backup from before the first one stays.
     if !install.client.has_entry(&before) || !backup.exists() {
         replace(&backup, &before)?;
@@ -246,6 +237,23 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
     replace(&file, &after)?;
     writeln!(out, "done; the original is {}", backup.display())?;
     Ok(OK)
+}
+
+pub(crate) fn create_folder_of(file: &Path) -> anyhow::Result<()> {
+    let Some(dir) = file.parent() else { return Ok(()) };
+    std::fs::create_dir_all(dir).with_context(|| format!("can't create {}", dir.display()))
+}
+
+/// Writes the text without our part, and removes the backup. An empty text is that of a file that we created.
+pub(crate) fn put_back(file: &Path, backup: &Path, after: &str) -> anyhow::Result<()> {
+    match after.is_empty() {
+        true => std::fs::remove_file(file).with_context(|| format!("can't remove {}", file.display()))?,
+        false => replace(file, after)?,
+    }
+    if backup.exists() {
+        std::fs::remove_file(backup).with_context(|| format!("can't remove {}", backup.display()))?;
+    }
+    Ok(())
 }
 
 /// The text without the entry, and whether it is the original as it was kept.
@@ -262,7 +270,7 @@ fn undone(client: McpClient, now: &str, before: Option<String>, program: &str) -
     Ok((after, false))
 }
 
-/// What the profile leaves out, and how to have it otherwise.
+/// Says which tools the profile leaves out, and how to choose another one.
 fn about_profile(client: McpClient, profile: Option<&str>) -> String {
     let name = client.name();
     match profile {

@@ -13,16 +13,7 @@ pub(crate) fn with_member(text: &str, path: &[&str], value: &Value) -> anyhow::R
     let (name, parents) = path.split_last().context("the path is empty")?;
     let (mark, text) = without_byte_order_mark(text);
     let root = parse(text)?;
-    let mut object = match root.value() {
-        Some(value) => value.as_object().context("it is not a JSON object")?,
-        None => root.object_value_or_set(),
-    };
-    for parent in parents {
-        object = match object.get(parent) {
-            Some(member) => member.object_value().with_context(|| format!("{parent} is not an object"))?,
-            None => object.object_value_or_set(parent),
-        };
-    }
+    let object = object_or_create(&root, parents)?;
     match (object.object_value(name), value.as_object()) {
         (Some(there), Some(members)) => members.iter().for_each(|(name, value)| set(&there, name, value)),
         _ => set(&object, name, value),
@@ -92,16 +83,7 @@ pub(crate) fn with_item(
     let (name, parents) = path.split_last().context("the path is empty")?;
     let (mark, text) = without_byte_order_mark(text);
     let root = parse(text)?;
-    let mut object = match root.value() {
-        Some(value) => value.as_object().context("it is not a JSON object")?,
-        None => root.object_value_or_set(),
-    };
-    for parent in parents {
-        object = match object.get(parent) {
-            Some(member) => member.object_value().with_context(|| format!("{parent} is not an object"))?,
-            None => object.object_value_or_set(parent),
-        };
-    }
+    let object = object_or_create(&root, parents)?;
     let list = match object.get(name) {
         Some(member) => member.array_value().with_context(|| format!("{name} is not a list"))?,
         None => object.array_value_or_set(name),
@@ -171,13 +153,26 @@ pub(crate) fn without_items(
 
 /// The items of the list at `path`; none when there is no such list.
 pub(crate) fn items(text: &str, path: &[&str]) -> Vec<Value> {
-    let read = || -> Option<Vec<Value>> {
-        let (name, parents) = path.split_last()?;
-        let root = parse(without_byte_order_mark(text).1).ok()?;
-        let holder = parents.iter().try_fold(root.object_value()?, |object, parent| object.object_value(parent))?;
-        Some(holder.get(name)?.array_value()?.elements().iter().filter_map(node_value).collect())
+    let list = find(text, path).and_then(|member| member.array_value());
+    list.map(|list| list.elements().iter().filter_map(node_value).collect()).unwrap_or_default()
+}
+
+/// The object at `path`. Missing ones are created.
+///
+/// # Errors
+/// The text is not a JSON object, or a member of the path is not an object.
+fn object_or_create(root: &CstRootNode, path: &[&str]) -> anyhow::Result<CstObject> {
+    let mut object = match root.value() {
+        Some(value) => value.as_object().context("it is not a JSON object")?,
+        None => root.object_value_or_set(),
     };
-    read().unwrap_or_default()
+    for parent in path {
+        object = match object.get(parent) {
+            Some(member) => member.object_value().with_context(|| format!("{parent} is not an object"))?,
+            None => object.object_value_or_set(parent),
+        };
+    }
+    Ok(object)
 }
 
 fn node_value(node: &CstNode) -> Option<Value> {
