@@ -33,8 +33,9 @@ import {
   type OnQuestion,
   type Responder,
 } from "./responder.js";
-import { connectOrStart, PATIENCE, reach, within } from "./start.js";
+import { connectOrStart, PATIENCE, reach } from "./start.js";
 import { Subscription } from "./subscription.js";
+import { within } from "./within.js";
 
 export interface ClientOptions {
   /** Where the daemon listens; by default, see `socketPath`. */

@@ -1,17 +1,15 @@
-/** One connection: the requests in flight and the subscriptions of one socket. `client.ts` keeps one at a time. */
-import { connect, type Socket } from "node:net";
-
+/** One connection: the requests in flight and the subscriptions of one stream. `client.ts` keeps one at a time. */
 import {
   CancellationTokenSource,
   createMessageConnection,
   ParameterStructures,
   ResponseError,
   type MessageConnection,
-} from "vscode-jsonrpc/node";
+} from "vscode-jsonrpc";
 
-import { Disconnected, errorOf, NotRead, NotRunning, TooLarge, Unreachable } from "./errors.js";
+import { Disconnected, errorOf, NotRead, TooLarge } from "./errors.js";
 import { SUBSCRIPTIONS, type CallProgress, type Subscriptions } from "./protocol.js";
-import { CLOSED, keepReading, LineReader, LineWriter, MAX_MESSAGE, measure, wireSizes } from "./stream.js";
+import { CLOSED, MAX_MESSAGE, measure, wireSizes, type Transport } from "./transport.js";
 
 /** Gets problems that no caller would see. */
 export type Log = (message: string) => void;
@@ -21,10 +19,9 @@ const MAX_PARAMS = MAX_MESSAGE - 4096;
 
 export class Connection {
   readonly #rpc: MessageConnection;
-  readonly #socket: Socket;
+  readonly #transport: Transport;
   readonly #subscriptions = new Map<string, { onItem: (item: never) => void; onLost?: (reason: string) => void }>();
   #lost: string | undefined;
-  #failure: string | undefined;
   /** Whether the daemon has announced, after all its answers, that another one takes over. */
   #replaced = false;
   /** The error of the first thing that the other end sent and that is not a message. */
@@ -34,26 +31,10 @@ export class Connection {
   /** Called once, when the connection has ended. */
   onClosed: () => void = () => {};
 
-  /** Connects. Throws `NotRunning` when nobody listens, `Unreachable` for the rest. */
-  static async open(path: string, log: Log): Promise<Connection> {
-    const socket = connect(path);
-    await new Promise<void>((resolve, reject) => {
-      socket.once("connect", resolve);
-      socket.once("error", (error: NodeJS.ErrnoException) => {
-        const nobody = ["ENOENT", "ECONNREFUSED", "ECONNRESET"].includes(error.code ?? "");
-        if (nobody) reject(new NotRunning(`no daemon is running at ${path}`));
-        else reject(new Unreachable(`can't connect to ${path}: ${error.message}`, { cause: error }));
-      });
-    });
-    return new Connection(socket, log);
-  }
-
-  private constructor(socket: Socket, log: Log) {
-    this.#socket = socket;
-    socket.removeAllListeners("error");
-    socket.on("error", (error) => (this.#failure = error.message));
-    keepReading(socket);
-    this.#rpc = createMessageConnection(new LineReader(socket), new LineWriter(socket), {
+  /** Takes over an open stream; `stream.ts` and `websocket.ts` open one. */
+  constructor(transport: Transport, log: Log) {
+    this.#transport = transport;
+    this.#rpc = createMessageConnection(transport.reader, transport.writer, {
       error: log,
       warn: log,
       info: () => {},
@@ -64,7 +45,7 @@ export class Connection {
       log(`the daemon sent an invalid message: ${error.message}`);
     });
     this.#rpc.onNotification(CLOSED, () => {
-      const failure = this.#failure;
+      const failure = transport.failure();
       this.#end(failure === undefined ? "the daemon closed the connection" : `the connection is gone: ${failure}`);
     });
     this.#rpc.onNotification("daemon.closing", ({ reason }: { reason: string }) => {
@@ -150,17 +131,14 @@ export class Connection {
   }
 
   async close(): Promise<void> {
-    if (!this.#socket.closed) {
-      const closed = new Promise<void>((resolve) => this.#socket.once("close", () => resolve()));
-      this.#end("the connection was closed");
-      await closed;
-    }
+    this.#end("the connection was closed");
+    await this.#transport.close();
   }
 
   #end(reason: string): void {
     if (this.#lost !== undefined) return;
     this.#lost = reason;
-    this.#socket.destroy();
+    void this.#transport.close();
     for (const { onLost } of this.#subscriptions.values()) onLost?.(reason);
     this.#subscriptions.clear();
     // Rejects the requests in flight.

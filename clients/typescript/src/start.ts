@@ -9,8 +9,9 @@ import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { Connection, type Log } from "./connection.js";
-import { Disconnected, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
+import { Disconnected, NotRunning, RpcError, StartFailed, Unreachable } from "./errors.js";
 import { findProgram } from "./paths.js";
+import { openSocket } from "./stream.js";
 
 /** Milliseconds between two attempts to connect to a socket that nobody listens at yet. */
 const RETRY_EVERY = 10;
@@ -103,7 +104,7 @@ async function answering(
 ): Promise<Connection | Absent> {
   let connection: Connection;
   try {
-    connection = await Connection.open(socket, log);
+    connection = await openSocket(socket, log);
   } catch (error) {
     if (error instanceof NotRunning) return "nobody";
     // The queue of the socket is full.
@@ -192,25 +193,5 @@ class Started {
     } catch {
       return ""; // The error that gets these words matters more than they do.
     }
-  }
-}
-
-/** Waits for `work` for at most so many milliseconds, then fires the signal that `work` gets. */
-export async function within<T>(
-  patience: number,
-  what: string,
-  work: (signal: AbortSignal | undefined) => Promise<T>,
-  outer?: AbortSignal,
-): Promise<T> {
-  if (!Number.isFinite(patience)) return work(outer);
-  // Not `AbortSignal.timeout`, whose timer would go on after the work is done.
-  const controller = new AbortController();
-  const timer = setTimeout(() => {
-    controller.abort(new RequestTimeout(`no answer to ${what} after ${patience / 1000} s`));
-  }, patience);
-  try {
-    return await work(outer === undefined ? controller.signal : AbortSignal.any([outer, controller.signal]));
-  } finally {
-    clearTimeout(timer);
   }
 }

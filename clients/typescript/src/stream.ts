@@ -1,5 +1,5 @@
 /** One JSON text per line over a socket, in the interface of vscode-jsonrpc. */
-import type { Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 
 import {
   AbstractMessageReader,
@@ -11,26 +11,53 @@ import {
   type MessageWriter,
 } from "vscode-jsonrpc/node";
 
-/** The longest message that the daemon reads and sends, in bytes. */
-export const MAX_MESSAGE = 16 * 1024 * 1024;
+import { Connection, type Log } from "./connection.js";
+import { NotRunning, Unreachable } from "./errors.js";
+import { CLOSED, MAX_MESSAGE, serialise, wireSizes, type Transport } from "./transport.js";
 
 /** A longer line ends the connection: it does not come from a daemon, which keeps its limits. */
 const MAX_LINE = 4 * MAX_MESSAGE;
 
-/** Follows the last message, when the socket is closed. */
-export const CLOSED = "$/closed";
-
-/** The size of params on the wire in bytes, of progress only. */
-export const wireSizes = new WeakMap<object, number>();
-
 /** How long the rest is read when nothing can be written any more, in milliseconds. */
 const LAST_WORDS = 5000;
+
+/** Connects to a socket. Throws `NotRunning` when nobody listens, `Unreachable` for the rest. */
+export async function openSocket(path: string, log: Log): Promise<Connection> {
+  const socket = connect(path);
+  await new Promise<void>((resolve, reject) => {
+    socket.once("connect", resolve);
+    socket.once("error", (error: NodeJS.ErrnoException) => {
+      const nobody = ["ENOENT", "ECONNREFUSED", "ECONNRESET"].includes(error.code ?? "");
+      if (nobody) reject(new NotRunning(`no daemon is running at ${path}`));
+      else reject(new Unreachable(`can't connect to ${path}: ${error.message}`, { cause: error }));
+    });
+  });
+  return new Connection(overSocket(socket), log);
+}
+
+function overSocket(socket: Socket): Transport {
+  let failure: string | undefined;
+  socket.removeAllListeners("error");
+  socket.on("error", (error) => (failure = error.message));
+  keepReading(socket);
+  return {
+    reader: new LineReader(socket),
+    writer: new LineWriter(socket),
+    failure: () => failure,
+    async close() {
+      if (socket.closed) return;
+      const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+      socket.destroy();
+      await closed;
+    },
+  };
+}
 
 /**
  * Lets a socket be read to its end when it cannot be written to. Node would close it at once, and lose answers that
  * have arrived, and the notice that another daemon takes over.
  */
-export function keepReading(socket: Socket): void {
+function keepReading(socket: Socket): void {
   type Written = (error?: Error | null) => void;
   const own = socket as unknown as {
     _write(chunk: unknown, encoding: string, written: Written): void;
@@ -48,7 +75,7 @@ export function keepReading(socket: Socket): void {
   if (writev) own._writev = (chunks, written) => writev(chunks, kept(written));
 }
 
-export class LineReader extends AbstractMessageReader implements MessageReader {
+class LineReader extends AbstractMessageReader implements MessageReader {
   readonly #socket: Socket;
 
   constructor(socket: Socket) {
@@ -93,17 +120,7 @@ export class LineReader extends AbstractMessageReader implements MessageReader {
   }
 }
 
-/** Params that were serialised already, to measure them. */
-const serialised = new WeakMap<object, string>();
-
-/** The size of these params in bytes. The text is kept until the message is written. */
-export function measure(params: object): number {
-  const text = JSON.stringify(params);
-  serialised.set(params, text);
-  return Buffer.byteLength(text);
-}
-
-export class LineWriter extends AbstractMessageWriter implements MessageWriter {
+class LineWriter extends AbstractMessageWriter implements MessageWriter {
   readonly #socket: Socket;
 
   constructor(socket: Socket) {
@@ -113,10 +130,7 @@ export class LineWriter extends AbstractMessageWriter implements MessageWriter {
 
   /** Never fails: a broken socket is reported by its end. */
   write(message: Message): Promise<void> {
-    const { params, ...rest } = message as Message & { params?: object };
-    const text = params && serialised.get(params);
-    const line =
-      text === undefined ? JSON.stringify(message) : `${JSON.stringify(rest).slice(0, -1)},"params":${text}}`;
+    const line = serialise(message);
     return new Promise((resolve) => {
       if (this.#socket.writable) this.#socket.write(`${line}\n`, () => resolve());
       else resolve();
