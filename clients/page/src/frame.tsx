@@ -1,0 +1,151 @@
+/** The frame around the views: navigation, state of the connection, messages and dialogs. */
+import { useSignalEffect } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { ConfirmDialog } from "./confirm.tsx";
+import { link, retryNow, signOut } from "./daemon.ts";
+import { Icon } from "./icons.tsx";
+import { Key, keysInUse, useKeys } from "./keys.tsx";
+import { followPrompts, openPrompts } from "./prompts.ts";
+import { HashRouter, useLocation, useView, ViewLink, Views, VIEWS } from "./router.tsx";
+import { SignIn } from "./sign-in.tsx";
+import { Text } from "./text.tsx";
+import { nextTheme, theme } from "./theme.ts";
+import { clock, duration } from "./time.tsx";
+import { report, Toasts } from "./toasts.tsx";
+
+export function Frame() {
+  useEffect(followPrompts, []);
+  const signedOut = link.value.state === "signed out";
+  return (
+    <HashRouter>
+      {signedOut ? <SignIn /> : <SignedIn />}
+      <Toasts />
+      <ConfirmDialog />
+    </HashRouter>
+  );
+}
+
+function SignedIn() {
+  const view = useView();
+  const [, navigate] = useLocation();
+  const [going, setGoing] = useState(false);
+  const [help, setHelp] = useState(false);
+  useSignalEffect(() => {
+    document.title = openPrompts.value > 0 ? `(${openPrompts.value}) toold` : "toold";
+  });
+  const go = (path: string) => {
+    setGoing(false);
+    navigate(path);
+  };
+  useKeys([
+    { key: "?", label: "Keys", run: () => setHelp(true) },
+    { key: "g", label: "Go to a view: then its letter", run: () => setGoing(true) },
+  ]);
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the view
+      </a>
+      <nav class="navigation" aria-label="Views">
+        {VIEWS.map(({ path, title }) => (
+          <ViewLink key={path} href={path} aria-current={path === view.path ? "page" : undefined}>
+            <Icon name={path} />
+            <span>{title}</span>
+            {path === "/decide" && openPrompts.value > 0 && (
+              <span class="count">
+                {openPrompts.value}
+                <span class="hidden"> open</span>
+              </span>
+            )}
+          </ViewLink>
+        ))}
+      </nav>
+      <header class="top">
+        <h1>{view.title}</h1>
+        <LinkState />
+        <button type="button" class="plain" onClick={nextTheme}>
+          Theme: {theme.value}
+        </button>
+        <button type="button" class="plain" onClick={() => void signOut().catch(report)}>
+          Sign out
+        </button>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Views />
+      </main>
+      {going && <GoKeys go={go} />}
+      {help && <KeyHelp onClose={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+/** Not by the link's own address, which names the view. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+/** The keys after `g`. */
+function GoKeys({ go }: { go: (path: string) => void }) {
+  useKeys(VIEWS.map(({ key, title, path }) => ({ key, label: title, run: () => go(path) })));
+  return (
+    <p class="hint" role="status">
+      {VIEWS.map(({ key, title }) => (
+        <span key={key}>
+          <Key name={key} /> {title}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+function KeyHelp({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="dialog" aria-labelledby="keys-title" onClose={onClose}>
+      <form method="dialog">
+        <h2 id="keys-title">Keys</h2>
+        <dl class="keys">
+          {keysInUse().map(({ key, label }) => (
+            <div key={key}>
+              <dt>
+                <kbd class="key">{key}</kbd>
+              </dt>
+              <dd>
+                <Text value={label} />
+              </dd>
+            </div>
+          ))}
+        </dl>
+        <div class="buttons">
+          <button type="submit" autofocus>
+            Close
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+function LinkState() {
+  const state = link.value;
+  if (state.state !== "lost") {
+    return (
+      <p class={`link-state ${state.state}`} role="status">
+        {state.state}
+      </p>
+    );
+  }
+  const wait = Math.max(0, state.until - clock.value);
+  return (
+    <p class="link-state lost" role="status">
+      <span title={state.reason}>not connected</span>
+      <span aria-hidden="true">{wait >= 1000 ? `, again in ${duration(Math.round(wait / 1000) * 1000)}` : ""}</span>
+      <button type="button" onClick={retryNow}>
+        Try now
+      </button>
+    </p>
+  );
+}

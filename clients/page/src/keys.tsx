@@ -1,0 +1,51 @@
+/** Keys: one list of those in use, which `?` shows. */
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+export interface KeyBinding {
+  /** As in `KeyboardEvent.key`. */
+  key: string;
+  label: string;
+  run: () => void;
+}
+
+const bindings = signal<readonly { current: readonly KeyBinding[] }[]>([]);
+
+/** Keys of a component while it is shown. They don't apply within fields and dialogs. A later component wins. */
+export function useKeys(keys: readonly KeyBinding[]): void {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useEffect(() => {
+    bindings.value = [...bindings.peek(), latest];
+    return () => {
+      bindings.value = bindings.peek().filter((each) => each !== latest);
+    };
+  }, []);
+}
+
+/** All keys in use. */
+export function keysInUse(): KeyBinding[] {
+  const seen = new Map<string, KeyBinding>();
+  for (const binding of bindings.value.flatMap(({ current }) => current)) seen.set(binding.key, binding);
+  return [...seen.values()];
+}
+
+/** A hint at a key, beside what it does. */
+export function Key({ name }: { name: string }) {
+  return (
+    <kbd class="key" aria-hidden="true">
+      {name}
+    </kbd>
+  );
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const target = event.target as HTMLElement;
+  if (target.closest("input, textarea, select, [contenteditable], dialog")) return;
+  const binding = keysInUse().find(({ key }) => key === event.key);
+  if (!binding) return;
+  event.preventDefault();
+  // A key that is held down must not answer the next prompt too.
+  if (!event.repeat) binding.run();
+});

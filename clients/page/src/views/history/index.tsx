@@ -1,0 +1,6 @@
+/** The view History. */
+import { Empty } from "../../components.tsx";
+
+export default function HistoryView() {
+  return <Empty title="Nothing here yet" />;
+}

@@ -1,0 +1,6 @@
+/** The view Rules. */
+import { Empty } from "../../components.tsx";
+
+export default function RulesView() {
+  return <Empty title="Nothing here yet" />;
+}
