@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import {
   openWebSocket,
+  SUBSCRIPTIONS,
   Unreachable,
   within,
   type CallProgress,
@@ -9,7 +10,6 @@ import {
   type Methods,
   type Session,
   type Subscriptions,
-  SUBSCRIPTIONS,
 } from "toold/browser";
 
 import { note } from "./messages.ts";
@@ -30,6 +30,8 @@ export const session = signal<Session | undefined>(undefined);
 
 /** How long an ordinary request may take, in milliseconds. Tool calls have the daemon's limits. */
 const PATIENCE = 30_000;
+const CONNECT_PATIENCE = 10_000;
+/** Between two attempts to connect, in milliseconds. */
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 10_000;
 const FOLDER = "toold.folder";
@@ -149,7 +151,8 @@ interface KeptSubscription {
 async function serve(): Promise<string> {
   try {
     const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/page/rpc`;
-    const current = await openWebSocket(url, (problem) => console.warn(problem), note);
+    const log = (problem: string) => console.warn(problem);
+    const current = await openWebSocket(url, log, note, AbortSignal.timeout(CONNECT_PATIENCE));
     const ended = new Promise<string>((resolve) => {
       current.onClosed = () => resolve(current.lost ?? "the connection is gone");
     });

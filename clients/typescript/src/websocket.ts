@@ -17,8 +17,14 @@ import { CLOSED, serialise, wireSizes, type Transport } from "./transport.js";
 export type OnMessage = (direction: "sent" | "received", text: string) => void;
 
 /** Connects. Throws `Unreachable`: a browser does not say whether nobody listens or the daemon refused. */
-export async function openWebSocket(url: string, log: Log, onMessage: OnMessage = () => {}): Promise<Connection> {
+export async function openWebSocket(
+  url: string,
+  log: Log,
+  onMessage: OnMessage = () => {},
+  signal?: AbortSignal,
+): Promise<Connection> {
   const socket = new WebSocket(url);
+  signal?.addEventListener("abort", () => socket.readyState === WebSocket.CONNECTING && socket.close());
   await new Promise<void>((resolve, reject) => {
     socket.addEventListener("open", () => resolve(), { once: true });
     socket.addEventListener("close", ({ reason }) => {

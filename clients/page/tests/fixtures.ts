@@ -1,0 +1,62 @@
+/** What the tests of all views share: a daemon for each test, a page that is signed in, and agents. */
+import { test as base, type Page } from "@playwright/test";
+import { createServer } from "vite";
+
+import { TestAgent } from "./agent.ts";
+import { TestDaemon, type Contents } from "./daemon.ts";
+
+export { expect } from "@playwright/test";
+export type { TestAgent, TestDaemon };
+
+interface Fixtures {
+  /** Set by `test.use`. */
+  contents: Contents;
+  daemon: TestDaemon;
+  /** Starts an agent with this name. */
+  agent: (name: string) => Promise<TestAgent>;
+  /** The link that `toolctl page` prints, with a code for one browser. */
+  pageLink: () => Promise<string>;
+  /** A page that is signed in, and connected. */
+  signedIn: Page;
+}
+
+export const test = base.extend<Fixtures>({
+  contents: [{}, { option: true }],
+
+  daemon: async ({ contents }, use) => {
+    const listen = '[mcp]\nlisten = "127.0.0.1:0"\n';
+    const daemon = await TestDaemon.start({ ...contents, config: `${contents.config ?? ""}\n${listen}` });
+    await use(daemon);
+    await daemon.remove();
+  },
+
+  agent: async ({ daemon }, use) => {
+    const agents: TestAgent[] = [];
+    await use(async (name) => {
+      const agent = await TestAgent.start(daemon, name);
+      agents.push(agent);
+      return agent;
+    });
+    await Promise.all(agents.map((agent) => agent.stop()));
+  },
+
+  pageLink: async ({ daemon }, use) => {
+    const token = (await daemon.toolctl("mcp", "token", "--admin")).trim();
+    await daemon.stop();
+    await daemon.start();
+    const status = JSON.parse(await daemon.toolctl("status", "--json")) as { rpc_url: string };
+    process.env["TOOLD_RPC"] = status.rpc_url;
+    process.env["TOOLD_TOKEN"] = token;
+    const server = await createServer({ root: new URL("..", import.meta.url).pathname, server: { port: 0 }, logLevel: "warn" });
+    await server.listen();
+    const [url] = server.resolvedUrls!.local;
+    await use(async () => `${url}#code=x`);
+    await server.close();
+  },
+
+  signedIn: async ({ page, pageLink }, use) => {
+    await page.goto(await pageLink());
+    await page.getByText("connected", { exact: true }).waitFor();
+    await use(page);
+  },
+});
