@@ -1,8 +1,9 @@
 /** An agent: an MCP client whose server is `toolctl mcp`, as Claude Code, Codex and others start it. */
-import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
 
 import type { TestDaemon } from "./daemon.ts";
 
@@ -11,13 +12,19 @@ export interface ToolAnswer {
   isError?: boolean;
 }
 
+/**
+ * Runs a program as an orphan: whatever starts an agent may decide nothing any more, so that must not be the test, which
+ * runs toolctl too. The shell stays until its third descriptor closes, since Node closes the pipes of a child that ends.
+ */
+const ORPHAN = 'exec 4<&0; (setsid "$0" "$@" <&4 3<&- 4<&- &); exec cat <&3 >/dev/null 4<&-';
+
 interface Waiting {
   resolve: (result: never) => void;
   reject: (error: Error) => void;
 }
 
 export class TestAgent {
-  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #process: ChildProcessByStdio<Writable, Readable, null>;
   readonly #ended: Promise<unknown>;
   readonly #waiting = new Map<number, Waiting>();
   #id = 0;
@@ -34,13 +41,11 @@ export class TestAgent {
   }
 
   private constructor(daemon: TestDaemon) {
-    // Whatever started an agent may decide nothing any more, so this must not be the test, which runs toolctl too.
-    this.#process = spawn("setsid", ["--fork", join(daemon.paths.bin, "toolctl"), "mcp"], {
+    this.#process = spawn("sh", ["-c", ORPHAN, join(daemon.paths.bin, "toolctl"), "mcp"], {
       env: daemon.environment,
       cwd: daemon.paths.work,
-      stdio: "pipe",
-    });
-    this.#process.stderr.resume();
+      stdio: ["pipe", "pipe", "inherit", "pipe"],
+    }) as ChildProcessByStdio<Writable, Readable, null>;
     this.#ended = once(this.#process.stdout, "close");
     createInterface({ input: this.#process.stdout }).on("line", (line) => this.#receive(line));
   }
@@ -54,8 +59,11 @@ export class TestAgent {
   }
 
   async stop(): Promise<void> {
+    // The end of its input alone would let it wait for the answers.
+    for (const requestId of this.#waiting.keys()) this.#send({ method: "notifications/cancelled", params: { requestId } });
     this.#process.stdin.end();
     await this.#ended;
+    (this.#process.stdio[3] as Writable).end();
   }
 
   #request<T>(method: string, params: object): Promise<T> {

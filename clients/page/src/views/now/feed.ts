@@ -1,0 +1,294 @@
+/** The calls of all sessions as they run, from the daemon's events. */
+import { signal, type Signal } from "@preact/signals";
+import type { CallInfo, Event, Outcome, Progress, SessionInfo } from "toold/browser";
+
+import { request, subscribe } from "../../daemon.ts";
+import { asks, questions } from "../../prompts.ts";
+import { report } from "../../toasts.tsx";
+
+/** A state of a call that has not ended. */
+export type OpenState = "waiting" | "asking" | "running";
+
+/** A part of a call's time. */
+export interface Phase {
+  state: OpenState;
+  /** A time stamp. */
+  from: number;
+}
+
+export interface LiveCall {
+  readonly key: string;
+  readonly callId: string;
+  readonly sessionId: string;
+  readonly tool: string;
+  readonly startedAt: number;
+  /** The program that called, as it named itself. */
+  client?: string;
+  cwd?: string;
+  arguments?: string;
+  /** The last one is the state now. */
+  phases: Phase[];
+  ended?: { at: number; outcome: Outcome; ms: number };
+  /** From 0 to 1. */
+  fraction?: number;
+  message?: string;
+  /** Its output so far; the beginning is cut off when it is long. */
+  output: string;
+  /** Its place among the calls of its session that run at the same time. */
+  row: number;
+  /** Changes with each change of this call, at most once a frame. */
+  readonly changed: Signal<number>;
+}
+
+export interface Lane {
+  readonly sessionId: string;
+  readonly calls: readonly LiveCall[];
+  readonly rows: number;
+}
+
+/** How long an ended call is shown, in milliseconds. */
+export const SHOWN = 3 * 60_000;
+const MAX_ENDED = 500;
+const MAX_OUTPUT = 64 * 1024;
+/** How a tool that waits for its turn says so in its progress. */
+const WAITING = /^waiting\b/;
+
+/** By session, the oldest session first. It changes when a call begins, changes its state or is not shown any more. */
+export const lanes = signal<readonly Lane[]>([]);
+export const sessions = signal<ReadonlyMap<string, SessionInfo>>(new Map());
+
+const calls = new Map<string, LiveCall>();
+const dirty = new Set<LiveCall>();
+let lanesDirty = false;
+let planned = false;
+let following = false;
+
+/** Begins to follow; it goes on while other views are shown, so that the time line has no gap. */
+export function followCalls(): void {
+  if (following) return;
+  following = true;
+  const kinds = ["call.started", "call.progress", "call.finished", "session.opened", "session.closed"];
+  subscribe("events.subscribe", { kinds, since: 0 }, onEvent, () => {
+    // The events of another daemon are told from the beginning.
+    for (const call of calls.values()) if (!call.ended) calls.delete(call.key);
+    lanesDirty = true;
+    plan();
+    void list().catch(report);
+  });
+  asks.subscribe(updateAsking);
+  questions.subscribe(updateAsking);
+  setInterval(dropOld, 5_000);
+}
+
+/** The state that is shown. */
+export function stateOf(call: LiveCall): OpenState | Outcome {
+  return call.ended?.outcome ?? call.phases.at(-1)!.state;
+}
+
+/** How long it has run, in milliseconds. */
+export function elapsed(call: LiveCall, now: number): number {
+  return call.ended?.ms ?? Math.max(0, now - call.startedAt);
+}
+
+function onEvent(event: Event): void {
+  switch (event.kind) {
+    case "call.started":
+      started(event, Date.parse(event.at));
+      break;
+    case "call.progress": {
+      const call = calls.get(keyOf(event));
+      if (call && !call.ended) progressed(call, event.progress, Date.parse(event.at));
+      break;
+    }
+    case "call.finished":
+      finished(event, Date.parse(event.at));
+      break;
+    case "session.opened":
+    case "session.closed":
+    case "lagged":
+      planList();
+      break;
+    default:
+  }
+}
+
+/** Members that describe a call, where the daemon sends them. */
+type Described = Pick<CallInfo, "call_id" | "session_id" | "tool" | "agent"> & {
+  client?: unknown;
+  cwd?: unknown;
+  arguments?: unknown;
+};
+
+function started(info: Described, at: number): LiveCall {
+  const key = keyOf(info);
+  const known = calls.get(key);
+  if (known && !known.ended) return known;
+  const call: LiveCall = {
+    key,
+    callId: info.call_id,
+    sessionId: info.session_id,
+    tool: info.tool,
+    startedAt: at,
+    client: info.agent ?? nameOf(info.client),
+    cwd: typeof info.cwd === "string" ? info.cwd : undefined,
+    arguments: argumentsText(info.arguments),
+    phases: [{ state: "running", from: at }],
+    output: "",
+    row: freeRow(info.session_id, at),
+    changed: signal(0),
+  };
+  // A later call may have the id of one that has ended.
+  calls.delete(key);
+  calls.set(key, call);
+  if (!sessions.peek().has(call.sessionId)) planList();
+  lanesDirty = true;
+  updateAsking();
+  plan();
+  return call;
+}
+
+function progressed(call: LiveCall, progress: Progress, at: number): void {
+  if (progress.kind === "output") {
+    call.output = (call.output + progress.text.slice(-MAX_OUTPUT)).slice(-MAX_OUTPUT);
+  } else if (progress.kind === "message") {
+    call.message = progress.text;
+  } else {
+    if (progress.message !== undefined) call.message = progress.message;
+    const { progress: done, total } = progress;
+    if (done !== undefined && total) call.fraction = Math.min(1, Math.max(0, done / total));
+  }
+  const { state } = call.phases.at(-1)!;
+  const waits = progress.kind === "message" && WAITING.test(progress.text);
+  // The prompt decides about "asking": a call that waits for an answer says that it waits, too.
+  if (state !== "asking") enter(call, waits ? "waiting" : "running", at);
+  dirty.add(call);
+  plan();
+}
+
+function finished(event: Extract<Event, { kind: "call.finished" }>, at: number): void {
+  const call = calls.get(keyOf(event)) ?? started(event, at - event.duration_ms);
+  call.ended = { at, outcome: event.outcome, ms: event.duration_ms };
+  dirty.add(call);
+  lanesDirty = true;
+  plan();
+}
+
+function enter(call: LiveCall, state: OpenState, at: number): void {
+  if (call.phases.at(-1)!.state === state) return;
+  call.phases = [...call.phases, { state, from: at }];
+  dirty.add(call);
+  lanesDirty = true;
+}
+
+/** The calls with an open prompt are those that ask. */
+function updateAsking(): void {
+  const asking = new Set<string>();
+  for (const ask of asks.peek().values()) {
+    for (const id of ask.call_ids) asking.add(keyOf({ session_id: ask.session_id, call_id: id }));
+  }
+  for (const question of questions.peek().values()) asking.add(keyOf(question));
+  for (const call of calls.values()) {
+    if (call.ended) continue;
+    const { state } = call.phases.at(-1)!;
+    if (asking.has(call.key)) enter(call, "asking", Date.now());
+    else if (state === "asking") enter(call, "running", Date.now());
+  }
+  plan();
+}
+
+let listPlanned = false;
+
+/** Several events of one moment lead to one list. */
+function planList(): void {
+  if (listPlanned) return;
+  listPlanned = true;
+  setTimeout(() => {
+    listPlanned = false;
+    void list().catch(report);
+  }, 200);
+}
+
+/** Reads the sessions, and the calls that began before the first event that the daemon still has. */
+async function list(): Promise<void> {
+  const before = new Set(calls.keys());
+  const answer = await request("session.list", {});
+  sessions.value = new Map(answer.sessions.map((info) => [info.session_id, info]));
+  const busy = answer.sessions.filter((info) => info.calls > 0);
+  const lists = await Promise.all(busy.map(({ session_id }) => callsOf(session_id)));
+  const running = lists.flat().filter((info) => info.state === "running");
+  for (const info of running) {
+    const call = started(info, Date.parse(info.started_at));
+    if (call.output === "" && info.output) call.output = info.output.slice(-MAX_OUTPUT);
+  }
+  const open = new Set(running.map(keyOf));
+  // The end of these was among the events that were lost.
+  for (const call of calls.values()) if (!call.ended && before.has(call.key) && !open.has(call.key)) calls.delete(call.key);
+  lanesDirty = true;
+  plan();
+}
+
+/** A session may end between the two requests. */
+async function callsOf(session: string): Promise<CallInfo[]> {
+  try {
+    return (await request("calls.list", { session_id: session })).calls;
+  } catch {
+    return [];
+  }
+}
+
+function dropOld(): void {
+  const ended = [...calls.values()].filter((call) => call.ended);
+  const limit = Date.now() - SHOWN;
+  const old = ended.filter((call, at) => call.ended!.at < limit || at < ended.length - MAX_ENDED);
+  if (old.length === 0) return;
+  for (const { key } of old) calls.delete(key);
+  lanesDirty = true;
+  plan();
+}
+
+function plan(): void {
+  if (planned) return;
+  planned = true;
+  requestAnimationFrame(() => {
+    planned = false;
+    for (const call of dirty) call.changed.value += 1;
+    dirty.clear();
+    if (lanesDirty) lanes.value = toLanes();
+    lanesDirty = false;
+  });
+}
+
+function toLanes(): Lane[] {
+  const bySession = Map.groupBy(calls.values(), (call) => call.sessionId);
+  return [...bySession].map(([sessionId, calls]) => ({
+    sessionId,
+    calls,
+    rows: Math.max(...calls.map(({ row }) => row)) + 1,
+  }));
+}
+
+/** The first row in which no call of the session was running at this time. */
+function freeRow(sessionId: string, at: number): number {
+  const taken = new Set<number>();
+  for (const call of calls.values()) {
+    if (call.sessionId === sessionId && (!call.ended || call.ended.at > at)) taken.add(call.row);
+  }
+  let row = 0;
+  while (taken.has(row)) row += 1;
+  return row;
+}
+
+function keyOf({ session_id, call_id }: { session_id: string; call_id: string }): string {
+  return `${session_id} ${call_id}`;
+}
+
+function nameOf(client: unknown): string | undefined {
+  if (typeof client === "string") return client;
+  const { name } = (client ?? {}) as { name?: unknown };
+  return typeof name === "string" ? name : undefined;
+}
+
+function argumentsText(value: unknown): string | undefined {
+  if (value === undefined || typeof value === "string") return value;
+  return JSON.stringify(value);
+}

@@ -1,0 +1,121 @@
+/**
+ * The time line: a lane for each session, a bar for each call.
+ *
+ * Bars have fixed places on a strip that moves to the left as one piece. A bar that is still open reaches beyond the
+ * strip's right edge, which is the present, so that nothing but the strip changes from frame to frame.
+ */
+import { memo } from "preact/compat";
+import { useEffect, useRef } from "preact/hooks";
+
+import { Text } from "../../text.tsx";
+import { duration } from "../../time.tsx";
+import { callerOf } from "./call.tsx";
+import { sessions, SHOWN, stateOf, type Lane, type LiveCall } from "./feed.ts";
+
+/** Times are percentages of the strip's width, counted from here. */
+const ORIGIN = Date.now();
+/** Beyond the right edge, whatever the time is: a day. */
+const OPEN_END = ORIGIN + 24 * 3600_000;
+const MARKS = [3, 2, 1];
+
+const percent = (time: number) => ((time - ORIGIN) / SHOWN) * 100;
+
+export function TimeLine({ lanes }: { lanes: readonly Lane[] }) {
+  const strips = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const still = matchMedia("(prefers-reduced-motion: reduce)");
+    let frame = 0;
+    let last = 0;
+    const move = () => {
+      frame = requestAnimationFrame(move);
+      const now = Date.now();
+      if (now - last < (still.matches ? 1000 : 33)) return;
+      last = now;
+      strips.current?.style.setProperty("--shift", `${100 - percent(now)}%`);
+    };
+    move();
+    return () => cancelAnimationFrame(frame);
+  }, []);
+  return (
+    <section class="time-line" aria-label="Time line of the last minutes">
+      <div class="scale small dim" aria-hidden="true">
+        {MARKS.map((minutes) => (
+          <span key={minutes}>{duration(minutes * 60_000)} ago</span>
+        ))}
+        <span class="present">now</span>
+      </div>
+      <div class="lanes" ref={strips}>
+        {lanes.map((lane) => (
+          <LaneRow key={lane.sessionId} lane={lane} />
+        ))}
+      </div>
+      <p class="legend small dim" aria-hidden="true">
+        {["running", "asking", "waiting", "ok", "failed", "other"].map((name) => (
+          <span key={name}>
+            <i class="bar" data-state={name} /> {name === "other" ? "cancelled, skipped" : name}
+          </span>
+        ))}
+      </p>
+    </section>
+  );
+}
+
+function LaneRow({ lane }: { lane: Lane }) {
+  const first = lane.calls.at(-1)!;
+  const info = sessions.value.get(lane.sessionId);
+  return (
+    <div class="lane">
+      <div class="lane-name">
+        <strong>
+          <Text value={callerOf(first)} />
+        </strong>{" "}
+        <span class="dim small">
+          <Text value={info?.cwd.split("/").at(-1) ?? lane.sessionId.slice(0, 8)} />
+        </span>
+      </div>
+      <div class={`strip ${lane.rows > 6 ? "dense" : ""}`} ref={(element) => setRows(element, lane.rows)}>
+        <div class="moving">
+          {lane.calls.map((call) => (
+            <Bar key={`${call.key} ${call.startedAt}`} call={call} phases={call.phases.length} ended={call.ended?.at} />
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** The content security policy permits styles that a script sets, as here, and none in the markup. */
+function setRows(element: HTMLElement | null, rows: number): void {
+  element?.style.setProperty("--rows", String(rows));
+}
+
+/** A bar changes with the state of its call only. */
+const Bar = memo(function Bar({ call }: { call: LiveCall; phases: number; ended: number | undefined }) {
+  return (
+    <>
+      {call.phases.map(({ state, from }, at) => {
+        const to = call.phases[at + 1]?.from ?? call.ended?.at ?? OPEN_END;
+        const last = at === call.phases.length - 1;
+        const shown = last ? shownAs(stateOf(call)) : state;
+        return (
+          <i
+            key={at}
+            class="bar"
+            data-state={shown}
+            title={`${call.tool}: ${stateOf(call).replace(/_/g, " ")}`}
+            style={{
+              left: `${percent(from)}%`,
+              width: `${Math.max(0, percent(to) - percent(from))}%`,
+              top: `calc(${call.row} * var(--row))`,
+            }}
+          />
+        );
+      })}
+    </>
+  );
+});
+
+function shownAs(state: ReturnType<typeof stateOf>): string {
+  if (["running", "asking", "waiting", "ok"].includes(state)) return state;
+  return state === "cancelled" || state === "skipped" ? "other" : "failed";
+}

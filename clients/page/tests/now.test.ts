@@ -1,0 +1,39 @@
+/** The view Now. */
+import { expect, test } from "./fixtures.ts";
+import { TRAFFIC } from "./traffic.ts";
+
+test.use({ contents: { plugins: { "traffic.lua": TRAFFIC } } });
+
+test("calls of two agents are shown with their progress and output", async ({ signedIn, agent }) => {
+  const claude = await agent("claude-code");
+  const codex = await agent("codex");
+  void claude.call("index_project", { project: "shop" });
+  void codex.call("ticks");
+  await codex.call("say", { text: "tea" });
+  const card = signedIn.getByRole("listitem").filter({ hasText: "index_project" });
+  await expect(card).toContainText("running");
+  await expect(card).toContainText("claude-code");
+  await expect(card).toContainText("37 %");
+  await expect(card).toContainText("reading src/text.rs");
+  await expect(signedIn.getByRole("listitem").filter({ hasText: "say" })).toContainText("ok");
+  void claude.call("bash", { command: "rm -rf build && make" });
+  await expect(signedIn.getByRole("listitem").filter({ hasText: "bash" })).toContainText("asking");
+  await expect(signedIn.getByRole("link", { name: /Decide 1/ })).toBeVisible();
+  await signedIn.screenshot({ path: "/tmp/now.png" });
+});
+
+test("a call is cancelled after a question", async ({ signedIn, agent }) => {
+  const claude = await agent("claude-code");
+  const answer = claude.call("index_project", { project: "shop" });
+  const card = signedIn.getByRole("listitem").filter({ hasText: "index_project" });
+  await card.getByRole("button", { name: "Cancel" }).click();
+  await signedIn.getByRole("button", { name: "Go back" }).click();
+  await expect(card).toContainText("running");
+  await card.getByRole("button", { name: "Cancel" }).click();
+  await signedIn.getByRole("button", { name: "Cancel the call" }).click();
+  await expect(card).toContainText("cancelled");
+  await answer.then(
+    (result) => expect(result.isError).toBe(true),
+    (error: Error) => expect(error.message).toMatch(/cancel/),
+  );
+});

@@ -1,0 +1,33 @@
+/** Tools that tests let agents call. */
+export const TRAFFIC = `
+hygge.register_tool{
+  name = "index_project", description = "Reads all files of a project", parallelizable = true,
+  input_schema = {type = "object", properties = {project = {type = "string"}}},
+  execute = function(ctx, input)
+    ctx.output("reading src/main.rs\\nreading src/page.rs\\nreading src/text.rs\\n")
+    ctx.progress{message = "3 of 8 files", progress = 3, total = 8}
+    hygge.sleep("1h")
+  end,
+}
+hygge.register_tool{
+  name = "ticks", description = "Reports progress for ever", parallelizable = true,
+  input_schema = {type = "object"},
+  execute = function(ctx)
+    for i = 1, 100000 do
+      ctx.output("line " .. i .. "\\n")
+      ctx.progress{message = "step " .. i, progress = i % 100, total = 100}
+      hygge.sleep("100ms")
+    end
+  end,
+}
+hygge.register_tool{
+  name = "say", description = "Returns a text, and writes it as output", parallelizable = true,
+  input_schema = {type = "object", properties = {text = {type = "string"}}, required = {"text"}},
+  execute = function(ctx, input) ctx.output(input.text) ctx.progress(input.text) return input.text end,
+}
+hygge.register_tool{
+  name = "say_and_wait", description = "Writes a text as output, and waits", parallelizable = true,
+  input_schema = {type = "object", properties = {text = {type = "string"}}, required = {"text"}},
+  execute = function(ctx, input) ctx.output(input.text) ctx.progress(input.text) hygge.sleep("1h") end,
+}
+`;
