@@ -43,6 +43,8 @@ document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const target = event.target as HTMLElement;
   if (target.closest("input, textarea, select, [contenteditable], dialog")) return;
+  // They press what has the focus.
+  if ((event.key === "Enter" || event.key === " ") && target.closest("button, a, summary")) return;
   const binding = keysInUse().find(({ key }) => key === event.key);
   if (!binding) return;
   event.preventDefault();

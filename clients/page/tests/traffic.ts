@@ -30,4 +30,22 @@ hygge.register_tool{
   input_schema = {type = "object", properties = {text = {type = "string"}}, required = {"text"}},
   execute = function(ctx, input) ctx.output(input.text) ctx.progress(input.text) hygge.sleep("1h") end,
 }
+hygge.register_tool{
+  name = "pick_port", description = "Asks for a port", parallelizable = true, input_schema = {type = "object"},
+  execute = function(ctx)
+    local answer = ctx.question{question = "Which port?", options = {"3000", "8080"}, allow_other = true}
+    if not answer then return "no answer" end
+    return answer.text or answer.ids[1]
+  end,
+}
+hygge.register_tool{
+  name = "release", description = "Asks for the data of a release", parallelizable = true, input_schema = {type = "object"},
+  execute = function(ctx)
+    local answer = ctx.elicit{message = "What is released?", schema = {type = "object", properties = {
+      version = {type = "string", title = "Version"}, channel = {type = "string", enum = {"beta", "stable"}},
+      days = {type = "integer", minimum = 1}, notify = {type = "boolean"},
+    }, required = {"version", "channel"}}}
+    return answer.action .. " " .. hygge.json.encode(answer.content or {})
+  end,
+}
 `;

@@ -39,9 +39,7 @@ export function CallCard({ call }: { call: LiveCall }) {
   return (
     <li class="card call" data-state={stateOf(call)}>
       <div class="row">
-        <strong class="mono">
-          <Text value={call.tool} />
-        </strong>
+        <Text class="tool mono" value={call.tool} />
         <StateBadge call={call} />
         <Elapsed call={call} />
         <span class="spacer" />
@@ -73,14 +71,10 @@ export function EndedCall({ call }: { call: LiveCall }) {
     <li>
       <details class="ended">
         <summary class="row">
-          <strong class="mono">
-            <Text value={call.tool} />
-          </strong>
+          <Text class="tool mono" value={call.tool} />
           <StateBadge call={call} />
           <span class="numeric small">{duration(elapsed(call, 0))}</span>
-          <span class="dim small">
-            <Text value={callerOf(call)} />
-          </span>
+          <Text class="dim small" value={callerOf(call)} />
           <span class="spacer" />
           <span class="dim small">
             <Time at={new Date(call.ended!.at)} />

@@ -1,0 +1,114 @@
+/** The view Decide. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { expect, test } from "./fixtures.ts";
+import { TRAFFIC } from "./traffic.ts";
+
+test.use({ contents: { plugins: { "traffic.lua": TRAFFIC } } });
+
+test("a command line is allowed as a whole, by a key", async ({ signedIn, agent, daemon }) => {
+  const claude = await agent("claude-code");
+  await signedIn.getByRole("link", { name: "Decide" }).click();
+  const answer = claude.call("bash", { command: "echo tea > a.txt && touch b.txt" });
+  const prompt = signedIn.getByRole("article");
+  await expect(prompt).toContainText("bash asks for permission: file.write");
+  await expect(prompt).toContainText("claude-code");
+  await expect(prompt.getByRole("region", { name: "Command line" })).toHaveText("echo tea > a.txt && touch b.txt");
+  await expect(prompt.getByRole("listitem")).toHaveCount(2);
+  await prompt.getByText("How this command is read").click();
+  await expect(prompt).toContainText("touch b.txt");
+  await expect(prompt.getByRole("button", { name: "allow once" })).toBeEnabled();
+  await signedIn.screenshot({ path: "/tmp/decide.png" });
+  await signedIn.keyboard.press("w");
+  expect((await answer).isError).toBe(false);
+  expect(readFileSync(join(daemon.paths.work, "a.txt"), "utf8")).toBe("tea\n");
+  await expect(signedIn.getByText("Nothing to decide")).toBeVisible();
+  await expect(signedIn.getByLabel("Answered lately")).toContainText("by you, here");
+});
+
+test("a change is shown as a diff, and denied with a reason", async ({ signedIn, agent }) => {
+  const codex = await agent("codex");
+  await signedIn.getByRole("link", { name: "Decide" }).click();
+  const answer = codex.call("write", { path: "notes.md", content: "green tea\n" });
+  const prompt = signedIn.getByRole("article");
+  await expect(prompt.getByRole("region", { name: "Diff" })).toContainText("green tea");
+  await expect(prompt.getByRole("button", { name: "deny, with a reason" })).toBeEnabled();
+  await signedIn.keyboard.press("d");
+  await signedIn.keyboard.type("y: not here");
+  await signedIn.keyboard.press("Enter");
+  const { isError, content } = await answer;
+  expect(isError).toBe(true);
+  expect(content[0]?.text).toContain("y: not here");
+});
+
+test("an ask that was answered elsewhere disappears, with a note of who did", async ({
+  signedIn,
+  agent,
+  pageLink,
+  browser,
+}) => {
+  const other = await (await browser.newContext()).newPage();
+  await other.goto(await pageLink());
+  const claude = await agent("claude-code");
+  const answer = claude.call("bash", { command: "touch a.txt" });
+  for (const page of [signedIn, other]) {
+    await page.getByRole("link", { name: "Decide 1" }).click();
+    await expect(page.getByRole("article")).toContainText("touch a.txt");
+  }
+  await other.getByRole("button", { name: "allow once" }).click();
+  expect((await answer).isError).toBe(false);
+  await expect(signedIn.getByRole("article")).toBeHidden();
+  await expect(signedIn.getByLabel("Answered lately")).toContainText(/touch a.txt allowed by (?!you)/);
+  await expect(signedIn.getByRole("link", { name: "Decide" })).toHaveText("Decide");
+  await other.context().close();
+});
+
+test("a link opens one of several asks, and keys go through them", async ({ signedIn, agent }) => {
+  const claude = await agent("claude-code");
+  const codex = await agent("codex");
+  void claude.call("bash", { command: "touch first.txt" });
+  await expect(signedIn.getByRole("link", { name: "Decide 1" })).toBeVisible();
+  const answer = codex.call("bash", { command: "touch second.txt" });
+  const card = signedIn.getByRole("listitem").filter({ hasText: "codex" });
+  await card.getByRole("link", { name: "Decide" }).click();
+  const prompt = signedIn.getByRole("article");
+  await expect(prompt).toContainText("touch second.txt");
+  const address = signedIn.url();
+  await signedIn.keyboard.press("k");
+  await expect(prompt).toContainText("touch first.txt");
+  await signedIn.keyboard.press("j");
+  await expect(prompt).toContainText("touch second.txt");
+  expect(signedIn.url()).toBe(address);
+  await prompt.getByRole("button", { name: "allow in this session", exact: true }).click();
+  expect((await answer).isError).toBe(false);
+  await expect(prompt).toContainText("touch first.txt");
+});
+
+test("questions are answered by an option, in own words and by a form", async ({ signedIn, agent }) => {
+  const claude = await agent("claude-code");
+  await signedIn.getByRole("link", { name: "Decide" }).click();
+  const prompt = signedIn.getByRole("article");
+
+  const option = claude.call("pick_port");
+  await expect(prompt.getByRole("button", { name: "8080" })).toBeEnabled();
+  await signedIn.keyboard.press("2");
+  expect((await option).content[0]?.text).toBe("8080");
+
+  const words = claude.call("pick_port");
+  await expect(prompt.getByRole("button", { name: "8080" })).toBeEnabled();
+  await signedIn.keyboard.press("o");
+  await prompt.getByLabel("Your answer").fill("none");
+  await prompt.getByRole("button", { name: "Send" }).click();
+  expect((await words).content[0]?.text).toBe("none");
+
+  const form = claude.call("release");
+  await prompt.getByLabel("Version").fill("1.2");
+  await prompt.getByLabel("channel").selectOption("stable");
+  await prompt.getByLabel("days").fill("3");
+  await prompt.getByLabel("notify").check();
+  await prompt.getByRole("button", { name: "Send" }).click();
+  const [text] = (await form).content;
+  expect(text?.text).toMatch(/^accept /);
+  expect(JSON.parse(text!.text!.slice(7))).toEqual({ version: "1.2", channel: "stable", days: 3, notify: true });
+});
