@@ -93,8 +93,8 @@ export function subscribe<S extends keyof Subscriptions>(
 ): () => void {
   const kept: KeptSubscription = {
     async restore(current) {
-      onStart();
       const id = await current.subscribe(method, params, onItem);
+      onStart();
       kept.end = () => {
         current.forget(id);
         // It ends with the connection too.

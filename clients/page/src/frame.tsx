@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ConfirmDialog } from "./confirm.tsx";
 import { link, retryNow, signOut } from "./daemon.ts";
 import { Icon } from "./icons.tsx";
-import { Key, keysInUse, useKeys } from "./keys.tsx";
+import { firstKey, Key, keysInUse, useKeys } from "./keys.tsx";
 import { followPrompts, openPrompts } from "./prompts.ts";
 import { HashRouter, useLocation, useView, ViewLink, Views, VIEWS } from "./router.tsx";
 import { SignIn } from "./sign-in.tsx";
@@ -29,18 +29,13 @@ export function Frame() {
 function SignedIn() {
   const view = useView();
   const [, navigate] = useLocation();
-  const [going, setGoing] = useState(false);
   const [help, setHelp] = useState(false);
   useSignalEffect(() => {
     document.title = openPrompts.value > 0 ? `(${openPrompts.value}) toold` : "toold";
   });
-  const go = (path: string) => {
-    setGoing(false);
-    navigate(path);
-  };
   useKeys([
     { key: "?", label: "Keys", run: () => setHelp(true) },
-    { key: "g", label: "Go to a view: then its letter", run: () => setGoing(true) },
+    ...VIEWS.map(({ key, title, path }) => ({ key: `g ${key}`, label: title, run: () => navigate(path) })),
   ]);
   return (
     <div class="frame">
@@ -74,7 +69,7 @@ function SignedIn() {
       <main id="main" tabIndex={-1}>
         <Views />
       </main>
-      {going && <GoKeys go={go} />}
+      <NextKeys />
       {help && <KeyHelp onClose={() => setHelp(false)} />}
     </div>
   );
@@ -86,16 +81,19 @@ function skip(event: Event): void {
   document.getElementById("main")?.focus();
 }
 
-/** The keys after `g`. */
-function GoKeys({ go }: { go: (path: string) => void }) {
-  useKeys(VIEWS.map(({ key, title, path }) => ({ key, label: title, run: () => go(path) })));
+/** The keys that can follow the first of two. */
+function NextKeys() {
+  const first = firstKey.value;
+  if (first === undefined) return null;
   return (
     <p class="hint" role="status">
-      {VIEWS.map(({ key, title }) => (
-        <span key={key}>
-          <Key name={key} /> {title}
-        </span>
-      ))}
+      {keysInUse()
+        .filter(({ key }) => key.startsWith(`${first} `))
+        .map(({ key, label }) => (
+          <span key={key}>
+            <Key name={key.slice(first.length + 1)} /> <Text value={label} />
+          </span>
+        ))}
     </p>
   );
 }

@@ -3,11 +3,14 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 export interface KeyBinding {
-  /** As in `KeyboardEvent.key`. */
+  /** As in `KeyboardEvent.key`, or two of them with a space between. */
   key: string;
   label: string;
   run: () => void;
 }
+
+/** The first of two keys, after it was pressed. */
+export const firstKey = signal<string | undefined>(undefined);
 
 const bindings = signal<readonly { current: readonly KeyBinding[] }[]>([]);
 
@@ -23,7 +26,7 @@ export function useKeys(keys: readonly KeyBinding[]): void {
   }, []);
 }
 
-/** All keys in use. */
+/** All keys in use; a pair of keys and one key that begins it exclude each other. */
 export function keysInUse(): KeyBinding[] {
   const seen = new Map<string, KeyBinding>();
   for (const binding of bindings.value.flatMap(({ current }) => current)) seen.set(binding.key, binding);
@@ -45,9 +48,14 @@ document.addEventListener("keydown", (event) => {
   if (target.closest("input, textarea, select, [contenteditable], dialog")) return;
   // They press what has the focus.
   if ((event.key === "Enter" || event.key === " ") && target.closest("button, a, summary")) return;
-  const binding = keysInUse().find(({ key }) => key === event.key);
+  // The first key stays while modifiers are pressed.
+  if (event.key.length > 1 && event.key !== "Enter" && event.key !== "Escape") return;
+  const key = firstKey.value === undefined ? event.key : `${firstKey.value} ${event.key}`;
+  const begins = keysInUse().some((binding) => binding.key.startsWith(`${key} `));
+  firstKey.value = begins ? key : undefined;
+  const binding = keysInUse().find((binding) => binding.key === key);
+  if (begins || binding) event.preventDefault();
   if (!binding) return;
-  event.preventDefault();
   // A key that is held down must not answer the next prompt too.
   if (!event.repeat) binding.run();
 });

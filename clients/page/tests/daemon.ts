@@ -50,9 +50,8 @@ export class TestDaemon {
 
   /** Kills the daemon as a crash would. */
   async kill(): Promise<void> {
-    const status = JSON.parse(await this.toolctl("status", "--json")) as { pid: number };
-    process.kill(status.pid, "SIGKILL");
-    await this.stop();
+    const { processes } = await this.#ask<{ processes: number[] }>("processes");
+    for (const pid of processes) process.kill(pid, "SIGKILL");
   }
 
   /** Runs toolctl as a person would, and returns what it prints. */

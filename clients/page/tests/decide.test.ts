@@ -1,8 +1,10 @@
 /** The view Decide. */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { expectAccessible } from "./axe.ts";
 import { expect, test } from "./fixtures.ts";
+import { takePictures } from "./pictures.ts";
 import { TRAFFIC } from "./traffic.ts";
 
 test.use({ contents: { plugins: { "traffic.lua": TRAFFIC } } });
@@ -19,7 +21,6 @@ test("a command line is allowed as a whole, by a key", async ({ signedIn, agent,
   await prompt.getByText("How this command is read").click();
   await expect(prompt).toContainText("touch b.txt");
   await expect(prompt.getByRole("button", { name: "allow once" })).toBeEnabled();
-  await signedIn.screenshot({ path: "/tmp/decide.png" });
   await signedIn.keyboard.press("w");
   expect((await answer).isError).toBe(false);
   expect(readFileSync(join(daemon.paths.work, "a.txt"), "utf8")).toBe("tea\n");
@@ -111,4 +112,25 @@ test("questions are answered by an option, in own words and by a form", async ({
   const [text] = (await form).content;
   expect(text?.text).toMatch(/^accept /);
   expect(JSON.parse(text!.text!.slice(7))).toEqual({ version: "1.2", channel: "stable", days: 3, notify: true });
+});
+
+test("the view is accessible with all that an ask can have", async ({ signedIn, agent, daemon }) => {
+  const claude = await agent("claude-code");
+  const codex = await agent("codex");
+  writeFileSync(join(daemon.paths.work, "menu.md"), "# Menu\n\n- black coffee\n- green tea\n- water\n");
+  await claude.call("read", { path: "menu.md" });
+  void claude.call("edit", { path: "menu.md", old: "- black coffee\n", new: "- espresso\n- white tea\n" });
+  await signedIn.getByRole("link", { name: "Decide 1" }).click();
+  void codex.call("bash", { command: "cargo build && git push origin main" });
+  await expect(signedIn.getByRole("navigation", { name: "Open prompts" }).getByRole("link")).toHaveCount(2);
+  await expect(signedIn.getByRole("region", { name: "Diff" })).toContainText("white tea");
+  await expect(signedIn.getByRole("button", { name: "allow once" })).toBeEnabled();
+  await expectAccessible(signedIn);
+  await takePictures(signedIn, "decide-change");
+  await signedIn.keyboard.press("j");
+  await signedIn.getByText("How this command is read").click();
+  await expect(signedIn.getByRole("article")).toContainText("cargo build");
+  await expect(signedIn.getByRole("button", { name: "allow once" })).toBeEnabled();
+  await expectAccessible(signedIn);
+  await takePictures(signedIn, "decide");
 });

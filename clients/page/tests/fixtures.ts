@@ -1,4 +1,7 @@
 /** What the tests of all views share: a daemon for each test, a page that is signed in, and agents. */
+import { once } from "node:events";
+import { createServer as createNetServer, type AddressInfo } from "node:net";
+
 import { test as base, type Page } from "@playwright/test";
 import { createServer } from "vite";
 
@@ -24,7 +27,8 @@ export const test = base.extend<Fixtures>({
   contents: [{}, { option: true }],
 
   daemon: async ({ contents }, use) => {
-    const listen = '[mcp]\nlisten = "127.0.0.1:0"\n';
+    // A daemon that starts again must be where the page expects it.
+    const listen = `[mcp]\nlisten = "127.0.0.1:${await freePort()}"\n`;
     const daemon = await TestDaemon.start({ ...contents, config: `${contents.config ?? ""}\n${listen}` });
     await use(daemon);
     await daemon.remove();
@@ -56,7 +60,16 @@ export const test = base.extend<Fixtures>({
 
   signedIn: async ({ page, pageLink }, use) => {
     await page.goto(await pageLink());
-    await page.getByText("connected", { exact: true }).waitFor();
+    // From here on, nothing of an agent's call is missed.
+    await page.getByText("No calls in the last minutes").waitFor();
     await use(page);
   },
 });
+
+async function freePort(): Promise<number> {
+  const server = createNetServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

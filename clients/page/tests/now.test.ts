@@ -1,5 +1,7 @@
 /** The view Now. */
+import { expectAccessible } from "./axe.ts";
 import { expect, test } from "./fixtures.ts";
+import { takePictures } from "./pictures.ts";
 import { TRAFFIC } from "./traffic.ts";
 
 test.use({ contents: { plugins: { "traffic.lua": TRAFFIC } } });
@@ -19,7 +21,9 @@ test("calls of two agents are shown with their progress and output", async ({ si
   void claude.call("bash", { command: "rm -rf build && make" });
   await expect(signedIn.getByRole("listitem").filter({ hasText: "bash" })).toContainText("asking");
   await expect(signedIn.getByRole("link", { name: /Decide 1/ })).toBeVisible();
-  await signedIn.screenshot({ path: "/tmp/now.png" });
+  await signedIn.getByRole("button", { name: "30 s" }).click();
+  await expectAccessible(signedIn);
+  await takePictures(signedIn, "now");
 });
 
 test("a call is cancelled after a question", async ({ signedIn, agent }) => {

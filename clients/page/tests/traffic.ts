@@ -48,4 +48,27 @@ hygge.register_tool{
     return answer.action .. " " .. hygge.json.encode(answer.content or {})
   end,
 }
+hygge.register_tool{
+  name = "long_line", description = "Writes one line of 10 MB", parallelizable = true, input_schema = {type = "object"},
+  execute = function(ctx)
+    local piece = string.rep("tea ", 262144)
+    for i = 1, 10 do ctx.output(piece) end
+    ctx.progress("written")
+    hygge.sleep("1h")
+  end,
+}
 `;
+
+/** Texts that must neither run, nor hide, nor move anything. */
+export const HOSTILE = [
+  "<script>window.pwned = 1</script>",
+  "<img src=x onerror='window.pwned = 1'>",
+  "<svg onload='window.pwned = 1'></svg>",
+  "</code></pre></div><h1>Approved</h1><style>* { display: none }</style>",
+  "<iframe src='https://example.com/frame'></iframe><link rel=stylesheet href='https://example.com/a.css'>",
+  "[click](javascript:window.pwned=1) ![picture](https://example.com/a.png) <https://example.com>",
+  "{{constructor.constructor('window.pwned = 1')()}} ${window.pwned = 1}",
+  "\u001b[2J\u001b]0;title\u0007\u001b]8;;https://example.com\u0007link\u001b]8;;\u0007",
+  "rm -rf \u202etxt.nur\u202c \u2066isolated\u2069 \u200bhidden \u{e0041}tag",
+  "carriage\rreturn, back\b\bspace, delete\u007f",
+];

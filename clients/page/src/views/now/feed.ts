@@ -1,5 +1,5 @@
 /** The calls of all sessions as they run, from the daemon's events. */
-import { signal, type Signal } from "@preact/signals";
+import { batch, signal, type Signal } from "@preact/signals";
 import type { CallInfo, Event, Outcome, Progress, SessionInfo } from "toold/browser";
 
 import { request, subscribe } from "../../daemon.ts";
@@ -34,9 +34,11 @@ export interface LiveCall {
   message?: string;
   /** Its output so far; the beginning is cut off when it is long. */
   output: string;
+  /** It began before this page listened, and sends no progress; its output is read now and then. */
+  silent: boolean;
   /** Its place among the calls of its session that run at the same time. */
   row: number;
-  /** Changes with each change of this call, at most once a frame. */
+  /** Changes with each change of this call, every `SHOW_EVERY` at most. */
   readonly changed: Signal<number>;
 }
 
@@ -47,7 +49,11 @@ export interface Lane {
 }
 
 /** How long an ended call is shown, in milliseconds. */
-export const SHOWN = 3 * 60_000;
+export const SHOWN = 10 * 60_000;
+/** How often the output of silent calls is read, in milliseconds. */
+const LIST_EVERY = 2_000;
+/** How often changes are shown, in milliseconds. Nobody reads faster, and many calls change many times a second. */
+const SHOW_EVERY = 100;
 const MAX_ENDED = 500;
 const MAX_OUTPUT = 64 * 1024;
 /** How a tool that waits for its turn says so in its progress. */
@@ -56,12 +62,16 @@ const WAITING = /^waiting\b/;
 /** By session, the oldest session first. It changes when a call begins, changes its state or is not shown any more. */
 export const lanes = signal<readonly Lane[]>([]);
 export const sessions = signal<ReadonlyMap<string, SessionInfo>>(new Map());
+/** Whether the calls that ran before are known. */
+export const listed = signal(false);
 
 const calls = new Map<string, LiveCall>();
 const dirty = new Set<LiveCall>();
 let lanesDirty = false;
 let planned = false;
 let following = false;
+/** The daemon sends no progress of calls that began before it had a listener. */
+let listeningSince = 0;
 
 /** Begins to follow; it goes on while other views are shown, so that the time line has no gap. */
 export function followCalls(): void {
@@ -71,6 +81,8 @@ export function followCalls(): void {
   subscribe("events.subscribe", { kinds, since: 0 }, onEvent, () => {
     // The events of another daemon are told from the beginning.
     for (const call of calls.values()) if (!call.ended) calls.delete(call.key);
+    listed.value = false;
+    listeningSince = Date.now();
     lanesDirty = true;
     plan();
     void list().catch(report);
@@ -78,6 +90,9 @@ export function followCalls(): void {
   asks.subscribe(updateAsking);
   questions.subscribe(updateAsking);
   setInterval(dropOld, 5_000);
+  setInterval(() => {
+    if (!document.hidden && [...calls.values()].some((call) => call.silent && !call.ended)) planList();
+  }, LIST_EVERY);
 }
 
 /** The state that is shown. */
@@ -134,6 +149,7 @@ function started(info: Described, at: number): LiveCall {
     arguments: argumentsText(info.arguments),
     phases: [{ state: "running", from: at }],
     output: "",
+    silent: at < listeningSince,
     row: freeRow(info.session_id, at),
     changed: signal(0),
   };
@@ -148,6 +164,7 @@ function started(info: Described, at: number): LiveCall {
 }
 
 function progressed(call: LiveCall, progress: Progress, at: number): void {
+  call.silent = false;
   if (progress.kind === "output") {
     call.output = (call.output + progress.text.slice(-MAX_OUTPUT)).slice(-MAX_OUTPUT);
   } else if (progress.kind === "message") {
@@ -218,8 +235,10 @@ async function list(): Promise<void> {
   const running = lists.flat().filter((info) => info.state === "running");
   for (const info of running) {
     const call = started(info, Date.parse(info.started_at));
-    if (call.output === "" && info.output) call.output = info.output.slice(-MAX_OUTPUT);
+    if ((call.silent || call.output === "") && info.output) call.output = info.output.slice(-MAX_OUTPUT);
+    dirty.add(call);
   }
+  listed.value = true;
   const open = new Set(running.map(keyOf));
   // The end of these was among the events that were lost.
   for (const call of calls.values()) if (!call.ended && before.has(call.key) && !open.has(call.key)) calls.delete(call.key);
@@ -249,8 +268,12 @@ function dropOld(): void {
 function plan(): void {
   if (planned) return;
   planned = true;
-  requestAnimationFrame(() => {
-    planned = false;
+  setTimeout(() => requestAnimationFrame(show), SHOW_EVERY);
+}
+
+function show(): void {
+  planned = false;
+  batch(() => {
     for (const call of dirty) call.changed.value += 1;
     dirty.clear();
     if (lanesDirty) lanes.value = toLanes();

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 
 import { Empty } from "../../components.tsx";
 import { CallCard, EndedCall } from "./call.tsx";
-import { followCalls, lanes } from "./feed.ts";
+import { followCalls, lanes, listed } from "./feed.ts";
 import "./now.css";
 import { TimeLine } from "./time-line.tsx";
 
@@ -13,6 +13,7 @@ const MAX_ENDED = 30;
 export default function NowView() {
   useEffect(followCalls, []);
   const calls = lanes.value.flatMap((lane) => lane.calls);
+  if (calls.length === 0 && !listed.value) return <p class="loading">Loading…</p>;
   if (calls.length === 0) {
     return (
       <Empty title="No calls in the last minutes">

@@ -4,6 +4,7 @@
  * Bars have fixed places on a strip that moves to the left as one piece. A bar that is still open reaches beyond the
  * strip's right edge, which is the present, so that nothing but the strip changes from frame to frame.
  */
+import { signal } from "@preact/signals";
 import { memo } from "preact/compat";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -12,13 +13,19 @@ import { duration } from "../../time.tsx";
 import { callerOf } from "./call.tsx";
 import { sessions, SHOWN, stateOf, type Lane, type LiveCall } from "./feed.ts";
 
-/** Times are percentages of the strip's width, counted from here. */
+/** The strip begins here. */
 const ORIGIN = Date.now();
 /** Beyond the right edge, whatever the time is: a day. */
 const OPEN_END = ORIGIN + 24 * 3600_000;
-const MARKS = [3, 2, 1];
+/** How much time the width of the strip stands for, in milliseconds. */
+const SPANS = [30_000, 3 * 60_000, SHOWN];
 
-const percent = (time: number) => ((time - ORIGIN) / SHOWN) * 100;
+const span = signal(SPANS[1]!);
+
+/** A place on the strip, whatever its span: the style sheet knows how wide a second is. */
+function place(ms: number): string {
+  return `calc(var(--second) * ${ms / 1000})`;
+}
 
 export function TimeLine({ lanes }: { lanes: readonly Lane[] }) {
   const strips = useRef<HTMLDivElement>(null);
@@ -31,16 +38,39 @@ export function TimeLine({ lanes }: { lanes: readonly Lane[] }) {
       const now = Date.now();
       if (now - last < (still.matches ? 1000 : 33)) return;
       last = now;
-      strips.current?.style.setProperty("--shift", `${100 - percent(now)}%`);
+      strips.current?.style.setProperty("--shift", `${100 - ((now - ORIGIN) / span.peek()) * 100}%`);
     };
     move();
     return () => cancelAnimationFrame(frame);
   }, []);
+  useEffect(() => strips.current?.style.setProperty("--second", `${100_000 / span.value}%`), [span.value]);
   return (
     <section class="time-line" aria-label="Time line of the last minutes">
+      <div class="row">
+        <div class="row small" role="group" aria-label="Span of the time line">
+          {SPANS.map((each) => (
+            <button
+              key={each}
+              type="button"
+              class="plain"
+              aria-pressed={span.value === each}
+              onClick={() => (span.value = each)}
+            >
+              {duration(each)}
+            </button>
+          ))}
+        </div>
+        <p class="legend small dim" aria-hidden="true">
+          {["running", "asking", "waiting", "ok", "failed", "other"].map((name) => (
+            <span key={name}>
+              <i class="bar" data-state={name} /> {name === "other" ? "cancelled, skipped" : name}
+            </span>
+          ))}
+        </p>
+      </div>
       <div class="scale small dim" aria-hidden="true">
-        {MARKS.map((minutes) => (
-          <span key={minutes}>{duration(minutes * 60_000)} ago</span>
+        {[1, 2 / 3, 1 / 3].map((part) => (
+          <span key={part}>{duration(part * span.value)} ago</span>
         ))}
         <span class="present">now</span>
       </div>
@@ -49,13 +79,6 @@ export function TimeLine({ lanes }: { lanes: readonly Lane[] }) {
           <LaneRow key={lane.sessionId} lane={lane} />
         ))}
       </div>
-      <p class="legend small dim" aria-hidden="true">
-        {["running", "asking", "waiting", "ok", "failed", "other"].map((name) => (
-          <span key={name}>
-            <i class="bar" data-state={name} /> {name === "other" ? "cancelled, skipped" : name}
-          </span>
-        ))}
-      </p>
     </section>
   );
 }
@@ -104,8 +127,8 @@ const Bar = memo(function Bar({ call }: { call: LiveCall; phases: number; ended:
             data-state={shown}
             title={`${call.tool}: ${stateOf(call).replace(/_/g, " ")}`}
             style={{
-              left: `${percent(from)}%`,
-              width: `${Math.max(0, percent(to) - percent(from))}%`,
+              left: place(from - ORIGIN),
+              width: place(Math.max(0, to - from)),
               top: `calc(${call.row} * var(--row))`,
             }}
           />

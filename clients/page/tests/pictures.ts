@@ -1,0 +1,45 @@
+/** The pictures of the documents. With `PICTURES=1` the tests write them, otherwise they only take them. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Page } from "@playwright/test";
+import UPNG from "upng-js";
+
+const FOLDER = join(import.meta.dirname, "../../../docs/page");
+const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
+
+/** Takes `NAME-light-wide.png` and the three others of a view. */
+export async function takePictures(page: Page, name: string): Promise<void> {
+  for (const [size, viewport] of Object.entries(SIZES)) {
+    await page.setViewportSize(viewport);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.evaluate(fixTexts);
+      const picture = await page.screenshot({ animations: "disabled" });
+      if (process.env["PICTURES"]) writeFileSync(join(FOLDER, `${name}-${colorScheme}-${size}.png`), smaller(picture));
+    }
+  }
+  await page.setViewportSize(SIZES.wide);
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: null });
+}
+
+/** Replaces texts that differ from run to run: folders, ids, times. */
+function fixTexts(): void {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const text = node.nodeValue ?? "";
+    const fixed = text
+      .replace(/\/tmp\/toold-test-\w+\/work/g, "/home/you/shop")
+      .replace(/\b(m-)?[0-9a-f]{32}\b/g, "4a7ef6a84f2b103d")
+      .replace(/\b(?:9 min \d+ s|10 min)\b/g, "9 min 52 s")
+      .replace(/^\d+(\.\d+)? (ms|s)$/, node.parentElement?.closest(".ended") ? "34 ms" : "12 s")
+      .replace(/^(now|\d+ s ago)$/, node.parentElement?.closest("time") ? "8 s ago" : "$1");
+    if (fixed !== text) node.nodeValue = fixed;
+  }
+}
+
+/** With a palette of 128 colours. */
+function smaller(png: Buffer): Buffer {
+  const image = UPNG.decode(png.buffer.slice(png.byteOffset, png.byteOffset + png.byteLength) as ArrayBuffer);
+  return Buffer.from(UPNG.encode(UPNG.toRGBA8(image), image.width, image.height, 128));
+}
