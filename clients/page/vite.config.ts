@@ -1,11 +1,12 @@
 import { fileURLToPath } from "node:url";
 
 import preact from "@preact/preset-vite";
-import { defineConfig } from "vite";
-
-import { devProxy } from "./scripts/dev-proxy.ts";
+import { defineConfig, type ProxyOptions } from "vite";
 
 const client = (name: string) => fileURLToPath(new URL(`../typescript/src/${name}`, import.meta.url));
+
+/** With `npm run dev`, the address of a running daemon's page, such as `http://127.0.0.1:7346`. */
+const daemon = process.env["TOOLD_PAGE"];
 
 export default defineConfig({
   base: "/page/",
@@ -24,5 +25,13 @@ export default defineConfig({
     sourcemap: false,
     reportCompressedSize: false,
   },
-  server: { fs: { allow: [client(".."), "."] }, proxy: devProxy() },
+  server: { fs: { allow: [client(".."), "."] }, proxy: daemon === undefined ? {} : toDaemon(daemon) },
 });
+
+/** Passes on what is no file. The daemon accepts requests from its own address only. */
+function toDaemon(target: string): Record<string, ProxyOptions> {
+  const paths = ["rpc", "session", "login", "logout"].map((name) => `/page/${name}`);
+  return Object.fromEntries(
+    paths.map((path) => [path, { target, ws: path === "/page/rpc", changeOrigin: true, headers: { origin: target } }]),
+  );
+}

@@ -20,7 +20,8 @@ export type Link =
   | { state: "connected" }
   /** `until` is when the next attempt begins, as a time stamp. */
   | { state: "lost"; reason: string; until: number }
-  | { state: "signed out"; reason?: string };
+  /** `again` if this page was signed in before. */
+  | { state: "signed out"; again: boolean };
 
 /** The state of the connection. */
 export const link = signal<Link>({ state: "connecting" });
@@ -37,6 +38,7 @@ const LONGEST_PAUSE = 10_000;
 const FOLDER = "toold.folder";
 
 let connection: Connection | undefined;
+let connectedOnce = false;
 let retry: { timer: number; now: () => void } | undefined;
 const subscriptions = new Set<KeptSubscription>();
 const progress = new Map<string, (progress: CallProgress) => void>();
@@ -137,7 +139,7 @@ export function onProgress(callId: string, listener: (progress: CallProgress) =>
 /** Ends the cookie's session with the daemon. */
 export async function signOut(): Promise<void> {
   await fetch("/page/logout", { method: "POST" });
-  link.value = { state: "signed out" };
+  link.value = { state: "signed out", again: false };
   localStorage.removeItem(FOLDER);
   await connection?.close();
 }
@@ -158,12 +160,13 @@ async function serve(): Promise<string> {
     });
     current.onProgress = (item) => progress.get(item.call_id)?.(item);
     connection = current;
+    connectedOnce = true;
     link.value = { state: "connected" };
     for (const kept of subscriptions) restore(kept, current);
     void resumeSession();
     return await ended;
   } catch (error) {
-    if (await signedOut()) link.value = { state: "signed out" };
+    if (await signedOut()) link.value = { state: "signed out", again: connectedOnce };
     return error instanceof Error ? error.message : String(error);
   } finally {
     connection = undefined;

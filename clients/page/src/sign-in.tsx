@@ -62,6 +62,11 @@ export function SignIn() {
   return (
     <main class="sign-in" id="main">
       <h1>toold</h1>
+      {link.value.state === "signed out" && link.value.again && (
+        <p class="notice" role="status">
+          This browser is signed out: the sign-in has expired or was revoked, or the daemon was started anew.
+        </p>
+      )}
       <p>
         Run <code>toolctl page</code> in a terminal and open the link that it prints, or enter its code here. A code works
         once.
@@ -88,7 +93,6 @@ export function SignIn() {
           <Text value={problem} />
         </p>
       )}
-      {link.value.state === "signed out" && link.value.reason && <Text value={link.value.reason} />}
     </main>
   );
 }

@@ -1,10 +1,8 @@
 /** What the tests of all views share: a daemon for each test, a page that is signed in, and agents. */
 import { once } from "node:events";
-import { createServer as createNetServer, type AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 
 import { test as base, type Page } from "@playwright/test";
-import { createServer } from "vite";
-
 import { TestAgent } from "./agent.ts";
 import { TestDaemon, type Contents } from "./daemon.ts";
 
@@ -28,7 +26,7 @@ export const test = base.extend<Fixtures>({
 
   daemon: async ({ contents }, use) => {
     // A daemon that starts again must be where the page expects it.
-    const listen = `[mcp]\nlisten = "127.0.0.1:${await freePort()}"\n`;
+    const listen = `[page]\nlisten = "127.0.0.1:${await freePort()}"\n`;
     const daemon = await TestDaemon.start({ ...contents, config: `${contents.config ?? ""}\n${listen}` });
     await use(daemon);
     await daemon.remove();
@@ -45,17 +43,7 @@ export const test = base.extend<Fixtures>({
   },
 
   pageLink: async ({ daemon }, use) => {
-    const token = (await daemon.toolctl("mcp", "token", "--admin")).trim();
-    await daemon.stop();
-    await daemon.start();
-    const status = JSON.parse(await daemon.toolctl("status", "--json")) as { rpc_url: string };
-    process.env["TOOLD_RPC"] = status.rpc_url;
-    process.env["TOOLD_TOKEN"] = token;
-    const server = await createServer({ root: new URL("..", import.meta.url).pathname, server: { port: 0 }, logLevel: "warn" });
-    await server.listen();
-    const [url] = server.resolvedUrls!.local;
-    await use(async () => `${url}#code=x`);
-    await server.close();
+    await use(async () => (await daemon.toolctl("page", "--plain")).trim());
   },
 
   signedIn: async ({ page, pageLink }, use) => {
@@ -67,7 +55,7 @@ export const test = base.extend<Fixtures>({
 });
 
 async function freePort(): Promise<number> {
-  const server = createNetServer().listen(0, "127.0.0.1");
+  const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));

@@ -17,6 +17,51 @@ test("the page names its views, and keys go to them", async ({ signedIn }) => {
   await expect(signedIn.getByRole("dialog", { name: "Keys" })).toContainText("Previous prompt");
 });
 
+test("a link signs one browser in, once, and its code leaves the address", async ({ page, pageLink, browser }) => {
+  const link = await pageLink();
+  await page.goto(link);
+  await expect(page.getByText("connected", { exact: true })).toBeVisible();
+  expect(page.url()).not.toContain("code");
+  await page.reload();
+  await expect(page.getByText("connected", { exact: true })).toBeVisible();
+
+  const other = await (await browser.newContext()).newPage();
+  await other.goto(link);
+  await expect(other.getByRole("alert")).toContainText("the code is not valid");
+  await expect(other.getByText("Run toolctl page in a terminal")).toBeVisible();
+  await other.getByLabel("Code").fill("wrong");
+  await other.getByRole("button", { name: "Sign in" }).click();
+  await expect(other.getByRole("alert")).toContainText("the code is not valid");
+  // The whole link is a code, too.
+  await other.getByLabel("Code").fill(await pageLink());
+  await other.getByRole("button", { name: "Sign in" }).click();
+  await expect(other.getByText("connected", { exact: true })).toBeVisible();
+  await other.context().close();
+});
+
+test("signing out ends the connection, here and in other tabs", async ({ signedIn }) => {
+  const tab = await signedIn.context().newPage();
+  await tab.goto(signedIn.url());
+  await expect(tab.getByText("connected", { exact: true })).toBeVisible();
+  await signedIn.getByRole("button", { name: "Sign out" }).click();
+  await expect(signedIn.getByLabel("Code")).toBeVisible();
+  await expect(tab.getByLabel("Code")).toBeVisible();
+});
+
+test("the browser can install the page, and nothing of a session is stored", async ({ signedIn }) => {
+  await signedIn.evaluate(async () => void (await navigator.serviceWorker.ready));
+  await signedIn.reload();
+  await expect(signedIn.getByText("connected", { exact: true })).toBeVisible();
+  const stored = await signedIn.evaluate(async () => {
+    const requests = await (await caches.open("page")).keys();
+    return requests.map(({ url }) => new URL(url).pathname);
+  });
+  expect(stored).toContain("/page/");
+  expect(stored.filter((path) => /rpc|login|logout|session/.test(path))).toEqual([]);
+  const manifest = await signedIn.request.get(new URL("/page/manifest.webmanifest", signedIn.url()).href);
+  expect(((await manifest.json()) as { start_url: string }).start_url).toBe("/page/");
+});
+
 test("the theme is kept", async ({ signedIn }) => {
   const scheme = () => signedIn.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
   await signedIn.getByRole("button", { name: "Theme: system" }).click();
@@ -38,14 +83,34 @@ test("the navigation is at the bottom of a narrow screen", async ({ signedIn }) 
   expect(await signedIn.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
 });
 
-test("the page reconnects when the daemon was killed and started again", async ({ signedIn, agent, daemon }) => {
+test("the page reconnects when the daemon is replaced", async ({ signedIn, agent, daemon }) => {
+  const first = await agent("claude-code");
+  void first.call("bash", { command: "touch before.txt" });
+  await expect(signedIn.getByRole("link", { name: "Decide 1" })).toBeVisible();
+  const lost = signedIn.waitForEvent("websocket");
+  await daemon.toolctl("restart");
+  await lost;
+  await expect(signedIn.getByText("connected", { exact: true })).toBeVisible();
+  // The ask went with its call; the subscriptions are there again.
+  await expect(signedIn.getByRole("link", { name: "Decide" })).toHaveText("Decide");
+  const second = await agent("codex");
+  void second.call("bash", { command: "touch after.txt" });
+  await expect(signedIn.getByRole("link", { name: "Decide 1" })).toBeVisible();
+  await expect(signedIn.getByRole("listitem").filter({ hasText: "codex" })).toContainText("asking");
+});
+
+test("a page whose daemon was killed waits for it, and signs in again where it was", async ({
+  signedIn,
+  daemon,
+  pageLink,
+}) => {
+  await signedIn.getByRole("link", { name: "Rules" }).click();
   await daemon.kill();
   await expect(signedIn.getByText("not connected")).toBeVisible();
   await daemon.start();
+  await expect(signedIn.getByText("This browser is signed out")).toBeVisible();
+  await signedIn.getByLabel("Code").fill(await pageLink());
+  await signedIn.getByRole("button", { name: "Sign in" }).click();
   await expect(signedIn.getByText("connected", { exact: true })).toBeVisible();
-  // The subscriptions are there again.
-  const claude = await agent("claude-code");
-  void claude.call("bash", { command: "touch a.txt" });
-  await expect(signedIn.getByRole("link", { name: "Decide 1" })).toBeVisible();
-  await expect(signedIn.getByRole("listitem").filter({ hasText: "bash" })).toContainText("asking");
+  await expect(signedIn.getByRole("heading", { level: 1 })).toHaveText("Rules");
 });

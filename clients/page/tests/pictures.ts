@@ -1,4 +1,4 @@
-/** The pictures of the documents. With `PICTURES=1` the tests write them, otherwise they only take them. */
+/** The pictures of the documents, which the tests take with `PICTURES=1`. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -10,13 +10,14 @@ const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height
 
 /** Takes `NAME-light-wide.png` and the three others of a view. */
 export async function takePictures(page: Page, name: string): Promise<void> {
+  if (!process.env["PICTURES"]) return;
   for (const [size, viewport] of Object.entries(SIZES)) {
     await page.setViewportSize(viewport);
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.evaluate(fixTexts);
       const picture = await page.screenshot({ animations: "disabled" });
-      if (process.env["PICTURES"]) writeFileSync(join(FOLDER, `${name}-${colorScheme}-${size}.png`), smaller(picture));
+      writeFileSync(join(FOLDER, `${name}-${colorScheme}-${size}.png`), smaller(picture));
     }
   }
   await page.setViewportSize(SIZES.wide);

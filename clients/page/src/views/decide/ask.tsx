@@ -104,7 +104,7 @@ function Who({ ask }: { ask: Ask }) {
       <dd>
         {ask.agent !== undefined && (
           <strong>
-            <Text value={ask.agent} />
+            <Text value={(ask.agents ?? [ask.agent]).join(", ")} />
           </strong>
         )}{" "}
         <span class="dim small">

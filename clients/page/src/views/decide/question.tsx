@@ -16,14 +16,34 @@ export function QuestionPrompt({ question }: { question: Question }) {
   return (
     <article class="prompt card" aria-labelledby="question-title">
       <header class="row">
-        <h2 id="question-title">A tool asks</h2>
+        <h2 id="question-title">
+          {question.tool === undefined ? "A tool" : <Text class="mono" value={question.tool} />} asks
+        </h2>
         {question.multiple && <Badge>choose any number</Badge>}
         <Expiry at={question.expires_at} />
       </header>
       <Block value={question.question} class="target" label="Question" />
-      <p class="dim small">
-        session <Text value={question.session_id} />
-      </p>
+      <dl class="facts">
+        <dt>agent</dt>
+        <dd>
+          {question.agent !== undefined && (
+            <strong>
+              <Text value={question.agent} />
+            </strong>
+          )}{" "}
+          <span class="dim small">
+            session <Text value={question.session_id} />
+          </span>
+        </dd>
+        {question.cwd !== undefined && (
+          <>
+            <dt>folder</dt>
+            <dd class="mono">
+              <Text value={question.cwd} />
+            </dd>
+          </>
+        )}
+      </dl>
       {question.schema !== undefined ? (
         <QuestionForm schema={question.schema} ready={ready} onReply={reply} />
       ) : (

@@ -127,12 +127,8 @@ function onEvent(event: Event): void {
   }
 }
 
-/** Members that describe a call, where the daemon sends them. */
-type Described = Pick<CallInfo, "call_id" | "session_id" | "tool" | "agent"> & {
-  client?: unknown;
-  cwd?: unknown;
-  arguments?: unknown;
-};
+/** Members of `call.started` and of a call in a list. */
+type Described = Pick<CallInfo, "call_id" | "session_id" | "tool" | "agent" | "client" | "cwd" | "arguments">;
 
 function started(info: Described, at: number): LiveCall {
   const key = keyOf(info);
@@ -144,9 +140,9 @@ function started(info: Described, at: number): LiveCall {
     sessionId: info.session_id,
     tool: info.tool,
     startedAt: at,
-    client: info.agent ?? nameOf(info.client),
-    cwd: typeof info.cwd === "string" ? info.cwd : undefined,
-    arguments: argumentsText(info.arguments),
+    client: info.agent ?? info.client,
+    cwd: info.cwd,
+    arguments: info.arguments,
     phases: [{ state: "running", from: at }],
     output: "",
     silent: at < listeningSince,
@@ -236,6 +232,7 @@ async function list(): Promise<void> {
   for (const info of running) {
     const call = started(info, Date.parse(info.started_at));
     if ((call.silent || call.output === "") && info.output) call.output = info.output.slice(-MAX_OUTPUT);
+    if (info.waits_for === "lane" || info.waits_for === "turn") enter(call, "waiting", Date.now());
     dirty.add(call);
   }
   listed.value = true;
@@ -303,15 +300,4 @@ function freeRow(sessionId: string, at: number): number {
 
 function keyOf({ session_id, call_id }: { session_id: string; call_id: string }): string {
   return `${session_id} ${call_id}`;
-}
-
-function nameOf(client: unknown): string | undefined {
-  if (typeof client === "string") return client;
-  const { name } = (client ?? {}) as { name?: unknown };
-  return typeof name === "string" ? name : undefined;
-}
-
-function argumentsText(value: unknown): string | undefined {
-  if (value === undefined || typeof value === "string") return value;
-  return JSON.stringify(value);
 }
