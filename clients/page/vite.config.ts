@@ -24,6 +24,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     sourcemap: false,
     reportCompressedSize: false,
+    // The notices that the licences of the bundled packages require.
+    license: { fileName: "licenses.txt" },
   },
   server: { fs: { allow: [client(".."), "."] }, proxy: daemon === undefined ? {} : toDaemon(daemon) },
 });

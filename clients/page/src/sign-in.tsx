@@ -64,7 +64,7 @@ export function SignIn() {
       <h1>toold</h1>
       {link.value.state === "signed out" && link.value.again && (
         <p class="notice" role="status">
-          This browser is signed out: the sign-in has expired or was revoked, or the daemon was started anew.
+          This browser is signed out: its sign-in has expired or was revoked, or the daemon was stopped.
         </p>
       )}
       <p>

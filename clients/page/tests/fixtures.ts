@@ -2,11 +2,12 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 
-import { test as base, type Page } from "@playwright/test";
+import { expect, test as base, type Page } from "@playwright/test";
+
 import { TestAgent } from "./agent.ts";
 import { TestDaemon, type Contents } from "./daemon.ts";
 
-export { expect } from "@playwright/test";
+export { expect };
 export type { TestAgent, TestDaemon };
 
 interface Fixtures {
@@ -47,10 +48,15 @@ export const test = base.extend<Fixtures>({
   },
 
   signedIn: async ({ page, pageLink }, use) => {
+    const refused: string[] = [];
+    page.on("console", (message) => {
+      if (message.text().includes("Content Security Policy")) refused.push(message.text());
+    });
     await page.goto(await pageLink());
     // From here on, nothing of an agent's call is missed.
     await page.getByText("No calls in the last minutes").waitFor();
     await use(page);
+    expect(refused, "the page does nothing that its policy refuses").toEqual([]);
   },
 });
 
