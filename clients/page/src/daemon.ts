@@ -9,6 +9,7 @@ import {
   type Connection,
   type Methods,
   type Session,
+  type SessionOpenParams,
   type Subscriptions,
 } from "toold/browser";
 
@@ -35,7 +36,9 @@ const CONNECT_PATIENCE = 10_000;
 /** Between two attempts to connect, in milliseconds. */
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 10_000;
+/** The folder of the session in this browser, and its id in this tab. */
 const FOLDER = "toold.folder";
+const SESSION = "toold.session";
 
 let connection: Connection | undefined;
 let connectedOnce = false;
@@ -119,15 +122,20 @@ export function subscribe<S extends keyof Subscriptions>(
  * a person opens becomes a workspace, so the page opens none by itself the first time.
  */
 export async function openSession(cwd: string): Promise<Session> {
-  const opened = await request("session.open", {
-    cwd,
-    client: { name: "page" },
-    protocol: 2,
-    role: "person",
-  });
+  const last = sessionStorage.getItem(SESSION);
+  const opened = last !== null && cwd === localStorage.getItem(FOLDER) ? await resume(last) : await open({ cwd });
   localStorage.setItem(FOLDER, opened.cwd);
+  sessionStorage.setItem(SESSION, opened.session_id);
   session.value = opened;
   return opened;
+
+  function open(params: SessionOpenParams): Promise<Session> {
+    return request("session.open", { ...params, client: { name: "page" }, protocol: 2, role: "person" });
+  }
+  /** Another daemon may not know the session. */
+  function resume(id: string): Promise<Session> {
+    return open({ cwd, session_id: id }).catch(() => open({ cwd }));
+  }
 }
 
 /** Passes the progress of a call on this connection on. Returns the function that ends it. */
@@ -141,6 +149,7 @@ export async function signOut(): Promise<void> {
   await fetch("/page/logout", { method: "POST" });
   link.value = { state: "signed out", again: false };
   localStorage.removeItem(FOLDER);
+  sessionStorage.removeItem(SESSION);
   await connection?.close();
 }
 

@@ -37,17 +37,42 @@ function fileName({ oldPath, newPath }: FileData): string {
   return newPath && newPath !== "/dev/null" ? newPath : (oldPath ?? "");
 }
 
-/** `undefined` for a text that is too long, or that is no diff. */
+/** `undefined` for a text that is too long, that is no diff, or that the parser does not read to its end. */
 function parse(text: string): FileData[] | undefined {
   if (text.length > MAX_DIFF) return undefined;
   // The parser finds files by their headers, which a diff of one file may lack.
-  const whole = /^(diff --git|--- )/m.test(text) ? text : `--- a\n+++ b\n${text}`;
+  const whole = /^(diff --git|--- )/.test(text) ? text : `--- a\n+++ b\n${text}`;
   try {
-    const lines = whole.split("\n").map((line) => visible(line.slice(0, MAX_LINE)));
-    const files = parseDiff(lines.join("\n"), { nearbySequences: "zip" });
-    if (!files.some((file) => file.hunks.length > 0)) return undefined;
-    return files;
+    const files = parseDiff(whole.split("\n").map(shortened).join("\n"), { nearbySequences: "zip" });
+    const read = files.flatMap((file) => file.hunks).reduce((sum, hunk) => sum + hunk.changes.length, 0);
+    return read > 0 && read === countLines(whole) ? files : undefined;
   } catch {
     return undefined;
   }
+}
+
+function shortened(line: string): string {
+  const hidden = line.length - MAX_LINE;
+  return visible(hidden > 0 ? `${line.slice(0, MAX_LINE)} … ${hidden} more characters` : line);
+}
+
+/**
+ * How many lines the hunks have, by their headers. Lines of a file may look like headers of another one, and what is
+ * approved must not be hidden by that.
+ */
+function countLines(diff: string): number {
+  let count = 0;
+  let left = { old: 0, new: 0 };
+  for (const line of diff.split("\n")) {
+    const header = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line);
+    if (left.old <= 0 && left.new <= 0) {
+      if (header) left = { old: Number(header[1] ?? 1), new: Number(header[2] ?? 1) };
+      continue;
+    }
+    if (line.startsWith("\\")) continue;
+    count += 1;
+    if (!line.startsWith("+")) left.old -= 1;
+    if (!line.startsWith("-")) left.new -= 1;
+  }
+  return count;
 }

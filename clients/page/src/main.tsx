@@ -5,13 +5,12 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";
 import "./styles/components.css";
-import { start } from "./daemon.ts";
 import { Frame } from "./frame.tsx";
-import { openLink } from "./sign-in.tsx";
+import { startFromLink } from "./sign-in.tsx";
 import { applyTheme } from "./theme.ts";
 
 applyTheme();
 render(<Frame />, document.body);
-void openLink().then(start);
+void startFromLink();
 // Browsers offer service workers to secure contexts only.
 if (import.meta.env.PROD && "serviceWorker" in navigator) void navigator.serviceWorker.register("/page/worker.js");

@@ -1,4 +1,5 @@
 /** Signing in with the one-time code of `toolctl page`. */
+import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 
 import { link, start } from "./daemon.ts";
@@ -8,16 +9,28 @@ import { Text } from "./text.tsx";
  * Redeems the code of a link such as `#code=CODE&ask=REQUEST_ID`, and removes it from the address and the browser's
  * history. The rest of the fragment stays, as the address of a view.
  */
-export async function openLink(): Promise<void> {
+async function openLink(): Promise<void> {
   const { code, route } = parseFragment(location.hash);
   if (code === undefined) return;
-  history.replaceState(null, "", `${location.pathname}#${route}`);
-  // A failure is shown when the connection is refused too: this browser may be signed in already.
-  refused = await redeem(code);
+  location.replace(`#${route}`);
+  // A refusal is shown if the connection is refused too: this browser may be signed in already.
+  refusal.value = await redeem(code);
 }
 
-/** Why the code of the link was refused. */
-let refused: string | undefined;
+/** Connects, with the code of the link if it has one, and again with the code of a link that is opened in this tab. */
+export async function startFromLink(): Promise<void> {
+  addEventListener("hashchange", () => {
+    if (parseFragment(location.hash).code === undefined) return;
+    void openLink().then(() => {
+      if (link.peek().state === "signed out") void start();
+    });
+  });
+  await openLink();
+  await start();
+}
+
+/** Why the last code was refused. */
+const refusal = signal<string | undefined>(undefined);
 
 /** Splits a fragment into the code and the address of a view. */
 export function parseFragment(fragment: string): { code?: string; route: string } {
@@ -47,17 +60,15 @@ async function redeem(code: string): Promise<string | undefined> {
 
 export function SignIn() {
   const [code, setCode] = useState("");
-  const [problem, setProblem] = useState(refused);
   const [busy, setBusy] = useState(false);
   const signIn = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
     // A whole link may be pasted too.
     const given = parseFragment(code.includes("#") ? code.slice(code.indexOf("#")) : `code=${code.trim()}`);
-    const refusal = await redeem(given.code ?? "");
+    refusal.value = await redeem(given.code ?? "");
     setBusy(false);
-    setProblem(refusal);
-    if (refusal === undefined) void start();
+    if (refusal.value === undefined) void start();
   };
   return (
     <main class="sign-in" id="main">
@@ -88,9 +99,9 @@ export function SignIn() {
           Sign in
         </button>
       </form>
-      {problem !== undefined && (
+      {refusal.value !== undefined && (
         <p class="problem" role="alert">
-          <Text value={problem} />
+          <Text value={refusal.value} />
         </p>
       )}
     </main>

@@ -86,6 +86,23 @@ test("a link opens one of several asks, and keys go through them", async ({ sign
   await expect(prompt).toContainText("touch first.txt");
 });
 
+test("a link of toolctl opens an ask", async ({ page, agent, daemon, signedIn }) => {
+  const claude = await agent("claude-code");
+  void claude.call("bash", { command: "touch first.txt" });
+  await expect(signedIn.getByRole("link", { name: "Decide 1" })).toBeVisible();
+  const codex = await agent("codex");
+  void codex.call("bash", { command: "touch second.txt" });
+  await signedIn.getByRole("link", { name: "Decide 2" }).click();
+  await signedIn.getByRole("navigation", { name: "Open prompts" }).getByText("touch second.txt").click();
+  const id = decodeURIComponent(new URL(signedIn.url()).hash.split("/").at(-1)!);
+
+  const tab = await page.context().newPage();
+  await tab.goto((await daemon.toolctl("page", "--plain", "--ask", id)).trim());
+  await expect(tab.getByRole("article")).toContainText("touch second.txt");
+  await tab.goto((await daemon.toolctl("page", "--plain", "--ask", "gone")).trim());
+  await expect(tab.getByText("The prompt of this link has ended")).toBeVisible();
+});
+
 test("questions are answered by an option, in own words and by a form", async ({ signedIn, agent }) => {
   const claude = await agent("claude-code");
   await signedIn.getByRole("link", { name: "Decide" }).click();

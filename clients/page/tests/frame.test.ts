@@ -1,4 +1,5 @@
 /** Signing in, the frame, and losing the daemon. */
+import { expectAccessible } from "./axe.ts";
 import { expect, test } from "./fixtures.ts";
 import { TRAFFIC } from "./traffic.ts";
 
@@ -29,6 +30,7 @@ test("a link signs one browser in, once, and its code leaves the address", async
   await other.goto(link);
   await expect(other.getByRole("alert")).toContainText("the code is not valid");
   await expect(other.getByText("Run toolctl page in a terminal")).toBeVisible();
+  await expectAccessible(other);
   await other.getByLabel("Code").fill("wrong");
   await other.getByRole("button", { name: "Sign in" }).click();
   await expect(other.getByRole("alert")).toContainText("the code is not valid");

@@ -1,4 +1,7 @@
 /** Texts of tools and models change nothing in the page. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
 import { expect, test } from "./fixtures.ts";
 import { HOSTILE, TRAFFIC } from "./traffic.ts";
 import { watch } from "./watch.ts";
@@ -56,6 +59,19 @@ test("a diff is text", async ({ signedIn, agent }) => {
   await expect(diff).toContainText("\\u{202e}txt.nur");
   await expect(diff).toContainText("@@ -1 +1 @@");
   await check();
+});
+
+test("a change whose lines look like a diff hides nothing", async ({ signedIn, agent, daemon }) => {
+  writeFileSync(join(daemon.paths.work, "a.txt"), "one\n-- a/b\n@@ -1,9 +1,9 @@\ntwo\n");
+  const claude = await agent("claude-code");
+  await claude.call("read", { path: "a.txt" });
+  const change = "++ b/c\ndiff --git a/x b/x\nBinary files differ\nrm -rf /\n";
+  void claude.call("edit", { path: "a.txt", old: "-- a/b\n@@ -1,9 +1,9 @@\n", new: change });
+  await signedIn.getByRole("link", { name: "Decide 1" }).click();
+  const diff = signedIn.getByRole("article").getByRole("region", { name: "Diff" });
+  for (const line of ["-- a/b", "@@ -1,9 +1,9 @@", "++ b/c", "diff --git a/x b/x", "Binary files differ", "rm -rf /", "two"]) {
+    await expect(diff).toContainText(line);
+  }
 });
 
 test("a line of 10 MB is cut, and the page still answers", async ({ signedIn, agent }) => {

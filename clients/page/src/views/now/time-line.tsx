@@ -13,14 +13,14 @@ import { duration } from "../../time.tsx";
 import { callerOf } from "./call.tsx";
 import { sessions, SHOWN, stateOf, type Lane, type LiveCall } from "./feed.ts";
 
-/** The strip begins here. */
-const ORIGIN = Date.now();
-/** Beyond the right edge, whatever the time is: a day. */
-const OPEN_END = ORIGIN + 24 * 3600_000;
+/** How long the strip is used before it begins again, since browsers cannot place bars at any distance. */
+const LENGTH = 3600_000;
 /** How much time the width of the strip stands for, in milliseconds. */
 const SPANS = [30_000, 3 * 60_000, SHOWN];
 
 const span = signal(SPANS[1]!);
+/** The time at which the strip begins; bars of earlier calls have negative places. */
+const origin = signal(Date.now());
 
 /** A place on the strip, whatever its span: the style sheet knows how wide a second is. */
 function place(ms: number): string {
@@ -38,7 +38,8 @@ export function TimeLine({ lanes }: { lanes: readonly Lane[] }) {
       const now = Date.now();
       if (now - last < (still.matches ? 1000 : 33)) return;
       last = now;
-      strips.current?.style.setProperty("--shift", `${100 - ((now - ORIGIN) / span.peek()) * 100}%`);
+      if (now - origin.peek() > LENGTH) origin.value = now;
+      strips.current?.style.setProperty("--shift", `${100 - ((now - origin.peek()) / span.peek()) * 100}%`);
     };
     move();
     return () => cancelAnimationFrame(frame);
@@ -117,7 +118,8 @@ const Bar = memo(function Bar({ call }: { call: LiveCall; phases: number; ended:
   return (
     <>
       {call.phases.map(({ state, from }, at) => {
-        const to = call.phases[at + 1]?.from ?? call.ended?.at ?? OPEN_END;
+        // An open bar reaches beyond the right edge for as long as the strip is used.
+        const to = call.phases[at + 1]?.from ?? call.ended?.at ?? origin.value + 2 * LENGTH;
         const last = at === call.phases.length - 1;
         const shown = last ? shownAs(stateOf(call)) : state;
         return (
@@ -127,7 +129,7 @@ const Bar = memo(function Bar({ call }: { call: LiveCall; phases: number; ended:
             data-state={shown}
             title={`${call.tool}: ${stateOf(call).replace(/_/g, " ")}`}
             style={{
-              left: place(from - ORIGIN),
+              left: place(from - origin.value),
               width: place(Math.max(0, to - from)),
               top: `calc(${call.row} * var(--row))`,
             }}
