@@ -13,7 +13,6 @@ const MAX_LINES = 400;
  * halves of surrogate pairs. Joiners stay: several scripts and emoji need them.
  */
 const HIDDEN =
-  // eslint-disable-next-line no-control-regex
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Surrogate}/gu;
 
 /** The text with visible symbols in place of what a browser would hide or obey. */

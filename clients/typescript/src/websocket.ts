@@ -11,7 +11,7 @@ import {
 
 import { Connection, type Log } from "./connection.js";
 import { Unreachable } from "./errors.js";
-import { CLOSED, serialise, wireSizes, type Transport } from "./transport.js";
+import { CLOSED, serialise, type Transport } from "./transport.js";
 
 /** Gets the text of each message, before it is sent and when it has arrived. */
 export type OnMessage = (direction: "sent" | "received", text: string) => void;
@@ -74,14 +74,13 @@ class FrameReader extends AbstractMessageReader implements MessageReader {
 
   #frame(text: string, callback: DataCallback): void {
     this.#onMessage("received", text);
-    let message: Message & { method?: string; params?: object };
+    let message: Message;
     try {
       message = JSON.parse(text);
     } catch (error) {
       this.fireError(error);
       return;
     }
-    if (message.method === "tools.progress" && message.params) wireSizes.set(message.params, text.length);
     callback(message);
   }
 }

@@ -17,7 +17,7 @@ import { QuestionPrompt } from "./question.tsx";
 export default function DecideView() {
   const [, route] = useRoute("/decide/:id");
   const [, navigate] = useLocation();
-  const id = route?.id === undefined ? undefined : decodeURIComponent(route.id);
+  const id = route?.id;
   const prompts: (Ask | Question)[] = [...asks.value.values(), ...questions.value.values()];
   prompts.sort((a, b) => a.asked_at.localeCompare(b.asked_at));
   const named = prompts.find((prompt) => prompt.request_id === id);

@@ -1,6 +1,6 @@
 /** The calls of all sessions as they run, from the daemon's events. */
 import { batch, signal, type Signal } from "@preact/signals";
-import type { CallInfo, Event, Outcome, Progress, SessionInfo } from "toold/browser";
+import { Unreachable, type CallInfo, type Event, type Outcome, type Progress, type SessionInfo } from "toold/browser";
 
 import { request, subscribe } from "../../daemon.ts";
 import { asks, questions } from "../../prompts.ts";
@@ -79,13 +79,13 @@ export function followCalls(): void {
   following = true;
   const kinds = ["call.started", "call.progress", "call.finished", "session.opened", "session.closed"];
   subscribe("events.subscribe", { kinds, since: 0 }, onEvent, () => {
-    // The events of another daemon are told from the beginning.
+    // Its events are replayed, and its running calls listed.
     for (const call of calls.values()) if (!call.ended) calls.delete(call.key);
     listed.value = false;
     listeningSince = Date.now();
     lanesDirty = true;
     plan();
-    void list().catch(report);
+    void list().catch(reportUnlessLost);
   });
   asks.subscribe(updateAsking);
   questions.subscribe(updateAsking);
@@ -217,7 +217,7 @@ function planList(): void {
   listPlanned = true;
   setTimeout(() => {
     listPlanned = false;
-    void list().catch(report);
+    void list().catch(reportUnlessLost);
   }, 200);
 }
 
@@ -241,6 +241,11 @@ async function list(): Promise<void> {
   for (const call of calls.values()) if (!call.ended && before.has(call.key) && !open.has(call.key)) calls.delete(call.key);
   lanesDirty = true;
   plan();
+}
+
+/** A list that ends with its connection is read again on the next one. */
+function reportUnlessLost(error: unknown): void {
+  if (!(error instanceof Unreachable)) report(error);
 }
 
 /** A session may end between the two requests. */
