@@ -24,7 +24,7 @@ export const VIEWS: readonly View[] = [
   { path: "/history", title: "History", key: "h", Component: lazy(() => import("./views/history/index.tsx")) },
 ];
 
-export { Link as ViewLink, useLocation, useRoute, useSearchParams } from "wouter-preact";
+export { Link as ViewLink, useLocation, useRoute } from "wouter-preact";
 
 /** Provides the address to everything below. */
 export function HashRouter({ children }: { children: ComponentChildren }) {
