@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import preact from "@preact/preset-vite";
 import { defineConfig, type ProxyOptions } from "vite";
 
+const form = (name: string) => fileURLToPath(new URL(`src/views/tools/form/${name}`, import.meta.url));
 const client = (name: string) => fileURLToPath(new URL(`../typescript/src/${name}`, import.meta.url));
 
 /** With `npm run dev`, the address of a running daemon's page, such as `http://127.0.0.1:7346`. */
@@ -12,7 +13,12 @@ export default defineConfig({
   base: "/page/",
   plugins: [preact({ reactAliasesEnabled: true, prefreshEnabled: false })],
   resolve: {
-    alias: { "toold/browser": client("browser.ts") },
+    alias: [
+      { find: "toold/browser", replacement: client("browser.ts") },
+      // The form library brings widgets and a Markdown parser that the page has no use for.
+      { find: "../getDefaultRegistry.js", replacement: form("registry.ts") },
+      { find: "markdown-to-jsx/react", replacement: form("no-markdown.tsx") },
+    ],
     // The client's sources take it from here, so that only this folder needs `npm ci`.
     dedupe: ["vscode-jsonrpc"],
   },
@@ -27,6 +33,8 @@ export default defineConfig({
     // The notices that the licences of the bundled packages require.
     license: { fileName: "licenses.txt" },
   },
+  // Prebundled, it would miss the aliases above.
+  optimizeDeps: { exclude: ["@rjsf/core"] },
   server: { fs: { allow: [client(".."), "."] }, proxy: daemon === undefined ? {} : toDaemon(daemon) },
 });
 

@@ -64,6 +64,17 @@ export class TestDaemon {
     return stdout;
   }
 
+  /** Runs a command line as a person would in a terminal, and returns what it prints. */
+  async inShell(command: string): Promise<string> {
+    const path = `${this.paths.bin}:${process.env["PATH"] ?? ""}`;
+    const { stdout } = await run("sh", ["-c", command], {
+      env: { ...this.environment, PATH: path },
+      cwd: this.paths.work,
+      timeout: 30_000,
+    });
+    return stdout;
+  }
+
   get environment(): Record<string, string> {
     return { PATH: process.env["PATH"] ?? "", ...this.paths.environment, NO_COLOR: "1" };
   }
