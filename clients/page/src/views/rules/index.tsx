@@ -1,6 +1,27 @@
-/** The view Rules. */
-import { Empty } from "../../components.tsx";
+/** The view Rules: what tools may do, where each rule comes from, and what would happen to a call. */
+import { useEffect } from "preact/hooks";
+
+import { GrantList, Proposals, Refusals } from "./grant-list.tsx";
+import { Modes } from "./modes.tsx";
+import { followPermissions } from "./permissions.ts";
+import { RuleList } from "./rule-list.tsx";
+import { Tester } from "./tester.tsx";
+import "./rules.css";
 
 export default function RulesView() {
-  return <Empty title="Nothing here yet" />;
+  useEffect(followPermissions, []);
+  return (
+    <div class="rules">
+      <Tester />
+      <div class="rules-lists">
+        <RuleList />
+        <div class="stack">
+          <Proposals />
+          <GrantList />
+          <Refusals />
+          <Modes />
+        </div>
+      </div>
+    </div>
+  );
 }
