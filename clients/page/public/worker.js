@@ -12,6 +12,8 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== self.location.origin || !FILES.test(url.pathname)) return;
+  // The end of a login at a mounted server has its code there.
+  if (url.search !== "") return;
   event.respondWith(
     (async () => {
       const cache = await caches.open(CACHE);

@@ -6,10 +6,12 @@ import "./styles/base.css";
 import "./styles/frame.css";
 import "./styles/components.css";
 import { Frame } from "./frame.tsx";
+import { finishLogin } from "./login-redirect.ts";
 import { startFromLink } from "./sign-in.tsx";
 import { applyTheme } from "./theme.ts";
 
 applyTheme();
+finishLogin();
 render(<Frame />, document.body);
 void startFromLink();
 // Browsers offer service workers to secure contexts only.

@@ -30,6 +30,8 @@ function fixTexts(): void {
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
     const text = node.nodeValue ?? "";
     const parent = node.parentElement!;
+    // Past calls that a test wrote into the database are the same in each run.
+    if (parent.closest("article")?.querySelector('time[datetime^="2026-01-15"]')) continue;
     let fixed = text
       .replace(/\/tmp\/toold-test-\w+\/work/g, "/home/you/shop")
       .replace(/\/tmp\/toold-test-\w+\/config/g, "/home/you/.config")
@@ -38,9 +40,10 @@ function fixTexts(): void {
       .replace(/^work$/, "shop")
       .replace(/\b(m-)?[0-9a-f]{32}\b/g, "4a7ef6a84f2b103d");
     if (parent.closest(".expiry")) fixed = fixed.replace(/^\d.*/, "9 min 52 s");
-    if (parent.closest("time")) fixed = "8 s ago";
+    if (parent.closest("time")) fixed = /:\d\d:/.test(fixed) ? "15 Jan, 10:04:20" : "8 s ago";
     if (parent.closest(".call, .ended") && /^\d[\d.]* (ms|s)$/.test(fixed)) fixed = "12 s";
     if (parent.closest(".outcome") && /^\d[\d.]* (ms|s)$/.test(fixed)) fixed = "34 ms";
+    if (parent.closest(".entry-duration")) fixed = "4 ms";
     if (fixed !== text) node.nodeValue = fixed;
   }
 }
