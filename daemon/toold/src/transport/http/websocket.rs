@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::header::{
@@ -19,7 +18,6 @@ use toold_proto::error::INVALID_REQUEST;
 use toold_remote::websocket::lines::WebSocketLines;
 use toold_remote::websocket::{Bounds, PIECE, WebSocketMessages, accept_key};
 
-use super::connections::ConnectionPlace;
 use super::revocable::RevocableStream;
 use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
@@ -49,13 +47,14 @@ pub(super) fn offered_token<B>(request: &Request<B>) -> Option<&str> {
     words(request.headers(), SEC_WEBSOCKET_PROTOCOL).find_map(|word| word.strip_prefix(TOKEN_PREFIX))
 }
 
-/// Answers with the upgrade, and serves the client from then on, in a task of the daemon's.
+/// Answers with the upgrade, and serves the client from then on, in a task of the daemon's. `held` is dropped when the
+/// connection has ended.
 pub(super) fn upgrade(
     clients: &ClientServer,
     request: Request<Incoming>,
     peer: Peer,
     revoked: CancellationToken,
-    place: Arc<ConnectionPlace>,
+    held: impl Send + 'static,
 ) -> HttpAnswer {
     let headers = request.headers();
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
@@ -83,7 +82,7 @@ pub(super) fn upgrade(
             Ok(stream) => serve(&clients, RevocableStream::new(TokioIo::new(stream), revoked), peer).await,
             Err(error) => tracing::debug!(%error, "the upgrade to a WebSocket failed"),
         }
-        drop(place);
+        drop(held);
     });
     answer
 }

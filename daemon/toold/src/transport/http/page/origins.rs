@@ -1,0 +1,96 @@
+//! By which names browsers may call the page, and from which other pages.
+//!
+//! Unlike clients with a token, a browser sends its cookie by itself. So a request that changes something, or opens a
+//! connection, has to show that the page itself made it.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use http::header::{HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName};
+
+use crate::transport::http::names::{bare, is_host, only};
+
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// The host must be this machine by a name that no other site can point here: a loopback name, the address that the
+/// connection came to, or one of `page.hosts`.
+///
+/// # Errors
+/// Why not, for the person at the browser.
+pub(super) fn check_host(headers: &HeaderMap, hosts: &[String], local: IpAddr) -> Result<(), &'static str> {
+    let host = only(headers, HOST).and_then(|host| host.parse::<Authority>().ok());
+    let is_known = host.is_some_and(|host| {
+        let name = bare(host.host());
+        ["localhost", "127.0.0.1", "::1"].iter().any(|known| name.eq_ignore_ascii_case(known))
+            || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical() == local)
+            || hosts.iter().any(|known| is_host(known, &host))
+    });
+    if is_known { Ok(()) } else { Err("unknown host name: add it to page.hosts") }
+}
+
+/// The request comes from the page itself.
+///
+/// # Errors
+/// Why not.
+pub(super) fn check_own(headers: &HeaderMap) -> Result<(), &'static str> {
+    let (origin, host) = (only(headers, ORIGIN), only(headers, HOST));
+    // Behind a proxy with TLS, the origin has another scheme than this listener, and the proxy's name.
+    let of_origin = origin
+        .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
+    match (of_origin, host) {
+        (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host) => check_site(headers),
+        (None, _) if !headers.contains_key(ORIGIN) => Err("the origin is missing: only the page itself may do this"),
+        (_, _) => Err("this is another origin than the page's: only the page itself may do this"),
+    }
+}
+
+/// If the browser says from which site the request comes, it is the page's.
+///
+/// # Errors
+/// It is another one.
+pub(super) fn check_site(headers: &HeaderMap) -> Result<(), &'static str> {
+    match headers.get(SITE).is_none_or(|site| site == "same-origin") {
+        true => Ok(()),
+        false => Err("this comes from another site: only the page itself may do this"),
+    }
+}
+
+/// Other sites may link to the page, and not load its files.
+///
+/// # Errors
+/// The request is one of another site, and no link.
+pub(super) fn check_navigation(headers: &HeaderMap) -> Result<(), &'static str> {
+    let is_own = headers.get(SITE).is_none_or(|site| site == "same-origin" || site == "none");
+    match is_own || headers.get(MODE).is_some_and(|mode| mode == "navigate") {
+        true => Ok(()),
+        false => Err("this comes from another site: it may link to the page, and not load its files"),
+    }
+}
+
+/// The host and port that a link names.
+pub(super) fn linked_host(named: Option<&str>, address: SocketAddr) -> String {
+    let port = address.port();
+    if let Some(named) = named {
+        let has_port = named.parse::<Authority>().is_ok_and(|host| host.port().is_some());
+        return match (has_port, named.parse::<IpAddr>()) {
+            (true, _) => named.to_owned(),
+            (false, Ok(IpAddr::V6(address))) => format!("[{address}]:{port}"),
+            (false, _) => format!("{named}:{port}"),
+        };
+    }
+    let address = match address.ip().is_unspecified() {
+        true => SocketAddr::new(outward_address().unwrap_or(address.ip()), port),
+        false => address,
+    };
+    address.to_string()
+}
+
+/// The address of this machine towards others. Nothing is sent: the system only chooses the way.
+fn outward_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // An address for documentation (RFC 5737), which is nobody's.
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
