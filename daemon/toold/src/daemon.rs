@@ -172,7 +172,14 @@ impl Daemon {
     fn bind_http(&self) -> BoundHttp {
         let active = &self.services.config;
         let (loaded, paths) = (active.loaded(), &active.options.paths);
-        BoundHttp { clients: HttpSocket::bind(&loaded.config, paths), page: HttpSocket::bind_page(&loaded.config, paths) }
+        let page = HttpSocket::bind_page(&loaded.config, paths).and_then(|bound| {
+            match (bound, self.services.lifecycle.page.local_port()) {
+                // Open pages of the previous daemon reconnect there.
+                (None, Some(port)) => HttpSocket::bind_page_locally(port).map(Some),
+                (bound, _) => Ok(bound),
+            }
+        });
+        BoundHttp { clients: HttpSocket::bind(&loaded.config, paths), page }
     }
 
     fn serve_http(&self, bound: BoundHttp) {
@@ -248,7 +255,7 @@ impl Daemon {
         }
         let bound = HttpSocket::bind_page(&loaded.config, paths).and_then(|bound| match bound {
             Some(bound) => Ok(bound),
-            None => HttpSocket::bind_page_locally(),
+            None => HttpSocket::bind_page_locally(0).inspect(|bound| page.set_local_port(bound.port())),
         });
         self.serve_page(bound.map(Some));
         page.served().unwrap_or_else(|| Err("the page is not served".to_owned()))

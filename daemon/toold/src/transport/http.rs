@@ -15,7 +15,7 @@ mod websocket;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -134,9 +134,12 @@ impl HttpSocket {
         Self::for_page(address, tls).map(Some)
     }
 
-    /// Binds a loopback address for the page.
-    pub fn bind_page_locally() -> anyhow::Result<Self> {
-        Self::for_page(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None)
+    /// Binds a port of the loopback address for the page; any free one for 0.
+    ///
+    /// # Errors
+    /// It is taken.
+    pub fn bind_page_locally(port: u16) -> anyhow::Result<Self> {
+        Self::for_page(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), None)
     }
 
     fn for_page(address: SocketAddr, tls: Option<Arc<ServerConfig>>) -> anyhow::Result<Self> {
@@ -152,6 +155,10 @@ impl HttpSocket {
     /// Where native clients connect.
     pub fn rpc_url(&self) -> String {
         format!("ws://{}{RPC}", self.address)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// Where browsers find the page; `None` when they don't find it here.
@@ -249,8 +256,8 @@ type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 /// A connection's two ends, and its place.
 #[derive(Clone)]
 struct HttpConnection {
-    local: IpAddr,
-    peer: IpAddr,
+    local: SocketAddr,
+    peer: SocketAddr,
     place: Arc<ConnectionPlace>,
 }
 
@@ -261,7 +268,7 @@ impl HttpGate {
             tracing::debug!(%error, "can't turn off TCP delays for an HTTP client");
         }
         let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return };
-        let connection = HttpConnection { local: local.ip().to_canonical(), peer: peer.ip().to_canonical(), place };
+        let connection = HttpConnection { local, peer, place };
         match self.page.as_ref().and_then(PageGate::tls) {
             None => self.serve_stream(CountedStream::new(stream), stop, connection).await,
             Some(acceptor) => {

@@ -4,6 +4,7 @@
 //! [`origins`] keeps other web pages out.
 
 mod files;
+mod local_user;
 mod origins;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::peer::page_sign_ins::{CodeRefused, PageBrowser};
 use crate::rpc::Services;
 use crate::transport::ClientServer;
 use crate::transport::http::page::files::PageFiles;
+use crate::transport::http::page::origins::PageHost;
 
 /// Bytes of the body of a sign-in.
 const MAX_LOGIN: usize = 1_024;
@@ -124,18 +126,23 @@ impl PageGate {
             return refusal(StatusCode::NOT_FOUND, "the page is turned off: page.enabled is false");
         }
         let headers = request.headers();
-        if let Err(words) = origins::check_host(headers, &config.hosts, client.local) {
-            return refusal(StatusCode::FORBIDDEN, words);
+        let host = match origins::find_host(headers, &config.hosts, client.local.ip()) {
+            Ok(host) => host,
+            Err(words) => return refusal(StatusCode::FORBIDDEN, words),
+        };
+        let shown = self.browser(headers, host.name());
+        let is_for_anyone = shown.is_none() && !is_for_sign_in(request.uri().path());
+        if !is_for_anyone && !self.is_own_user(&host, &client).await {
+            return refusal(StatusCode::FORBIDDEN, "this page belongs to another user of this machine");
         }
-        let shown = self.browser(headers);
         if shown.is_some() {
             client.place.has_shown_a_token();
         }
         let path = request.uri().path();
         let method = request.method();
         match path.strip_prefix("/page").unwrap_or(path) {
-            "/login" if method == Method::POST => self.login(gate, request, client).await,
-            "/logout" if method == Method::POST => self.logout(headers),
+            "/login" if method == Method::POST => self.login(gate, request, client, host.name()).await,
+            "/logout" if method == Method::POST => self.logout(headers, host.name()),
             "/login" | "/logout" => not_allowed("POST"),
             "/session" if method == Method::GET => match (origins::check_site(headers), shown) {
                 (Err(words), _) => refusal(StatusCode::FORBIDDEN, words),
@@ -155,11 +162,28 @@ impl PageGate {
     }
 
     /// The browser whose cookie a request shows.
-    fn browser(&self, headers: &HeaderMap) -> Option<PageBrowser> {
-        cookies(headers, &self.cookie).find_map(|value| self.services.lifecycle.page.sign_ins.find(value))
+    fn browser(&self, headers: &HeaderMap, host: &str) -> Option<PageBrowser> {
+        cookies(headers, &self.cookie).find_map(|value| self.services.lifecycle.page.sign_ins.find(value, host))
     }
 
-    async fn login(&self, gate: &HttpGate, request: Request<Incoming>, client: HttpConnection) -> HttpAnswer {
+    /// Whether no other user of this machine connects. Behind a proxy that `page.hosts` names, the proxy does.
+    async fn is_own_user(&self, host: &PageHost, client: &HttpConnection) -> bool {
+        match host {
+            PageHost::Configured(_) => true,
+            PageHost::Machine(_) => {
+                let user = local_user::user_of(client.peer, client.local).await;
+                user.is_none_or(|user| user == rustix::process::geteuid().as_raw())
+            }
+        }
+    }
+
+    async fn login(
+        &self,
+        gate: &HttpGate,
+        request: Request<Incoming>,
+        client: HttpConnection,
+        host: &str,
+    ) -> HttpAnswer {
         #[derive(Deserialize)]
         struct Login {
             code: String,
@@ -181,8 +205,8 @@ impl PageGate {
         };
         let browser = parts.headers.get(USER_AGENT).map(|name| String::from_utf8_lossy(name.as_bytes()));
         let browser: String = browser.unwrap_or_default().chars().take(MAX_BROWSER).collect();
-        let from = client.peer.to_string();
-        match self.services.lifecycle.page.sign_ins.sign_in(code.trim(), from.clone(), browser) {
+        let from = client.peer.ip().to_canonical().to_string();
+        match self.services.lifecycle.page.sign_ins.sign_in(code.trim(), host, from.clone(), browser) {
             Ok(cookie) => {
                 tracing::info!(from, "a browser signed in to the page");
                 client.place.has_shown_a_token();
@@ -204,12 +228,12 @@ impl PageGate {
         }
     }
 
-    fn logout(&self, headers: &HeaderMap) -> HttpAnswer {
+    fn logout(&self, headers: &HeaderMap, host: &str) -> HttpAnswer {
         if let Err(words) = origins::check_own(headers) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         for cookie in cookies(headers, &self.cookie) {
-            self.services.lifecycle.page.sign_ins.sign_out(cookie);
+            self.services.lifecycle.page.sign_ins.sign_out(cookie, host);
         }
         let mut answer = empty();
         answer.headers_mut().insert(SET_COOKIE, self.set_cookie(headers, "", "; Max-Age=0"));
@@ -244,6 +268,11 @@ impl PageGate {
         let held = (client.place, browser, ended.clone().drop_guard());
         websocket::upgrade(&gate.clients, request, Peer::of_token(Principal::Page), ended, held)
     }
+}
+
+/// Whether a request below `/page` is for more than a file.
+fn is_for_sign_in(path: &str) -> bool {
+    ["/page/login", "/page/logout", "/page/session", "/page/rpc"].contains(&path)
 }
 
 /// The headers of every answer.

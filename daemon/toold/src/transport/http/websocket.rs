@@ -14,6 +14,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
+use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 use toold_remote::websocket::lines::WebSocketLines;
 use toold_remote::websocket::{Bounds, PIECE, WebSocketMessages, accept_key};
@@ -96,6 +97,7 @@ async fn serve(clients: &ClientServer, stream: UpgradedStream, peer: Peer) {
     let stream = FrameStream {
         socket: WebSocketMessages::server(stream, bounds).await,
         received: WholeMessage::new(limits),
+        may_be_mcp: peer.principal != Principal::Page,
         out: VecDeque::new(),
         queued: 0,
         handed: 0,
@@ -113,6 +115,8 @@ fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &s
 struct FrameStream {
     socket: WebSocketMessages<UpgradedStream>,
     received: WholeMessage,
+    /// The page speaks its own protocol only.
+    may_be_mcp: bool,
     out: VecDeque<String>,
     /// Bytes in `out`.
     queued: usize,
@@ -155,7 +159,7 @@ impl FrameStream {
 
 impl MessageStream for FrameStream {
     fn next_message(&mut self) -> NextMessage<'_> {
-        self.received.next(true)
+        self.received.next(self.may_be_mcp)
     }
 
     fn has_received(&self) -> bool {

@@ -14,20 +14,38 @@ use crate::transport::http::names::{bare, is_host, only};
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// The host must be this machine by a name that no other site can point here: a loopback name, the address that the
-/// connection came to, or one of `page.hosts`.
+/// The name by which a browser reached the page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PageHost {
+    /// A loopback name, or the address that the connection came to.
+    Machine(String),
+    /// One of `page.hosts`.
+    Configured(String),
+}
+
+impl PageHost {
+    /// In lower case, without a port, as browsers keep cookies.
+    pub(super) fn name(&self) -> &str {
+        let (Self::Machine(name) | Self::Configured(name)) = self;
+        name
+    }
+}
+
+/// The host must be this machine by a name that no other site can point here.
 ///
 /// # Errors
-/// Why not, for the person at the browser.
-pub(super) fn check_host(headers: &HeaderMap, hosts: &[String], local: IpAddr) -> Result<(), &'static str> {
+/// It is not, for the person at the browser.
+pub(super) fn find_host(headers: &HeaderMap, hosts: &[String], local: IpAddr) -> Result<PageHost, &'static str> {
     let host = only(headers, HOST).and_then(|host| host.parse::<Authority>().ok());
-    let is_known = host.is_some_and(|host| {
-        let name = bare(host.host());
-        ["localhost", "127.0.0.1", "::1"].iter().any(|known| name.eq_ignore_ascii_case(known))
-            || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical() == local)
-            || hosts.iter().any(|known| is_host(known, &host))
-    });
-    if is_known { Ok(()) } else { Err("unknown host name: add it to page.hosts") }
+    let host = host.ok_or("the header Host is missing, or is not one name")?;
+    let name = bare(host.host()).to_ascii_lowercase();
+    let is_machine = ["localhost", "127.0.0.1", "::1"].contains(&name.as_str())
+        || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical() == local.to_canonical());
+    match (is_machine, hosts.iter().any(|known| is_host(known, &host))) {
+        (true, _) => Ok(PageHost::Machine(name)),
+        (false, true) => Ok(PageHost::Configured(name)),
+        (false, false) => Err("unknown host name: add it to page.hosts"),
+    }
 }
 
 /// The request comes from the page itself.
@@ -93,4 +111,39 @@ fn outward_address() -> Option<IpAddr> {
     // An address for documentation (RFC 5737), which is nobody's.
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_host(host: &str, expected: Option<&str>) {
+        let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+        let hosts = ["page.example".to_owned(), "proxy.example:8443".to_owned()];
+        let found = find_host(&headers, &hosts, IpAddr::from([192, 168, 1, 5])).ok();
+        assert_eq!(found.as_ref().map(PageHost::name), expected, "{host}");
+    }
+
+    #[test]
+    fn hosts_are_this_machine_and_those_that_are_named() {
+        check_host("LOCALHOST:1", Some("localhost"));
+        check_host("[::1]:1", Some("::1"));
+        check_host("192.168.1.5:8443", Some("192.168.1.5"));
+        check_host("Page.Example:9", Some("page.example"));
+        check_host("proxy.example:8443", Some("proxy.example"));
+        for other in ["proxy.example", "192.168.1.6", "evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "a b"] {
+            check_host(other, None);
+        }
+    }
+
+    #[test]
+    fn links_name_what_a_browser_can_reach() {
+        let address = |text: &str| text.parse().unwrap();
+        assert_eq!(linked_host(None, address("127.0.0.1:7")), "127.0.0.1:7");
+        assert_eq!(linked_host(Some("page.example"), address("0.0.0.0:7")), "page.example:7");
+        assert_eq!(linked_host(Some("page.example:443"), address("0.0.0.0:7")), "page.example:443");
+        assert_eq!(linked_host(Some("fd00::5"), address("[::]:7")), "[fd00::5]:7");
+        assert!(!linked_host(None, address("0.0.0.0:7")).starts_with("0.0.0.0") || outward_address().is_none());
+    }
 }
