@@ -175,7 +175,7 @@ impl Daemon {
         let page = HttpSocket::bind_page(&loaded.config, paths).and_then(|bound| {
             match (bound, self.services.lifecycle.page.local_port()) {
                 // Open pages of the previous daemon reconnect there.
-                (None, Some(port)) => HttpSocket::bind_page_locally(port).map(Some),
+                (None, Some(port)) if loaded.config.page.enabled => HttpSocket::bind_page_locally(port).map(Some),
                 (bound, _) => Ok(bound),
             }
         });
@@ -218,9 +218,8 @@ impl Daemon {
 
     fn accept_http(&self, socket: HttpSocket) {
         let services = &self.services;
-        let page = socket.page_address(&services.config.loaded().config.page);
-        if let Some(page) = page {
-            tracing::info!(page = page.origin, "serving the page");
+        if let Some(page) = socket.page_address() {
+            tracing::info!(address = %page.address, tls = page.tls, "serving the page");
             if !page.tls && !page.address.ip().is_loopback() {
                 tracing::warn!(address = %page.address, "the page is served to other machines without TLS (page.allow_remote)");
             }

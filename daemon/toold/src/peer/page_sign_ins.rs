@@ -178,7 +178,7 @@ impl PageSignIns {
         state.end(|browser| id.is_none_or(|id| browser.id == id))
     }
 
-    /// What the next daemon needs so that browsers stay signed in.
+    /// The browsers for the next daemon, with which they stay signed in.
     pub(crate) fn records(&self) -> Vec<BrowserRecord> {
         let mut state = self.0.lock();
         state.forget_old();
@@ -210,7 +210,7 @@ impl PageSignIns {
         }
     }
 
-    /// Those that are signed in.
+    /// The browsers that are signed in.
     pub(crate) fn list(&self) -> Vec<PageSession> {
         let mut state = self.0.lock();
         state.forget_old();

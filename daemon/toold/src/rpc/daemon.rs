@@ -140,6 +140,8 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
     let not_on_http = services.lifecycle.http.get().and_then(|told| told.clone().err());
     let http = services.lifecycle.http.get().and_then(|told| told.clone().ok());
     let page = services.lifecycle.page.served();
+    let loaded = services.config.loaded();
+    let hosts = &loaded.config.page.hosts;
     DaemonStatus {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -151,7 +153,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
         database: Some(services.config.options.paths.database().display().to_string()),
         mcp_url: http.as_ref().map(|urls| urls.mcp.clone()),
         rpc_url: http.map(|urls| urls.rpc),
-        page_url: page.as_ref().and_then(|page| page.as_ref().ok()).map(|page| format!("{}/page/", page.origin)),
+        page_url: page.as_ref().and_then(|page| page.as_ref().ok()).map(|page| format!("{}/page/", page.origin(hosts))),
         config: services.config.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: services.config.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sandbox: services.builtins.sandbox.rules().describe(),

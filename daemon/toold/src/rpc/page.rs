@@ -32,8 +32,10 @@ async fn open(request: MethodRequest, wanted: OpenPage) -> Result<OpenedPage, Er
     let served = page.serve().await.map_err(|why| refused("no_page", &why))?;
     let code = page.sign_ins.make_code();
     let ask = wanted.ask.map_or_else(String::new, |ask| format!("&ask={ask}"));
+    let loaded = request.services.config.loaded();
+    let hosts = &loaded.config.page.hosts;
     Ok(OpenedPage {
-        url: format!("{}/page/#code={}{ask}", served.origin, code.code),
+        url: format!("{}/page/#code={}{ask}", served.origin(hosts), code.code),
         code: code.code,
         expires_at: rfc3339(code.expires_at),
         address: served.address.to_string(),

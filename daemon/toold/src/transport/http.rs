@@ -39,7 +39,7 @@ use toold_mcp::server::http::HttpOptions;
 
 use crate::config::Config;
 use crate::config::listen::listen_address;
-use crate::config::page::{PageConfig, PageListener};
+use crate::config::page::PageListener;
 use crate::config::paths::DaemonPaths;
 use crate::lifecycle::page_access::PageAddress;
 use crate::rpc::metrics;
@@ -105,7 +105,9 @@ impl HttpSocket {
         if mcp.allow_remote && !address.ip().is_unspecified() {
             hosts.push(address.ip().to_string());
         }
-        let serves_page = page.listen.is_none() && (address.ip().is_loopback() || page.allow_remote);
+        // A section that is wrong may have asked for TLS.
+        let is_here = page.listener(mcp, places.home.as_deref()).is_ok_and(|listener| listener.is_none());
+        let serves_page = is_here && (address.ip().is_loopback() || page.allow_remote);
         Ok(Some(Self {
             listener,
             address,
@@ -162,8 +164,8 @@ impl HttpSocket {
     }
 
     /// Where browsers find the page; `None` when they don't find it here.
-    pub(crate) fn page_address(&self, config: &PageConfig) -> Option<PageAddress> {
-        self.page.as_ref().map(|page| page.address(self.address, config))
+    pub(crate) fn page_address(&self) -> Option<PageAddress> {
+        self.page.as_ref().map(|page| PageAddress { address: self.address, tls: page.has_tls() })
     }
 
     /// Accepts clients until the daemon stops.
@@ -234,7 +236,7 @@ struct HttpGate {
     stop: CancellationToken,
 }
 
-/// What requests with a token have to pass.
+/// Checks requests with a token.
 struct TokenGate {
     clients: AllTokenClients,
     tokens: Arc<Tokens>,

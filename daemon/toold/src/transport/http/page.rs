@@ -26,8 +26,6 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::call::Principal;
 
 use super::{HttpAnswer, HttpConnection, HttpGate, not_allowed, refusal, websocket};
-use crate::config::page::PageConfig;
-use crate::lifecycle::page_access::PageAddress;
 use crate::peer::Peer;
 use crate::peer::page_sign_ins::{CodeRefused, PageBrowser};
 use crate::rpc::Services;
@@ -39,7 +37,7 @@ use crate::transport::http::page::origins::PageHost;
 const MAX_LOGIN: usize = 1_024;
 /// Characters of a browser's name for itself that are kept.
 const MAX_BROWSER: usize = 200;
-/// What all texts of the page's answers may load: the daemon's own files and nothing else, and no inline scripts.
+/// The page may load the daemon's own files and nothing else, and runs no inline script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; font-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'none'; \
                       frame-ancestors 'none'; base-uri 'none'";
@@ -56,15 +54,12 @@ impl PageSite {
         Self { tls }
     }
 
-    pub(super) fn address(&self, address: std::net::SocketAddr, config: &PageConfig) -> PageAddress {
-        let tls = self.tls.is_some();
-        let scheme = if tls { "https" } else { "http" };
-        let host = origins::linked_host(config.hosts.first().map(String::as_str), address);
-        PageAddress { origin: format!("{scheme}://{host}"), address, tls }
+    pub(super) fn has_tls(&self) -> bool {
+        self.tls.is_some()
     }
 }
 
-/// What requests of browsers have to pass.
+/// Checks and answers the requests of browsers.
 pub(super) struct PageGate {
     files: PageFiles,
     services: Arc<Services>,

@@ -3,7 +3,7 @@
 //! Unlike clients with a token, a browser sends its cookie by itself. So a request that changes something, or opens a
 //! connection, has to show that the page itself made it.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::IpAddr;
 
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
@@ -87,32 +87,6 @@ pub(super) fn check_navigation(headers: &HeaderMap) -> Result<(), &'static str> 
     }
 }
 
-/// The host and port that a link names.
-pub(super) fn linked_host(named: Option<&str>, address: SocketAddr) -> String {
-    let port = address.port();
-    if let Some(named) = named {
-        let has_port = named.parse::<Authority>().is_ok_and(|host| host.port().is_some());
-        return match (has_port, named.parse::<IpAddr>()) {
-            (true, _) => named.to_owned(),
-            (false, Ok(IpAddr::V6(address))) => format!("[{address}]:{port}"),
-            (false, _) => format!("{named}:{port}"),
-        };
-    }
-    let address = match address.ip().is_unspecified() {
-        true => SocketAddr::new(outward_address().unwrap_or(address.ip()), port),
-        false => address,
-    };
-    address.to_string()
-}
-
-/// The address of this machine towards others. Nothing is sent: the system only chooses the way.
-fn outward_address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // An address for documentation (RFC 5737), which is nobody's.
-    socket.connect("192.0.2.1:9").ok()?;
-    Some(socket.local_addr().ok()?.ip())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,15 +109,5 @@ mod tests {
         for other in ["proxy.example", "192.168.1.6", "evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "a b"] {
             check_host(other, None);
         }
-    }
-
-    #[test]
-    fn links_name_what_a_browser_can_reach() {
-        let address = |text: &str| text.parse().unwrap();
-        assert_eq!(linked_host(None, address("127.0.0.1:7")), "127.0.0.1:7");
-        assert_eq!(linked_host(Some("page.example"), address("0.0.0.0:7")), "page.example:7");
-        assert_eq!(linked_host(Some("page.example:443"), address("0.0.0.0:7")), "page.example:443");
-        assert_eq!(linked_host(Some("fd00::5"), address("[::]:7")), "[fd00::5]:7");
-        assert!(!linked_host(None, address("0.0.0.0:7")).starts_with("0.0.0.0") || outward_address().is_none());
     }
 }
