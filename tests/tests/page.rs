@@ -344,7 +344,7 @@ fn a_page_answers_an_agents_ask() {
     agent.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
     let call = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo told"}}));
     let ask = page.notification("permissions.event");
-    let id = ask["result"]["request_id"].clone();
+    let id = ask["result"]["request"]["request_id"].clone();
     page.result("permissions.reply", json!({"request_id": id, "action": "allow"}));
     assert!(agent.answer(call).to_string().contains("told"));
 }
@@ -490,6 +490,8 @@ fn a_wrong_section_is_found_and_listens_nowhere() {
     certificate(&folder, &["localhost"]);
     std::fs::write(folder.join("open.pem"), std::fs::read(folder.join("key.pem")).unwrap()).unwrap();
     std::fs::set_permissions(folder.join("open.pem"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::write(folder.join("no-key.pem"), std::fs::read(folder.join("cert.pem")).unwrap()).unwrap();
+    std::fs::set_permissions(folder.join("no-key.pem"), std::fs::Permissions::from_mode(0o600)).unwrap();
     let tls = |cert: &str, key: &str| format!("listen = \"127.0.0.1:0\"\ntls_cert = \"~/{cert}\"\ntls_key = \"~/{key}\"\n");
     let mut setup = Some(setup);
     for (section, words) in [
@@ -500,7 +502,7 @@ fn a_wrong_section_is_found_and_listens_nowhere() {
         ("listen = \"127.0.0.1:0\"\ntls_key = \"~/key.pem\"\n".to_owned(), ["page.tls_cert", "missing"]),
         (tls("none.pem", "key.pem"), ["page.tls_cert", "none.pem"]),
         (tls("key.pem", "key.pem"), ["page.tls_cert", "no certificate"]),
-        (tls("cert.pem", "cert.pem"), ["page.tls_key", "no private key"]),
+        (tls("cert.pem", "no-key.pem"), ["page.tls_key", "no private key"]),
         (tls("cert.pem", "open.pem"), ["page.tls_key", "chmod 600"]),
         (tls("cert.pem", "other.pem"), ["page.tls_key", "does not fit"]),
     ] {

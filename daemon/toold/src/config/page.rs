@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_host::files;
 
 use crate::config::listen::listen_address;
 use crate::config::mcp_servers::McpConfig;
@@ -108,7 +109,7 @@ impl PageConfig {
 }
 
 fn read_certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
-    let text = toold_host::files::read_named(file, MAX_PEM).with_context(|| format!("can't read {}", file.display()))?;
+    let text = files::read_named(file, MAX_PEM).with_context(|| format!("can't read {}", file.display()))?;
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
         .with_context(|| format!("{} is not PEM", file.display()))?;
@@ -117,7 +118,7 @@ fn read_certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>
 }
 
 fn read_key(file: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
-    let text = private_file::read(file, MAX_PEM).with_context(|| format!("can't read {}", file.display()))?;
+    let text = private_file::read(file, MAX_PEM)?;
     PrivateKeyDer::from_pem_slice(&text)
         .with_context(|| format!("{} holds no private key: expected -----BEGIN PRIVATE KEY-----", file.display()))
 }

@@ -12,7 +12,8 @@ use toold_host::files;
 /// # Errors
 /// It cannot be read, is larger than `limit`, is another user's, or is open to others.
 pub(crate) fn read(file: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
-    let folder = file.parent().context("the file lies in a folder")?.canonicalize()?;
+    let folder = file.parent().context("the file lies in a folder")?;
+    let folder = folder.canonicalize().with_context(|| format!("can't find {}", folder.display()))?;
     let mut opened = files::open(&folder.join(file.file_name().context("the file has a name")?))?;
     let metadata = opened.metadata()?;
     let others = Mode::from_raw_mode(metadata.mode()).intersects(Mode::RWXG | Mode::RWXO);
