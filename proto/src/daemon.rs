@@ -29,6 +29,9 @@ pub struct DaemonStatus {
     /// Where native clients are served on a WebSocket; absent when they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpc_url: Option<String>,
+    /// Where the page is served; absent when it is not yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_url: Option<String>,
     /// The configuration file that was read, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,

@@ -22,6 +22,7 @@ pub mod method;
 pub mod nearest;
 pub mod offer;
 pub mod openrpc;
+pub mod page;
 pub mod permission;
 pub mod plugin;
 pub mod plugin_log;

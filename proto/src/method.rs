@@ -28,6 +28,7 @@ use crate::mcp::{
     RestartMcpServer,
 };
 use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList, SearchMcpRegistry};
+use crate::page::{OpenPage, OpenedPage, PageSessionList, RevokePageSessions, RevokedPageSessions};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     PermissionReview, ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
@@ -216,6 +217,9 @@ methods! {
     WorkspacesList = "workspaces.list", "Lists the folders in which agents may work.", NoParams => WorkspaceList;
     WorkspacesAllow = "workspaces.allow", "Allows every agent to work in a folder from now on.", NameWorkspace => WorkspaceList;
     WorkspacesForget = "workspaces.forget", "Removes a folder from the workspaces; running sessions keep it.", NameWorkspace => WorkspaceList;
+    PageOpen = "page.open", "Makes a link that signs one browser in to the daemon's page.", OpenPage => OpenedPage;
+    PageSessionsList = "page.sessions", "Lists the browsers that are signed in to the page.", NoParams => PageSessionList;
+    PageRevoke = "page.revoke", "Signs browsers out of the page.", RevokePageSessions => RevokedPageSessions;
     UpgradeCheck = "upgrade.check", "Lists what version 0.1 allowed and this one does not.", CheckUpgrade => UpgradeReport;
     CacheGetStats = "cache.stats", "Shows statistics of the result cache.", NoParams => CacheStats;
     CacheClear = "cache.clear", "Clears the result cache.", NoParams => CacheCleared;

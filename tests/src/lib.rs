@@ -1,6 +1,7 @@
 //! The harness: real daemons for tests, and raw clients that see every byte.
 
 mod binaries;
+mod browser;
 mod daemon;
 pub mod fuzz;
 mod skip;
@@ -9,6 +10,7 @@ mod wait;
 mod wire;
 
 pub use binaries::{toolctl, toold};
+pub use browser::{Browser, PageAnswer, PageSocket};
 pub use daemon::{Setup, TestDaemon};
 pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;

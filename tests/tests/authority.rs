@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
-use toold_tests::{Setup, TestDaemon, Wire};
+use toold_tests::{Browser, Setup, TestDaemon, Wire};
 
 const ALLOW_ALL: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
 
@@ -35,18 +35,20 @@ fn security_document_lists_every_method_and_decisions_of_people() {
     let ends = ["unsubscribe", ".detach", ".unprovide"];
     let served: BTreeSet<String> =
         served.into_iter().filter(|method| !ends.iter().any(|end| method.ends_with(end))).collect();
-    for (column, decides) in [
-        ("person's frontend", true),
-        ("agent", false),
-        ("token `call`", false),
-        ("token `admin`", true),
-        ("what a tool started", false),
+    let not_for_page = not_for_page();
+    for (column, expected) in [
+        ("person's frontend", &[] as &[&str]),
+        ("page", &not_for_page),
+        ("agent", FOR_PERSONS),
+        ("token `call`", FOR_PERSONS),
+        ("token `admin`", FOR_LOCAL_PERSONS),
+        ("what a tool started", FOR_PERSONS),
     ] {
         let table = table(column);
         assert_eq!(table.keys().cloned().collect::<BTreeSet<_>>(), served, "{column}");
         let refused: Vec<&str> = table.iter().filter(|(_, may)| !**may).map(|(method, _)| method.as_str()).collect();
         // The other tests of this file call each of these as each of them.
-        assert_eq!(refused, if decides { &[] } else { FOR_PERSONS }, "{column}");
+        assert_eq!(refused, expected, "{column}");
     }
 }
 
@@ -65,6 +67,9 @@ const FOR_PERSONS: &[&str] = &[
     "mcp.registry.get",
     "mcp.registry.search",
     "mcp.restart",
+    "page.open",
+    "page.revoke",
+    "page.sessions",
     "permissions.grant",
     "permissions.reply",
     "permissions.review",
@@ -91,6 +96,49 @@ const FOR_PERSONS: &[&str] = &[
     "workspaces.forget",
     "workspaces.list",
 ];
+
+/// Only for a person's frontend on this machine, so not for the token of administrators either. Sorted.
+const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions"];
+
+/// Of the methods for persons, those that the page may call. Sorted.
+const PAGE_DECIDES: &[&str] = &[
+    "files.undo",
+    "mcp.login.begin",
+    "mcp.login.finish",
+    "mcp.logout",
+    "mcp.restart",
+    "permissions.grant",
+    "permissions.reply",
+    "permissions.review",
+    "permissions.revoke",
+    "permissions.set_mode",
+    "plugins.disable",
+    "plugins.enable",
+    "plugins.reload",
+    "questions.reply",
+    "questions.subscribe",
+    "remotes.reconnect",
+    "shells.kill",
+];
+
+/// Of the methods for everybody, those that the page may not call. Sorted.
+const FOR_PROGRAMS: &[&str] = &[
+    "hooks.run",
+    "permissions.done",
+    "permissions.request",
+    "shells.resize",
+    "shells.write",
+    "tools.provide_progress",
+    "tools.provide_result",
+];
+
+/// What the page may not call. Sorted.
+fn not_for_page() -> Vec<&'static str> {
+    let of_persons = FOR_PERSONS.iter().filter(|method| !PAGE_DECIDES.contains(method));
+    let mut all: Vec<&str> = of_persons.chain(FOR_PROGRAMS).copied().collect();
+    all.sort_unstable();
+    all
+}
 
 /// Parameters that fit each of them, so that nothing but the caller is a reason to refuse.
 fn params_of(method: &str) -> Value {
@@ -164,6 +212,23 @@ fn a_person_is_refused_nothing() {
         let answer = wire.call(method, params_of(method));
         assert_ne!(answer["error"]["code"], -32002, "{method}: {answer}");
     }
+}
+
+#[test]
+fn a_page_may_call_what_the_table_says_and_no_more() {
+    let daemon = Setup::new().config("[mcp]\nregistry = \"http://127.0.0.1:9\"\n").start();
+    let served = methods(&mut daemon.connect());
+    let mut page = Browser::signed_in(&daemon).connect();
+    page.result("session.open", json!({"cwd": daemon.work()}));
+    let refused = not_for_page();
+    for method in &served {
+        let answer = page.call(method, params_of(method));
+        match refused.contains(&method.as_str()) {
+            true => assert_eq!(answer["error"]["code"], -32002, "{method}: {answer}"),
+            false => assert_ne!(answer["error"]["code"], -32002, "{method}: {answer}"),
+        }
+    }
+    assert_eq!(daemon.connect().result("daemon.status", json!({}))["pid"], daemon.pid());
 }
 
 #[test]
@@ -372,7 +437,11 @@ fn a_token_that_may_call_may_do_nothing_that_is_a_persons() {
 fn a_token_for_administrators_is_refused_nothing() {
     let daemon = with_tokens();
     let mut token = TokenClient::connect(&daemon, "admin-token");
-    for method in FOR_PERSONS.iter().filter(|method| !["daemon.shutdown", "daemon.restart"].contains(method)) {
+    for method in FOR_LOCAL_PERSONS {
+        assert_eq!(token.call(method, params_of(method))["error"]["code"], -32002, "{method}");
+    }
+    let ends = ["daemon.shutdown", "daemon.restart"];
+    for method in FOR_PERSONS.iter().filter(|method| ![&ends, FOR_LOCAL_PERSONS].concat().contains(method)) {
         let answer = token.call(method, params_of(method));
         assert_ne!(answer["error"]["code"], -32002, "{method}: {answer}");
     }

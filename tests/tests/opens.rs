@@ -69,6 +69,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/peer/ancestry.rs", 2, "/proc"),
     ("toold/src/lifecycle/process_statistics.rs", 5, "/proc"),
     ("toold/src/lifecycle/restart/above.rs", 1, "/proc"),
+    ("toold/src/transport/http/page/local_user.rs", 1, "/proc"),
 ];
 
 /// Functions of `std`, `tokio`, `rustix` and `libc` that take a path and go there.

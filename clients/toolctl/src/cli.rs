@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     agents, approve, audit, call, completions, config, connect, doctor, events, hook, list, logs, man, mcp, memories,
-    parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status, stop,
+    page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status, stop,
     tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
@@ -54,6 +54,7 @@ pub(crate) enum CliCommand {
     Stop(stop::StopArgs),
     Upgrade(upgrade::UpgradeArgs),
     Connect(connect::ConnectArgs),
+    Page(page::PageArgs),
     Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
     Hook(hook::HookArgs),
@@ -94,6 +95,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Stop(stop) => stop::run(stop, globals).await,
         CliCommand::Upgrade(upgrade) => upgrade::run(upgrade, globals).await,
         CliCommand::Connect(connect) => connect::run(connect, globals).await,
+        CliCommand::Page(page) => page::run(page, globals).await,
         CliCommand::Mcp(mcp) => mcp::run(mcp, globals).await,
         CliCommand::Agents(agents) => agents::run(agents, globals).await,
         CliCommand::Hook(hook) => Ok(hook::run(&hook, globals)),

@@ -1,5 +1,6 @@
 //! The command line of toold. [`cli`] lists the subcommands; each is a file in `commands/`.
 
+mod browser;
 mod cli;
 mod commands;
 

@@ -884,6 +884,8 @@ export interface DaemonStatus {
   mcp_url?: string;
   /** Where native clients are served on a WebSocket; absent when they are not. */
   rpc_url?: string;
+  /** Where the page is served; absent when it is not yet. */
+  page_url?: string;
   /** The configuration file that was read, if there was one. */
   config?: string;
   plugin_dirs: string[];
@@ -1478,6 +1480,59 @@ export interface MemoriesListResult {
     /** RFC 3339, UTC. */
     created_at: string;
     path: string;
+  }[];
+}
+
+/** Params of `page.open`. */
+export interface PageOpenParams {
+  /** The prompt that the page shows first: the `request_id` of an ask or a question. */
+  ask?: string;
+}
+
+/** Answer of `page.open`. */
+export interface PageOpenResult {
+  /** The link, with the code in its fragment, which browsers do not send. */
+  url: string;
+  /** The code alone: it signs one browser in, once. */
+  code: string;
+  /** Until when the code is valid: RFC 3339, UTC. */
+  expires_at: string;
+  /** The address that the daemon listens on for the page. */
+  address: string;
+  /** Only this machine reaches the address. */
+  loopback: boolean;
+  /** The page is served with TLS. */
+  tls: boolean;
+}
+
+/** Params of `page.revoke`. */
+export interface PageRevokeParams {
+  /** Ends only this one; all when absent, and then unused links are void, too. */
+  id?: number;
+}
+
+/** Answer of `page.revoke`. */
+export interface PageRevokeResult {
+  /** How many browsers were signed out. */
+  revoked: number;
+}
+
+/** Answer of `page.sessions`. */
+export interface PageSessionsResult {
+  /** Those that signed in last come last. */
+  sessions: {
+    /** Its number, for `page.revoke`. */
+    id: number;
+    /** The address that it signed in from. */
+    from: string;
+    /** As the browser names itself. */
+    browser: string;
+    /** RFC 3339, UTC. */
+    signed_in_at: string;
+    /** RFC 3339, UTC. */
+    last_used_at: string;
+    /** Its open connections. */
+    connections: number;
   }[];
 }
 
@@ -2702,6 +2757,12 @@ export interface Methods {
   "mcp.servers": { params: Record<string, never>; result: McpServerList };
   /** Lists the memories of a session. */
   "memories.list": { params: MemoriesListParams; result: MemoriesListResult };
+  /** Makes a link that signs one browser in to the daemon's page. */
+  "page.open": { params: PageOpenParams; result: PageOpenResult };
+  /** Signs browsers out of the page. */
+  "page.revoke": { params: PageRevokeParams; result: PageRevokeResult };
+  /** Lists the browsers that are signed in to the page. */
+  "page.sessions": { params: Record<string, never>; result: PageSessionsResult };
   /** Checks whether something would be allowed, and by which rule. */
   "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
   /** Reports that the tool of a judged request has ended. */

@@ -59,13 +59,15 @@ pub enum Principal {
     TokenCall,
     /// WebSocket or HTTP, with a token that permits everything a person may do.
     TokenAdmin,
+    /// The daemon's page in a browser of a person.
+    Page,
 }
 
 impl Principal {
-    /// Whether it may answer asks, trust plugins, stop the daemon.
+    /// Whether it may decide for a person: answer asks, make grants, set modes.
     pub fn may_decide(self) -> bool {
         match self {
-            Self::Person | Self::TokenAdmin => true,
+            Self::Person | Self::TokenAdmin | Self::Page => true,
             Self::Agent | Self::ToolDescendant | Self::TokenCall => false,
         }
     }

@@ -10,15 +10,18 @@ pub mod command;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;
+pub(crate) mod listen;
 pub mod mcp_profiles;
 pub mod mcp_servers;
 mod names;
 mod nearest;
 pub mod options;
 pub mod overrides;
+pub mod page;
 pub mod paths;
 pub mod plugin_command;
 pub mod plugins;
+pub(crate) mod private_file;
 pub mod process;
 pub mod project;
 pub mod project_folder;
@@ -67,6 +70,7 @@ use crate::config::mcp_profiles::ProfileGlob;
 use crate::config::mcp_servers::McpConfig;
 use crate::config::options::Options;
 use crate::config::overrides::overrides;
+use crate::config::page::PageConfig;
 use crate::config::paths::DaemonPaths;
 use crate::config::process::{DaemonConfig, LogConfig, MetricsConfig, TraceConfig};
 use crate::config::read::{ConfigText, ReadConfig, read};
@@ -100,6 +104,7 @@ pub struct Config {
     #[schemars(with = "Vec<HookConfig>")]
     pub hooks: Vec<Spanned<HookConfig>>,
     pub mcp: McpConfig,
+    pub page: PageConfig,
     pub secrets: SecretsConfig,
     /// Other daemons, whose tools are called `NAME_tool` here.
     pub remotes: BTreeMap<String, RemoteSection>,
@@ -328,7 +333,8 @@ pub fn load(options: &Options) -> LoadedConfig {
     let names = config.agents.problems().into_iter().map(|problem| format!("{shown}: agents.env: {problem}"));
     let secrets = config.secrets.problems().into_iter().map(|problem| format!("{shown}: secrets.names: {problem}"));
     let oauth = config.mcp.oauth.problems().map(|problem| format!("{shown}: mcp.oauth.{problem}"));
-    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).chain(secrets).chain(oauth).collect();
+    let page = config.page.problem(&config.mcp, home).map(|problem| format!("{shown}: {problem}"));
+    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).chain(secrets).chain(oauth).chain(page).collect();
     let rules = config.permission.rules.iter().map(|rule| {
         let place = RulePlace {
             origin: source.place(Some(rule.span())),

@@ -26,6 +26,7 @@ use crate::config::options::Options;
 use crate::config::random::random_hex;
 use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
+use crate::lifecycle::page_access::PageAddress;
 use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
@@ -45,6 +46,21 @@ pub struct Daemon {
     pub services: Arc<Services>,
     /// Serves client streams.
     pub clients: ClientServer,
+}
+
+/// The listeners on HTTP that the configuration names.
+struct BoundHttp {
+    clients: anyhow::Result<Option<HttpSocket>>,
+    page: anyhow::Result<Option<HttpSocket>>,
+}
+
+impl BoundHttp {
+    fn is_any_in_use(&self) -> bool {
+        [self.clients.as_ref().err(), self.page.as_ref().err()].into_iter().flatten().any(|error| {
+            let io = error.downcast_ref::<std::io::Error>();
+            io.is_some_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+        })
+    }
 }
 
 /// How often, and at which interval, to retry a port that the previous daemon still holds.
@@ -128,47 +144,120 @@ impl Daemon {
             limits,
             instance,
         });
-        Ok(Self { clients: ClientServer::new(&services)?, services })
+        let daemon = Self { clients: ClientServer::new(&services)?, services };
+        daemon.services.engine.tasks.spawn(daemon.clone().serve_page_when_asked());
+        Ok(daemon)
     }
 
     /// Serves clients on HTTP if configured. If that fails, the socket's clients are served all the
     /// same, and `daemon.status` reports the error.
     pub fn listen(&self) {
-        let services = &self.services;
-        let bound = HttpSocket::bind(&services.config.loaded().config.mcp, &services.config.options.paths);
-        let address_or_error = match bound {
-            Ok(None) => return,
-            Ok(Some(socket)) => {
-                let urls = HttpUrls { mcp: socket.mcp_url(), rpc: socket.rpc_url() };
-                tracing::info!(mcp = urls.mcp, rpc = urls.rpc, "serving on HTTP");
-                services.engine.tasks.spawn(socket.accept(self.clients.clone()));
-                Ok(urls)
-            }
-            Err(error) => {
-                tracing::error!("can't serve MCP and JSON-RPC on HTTP: {error:#}");
-                Err(format!("can't serve MCP and JSON-RPC on HTTP: {error:#}"))
-            }
-        };
-        // It is set once: this is called once.
-        let _ = services.lifecycle.http.set(address_or_error);
+        self.serve_http(self.bind_http());
     }
 
-    /// The same, while the previous daemon has not released the port yet. Gives up after some
+    /// The same, while the previous daemon has not released the ports yet. Gives up after some
     /// seconds, and reports it.
     pub async fn listen_soon(&self) {
         for _ in 0..PORT_TRIES {
-            let config = &self.services.config;
-            let tried = HttpSocket::bind(&config.loaded().config.mcp, &config.options.paths);
-            let in_use = tried.err().is_some_and(|error| {
-                let io = error.downcast_ref::<std::io::Error>();
-                io.is_some_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
-            });
-            if !in_use {
-                break;
+            let bound = self.bind_http();
+            if !bound.is_any_in_use() {
+                return self.serve_http(bound);
             }
+            drop(bound);
             tokio::time::sleep(PORT_WAIT).await;
         }
         self.listen();
+    }
+
+    fn bind_http(&self) -> BoundHttp {
+        let active = &self.services.config;
+        let (loaded, paths) = (active.loaded(), &active.options.paths);
+        let page = HttpSocket::bind_page(&loaded.config, paths).and_then(|bound| {
+            match (bound, self.services.lifecycle.page.local_port()) {
+                // Open pages of the previous daemon reconnect there.
+                (None, Some(port)) if loaded.config.page.enabled => HttpSocket::bind_page_locally(port).map(Some),
+                (bound, _) => Ok(bound),
+            }
+        });
+        BoundHttp { clients: HttpSocket::bind(&loaded.config, paths), page }
+    }
+
+    fn serve_http(&self, bound: BoundHttp) {
+        let lifecycle = &self.services.lifecycle;
+        let address_or_error = match bound.clients {
+            Ok(None) => None,
+            Ok(Some(socket)) => {
+                let urls = HttpUrls { mcp: socket.mcp_url(), rpc: socket.rpc_url() };
+                tracing::info!(mcp = urls.mcp, rpc = urls.rpc, "serving on HTTP");
+                self.accept_http(socket);
+                Some(Ok(urls))
+            }
+            Err(error) => {
+                tracing::error!("can't serve MCP and JSON-RPC on HTTP: {error:#}");
+                Some(Err(format!("can't serve MCP and JSON-RPC on HTTP: {error:#}")))
+            }
+        };
+        if let Some(address_or_error) = address_or_error {
+            // It is set once: this is called once.
+            let _ = lifecycle.http.set(address_or_error);
+        }
+        self.serve_page(bound.page);
+    }
+
+    /// Serves the page at its own address, if it has one.
+    fn serve_page(&self, bound: anyhow::Result<Option<HttpSocket>>) {
+        match bound {
+            Ok(None) => {}
+            Ok(Some(socket)) => self.accept_http(socket),
+            Err(error) => {
+                tracing::error!("can't serve the page: {error:#}");
+                self.services.lifecycle.page.set_served(Err(format!("can't serve the page: {error:#}")));
+            }
+        }
+    }
+
+    fn accept_http(&self, socket: HttpSocket) {
+        let services = &self.services;
+        if let Some(page) = socket.page_address() {
+            tracing::info!(address = %page.address, tls = page.tls, "serving the page");
+            if !page.tls && !page.address.ip().is_loopback() {
+                tracing::warn!(address = %page.address, "the page is served to other machines without TLS (page.allow_remote)");
+            }
+            services.lifecycle.page.set_served(Ok(page));
+        }
+        services.engine.tasks.spawn(socket.accept(self.clients.clone()));
+    }
+
+    /// Serves the page where nothing is configured, or where it could not be served before, once somebody wants to open
+    /// it. Ends when the daemon stops.
+    async fn serve_page_when_asked(self) {
+        let (page, stop) = (&self.services.lifecycle.page, self.services.lifecycle.stopping());
+        loop {
+            let order = tokio::select! {
+                () = stop.cancelled() => return,
+                order = page.ordered() => order,
+            };
+            // The requester may be gone.
+            let _ = order.send(self.page_address());
+        }
+    }
+
+    fn page_address(&self) -> Result<PageAddress, String> {
+        let active = &self.services.config;
+        let (loaded, paths) = (active.loaded(), &active.options.paths);
+        if !loaded.config.page.enabled {
+            return Err("the page is turned off: remove page.enabled = false from the configuration".to_owned());
+        }
+        let page = &self.services.lifecycle.page;
+        if let Some(Ok(address)) = page.served() {
+            return Ok(address);
+        }
+        let bound = HttpSocket::bind_page(&loaded.config, paths).and_then(|bound| match bound {
+            Some(bound) => Ok(bound),
+            None => HttpSocket::bind_page_locally(0).inspect(|bound| page.set_local_port(bound.port())),
+        });
+        self.serve_page(bound.map(Some));
+        page.served().unwrap_or_else(|| Err("the page is not served".to_owned()))
     }
 
     /// Accepts nothing new, lets calls in flight end, cancels those that take too long, and waits

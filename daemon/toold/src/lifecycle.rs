@@ -4,6 +4,7 @@
 pub mod cleaning;
 pub mod idle;
 pub mod logging;
+pub(crate) mod page_access;
 pub mod persistence;
 pub mod process_statistics;
 pub mod restart;
@@ -25,6 +26,7 @@ use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_proto::daemon::{CLOSING, Closing};
 
+use crate::lifecycle::page_access::PageAccess;
 use crate::lifecycle::restart::HandOver;
 
 /// How long calls in flight may continue when the daemon stops.
@@ -46,6 +48,7 @@ pub struct Lifecycle {
     next_connection: AtomicU64,
     /// The address for HTTP clients, or why there is none; unset when HTTP is not configured.
     pub(crate) http: OnceLock<Result<HttpUrls, String>>,
+    pub(crate) page: PageAccess,
     /// The channels to the next daemon, and from the previous one.
     pub hand_over: HandOver,
 }
@@ -70,6 +73,7 @@ impl Lifecycle {
             connections: TaskTracker::new(),
             next_connection: AtomicU64::new(1),
             http: OnceLock::new(),
+            page: PageAccess::default(),
             hand_over: HandOver::default(),
         }
     }
@@ -146,6 +150,6 @@ impl Lifecycle {
 
     /// Whether anybody would lose something if the daemon ended now.
     fn is_used(&self) -> bool {
-        self.connections() > 0 || self.is_busy() || self.http.get().is_some_and(Result::is_ok)
+        self.connections() > 0 || self.is_busy() || self.http.get().is_some_and(Result::is_ok) || self.page.is_configured()
     }
 }

@@ -3,6 +3,7 @@
 pub mod agent_processes;
 mod ancestry;
 pub mod frontends;
+pub(crate) mod page_sign_ins;
 pub mod sessions;
 pub mod share_codes;
 pub mod workspaces;

@@ -19,6 +19,7 @@ pub mod mcp_host;
 pub mod message_budget;
 pub mod metrics;
 pub mod outboxes;
+mod page;
 pub mod parse_streams;
 pub mod parsed_memory;
 mod permissions;
@@ -48,6 +49,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
+use toold_engine::call::Principal;
 use toold_engine::session::Session;
 use toold_host::secrets::SecretStore;
 use toold_lua::reload::PluginHost;
@@ -67,7 +69,7 @@ use crate::peer::workspaces::Workspaces;
 use crate::rpc::agent_requests::pending::OpenAgentRequests;
 use crate::rpc::agent_requests::sessions::ConversationSessions;
 use crate::rpc::connection::{ClientConnection, ConnectionLimits, RequestScope, success};
-use crate::rpc::error::{internal, not_for, too_large, unknown};
+use crate::rpc::error::{internal, not_for, not_for_page, not_on_http, too_large, unknown};
 
 /// The state that methods use.
 pub struct Services {
@@ -119,6 +121,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     remotes::register(&mut module)?;
     workspaces::register(&mut module)?;
     upgrade::register(&mut module)?;
+    page::register(&mut module)?;
     cache::register(&mut module)?;
     audit::register(&mut module)?;
     daemon::register(&mut module)?;
@@ -142,8 +145,14 @@ pub struct MethodRequest {
 pub enum Right {
     /// Every client that may connect.
     Anyone,
-    /// People's frontends and administrators; never an agent or a process below a tool.
+    /// Every client but the page.
+    Program,
+    /// People's frontends, the page and administrators; never an agent or a process below a tool.
     Decider,
+    /// The same, without the page.
+    Administrator,
+    /// People's frontends on the socket and on stdio; nobody on HTTP.
+    LocalPerson,
 }
 
 type MethodAnswer<M> = Result<<M as Method>::Answer, ErrorObjectOwned>;
@@ -212,7 +221,7 @@ fn enter<M: Method>(
     extensions: &Extensions,
 ) -> Result<MethodRequest, ErrorObjectOwned> {
     let request = MethodRequest::of(services, extensions)?;
-    allowed::<M>(right, &request)?;
+    check_right(M::NAME, right, &request)?;
     Ok(request)
 }
 
@@ -242,10 +251,19 @@ fn respond(
     }
 }
 
-fn allowed<M: Method>(right: Right, request: &MethodRequest) -> Result<(), ErrorObjectOwned> {
+fn check_right(method: &str, right: Right, request: &MethodRequest) -> Result<(), ErrorObjectOwned> {
     match right {
         Right::Anyone => Ok(()),
-        Right::Decider => decides(M::NAME, request),
+        Right::Program => not_the_page(method, request),
+        Right::Decider => decides(method, request),
+        Right::Administrator => decides(method, request).and_then(|()| not_the_page(method, request)),
+        Right::LocalPerson => match request.connection().peer.principal {
+            Principal::TokenAdmin => Err(not_on_http(method)),
+            Principal::Page => Err(not_for_page(method)),
+            Principal::Person | Principal::Agent | Principal::ToolDescendant | Principal::TokenCall => {
+                decides(method, request)
+            }
+        },
     }
 }
 
@@ -256,6 +274,17 @@ fn decides(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned
         return Ok(());
     }
     Err(not_for(method, request.connection().peer.agent_above().map(|agent| agent.pid)))
+}
+
+fn not_the_page(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned> {
+    match request.connection().peer.principal {
+        Principal::Page => Err(not_for_page(method)),
+        Principal::Person
+        | Principal::Agent
+        | Principal::ToolDescendant
+        | Principal::TokenCall
+        | Principal::TokenAdmin => Ok(()),
+    }
 }
 
 /// The name that the caller's client reports.

@@ -114,6 +114,7 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("socket", status.socket.clone().unwrap_or_default()),
         ("config", status.config.clone().unwrap_or_else(|| "none".to_owned())),
+        ("page", status.page_url.clone().unwrap_or_default()),
         ("plugins in", status.plugin_dirs.join(", ")),
         ("tools", format!("{} (revision {})", status.tools, status.revision)),
         ("plugins", format!("{} loaded{others}", plugins.loaded)),

@@ -53,6 +53,7 @@ const AT_START: &[&str] = &[
     "log.format",
     "log.keep",
     "log.max_kib",
+    "page.listen",
     "trace.otlp_endpoint",
     "trace.sample",
     "plugins.poll_ms",

@@ -151,6 +151,7 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     let mut turn = Successor::wait_for_turn(channel).await?;
     let services = &daemon.services;
     services.lifecycle.hand_over.set_predecessor(Some(from));
+    services.lifecycle.page.restore(turn.take_page());
     turn.serving(services.engine.events.epoch()).await?;
     let (daemon, stop) = (daemon.clone(), daemon.services.lifecycle.stopping());
     services.engine.tasks.spawn(async move {
@@ -218,7 +219,7 @@ async fn serve_until_stopped(
 async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) -> Option<NextDaemon> {
     let RestartOrder { mut next, drain, reply } = order;
     service_manager::main_process(next.pid());
-    match next.go().await {
+    match next.go(daemon.services.lifecycle.page.hand_over()).await {
         Ok(restarted) => {
             tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");
             socket.leave();

@@ -29,6 +29,7 @@ use tokio::time::timeout;
 use toold_proto::daemon::Restarted;
 
 use crate::config::options::Options;
+use crate::lifecycle::page_access::PageHandOver;
 use crate::lifecycle::restart::channel::{RestartMessage, SocketOffer};
 use crate::lifecycle::service_manager;
 
@@ -185,9 +186,9 @@ impl NextDaemon {
     ///
     /// # Errors
     /// It does not serve, and is then killed.
-    pub async fn go(&mut self) -> anyhow::Result<Restarted> {
+    pub(crate) async fn go(&mut self, page: PageHandOver) -> anyhow::Result<Restarted> {
         let pid = self.pid();
-        channel::say(self.channel.get_mut(), &RestartMessage::Go).await?;
+        channel::say(self.channel.get_mut(), &RestartMessage::Go { page }).await?;
         match timeout(GO_WITHIN, self.hear()).await.context("it did not start to serve in time")?? {
             RestartMessage::Serving { epoch } => {
                 self.child = None;

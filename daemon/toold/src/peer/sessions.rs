@@ -54,6 +54,8 @@ pub enum OpenerKind {
     Token,
     /// A process that a tool started.
     Descendant,
+    /// The daemon's page in a person's browser.
+    Page,
 }
 
 /// The principal that opened a session. Stored with it, across restarts too.
@@ -195,7 +197,7 @@ impl SessionService {
                 let open = SessionRequest { roots: Vec::new(), env: BTreeMap::new(), ..open };
                 Ok(Session::held(new_session(open, "/".into(), Vec::new(), "/".into(), None), peer.hold.clone()))
             }
-            (Hold::Free, OpenerKind::Person) => self.session_of_person(open),
+            (Hold::Free, OpenerKind::Person | OpenerKind::Page) => self.session_of_person(open),
             (Hold::Free, OpenerKind::Agent | OpenerKind::Token | OpenerKind::Descendant) => {
                 self.session_of_client(kind, peer, open)
             }

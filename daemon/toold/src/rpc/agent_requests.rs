@@ -49,8 +49,8 @@ const MAX_NEEDS: usize = 256;
 const MAX_SUMMARY: usize = 4 * 1024;
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
-    add_async::<PermissionsRequest, _>(module, Right::Anyone, judge_request)?;
-    add_async::<PermissionsDone, _>(module, Right::Anyone, finish)
+    add_async::<PermissionsRequest, _>(module, Right::Program, judge_request)?;
+    add_async::<PermissionsDone, _>(module, Right::Program, finish)
 }
 
 async fn judge_request(request: MethodRequest, params: RequestPermission) -> Result<JudgedRequest, ErrorObjectOwned> {

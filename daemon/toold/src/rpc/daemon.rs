@@ -41,14 +41,14 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let status = move || DaemonStatus { guard: services.config.trial_of_guard(), ..status(&services) };
         tokio::task::spawn_blocking(status).await.map_err(|error| internal(&error.to_string()))
     })?;
-    add::<DaemonShutdown>(module, Right::Decider, |request, shutdown: Shutdown| {
+    add::<DaemonShutdown>(module, Right::Administrator, |request, shutdown: Shutdown| {
         let drain = shutdown.drain_ms.map_or(DRAIN, |ms| Duration::from_millis(ms.min(600_000)));
         request.services.lifecycle.shut_down(drain);
         Ok(Done {})
     })?;
-    add_async::<DaemonRestart, _>(module, Right::Decider, restart)?;
-    add::<DaemonGetConfig>(module, Right::Decider, |request, _| shown_config(&request))?;
-    add_async::<DaemonReload, _>(module, Right::Decider, |request, _| async move {
+    add_async::<DaemonRestart, _>(module, Right::Administrator, restart)?;
+    add::<DaemonGetConfig>(module, Right::Administrator, |request, _| shown_config(&request))?;
+    add_async::<DaemonReload, _>(module, Right::Administrator, |request, _| async move {
         let services = request.services.clone();
         let read = tokio::task::spawn_blocking(move || services.config.reload_all()).await;
         read.map_err(|error| internal(&error.to_string()))
@@ -139,6 +139,9 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
     let store = store_status(services);
     let not_on_http = services.lifecycle.http.get().and_then(|told| told.clone().err());
     let http = services.lifecycle.http.get().and_then(|told| told.clone().ok());
+    let page = services.lifecycle.page.served();
+    let loaded = services.config.loaded();
+    let hosts = &loaded.config.page.hosts;
     DaemonStatus {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -150,6 +153,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
         database: Some(services.config.options.paths.database().display().to_string()),
         mcp_url: http.as_ref().map(|urls| urls.mcp.clone()),
         rpc_url: http.map(|urls| urls.rpc),
+        page_url: page.as_ref().and_then(|page| page.as_ref().ok()).map(|page| format!("{}/page/", page.origin(hosts))),
         config: services.config.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: services.config.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sandbox: services.builtins.sandbox.rules().describe(),
@@ -177,7 +181,8 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
             .config_problems()
             .into_iter()
             .chain(store.problems.iter().cloned())
-            .chain(not_on_http))
+            .chain(not_on_http)
+            .chain(page.and_then(Result::err)))
         .chain(services.plugins.poll_notices().iter().cloned())
         .collect(),
         store: Some(store),

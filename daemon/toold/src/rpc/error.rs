@@ -46,6 +46,16 @@ pub(super) fn not_for(method: &str, agent: Option<u32>) -> ErrorObjectOwned {
     object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
 }
 
+pub(super) fn not_for_page(method: &str) -> ErrorObjectOwned {
+    let words = format!("{method} is not for the page: use toolctl or an editor");
+    object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
+}
+
+pub(super) fn not_on_http(method: &str) -> ErrorObjectOwned {
+    let words = format!("{method} is for a person's client on the daemon's socket, not for a token: use toolctl");
+    object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
+}
+
 pub(super) fn of_call(error: CallError) -> ErrorObjectOwned {
     let words = error.to_string();
     match error {

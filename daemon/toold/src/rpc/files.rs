@@ -21,8 +21,8 @@ use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name,
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<FilesHistory, _>(module, Right::Anyone, history)?;
     add_async::<FilesUndo, _>(module, Right::Decider, take_back)?;
-    add::<BuffersSet>(module, Right::Decider, set)?;
-    add::<BuffersClear>(module, Right::Decider, |request, params: ClearBuffer| {
+    add::<BuffersSet>(module, Right::Administrator, set)?;
+    add::<BuffersClear>(module, Right::Administrator, |request, params: ClearBuffer| {
         let session = request.session(None)?;
         let path = resolved(&session, &params.path)?;
         Ok(ClearedBuffer { cleared: request.services.builtins.buffers.clear(request.connection().id, &path) })

@@ -16,7 +16,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let seen = hooks.iter().map(|hook| hook.spec()).filter(|spec| is_seen(&spec.source.scope, &session));
         Ok(HookList { hooks: seen.map(describe).collect() })
     })?;
-    add_async::<HooksRun, _>(module, Right::Anyone, run)
+    add_async::<HooksRun, _>(module, Right::Program, run)
 }
 
 async fn run(request: MethodRequest, asked: RunHooks) -> Result<HookAction, ErrorObjectOwned> {

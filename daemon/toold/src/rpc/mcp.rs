@@ -30,11 +30,11 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         }
     })?;
     add_async::<McpRestart, _>(module, Right::Decider, restart)?;
-    add_async::<McpRegistrySearch, _>(module, Right::Decider, async |request, search| {
+    add_async::<McpRegistrySearch, _>(module, Right::Administrator, async |request, search| {
         let found = registry(&request)?.search(&search.query, search.limit).await;
         found.map_err(of_registry)
     })?;
-    add_async::<McpRegistryGet, _>(module, Right::Decider, async |request, wanted| {
+    add_async::<McpRegistryGet, _>(module, Right::Administrator, async |request, wanted| {
         let found = registry(&request)?.get(&wanted.name, wanted.version.as_deref()).await;
         found.map_err(of_registry)
     })?;

@@ -61,7 +61,7 @@ impl McpService {
     ) {
         let principal = match connection.peer.principal {
             // MCP clients act for a model.
-            Principal::Person | Principal::Agent => Principal::Agent,
+            Principal::Person | Principal::Agent | Principal::Page => Principal::Agent,
             other @ (Principal::ToolDescendant | Principal::TokenCall | Principal::TokenAdmin) => other,
         };
         if principal == Principal::Agent {
@@ -124,7 +124,7 @@ impl McpHost for DaemonHost {
         let peer = self.peers.get(&wanted.connection).map(|peer| peer.clone());
         let peer = peer.unwrap_or_else(|| Peer::of_token(wanted.principal));
         let kind = match wanted.principal {
-            Principal::Person | Principal::Agent => OpenerKind::Agent,
+            Principal::Person | Principal::Agent | Principal::Page => OpenerKind::Agent,
             Principal::TokenCall => OpenerKind::Token,
             Principal::TokenAdmin => OpenerKind::Person,
             Principal::ToolDescendant => OpenerKind::Descendant,

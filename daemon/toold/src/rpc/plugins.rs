@@ -45,12 +45,12 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PluginsShow, _>(module, Right::Anyone, show)?;
     add_async::<PluginsLogs, _>(module, Right::Anyone, |request, params| async move { logs(&request, &params) })?;
     add_async::<PluginsReload, _>(module, Right::Decider, reload)?;
-    add_async::<PluginsProfile, _>(module, Right::Decider, profile)?;
+    add_async::<PluginsProfile, _>(module, Right::Administrator, profile)?;
     add_async::<PluginsEnable, _>(module, Right::Decider, |request, named| switch(request, named, true))?;
     add_async::<PluginsDisable, _>(module, Right::Decider, |request, named| switch(request, named, false))?;
-    add_async::<PluginsTrust, _>(module, Right::Decider, trust)?;
+    add_async::<PluginsTrust, _>(module, Right::Administrator, trust)?;
     // It runs code with the plugin's permissions, as changing the plugin's files does.
-    add_async::<PluginsEvaluate, _>(module, Right::Decider, evaluate)
+    add_async::<PluginsEvaluate, _>(module, Right::Administrator, evaluate)
 }
 
 /// The plugins that the caller's session sees, or would see; with `all` also the bundled ones that

@@ -13,11 +13,11 @@ use crate::config::tools::provided_names::remember;
 use crate::peer::frontends::ProvidedTools;
 use crate::rpc::error::{invalid_params, unknown};
 use crate::rpc::subscription::{ItemSubscriber, add_subscription};
-use crate::rpc::{MethodRequest, MethodTable, Right, add, decides};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, check_right};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     let provide = |request: &MethodRequest, provide: Provide, subscription: &SubscriptionId<'_>| {
-        decides(ToolsProvide::NAME, request)?;
+        check_right(ToolsProvide::NAME, Right::Administrator, request)?;
         let provider = (request.connection().id, words_of(subscription));
         let session = Some(request.session(None)?);
         let provided = request.services.frontends.provide(&request.services.engine, provider, session, &provide);
@@ -29,7 +29,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     };
     add_subscription::<ToolsProvide, _, _>(module, provide, stream)?;
     take_back_in_order(module)?;
-    add::<ToolsProvideResult>(module, Right::Anyone, |request, answer: ProvideResult| {
+    add::<ToolsProvideResult>(module, Right::Program, |request, answer: ProvideResult| {
         let result = match (answer.result, answer.error) {
             (Some(result), None) => Ok(result),
             (None, Some(error)) => Err(error),
@@ -41,7 +41,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
             false => Err(unknown("request", &answer.invocation_id)),
         }
     })?;
-    add::<ToolsProvideProgress>(module, Right::Anyone, |request, progress: ProvideProgress| {
+    add::<ToolsProvideProgress>(module, Right::Program, |request, progress: ProvideProgress| {
         match request.services.frontends.report_progress(
             request.connection().id,
             &progress.invocation_id,

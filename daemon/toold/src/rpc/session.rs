@@ -32,7 +32,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let visible = sessions.iter().filter(|session| may_use(&request, session).is_ok());
         Ok(SessionList { sessions: visible.map(|session| session.describe()).collect() })
     })?;
-    add::<SessionShare>(module, Right::Decider, share)?;
+    add::<SessionShare>(module, Right::Administrator, share)?;
     add_async::<SessionClose, _>(module, Right::Anyone, close)
 }
 
@@ -70,6 +70,7 @@ impl ClientConnection {
             Principal::Person | Principal::Agent | Principal::TokenAdmin => OpenerKind::Person,
             Principal::TokenCall => OpenerKind::Token,
             Principal::ToolDescendant => OpenerKind::Descendant,
+            Principal::Page => OpenerKind::Page,
         }
     }
 
@@ -91,16 +92,33 @@ pub(super) fn may_use(request: &MethodRequest, session: &Session) -> Result<(), 
     let (own, opener) = (connection.kind(), opener_of(session));
     let may = match own {
         OpenerKind::Person => match opener.kind {
-            OpenerKind::Person | OpenerKind::Agent => true,
+            OpenerKind::Person | OpenerKind::Agent | OpenerKind::Page => true,
             OpenerKind::Token => connection.may_decide(),
             OpenerKind::Descendant => false,
         },
         OpenerKind::Agent => may_agent_join(connection, &opener) && session.mode() != Mode::Yolo,
         OpenerKind::Token => opener.kind == OpenerKind::Token && opener.token_profile == connection.peer.token_profile,
+        // It sees and decides for all sessions; where it may call, [`may_call_in`] says.
+        OpenerKind::Page => opener.kind != OpenerKind::Descendant,
         // It may name no session but its own.
         OpenerKind::Descendant => false,
     };
     if may { Ok(()) } else { Err(unknown("session", session.id.as_str())) }
+}
+
+/// Calls of the page run in its own sessions, and not in those of others, which it may see.
+pub(super) fn may_call_in(request: &MethodRequest, session: &Session) -> Result<(), ErrorObjectOwned> {
+    match request.connection().kind() {
+        OpenerKind::Page if opener_of(session).kind != OpenerKind::Page => {
+            let words = format!("session {} is not the page's: open one with session.open", session.id);
+            Err(object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied")))
+        }
+        OpenerKind::Page
+        | OpenerKind::Person
+        | OpenerKind::Agent
+        | OpenerKind::Token
+        | OpenerKind::Descendant => Ok(()),
+    }
 }
 
 fn may_agent_join(connection: &ClientConnection, opener: &Opener) -> bool {
@@ -110,7 +128,7 @@ fn may_agent_join(connection: &ClientConnection, opener: &Opener) -> bool {
                 // The parent on stdio, and tests within this process, have no lineage.
                 || opener.program.is_none() && connection.peer.lineage.own().is_none()
         }
-        OpenerKind::Token | OpenerKind::Descendant => false,
+        OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page => false,
     }
 }
 
@@ -242,11 +260,11 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
         return match request.connection().kind() {
             OpenerKind::Person | OpenerKind::Agent => shared(request, id).map(Some),
             // A code is given to a program of this machine.
-            OpenerKind::Token | OpenerKind::Descendant => Err(unknown("session", id.as_str())),
+            OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page => Err(unknown("session", id.as_str())),
         };
     }
     if let Some(session) = request.services.engine.sessions.find(id) {
-        return match may_use(request, &session) {
+        return match may_use(request, &session).and_then(|()| may_call_in(request, &session)) {
             Ok(()) => Ok(Some(session)),
             Err(error) => {
                 request.services.upgrade.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
@@ -263,6 +281,7 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
         // A session of version 0.1, which did not record who opened it, is for people.
         OpenerKind::Agent => opener.as_ref().is_some_and(|opener| may_agent_join(connection, opener)),
         // It belongs to a client without a token.
+        OpenerKind::Page => opener.as_ref().is_some_and(|opener| opener.kind == OpenerKind::Page),
         OpenerKind::Token | OpenerKind::Descendant => false,
     };
     if !may {
@@ -368,13 +387,14 @@ async fn close(request: MethodRequest, close: CloseSession) -> Result<ClosedSess
                 let opener = kept.ok().flatten().and_then(|(_, opener)| opener);
                 opener.is_some_and(|opener| may_agent_join(connection, &opener))
             }
-            OpenerKind::Token | OpenerKind::Descendant => false,
+            OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page => false,
         };
         // A session of an earlier daemon, which nobody has resumed.
         let forgotten = may && services.sessions.forget(&id).await;
         return if forgotten { Ok(ClosedSession { cancelled: 0 }) } else { Err(unknown("session", id.as_str())) };
     };
     may_use(&request, &session)?;
+    may_call_in(&request, &session)?;
     let cancelled = services.sessions.close(&id).unwrap_or(0);
     services.sessions.forget(&id).await;
     services.engine.events.emit(EventBody::SessionClosed { session_id: id });

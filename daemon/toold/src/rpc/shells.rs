@@ -34,8 +34,8 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let shells = request.services.builtins.shells.list(session.as_ref().map(|session| &session.id));
         Ok(ShellList { shells: shells.iter().map(describe).collect() })
     })?;
-    add_async::<ShellsWrite, _>(module, Right::Anyone, write)?;
-    add::<ShellsResize>(module, Right::Anyone, |request, resize: ResizeShell| {
+    add_async::<ShellsWrite, _>(module, Right::Program, write)?;
+    add::<ShellsResize>(module, Right::Program, |request, resize: ResizeShell| {
         let shell = find(&request, &resize.shell_id, resize.session_id.as_ref())?;
         shell.resize(resize.size).map_err(of_shell)?;
         Ok(Done {})

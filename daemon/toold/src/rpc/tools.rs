@@ -37,6 +37,7 @@ use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::located::{located, may_read};
 use crate::rpc::outboxes::OutboxWriter;
+use crate::rpc::session::may_call_in;
 use crate::rpc::provider_lists::{self, FinderTools, check_callers};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
 
@@ -367,6 +368,7 @@ async fn run_all(
 
 pub(super) fn to_call(request: &MethodRequest, params: Execute) -> Result<Call, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
+    may_call_in(request, &session)?;
     if !(params.arguments.is_null() || params.arguments.is_object()) {
         return Err(invalid_params("arguments: expected an object or null"));
     }

@@ -8,7 +8,7 @@ use crate::rpc::error::internal;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
-    add_async::<UpgradeCheck, _>(module, Right::Decider, check)
+    add_async::<UpgradeCheck, _>(module, Right::Administrator, check)
 }
 
 async fn check(request: MethodRequest, params: CheckUpgrade) -> Result<UpgradeReport, ErrorObjectOwned> {

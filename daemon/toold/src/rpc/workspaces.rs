@@ -12,9 +12,9 @@ use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
-    add::<WorkspacesList>(module, Right::Decider, |request, _| Ok(list(&request)))?;
-    add_async::<WorkspacesAllow, _>(module, Right::Decider, allow)?;
-    add_async::<WorkspacesForget, _>(module, Right::Decider, forget)
+    add::<WorkspacesList>(module, Right::Administrator, |request, _| Ok(list(&request)))?;
+    add_async::<WorkspacesAllow, _>(module, Right::Administrator, allow)?;
+    add_async::<WorkspacesForget, _>(module, Right::Administrator, forget)
 }
 
 fn list(request: &MethodRequest) -> WorkspaceList {

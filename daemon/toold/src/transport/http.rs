@@ -1,10 +1,12 @@
-//! HTTP, for whoever has a token: MCP on Streamable HTTP at `/mcp`, our own JSON-RPC at `/rpc`.
+//! HTTP. For clients with a token: MCP on Streamable HTTP at `/mcp`, our own JSON-RPC at `/rpc`. For browsers: the
+//! [`page`].
 //!
 //! [`connections`] bounds how many there are, [`names`] is who may call by which name, [`tokens`] what they show;
 //! [`websocket`] and [`post`] are the two ways of `/rpc`.
 
 mod connections;
 mod names;
+mod page;
 mod post;
 mod revocable;
 mod token_clients;
@@ -13,7 +15,7 @@ mod websocket;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -29,17 +31,23 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toold_mcp::server::http::HttpOptions;
 
-use crate::config::mcp_servers::McpConfig;
+use crate::config::Config;
+use crate::config::listen::listen_address;
+use crate::config::page::PageListener;
 use crate::config::paths::DaemonPaths;
+use crate::lifecycle::page_access::PageAddress;
 use crate::rpc::metrics;
 use crate::rpc::parsed_memory::Refusal;
 use crate::transport::ClientServer;
 use crate::transport::http::connections::{ConnectionPlace, Connections, CountedStream};
 use crate::transport::http::names::AllowedNames;
+use crate::transport::http::page::{PageGate, PageSite};
 use crate::transport::http::token_clients::{AllTokenClients, TokenClients};
 use crate::transport::http::tokens::{ShownToken, Tokens};
 
@@ -58,47 +66,87 @@ const MCP: &str = "/mcp";
 const RPC: &str = "/rpc";
 const METRICS: &str = "/metrics";
 
-/// Where HTTP clients connect.
+/// Where HTTP clients connect: those with a token, browsers at the page, or both.
 pub struct HttpSocket {
     listener: std::net::TcpListener,
     address: SocketAddr,
+    tokens: Option<TokenListener>,
+    page: Option<PageSite>,
+    request_wait: Duration,
+}
+
+/// For clients with a token.
+struct TokenListener {
     tokens: Tokens,
     hosts: Vec<String>,
     origins: Vec<String>,
     max_sessions: usize,
-    request_wait: Duration,
 }
 
 impl HttpSocket {
-    /// Binds the address that the configuration names; `None` when it names none.
+    /// Binds the address that `mcp.listen` names; `None` when it names none. Browsers find the page there, unless it
+    /// has an address of its own.
     ///
     /// # Errors
     /// It is no address, is taken, or other machines reach it and `allow_remote` is not set; a token's file
     /// cannot be read or is open to others.
-    pub fn bind(config: &McpConfig, places: &DaemonPaths) -> anyhow::Result<Option<Self>> {
-        let Some(listen) = &config.listen else { return Ok(None) };
-        let address = address(listen).with_context(|| format!("mcp.listen: {listen:?} is not an address and port"))?;
-        if !address.ip().is_loopback() && !config.allow_remote {
+    pub fn bind(config: &Config, places: &DaemonPaths) -> anyhow::Result<Option<Self>> {
+        let (mcp, page) = (&config.mcp, &config.page);
+        let Some(listen) = &mcp.listen else { return Ok(None) };
+        let address =
+            listen_address(listen).with_context(|| format!("mcp.listen: {listen:?} is not an address and port"))?;
+        if !address.ip().is_loopback() && !mcp.allow_remote {
             bail!("mcp.listen: other machines can reach {address}; set mcp.allow_remote = true to allow that");
         }
         let tokens = Tokens::read(places)?;
-        let listener = std::net::TcpListener::bind(address).with_context(|| format!("can't listen on {address}"))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let (listener, address) = listen_at(address)?;
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
-        hosts.extend(config.hosts.iter().cloned());
-        if config.allow_remote && !address.ip().is_unspecified() {
+        hosts.extend(mcp.hosts.iter().cloned());
+        if mcp.allow_remote && !address.ip().is_unspecified() {
             hosts.push(address.ip().to_string());
         }
+        // A section that is wrong may have asked for TLS.
+        let is_here = page.listener(mcp, places.home.as_deref()).is_ok_and(|listener| listener.is_none());
+        let serves_page = is_here && (address.ip().is_loopback() || page.allow_remote);
         Ok(Some(Self {
             listener,
             address,
-            tokens,
-            hosts,
-            origins: config.origins.clone(),
-            max_sessions: config.max_sessions.unwrap_or(MAX_SESSIONS),
-            request_wait: config.body_timeout_ms.map_or(REQUEST_WAIT, Duration::from_millis),
+            tokens: Some(TokenListener {
+                tokens,
+                hosts,
+                origins: mcp.origins.clone(),
+                max_sessions: mcp.max_sessions.unwrap_or(MAX_SESSIONS),
+            }),
+            page: serves_page.then(|| PageSite::new(None)),
+            request_wait: mcp.body_timeout_ms.map_or(REQUEST_WAIT, Duration::from_millis),
         }))
+    }
+
+    /// Binds the address that `page.listen` names; `None` when it names none, or the page is turned off.
+    ///
+    /// # Errors
+    /// It is no address, is taken, or must not be listened on; the files of TLS are wrong.
+    pub fn bind_page(config: &Config, places: &DaemonPaths) -> anyhow::Result<Option<Self>> {
+        if !config.page.enabled {
+            return Ok(None);
+        }
+        let Some(PageListener { address, tls }) = config.page.listener(&config.mcp, places.home.as_deref())? else {
+            return Ok(None);
+        };
+        Self::for_page(address, tls).map(Some)
+    }
+
+    /// Binds a port of the loopback address for the page; any free one for 0.
+    ///
+    /// # Errors
+    /// It is taken.
+    pub fn bind_page_locally(port: u16) -> anyhow::Result<Self> {
+        Self::for_page(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), None)
+    }
+
+    fn for_page(address: SocketAddr, tls: Option<Arc<ServerConfig>>) -> anyhow::Result<Self> {
+        let (listener, address) = listen_at(address)?;
+        Ok(Self { listener, address, tokens: None, page: Some(PageSite::new(tls)), request_wait: REQUEST_WAIT })
     }
 
     /// Where MCP clients connect.
@@ -111,6 +159,15 @@ impl HttpSocket {
         format!("ws://{}{RPC}", self.address)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Where browsers find the page; `None` when they don't find it here.
+    pub(crate) fn page_address(&self) -> Option<PageAddress> {
+        self.page.as_ref().map(|page| PageAddress { address: self.address, tls: page.has_tls() })
+    }
+
     /// Accepts clients until the daemon stops.
     pub async fn accept(self, clients: ClientServer) {
         let listener = match TcpListener::from_std(self.listener) {
@@ -119,20 +176,10 @@ impl HttpSocket {
         };
         let stop = clients.services.lifecycle.stopping();
         let max_body = clients.services.limits.max_message;
-        let names = AllowedNames { hosts: self.hosts.clone(), origins: self.origins.clone() };
-        let options = HttpOptions {
-            hosts: self.hosts,
-            origins: self.origins,
-            max_body,
-            session_idle: SESSION_IDLE,
-            max_sessions: self.max_sessions,
-            stop: clients.services.lifecycle.cancelled(),
-        };
         let gate = Arc::new(HttpGate {
-            token_clients: AllTokenClients::new(options),
+            tokens: self.tokens.map(|tokens| TokenGate::new(tokens, &clients, max_body)),
+            page: self.page.map(|page| PageGate::new(page, &clients)),
             clients,
-            tokens: Arc::new(self.tokens),
-            names,
             max_body,
             request_wait: self.request_wait,
             stop: stop.clone(),
@@ -172,26 +219,49 @@ impl HttpSocket {
     }
 }
 
-/// An address and a port. Names are not looked up: `localhost` is the loopback address.
-fn address(text: &str) -> Option<SocketAddr> {
-    match text.strip_prefix("localhost:") {
-        Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)),
-        None => text.parse().ok(),
-    }
+fn listen_at(address: SocketAddr) -> anyhow::Result<(std::net::TcpListener, SocketAddr)> {
+    let listener = std::net::TcpListener::bind(address).with_context(|| format!("can't listen on {address}"))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 /// What all requests have to pass.
 struct HttpGate {
-    token_clients: AllTokenClients,
+    tokens: Option<TokenGate>,
+    page: Option<PageGate>,
     clients: ClientServer,
-    tokens: Arc<Tokens>,
-    names: AllowedNames,
     max_body: usize,
     request_wait: Duration,
     stop: CancellationToken,
 }
 
+/// Checks requests with a token.
+struct TokenGate {
+    clients: AllTokenClients,
+    tokens: Arc<Tokens>,
+    names: AllowedNames,
+}
+
+impl TokenGate {
+    fn new(listener: TokenListener, clients: &ClientServer, max_body: usize) -> Self {
+        let TokenListener { tokens, hosts, origins, max_sessions } = listener;
+        let names = AllowedNames { hosts: hosts.clone(), origins: origins.clone() };
+        let stop = clients.services.lifecycle.cancelled();
+        let options = HttpOptions { hosts, origins, max_body, session_idle: SESSION_IDLE, max_sessions, stop };
+        Self { clients: AllTokenClients::new(options), tokens: Arc::new(tokens), names }
+    }
+}
+
 type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
+
+/// A connection's two ends, and its place.
+#[derive(Clone)]
+struct HttpConnection {
+    local: SocketAddr,
+    peer: SocketAddr,
+    place: Arc<ConnectionPlace>,
+}
 
 impl HttpGate {
     async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken, place: Arc<ConnectionPlace>) {
@@ -199,11 +269,35 @@ impl HttpGate {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "can't turn off TCP delays for an HTTP client");
         }
-        let stream = CountedStream::new(stream);
-        let (gate, held) = (self.clone(), place.clone());
+        let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return };
+        let connection = HttpConnection { local, peer, place };
+        match self.page.as_ref().and_then(PageGate::tls) {
+            None => self.serve_stream(CountedStream::new(stream), stop, connection).await,
+            Some(acceptor) => {
+                let accepted = tokio::select! {
+                    accepted = tokio::time::timeout(self.request_wait, acceptor.accept(stream)) => accepted,
+                    () = connection.place.closing() => return,
+                    () = stop.cancelled() => return,
+                };
+                match accepted {
+                    Ok(Ok(stream)) => self.serve_stream(CountedStream::new(stream), stop, connection).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client of the page"),
+                    Err(_) => tracing::debug!("a client of the page took too long for TLS"),
+                }
+            }
+        }
+    }
+
+    async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        self: &Arc<Self>,
+        stream: CountedStream<S>,
+        stop: CancellationToken,
+        client: HttpConnection,
+    ) {
+        let (gate, held) = (self.clone(), client.clone());
         let service = service_fn(move |request| {
-            let (gate, place) = (gate.clone(), held.clone());
-            async move { Ok::<_, Infallible>(gate.answer(request, place).await) }
+            let (gate, client) = (gate.clone(), held.clone());
+            async move { Ok::<_, Infallible>(gate.answer(request, client).await) }
         });
         let connection = http1::Builder::new()
             .timer(stream.header_timer(HEADER_WAIT))
@@ -214,7 +308,7 @@ impl HttpGate {
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = place.closing() => return,
+            () = client.place.closing() => return,
             () = stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
@@ -225,9 +319,23 @@ impl HttpGate {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, place: Arc<ConnectionPlace>) -> HttpAnswer {
+    async fn answer(&self, request: Request<Incoming>, client: HttpConnection) -> HttpAnswer {
+        match (&self.page, &self.tokens) {
+            (Some(page), _) if page::is_below(request.uri().path()) => page.answer(self, request, client).await,
+            (_, Some(tokens)) => self.answer_with_token(tokens, request, client.place).await,
+            (_, None) if request.uri().path() == "/" => page::redirect(),
+            (_, None) => refusal(StatusCode::NOT_FOUND, "not found: the page is at /page/"),
+        }
+    }
+
+    async fn answer_with_token(
+        &self,
+        gate: &TokenGate,
+        request: Request<Incoming>,
+        place: Arc<ConnectionPlace>,
+    ) -> HttpAnswer {
         let offered = websocket::is_upgrade(&request).then(|| websocket::offered_token(&request)).flatten();
-        let Some(shown) = bearer(&request).or(offered).and_then(|token| self.tokens.find(token)) else {
+        let Some(shown) = bearer(&request).or(offered).and_then(|token| gate.tokens.find(token)) else {
             let mut answer = refusal(StatusCode::UNAUTHORIZED, "send a token: Authorization: Bearer TOKEN");
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer realm=\"toold\""));
             // The body was not read, and is not waited for.
@@ -241,20 +349,22 @@ impl HttpGate {
         {
             return refusal(StatusCode::FORBIDDEN, &format!("this token is one of the profile {name}, but {error}"));
         }
-        let of_token = self.token_clients.of(&shown, &self.tokens, &self.clients);
+        let of_token = gate.clients.of(&shown, &gate.tokens, &self.clients);
         match request.uri().path() {
             MCP => self.mcp(request, &of_token).await,
-            RPC => self.rpc(request, &shown, &of_token, place).await,
+            RPC => self.rpc(&gate.names, request, &shown, &of_token, place).await,
             METRICS if shown.profile.is_some() => {
                 refusal(StatusCode::FORBIDDEN, "the token of a profile is for /mcp and /rpc only")
             }
-            METRICS if self.clients.services.config.loaded().config.metrics.prometheus => self.metrics(&request).await,
+            METRICS if self.clients.services.config.loaded().config.metrics.prometheus => {
+                self.metrics(&gate.names, &request).await
+            }
             _ => refusal(StatusCode::NOT_FOUND, "not found: MCP is at /mcp, JSON-RPC at /rpc"),
         }
     }
 
-    async fn metrics(&self, request: &Request<Incoming>) -> HttpAnswer {
-        if let Err(words) = self.names.check(request.headers()) {
+    async fn metrics(&self, names: &AllowedNames, request: &Request<Incoming>) -> HttpAnswer {
+        if let Err(words) = names.check(request.headers()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         if request.method() != Method::GET {
@@ -280,7 +390,7 @@ impl HttpGate {
         if is_same_origin(&parts.headers) {
             parts.headers.remove(ORIGIN);
         }
-        let body = match self.body(&parts.headers, body).await {
+        let body = match self.body(&parts.headers, body, self.max_body).await {
             Ok(body) => body,
             Err(refused) => return refused,
         };
@@ -299,12 +409,13 @@ impl HttpGate {
 
     async fn rpc(
         &self,
+        names: &AllowedNames,
         request: Request<Incoming>,
         shown: &ShownToken,
         of_token: &TokenClients,
         place: Arc<ConnectionPlace>,
     ) -> HttpAnswer {
-        if let Err(words) = self.names.check(request.headers()) {
+        if let Err(words) = names.check(request.headers()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         if websocket::is_upgrade(&request) {
@@ -314,28 +425,26 @@ impl HttpGate {
             return not_allowed("POST, or GET with an upgrade to a WebSocket");
         }
         let (parts, body) = request.into_parts();
-        match self.body(&parts.headers, body).await {
+        match self.body(&parts.headers, body, self.max_body).await {
             Ok(body) => post::answer(&self.clients, body, shown.peer()).await,
             Err(refused) => refused,
         }
     }
 
-    /// The whole body, within bounds.
-    async fn body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, HttpAnswer> {
+    /// The whole body, of `max` bytes at most.
+    async fn body(&self, headers: &HeaderMap, body: Incoming, max: usize) -> Result<Bytes, HttpAnswer> {
+        let too_large =
+            || refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {max} bytes"));
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if length.is_some_and(|length| length > self.max_body) {
-            return Err(self.too_large());
+        if length.is_some_and(|length| length > max) {
+            return Err(too_large());
         }
-        match tokio::time::timeout(self.request_wait, Limited::new(body, self.max_body).collect()).await {
+        match tokio::time::timeout(self.request_wait, Limited::new(body, max).collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(self.too_large()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
             Ok(Err(_)) => Err(refusal(StatusCode::BAD_REQUEST, "the body cannot be read")),
             Err(_) => Err(refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
         }
-    }
-
-    fn too_large(&self) -> HttpAnswer {
-        refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {} bytes", self.max_body))
     }
 }
 
@@ -396,9 +505,11 @@ impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for Until<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::mcp_servers::McpConfig;
 
-    fn config(listen: &str) -> McpConfig {
-        McpConfig { listen: Some(listen.to_owned()), ..McpConfig::default() }
+    fn config(listen: &str) -> Config {
+        let mcp = McpConfig { listen: Some(listen.to_owned()), ..McpConfig::default() };
+        Config { mcp, ..Config::default() }
     }
 
     #[test]
@@ -410,8 +521,10 @@ mod tests {
         assert!(refused("example.com:1").contains("not an address"));
         let bound = HttpSocket::bind(&config("localhost:0"), &places).unwrap().unwrap();
         assert!(bound.address.ip().is_loopback() && bound.address.port() != 0);
-        let remote = McpConfig { allow_remote: true, ..config("0.0.0.0:0") };
-        assert!(HttpSocket::bind(&remote, &places).unwrap().is_some());
-        assert!(HttpSocket::bind(&McpConfig::default(), &places).unwrap().is_none());
+        assert!(bound.page.is_some());
+        let mut remote = config("0.0.0.0:0");
+        remote.mcp.allow_remote = true;
+        assert!(HttpSocket::bind(&remote, &places).unwrap().unwrap().page.is_none(), "the page needs its own word");
+        assert!(HttpSocket::bind(&Config::default(), &places).unwrap().is_none());
     }
 }

@@ -1,14 +1,12 @@
 //! `toolctl mcp login`, `logout` and `status`: logins at remote MCP servers.
 
 use std::io::{IsTerminal, Write};
-use std::process::Stdio;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use comfy_table::{Cell, Color};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::Command;
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{BeginMcpLogin, FinishMcpLogin, McpLoginState, McpServerList, NameMcpLogin};
@@ -19,7 +17,7 @@ use crate::commands::secrets;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
-use crate::{connection, table};
+use crate::{browser, connection, table};
 
 /// Log in to a remote MCP server, for all clients of the daemon
 ///
@@ -66,7 +64,7 @@ pub(crate) async fn login(args: &McpLoginArgs, globals: &Globals) -> anyhow::Res
     let redirect_uri = format!("http://{}{CALLBACK}", listener.local_addr()?);
     let begin = BeginMcpLogin { name: args.name.clone(), redirect_uri: redirect_uri.clone() };
     let begun = client.call::<McpLoginBegin>(begin).await?;
-    if args.no_browser || !open_browser(&begun.url).await {
+    if args.no_browser || !browser::open(&begun.url).await {
         writeln!(output::stdout(), "{}", one_line(&begun.url))?;
         output::stdout().flush()?;
         writeln!(output::stderr(), "open this address in a browser, and log in")?;
@@ -115,19 +113,6 @@ pub(crate) async fn status(args: &McpStatusArgs, globals: &Globals) -> anyhow::R
         writeln!(output::stderr(), "no mounted server has a login or asks for one")?;
     }
     Ok(OK)
-}
-
-/// Starts the desktop's browser; false where there is none.
-async fn open_browser(page: &str) -> bool {
-    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
-    let program = match cfg!(target_os = "macos") {
-        true => "open",
-        false if has_screen => "xdg-open",
-        false => return false,
-    };
-    let mut command = Command::new(program);
-    command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().await.is_ok_and(|status| status.success())
 }
 
 /// Waits for the browser's redirect, and shows there how the login ended. Other requests, such as for an icon, and

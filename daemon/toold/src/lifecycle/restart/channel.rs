@@ -14,6 +14,8 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
+use crate::lifecycle::page_access::PageHandOver;
+
 /// Newer daemons may add members; existing ones stay.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
@@ -32,7 +34,11 @@ pub(super) enum RestartMessage {
     /// From the new one: it will not serve.
     Failed { words: String },
     /// From the old one: it no longer accepts clients.
-    Go,
+    Go {
+        /// Absent from daemons before 0.3.
+        #[serde(default)]
+        page: PageHandOver,
+    },
     /// From the new one.
     Serving { epoch: String },
 }

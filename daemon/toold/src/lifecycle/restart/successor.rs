@@ -9,6 +9,7 @@ use anyhow::{Context, bail, ensure};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use super::channel::{self, RestartMessage, SocketOffer};
+use crate::lifecycle::page_access::PageHandOver;
 
 /// The resources from the old daemon, and the channel to it.
 pub struct Successor {
@@ -57,7 +58,7 @@ impl Successor {
         channel.read_line(&mut line).await.context("the old daemon is gone")?;
         ensure!(!line.is_empty(), "the old daemon keeps serving");
         match serde_json::from_str(&line).context("can't read the old daemon's message")? {
-            RestartMessage::Go => Ok(TakeOverTurn(channel)),
+            RestartMessage::Go { page } => Ok(TakeOverTurn { channel, page }),
             other => bail!("the old daemon said {other:?}"),
         }
     }
@@ -78,19 +79,27 @@ impl FailureReporter {
 }
 
 /// It is this daemon's turn.
-pub struct TakeOverTurn(BufReader<tokio::net::UnixStream>);
+pub struct TakeOverTurn {
+    channel: BufReader<tokio::net::UnixStream>,
+    page: PageHandOver,
+}
 
 impl TakeOverTurn {
     /// Reports that this daemon serves.
     pub async fn serving(&mut self, epoch: &str) -> anyhow::Result<()> {
-        channel::say(self.0.get_mut(), &RestartMessage::Serving { epoch: epoch.to_owned() }).await
+        channel::say(self.channel.get_mut(), &RestartMessage::Serving { epoch: epoch.to_owned() }).await
+    }
+
+    /// The old daemon's page.
+    pub(crate) fn take_page(&mut self) -> PageHandOver {
+        std::mem::take(&mut self.page)
     }
 
     /// Waits until the old daemon is gone.
     pub async fn gone(mut self) {
         // No further message comes; anything read is the end of the stream.
         let mut rest = [0; 64];
-        while matches!(self.0.read(&mut rest).await, Ok(1..)) {}
+        while matches!(self.channel.read(&mut rest).await, Ok(1..)) {}
     }
 }
 

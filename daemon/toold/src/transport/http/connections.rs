@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
@@ -79,13 +78,13 @@ impl Drop for ConnectionPlace {
 }
 
 /// A client's stream, and how many bytes came on it so far.
-pub(super) struct CountedStream {
-    stream: TcpStream,
+pub(super) struct CountedStream<S> {
+    stream: S,
     received: Arc<AtomicU64>,
 }
 
-impl CountedStream {
-    pub(super) fn new(stream: TcpStream) -> Self {
+impl<S> CountedStream<S> {
+    pub(super) fn new(stream: S) -> Self {
         Self { stream, received: Arc::default() }
     }
 
@@ -154,7 +153,7 @@ impl Future for HeaderWait {
     }
 }
 
-impl AsyncRead for CountedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -167,7 +166,7 @@ impl AsyncRead for CountedStream {
     }
 }
 
-impl AsyncWrite for CountedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

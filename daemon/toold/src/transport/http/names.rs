@@ -37,17 +37,17 @@ impl AllowedNames {
 }
 
 /// A header that is there once.
-fn only(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
+pub(super) fn only(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
     let mut all = headers.get_all(name).iter();
     let first: &HeaderValue = all.next()?;
     if all.next().is_some() { None } else { first.to_str().ok() }
 }
 
-fn bare(host: &str) -> &str {
+pub(super) fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-fn is_host(known: &str, host: &Authority) -> bool {
+pub(super) fn is_host(known: &str, host: &Authority) -> bool {
     let same = |name: &str| bare(name).eq_ignore_ascii_case(bare(host.host()));
     // An IPv6 address may be named without brackets, and has no port then.
     same(known)

@@ -2,16 +2,15 @@
 //! its owner reads.
 
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use rustix::fs::Mode;
 use toold_engine::call::Principal;
-use toold_host::files;
 use toold_proto::mcp::is_profile_name;
 
 use crate::config::paths::{DaemonPaths, private_dir};
+use crate::config::private_file;
 use crate::config::random::random_hex;
 use crate::peer::Peer;
 
@@ -110,14 +109,7 @@ fn token(file: &Path) -> anyhow::Result<String> {
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {
-    let folder = file.parent().context("a token lies in a folder")?.canonicalize()?;
-    let mut opened = files::open(&folder.join(file.file_name().context("a token has a name")?))?;
-    let metadata = opened.metadata()?;
-    let others = Mode::from_raw_mode(metadata.mode()).intersects(Mode::RWXG | Mode::RWXO);
-    if others || metadata.uid() != rustix::process::geteuid().as_raw() {
-        bail!("{} is open to others: run chmod 600 on it, or remove it to get a new token", file.display());
-    }
-    let token = files::read_opened(&mut opened, file, MAX_TOKEN)?;
+    let token = private_file::read(file, MAX_TOKEN)?;
     let token = String::from_utf8_lossy(&token).trim().to_owned();
     if token.len() < 16 {
         bail!("{} holds no token of 16 characters or more: remove it to get a new one", file.display());
@@ -131,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_token_is_the_owners_alone() {
-        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("state/mcp-token");
         let made = token(&file).unwrap();

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::header::{
@@ -15,11 +14,11 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
+use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 use toold_remote::websocket::lines::WebSocketLines;
 use toold_remote::websocket::{Bounds, PIECE, WebSocketMessages, accept_key};
 
-use super::connections::ConnectionPlace;
 use super::revocable::RevocableStream;
 use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
@@ -49,13 +48,14 @@ pub(super) fn offered_token<B>(request: &Request<B>) -> Option<&str> {
     words(request.headers(), SEC_WEBSOCKET_PROTOCOL).find_map(|word| word.strip_prefix(TOKEN_PREFIX))
 }
 
-/// Answers with the upgrade, and serves the client from then on, in a task of the daemon's.
+/// Answers with the upgrade, and serves the client from then on, in a task of the daemon's. `held` is dropped when the
+/// connection has ended.
 pub(super) fn upgrade(
     clients: &ClientServer,
     request: Request<Incoming>,
     peer: Peer,
     revoked: CancellationToken,
-    place: Arc<ConnectionPlace>,
+    held: impl Send + 'static,
 ) -> HttpAnswer {
     let headers = request.headers();
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
@@ -83,7 +83,7 @@ pub(super) fn upgrade(
             Ok(stream) => serve(&clients, RevocableStream::new(TokioIo::new(stream), revoked), peer).await,
             Err(error) => tracing::debug!(%error, "the upgrade to a WebSocket failed"),
         }
-        drop(place);
+        drop(held);
     });
     answer
 }
@@ -97,6 +97,7 @@ async fn serve(clients: &ClientServer, stream: UpgradedStream, peer: Peer) {
     let stream = FrameStream {
         socket: WebSocketMessages::server(stream, bounds).await,
         received: WholeMessage::new(limits),
+        may_be_mcp: peer.principal != Principal::Page,
         out: VecDeque::new(),
         queued: 0,
         handed: 0,
@@ -114,6 +115,8 @@ fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &s
 struct FrameStream {
     socket: WebSocketMessages<UpgradedStream>,
     received: WholeMessage,
+    /// The page speaks its own protocol only.
+    may_be_mcp: bool,
     out: VecDeque<String>,
     /// Bytes in `out`.
     queued: usize,
@@ -156,7 +159,7 @@ impl FrameStream {
 
 impl MessageStream for FrameStream {
     fn next_message(&mut self) -> NextMessage<'_> {
-        self.received.next(true)
+        self.received.next(self.may_be_mcp)
     }
 
     fn has_received(&self) -> bool {

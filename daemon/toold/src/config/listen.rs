@@ -1,0 +1,11 @@
+//! Addresses to listen on, of `mcp.listen` and `page.listen`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// An address and a port. Names are not looked up: `localhost` is the loopback address.
+pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)),
+        None => text.parse().ok(),
+    }
+}

@@ -1,0 +1,124 @@
+//! `[page]`: the daemon's page in a browser.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_host::files;
+
+use crate::config::listen::listen_address;
+use crate::config::mcp_servers::McpConfig;
+use crate::config::{absolute, private_file};
+
+/// Bytes of a certificate's file, and of a key's.
+const MAX_PEM: u64 = 1 << 20;
+
+/// `[page]`: the page that `toolctl page` opens in a browser. Browsers sign in with a link that is valid once.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PageConfig {
+    /// Whether the page is served.
+    pub enabled: bool,
+    /// Serve the page at this address, such as `192.168.1.5:7346` for a phone. Without it, the page is served at
+    /// `mcp.listen` if that is set, or else at a loopback address whose port the system chooses when the first link
+    /// is made. Takes effect at the next start.
+    pub listen: Option<String>,
+    /// Serve the page without TLS at an address that other machines can reach. Everybody on the network between can
+    /// read and change it, and so decide for you: set it only where a VPN or a proxy protects the way.
+    pub allow_remote: bool,
+    /// The file of the certificate and those above it, as PEM, to serve the page with TLS at `page.listen`. It is read
+    /// again when the configuration is reloaded.
+    pub tls_cert: Option<String>,
+    /// The file of the certificate's private key, as PEM. Only you may be able to read it.
+    pub tls_key: Option<String>,
+    /// Host names by which browsers reach the page, in addition to `localhost` and the address itself; links name the
+    /// first one.
+    pub hosts: Vec<String>,
+}
+
+impl Default for PageConfig {
+    fn default() -> Self {
+        Self { enabled: true, listen: None, allow_remote: false, tls_cert: None, tls_key: None, hosts: Vec::new() }
+    }
+}
+
+/// The page's own listener.
+pub(crate) struct PageListener {
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+}
+
+impl PageConfig {
+    /// The listener that `listen` names; `None` without it. Reads the files of TLS.
+    ///
+    /// # Errors
+    /// The key that is wrong, and why.
+    pub(crate) fn listener(&self, mcp: &McpConfig, home: Option<&Path>) -> anyhow::Result<Option<PageListener>> {
+        let Some(listen) = &self.listen else {
+            for (key, file) in [("tls_cert", &self.tls_cert), ("tls_key", &self.tls_key)] {
+                ensure!(file.is_none(), "page.{key}: TLS is for page.listen, which is not set");
+            }
+            return Ok(None);
+        };
+        let address = listen_address(listen).with_context(|| {
+            format!("page.listen: {listen:?} is not an address and port, such as \"127.0.0.1:7346\"")
+        })?;
+        let is_mcps = address.port() != 0 && mcp.listen.as_deref().and_then(listen_address) == Some(address);
+        ensure!(!is_mcps, "page.listen: {address} is mcp.listen already; leave page.listen out to serve the page there");
+        let tls = self.tls(home)?;
+        if tls.is_none() && !address.ip().is_loopback() && !self.allow_remote {
+            bail!(
+                "page.listen: other machines can reach {address}, so it needs TLS: set page.tls_cert and page.tls_key, \
+                 or page.allow_remote = true if a VPN or a proxy protects the way"
+            );
+        }
+        Ok(Some(PageListener { address, tls }))
+    }
+
+    /// # Errors
+    /// The key that is wrong, and why.
+    pub(crate) fn tls(&self, home: Option<&Path>) -> anyhow::Result<Option<Arc<ServerConfig>>> {
+        let (cert, key) = match (&self.tls_cert, &self.tls_key) {
+            (None, None) => return Ok(None),
+            (Some(_), None) => bail!("page.tls_key: missing; the certificate of page.tls_cert needs its key"),
+            (None, Some(_)) => bail!("page.tls_cert: missing; the key of page.tls_key needs its certificate"),
+            (Some(cert), Some(key)) => (cert, key),
+        };
+        let path = |text: &str| -> anyhow::Result<PathBuf> { absolute(text, home).map_err(anyhow::Error::msg) };
+        let certificates = path(cert).and_then(|path| read_certificates(&path)).context("page.tls_cert")?;
+        let private = path(key).and_then(|path| read_key(&path)).context("page.tls_key")?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(certificates, private)
+            .context("page.tls_key: the key does not fit the certificate of page.tls_cert")?;
+        Ok(Some(Arc::new(config)))
+    }
+
+    /// Why the section cannot be used.
+    pub(crate) fn problem(&self, mcp: &McpConfig, home: Option<&Path>) -> Option<String> {
+        self.listener(mcp, home).err().map(|error| format!("{error:#}"))
+    }
+}
+
+fn read_certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let text = files::read_named(file, MAX_PEM).with_context(|| format!("can't read {}", file.display()))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{} is not PEM", file.display()))?;
+    ensure!(!certificates.is_empty(), "{} holds no certificate: expected -----BEGIN CERTIFICATE-----", file.display());
+    Ok(certificates)
+}
+
+fn read_key(file: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
+    let text = private_file::read(file, MAX_PEM)?;
+    PrivateKeyDer::from_pem_slice(&text)
+        .with_context(|| format!("{} holds no private key: expected -----BEGIN PRIVATE KEY-----", file.display()))
+}
