@@ -198,6 +198,8 @@ export interface Ask {
    * own; absent when it did not name itself.
    */
   agent?: string;
+  /** The agents of all waiting calls, when there are several; `agent` is the first of them. */
+  agents?: string[];
   cwd: string;
   reason?: string;
   /** The whole command line that `target` is a part of. */
@@ -265,6 +267,11 @@ export interface Question {
   session_id: string;
   /** The call that asks. */
   call_id: string;
+  /** The tool that asks. */
+  tool?: string;
+  /** The program whose session the call belongs to, as it named itself; absent when it did not. */
+  agent?: string;
+  cwd?: string;
   question: string;
   /** Empty when only free text can answer. */
   options: QuestionOption[];
@@ -479,7 +486,15 @@ export interface CallInfo {
   tool: string;
   /** The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same. */
   agent?: string;
+  /** The frontend that opened the session, as it named itself. */
+  client?: string;
+  /** The folder that the call works in. */
+  cwd?: string;
+  /** The arguments on one line, as in `call.started`. */
+  arguments?: string;
   state: "running" | "finished";
+  /** What a running call waits for; absent while it does not wait. */
+  waits_for?: "lane" | "turn" | "permission" | "answer";
   /** RFC 3339, UTC. */
   started_at: string;
   /** Its output so far; the middle is cut out when it is long. */
@@ -546,6 +561,10 @@ export interface AuditEntry {
   /** How a call ended. */
   outcome: Outcome;
   duration_ms: number;
+  /** Whether the result came from the cache; the tool did not run then. */
+  cached?: boolean;
+  /** With `cached`: how long the call took that produced the result. */
+  original_ms?: number;
   /** Of the arguments. */
   input_bytes: number;
   /** Of the result's text. */
@@ -591,6 +610,15 @@ export type Event = {
   tool: string;
   /** The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same. */
   agent?: string;
+  /** The frontend that opened the session, as it named itself. */
+  client?: string;
+  /** The folder that the call works in. */
+  cwd?: string;
+  /**
+   * The arguments on one line of at most 256 bytes, such as `path=src/a.rs limit=20`. Long values are shortened,
+   * and secrets are replaced by `[redacted]`. Absent without arguments.
+   */
+  arguments?: string;
 } | {
   kind: "call.progress";
   /**
@@ -1092,6 +1120,8 @@ export interface CacheStatsResult {
   capacity: number;
   /** Hits divided by hits and misses; 0 before the first call. */
   hit_rate: number;
+  /** How long the calls took whose results were served from the cache, added up for each time that one was served. */
+  saved_ms: number;
 }
 
 /** Params of `calls.get`. */
