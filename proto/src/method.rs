@@ -28,6 +28,7 @@ use crate::mcp::{
     RestartMcpServer,
 };
 use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList, SearchMcpRegistry};
+use crate::notify::NotifyReport;
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     PermissionReview, ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
@@ -217,6 +218,7 @@ methods! {
     WorkspacesAllow = "workspaces.allow", "Allows every agent to work in a folder from now on.", NameWorkspace => WorkspaceList;
     WorkspacesForget = "workspaces.forget", "Removes a folder from the workspaces; running sessions keep it.", NameWorkspace => WorkspaceList;
     UpgradeCheck = "upgrade.check", "Lists what version 0.1 allowed and this one does not.", CheckUpgrade => UpgradeReport;
+    NotifyTest = "notify.test", "Sends a test notification in each way that the configuration sets.", NoParams => NotifyReport;
     CacheGetStats = "cache.stats", "Shows statistics of the result cache.", NoParams => CacheStats;
     CacheClear = "cache.clear", "Clears the result cache.", NoParams => CacheCleared;
     AuditQuery = "audit.query", "Lists past calls.", audit::AuditQuery => audit::AuditList;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::redact::redact;
+use crate::redact::one_line;
 
 /// Bytes of the line.
 const MAX_LINE: usize = 256;
@@ -43,8 +43,8 @@ impl ArgumentLine {
     /// At most [`MAX_LINE`] bytes, without secrets and control characters.
     pub fn shown(&self) -> String {
         let longest = if self.raw.lines().nth(1).is_some() { MAX_AMONG_SEVERAL } else { MAX_LINE };
-        let shown = self.raw.lines().map(|argument| shortened(plain(&redact(argument)), longest));
-        shortened(shown.collect::<Vec<_>>().join(" "), MAX_LINE)
+        let shown: Vec<String> = self.raw.lines().map(|argument| one_line(argument, longest)).collect();
+        one_line(&shown.join(" "), MAX_LINE)
     }
 }
 
@@ -86,24 +86,6 @@ impl Write for BoundedBuffer {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A text in which characters that break a line, move the cursor or turn the writing direction are spaces.
-pub(crate) fn plain(text: &str) -> String {
-    let is_unsafe = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.replace(is_unsafe, " ")
-}
-
-/// At most `longest` bytes, with `…` in place of the rest.
-pub(crate) fn shortened(mut text: String, longest: usize) -> String {
-    if text.len() > longest {
-        text.truncate(text.floor_char_boundary(longest - '…'.len_utf8()));
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use crate::config::options::Options;
 use crate::config::random::random_hex;
 use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
+use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
@@ -107,6 +108,7 @@ impl Daemon {
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
+        let notifier = Notifier::start(&engine, &config, &secrets, lifecycle.stopping().clone());
         cleaning::start(&engine, &config, &sessions, &lifecycle);
         let services = Arc::new(Services {
             upgrade: UpgradeNotes::new(&engine, &store, &workspaces),
@@ -125,6 +127,7 @@ impl Daemon {
             sessions,
             agent_processes,
             lifecycle,
+            notifier,
             limits,
             instance,
         });

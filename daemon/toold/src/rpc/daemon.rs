@@ -177,7 +177,8 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
             .config_problems()
             .into_iter()
             .chain(store.problems.iter().cloned())
-            .chain(not_on_http))
+            .chain(not_on_http)
+            .chain(services.notifier.problems()))
         .chain(services.plugins.poll_notices().iter().cloned())
         .collect(),
         store: Some(store),
