@@ -65,6 +65,7 @@ const FOR_PERSONS: &[&str] = &[
     "mcp.registry.get",
     "mcp.registry.search",
     "mcp.restart",
+    "notify.test",
     "permissions.grant",
     "permissions.reply",
     "permissions.review",

@@ -1481,6 +1481,16 @@ export interface MemoriesListResult {
   }[];
 }
 
+/** Answer of `notify.test`. */
+export interface NotifyTestResult {
+  /** One for each way that `[notify]` of the configuration sets. */
+  results: Array<{
+    way: "command" | "desktop" | "post";
+    /** Why it was not sent; absent when it was. */
+    error?: string;
+  }>;
+}
+
 /** Params of `permissions.check`. */
 export interface PermissionsCheckParams {
   /** The category of a permission: which rules and grants apply to it. */
@@ -2093,7 +2103,7 @@ export interface SecretsListResult {
     name: string;
     /** Unknown while the secrets are locked. */
     is_set?: boolean;
-    /** The MCP servers whose configuration names it. */
+    /** The MCP servers whose configuration names it, and `[notify]`. */
     used_by: string[];
   }[];
 }
@@ -2702,6 +2712,8 @@ export interface Methods {
   "mcp.servers": { params: Record<string, never>; result: McpServerList };
   /** Lists the memories of a session. */
   "memories.list": { params: MemoriesListParams; result: MemoriesListResult };
+  /** Sends a test notification in each way that the configuration sets. */
+  "notify.test": { params: Record<string, never>; result: NotifyTestResult };
   /** Checks whether something would be allowed, and by which rule. */
   "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
   /** Reports that the tool of a judged request has ended. */

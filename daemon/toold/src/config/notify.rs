@@ -1,4 +1,4 @@
-//! `[notify]`: how you are told outside of your clients that something waits for your answer.
+//! `[notify]`: how you learn outside of your clients that something waits for your answer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::config::program;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyConfig {
-    /// How long it waits before you are told, such as `30s` or `2m`. An answer before that prevents the notification.
+    /// How long it waits before you are notified, such as `30s` or `2m`. An answer before that prevents the notification.
     pub after: WaitTime,
     /// A program and its arguments, in which `{title}`, `{text}` and `{link}` are replaced; no shell.
     pub command: Vec<String>,

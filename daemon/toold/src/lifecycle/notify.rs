@@ -20,12 +20,13 @@ use toold_host::secrets::SecretStore;
 use toold_proto::notify::{NotifyReport, NotifyResult, NotifyWay};
 
 use crate::config::active_config::ActiveConfig;
-use crate::lifecycle::notify::message::{NotificationText, WaitingPrompt};
+use crate::lifecycle::notify::message::{NotificationText, UnansweredPrompt};
 use crate::lifecycle::notify::ways::NotifyWays;
 
 /// Requests that become due within this time are reported together.
 const TOGETHER: Duration = Duration::from_secs(2);
-/// The most time between two notifications, if requests keep coming; `after` when that is less.
+/// The least time between two notifications, so that requests which keep coming are reported together; `after` when that
+/// is less.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Watches for requests that nobody answers.
@@ -34,7 +35,7 @@ pub struct Notifier {
     settings: ArcSwapOption<NotifySettings>,
     /// The settings have changed.
     changed: tokio::sync::Notify,
-    /// Counts as a client that can answer, because the person who is told can.
+    /// Counts as a client that can answer, because the person who is notified can.
     answering: Mutex<Option<(AskSubscription, QuestionSubscription)>>,
     /// Why each way failed the last time.
     failures: Mutex<BTreeMap<NotifyWay, String>>,
@@ -74,7 +75,7 @@ impl Notifier {
         let watching = notifier.clone();
         engine.tasks.spawn(async move {
             tokio::select! {
-                () = stop.cancelled() => watching.answering.lock().take().map_or((), drop),
+                () = stop.cancelled() => drop(watching.answering.lock().take()),
                 () = watching.watch() => {}
             }
         });
@@ -128,7 +129,7 @@ impl Notifier {
             let due = settings.as_ref().zip(waiting).map(|(settings, since)| pause_until.max(since + settings.after));
             if let (Some(settings), true) = (&settings, due.is_some_and(|due| due <= now)) {
                 let is_due = |seen: &SeenPrompt| !seen.is_reported && seen.since + settings.after <= now + TOGETHER;
-                let reported: Vec<WaitingPrompt> =
+                let reported: Vec<UnansweredPrompt> =
                     pending.into_iter().filter(|prompt| is_due(&seen[&prompt.request_id])).collect();
                 for prompt in &reported {
                     if let Some(seen) = seen.get_mut(&prompt.request_id) {
@@ -155,12 +156,12 @@ impl Notifier {
     }
 
     /// The requests that wait, the oldest first.
-    fn pending(&self) -> Vec<WaitingPrompt> {
-        let asks = self.engine.asks.pending().into_iter().map(WaitingPrompt::from);
-        asks.chain(self.engine.questions.pending().into_iter().map(WaitingPrompt::from)).collect()
+    fn pending(&self) -> Vec<UnansweredPrompt> {
+        let asks = self.engine.asks.pending().into_iter().map(UnansweredPrompt::from);
+        asks.chain(self.engine.questions.pending().into_iter().map(UnansweredPrompt::from)).collect()
     }
 
-    fn report(self: &Arc<Self>, settings: Arc<NotifySettings>, prompts: &[WaitingPrompt]) {
+    fn report(self: &Arc<Self>, settings: Arc<NotifySettings>, prompts: &[UnansweredPrompt]) {
         let text = NotificationText::of(prompts, self.link(&settings).as_deref());
         let notifier = self.clone();
         self.engine.tasks.spawn(async move {

@@ -10,7 +10,7 @@ const MAX_ALL: usize = 500;
 
 /// A request for permission or a question that waits for a person.
 #[derive(Clone, Debug)]
-pub(super) struct WaitingPrompt {
+pub(super) struct UnansweredPrompt {
     pub(super) request_id: String,
     is_ask: bool,
     /// Who asks, and by which tool.
@@ -19,7 +19,7 @@ pub(super) struct WaitingPrompt {
     details: String,
 }
 
-impl From<Ask> for WaitingPrompt {
+impl From<Ask> for UnansweredPrompt {
     fn from(ask: Ask) -> Self {
         let agents = if ask.agents.is_empty() { ask.agent.into_iter().collect() } else { ask.agents };
         let of = if agents.is_empty() { String::new() } else { format!(" of {}", agents.join(" and ")) };
@@ -28,7 +28,7 @@ impl From<Ask> for WaitingPrompt {
     }
 }
 
-impl From<Question> for WaitingPrompt {
+impl From<Question> for UnansweredPrompt {
     fn from(question: Question) -> Self {
         let asker = question.agent.or(question.tool).unwrap_or_else(|| "a tool".to_owned());
         let summary = format!("{asker} asks a question");
@@ -49,7 +49,7 @@ pub(super) struct NotificationText {
 
 impl NotificationText {
     /// For requests that are reported together; there is at least one. `page`: the address of the page.
-    pub(super) fn of(prompts: &[WaitingPrompt], page: Option<&str>) -> Self {
+    pub(super) fn of(prompts: &[UnansweredPrompt], page: Option<&str>) -> Self {
         let asks = prompts.iter().filter(|prompt| prompt.is_ask).count();
         let title = match (asks, prompts.len() - asks) {
             (1, 0) => "toold: an approval waits".to_owned(),
@@ -58,7 +58,7 @@ impl NotificationText {
             (0, questions) => format!("toold: {questions} questions wait"),
             (asks, questions) => format!("toold: {} requests wait", asks + questions),
         };
-        let all = |text: &dyn Fn(&WaitingPrompt) -> String| {
+        let all = |text: &dyn Fn(&UnansweredPrompt) -> String| {
             let texts: Vec<String> = prompts.iter().map(|prompt| one_line(&text(prompt), MAX_ONE)).collect();
             one_line(&texts.join("; "), MAX_ALL)
         };
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(target: &str) -> WaitingPrompt {
+    fn ask(target: &str) -> UnansweredPrompt {
         let ask: Ask = serde_json::from_value(json!({"request_id": "ask_e_1", "session_id": "s", "call_id": "c",
             "call_ids": ["c"], "category": "shell", "target": target, "tool": "bash", "agent": "codex",
             "source": {"kind": "builtin", "name": "toold"}, "cwd": "/p", "suggestions": [],
@@ -104,7 +104,7 @@ mod tests {
         ask.into()
     }
 
-    fn question() -> WaitingPrompt {
+    fn question() -> UnansweredPrompt {
         let question: Question = serde_json::from_value(json!({"request_id": "question_e_2", "session_id": "s",
             "call_id": "c", "question": "Which one?", "options": [], "multiple": false, "allow_other": true,
             "asked_at": "2026-01-02T03:04:05Z", "expires_at": "2026-01-02T03:14:05Z"}))
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn several_requests_are_one_bounded_text() {
-        let many: Vec<WaitingPrompt> = (0..20).map(|n| ask(&format!("{n} {}", "x".repeat(300)))).collect();
+        let many: Vec<UnansweredPrompt> = (0..20).map(|n| ask(&format!("{n} {}", "x".repeat(300)))).collect();
         let made = NotificationText::of(&many, None);
         assert_eq!(made.title, "toold: 20 approvals wait");
         assert!(made.full.len() <= MAX_ALL && made.full.ends_with('…'), "{}", made.full);
