@@ -61,6 +61,12 @@ pub struct AuditEntry {
     pub decisions: Vec<AuditDecision>,
     pub outcome: Outcome,
     pub duration_ms: u64,
+    /// Whether the result came from the cache; the tool did not run then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+    /// With `cached`: how long the call took that produced the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_ms: Option<u64>,
     /// Of the arguments.
     pub input_bytes: u64,
     /// Of the result's text.

@@ -22,6 +22,9 @@ pub struct CacheStats {
     pub capacity: u64,
     /// Hits divided by hits and misses; 0 before the first call.
     pub hit_rate: f64,
+    /// How long the calls took whose results were served from the cache, added up for each time that one was served.
+    #[serde(default)]
+    pub saved_ms: u64,
 }
 
 /// Answer of `cache.clear`.

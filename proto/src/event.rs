@@ -66,6 +66,16 @@ pub enum EventBody {
         /// The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
+        /// The frontend that opened the session, as it named itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<String>,
+        /// The folder that the call works in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+        /// The arguments on one line of at most 256 bytes, such as `path=src/a.rs limit=20`. Long values are shortened,
+        /// and secrets are replaced by `[redacted]`. Absent without arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
     },
     #[serde(rename = "call.progress")]
     CallProgress { call_id: CallId, session_id: SessionId, progress: Progress },

@@ -20,6 +20,7 @@ pub mod mcp;
 pub mod mcp_registry;
 pub mod method;
 pub mod nearest;
+pub mod notify;
 pub mod offer;
 pub mod openrpc;
 pub mod page;

@@ -28,6 +28,7 @@ use crate::mcp::{
     RestartMcpServer,
 };
 use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList, SearchMcpRegistry};
+use crate::notify::NotifyReport;
 use crate::page::{OpenPage, OpenedPage, PageSessionList, RevokePageSessions, RevokedPageSessions};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
@@ -221,6 +222,7 @@ methods! {
     PageSessionsList = "page.sessions", "Lists the browsers that are signed in to the page.", NoParams => PageSessionList;
     PageRevoke = "page.revoke", "Signs browsers out of the page.", RevokePageSessions => RevokedPageSessions;
     UpgradeCheck = "upgrade.check", "Lists what version 0.1 allowed and this one does not.", CheckUpgrade => UpgradeReport;
+    NotifyTest = "notify.test", "Sends a test notification in each way that the configuration sets.", NoParams => NotifyReport;
     CacheGetStats = "cache.stats", "Shows statistics of the result cache.", NoParams => CacheStats;
     CacheClear = "cache.clear", "Clears the result cache.", NoParams => CacheCleared;
     AuditQuery = "audit.query", "Lists past calls.", audit::AuditQuery => audit::AuditList;

@@ -72,6 +72,9 @@ pub struct Ask {
     /// own; absent when it did not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The agents of all waiting calls, when there are several; `agent` is the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
     pub cwd: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

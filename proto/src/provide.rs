@@ -158,7 +158,19 @@ pub struct CallInfo {
     /// The agent, when it uses a tool of its own. `tool` is then the built-in tool that does the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The frontend that opened the session, as it named itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The folder that the call works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The arguments on one line, as in `call.started`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
     pub state: CallState,
+    /// What a running call waits for; absent while it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<CallWait>,
     /// RFC 3339, UTC.
     pub started_at: String,
     /// Its output so far; the middle is cut out when it is long.
@@ -176,4 +188,18 @@ pub struct CallInfo {
 pub enum CallState {
     Running,
     Finished,
+}
+
+/// The reason why a call waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallWait {
+    /// Another call of its session that runs.
+    Lane,
+    /// Its turn in its plugin, or the result of an identical call that runs.
+    Turn,
+    /// A person's permission.
+    Permission,
+    /// A person's answer to a question.
+    Answer,
 }

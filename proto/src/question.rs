@@ -14,6 +14,14 @@ pub struct Question {
     pub session_id: SessionId,
     /// The call that asks.
     pub call_id: CallId,
+    /// The tool that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The program whose session the call belongs to, as it named itself; absent when it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     pub question: String,
     /// Empty when only free text can answer.
     pub options: Vec<QuestionOption>,

@@ -74,6 +74,6 @@ pub struct SecretInfo {
     /// Unknown while the secrets are locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_set: Option<bool>,
-    /// The MCP servers whose configuration names it.
+    /// The MCP servers whose configuration names it, and `[notify]`.
     pub used_by: Vec<String>,
 }

@@ -384,10 +384,11 @@ fn two_agents_with_one_question_get_one_answer() {
         })
         .collect();
     let ask = ask_of(&mut person);
-    until("both wait", || {
-        let pending = person.result("permissions.pending", json!({}));
-        Some(()).filter(|()| pending["asks"][0]["call_ids"].as_array().is_some_and(|calls| calls.len() == 2))
+    let both = until("both wait", || {
+        let ask = person.result("permissions.pending", json!({}))["asks"][0].take();
+        Some(ask.clone()).filter(|ask| ask["call_ids"].as_array().is_some_and(|calls| calls.len() == 2))
     });
+    assert_eq!((&both["agent"], both["agents"].as_array().map(Vec::len)), (&ask["agent"], Some(2)), "{both}");
     person
         .result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny", "message": "not now"}));
     for (wire, id) in &mut agents {

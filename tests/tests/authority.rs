@@ -67,6 +67,7 @@ const FOR_PERSONS: &[&str] = &[
     "mcp.registry.get",
     "mcp.registry.search",
     "mcp.restart",
+    "notify.test",
     "page.open",
     "page.revoke",
     "page.sessions",

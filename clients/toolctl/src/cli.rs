@@ -4,8 +4,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     agents, approve, audit, call, completions, config, connect, doctor, events, hook, list, logs, man, mcp, memories,
-    page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status, stop,
-    tools, undo, upgrade, watch, workspaces,
+    notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status,
+    stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -59,6 +59,7 @@ pub(crate) enum CliCommand {
     Agents(agents::AgentsArgs),
     Hook(hook::HookArgs),
     Secrets(secrets::SecretsArgs),
+    Notify(notify::NotifyArgs),
     Remotes(remotes::RemotesArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -100,6 +101,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Agents(agents) => agents::run(agents, globals).await,
         CliCommand::Hook(hook) => Ok(hook::run(&hook, globals)),
         CliCommand::Secrets(secrets) => secrets::run(secrets, globals).await,
+        CliCommand::Notify(notify) => notify::run(notify, globals).await,
         CliCommand::Remotes(remotes) => remotes::run(remotes, globals).await,
         CliCommand::Completions(completions) => completions::run(&completions),
         CliCommand::Man(man) => man::run(&man, Cli::command()),

@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_servers;
 pub(crate) mod memories;
+pub(crate) mod notify;
 pub(crate) mod page;
 pub(crate) mod parse;
 pub(crate) mod permissions;

@@ -35,6 +35,13 @@ fn clock(at: &str) -> String {
     at.get(11..19).map_or_else(|| one_line(at), |time| format!("{time}Z"))
 }
 
+/// The arguments of a call, and the client that it is from.
+pub(crate) fn started_by(client: Option<&str>, arguments: Option<&str>) -> String {
+    let arguments = arguments.map(|arguments| shorten(&one_line(arguments), 120));
+    let client = client.map(|client| format!("from {}", shorten(&one_line(client), 40)));
+    arguments.into_iter().chain(client).collect::<Vec<_>>().join(" ")
+}
+
 /// The event as a text, and a style that shows how serious it is.
 pub(crate) fn describe(body: &EventBody) -> (Style, String) {
     let plain = Style::new();
@@ -47,8 +54,10 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (NAME, format!("revision {revision}{names}"))
         }
         EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => (NAME, "the list has changed".to_owned()),
-        EventBody::CallStarted { call_id, tool, agent, .. } => {
-            (plain, format!("{} {DIM}{call_id}{DIM:#}", tool_title(agent.as_deref(), tool.as_str())))
+        EventBody::CallStarted { call_id, tool, agent, client, arguments, .. } => {
+            let (tool, by) =
+                (tool_title(agent.as_deref(), tool.as_str()), started_by(client.as_deref(), arguments.as_deref()));
+            (plain, format!("{tool} {by}{}{DIM}{call_id}{DIM:#}", if by.is_empty() { "" } else { " " }))
         }
         EventBody::CallProgress { call_id, progress, .. } => {
             let text = match progress {
@@ -182,6 +191,9 @@ mod tests {
 
     #[test]
     fn an_event_is_a_line() {
+        let started = json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "read", "client": "nvim",
+            "cwd": "/p", "arguments": "path=src/a.rs"});
+        check(event(started), "03:04:05Z call.started        read path=src/a.rs from nvim c");
         let finished = json!({"kind": "call.finished", "call_id": "c", "session_id": "s", "tool": "read",
             "outcome": "ok", "duration_ms": 1500});
         check(event(finished), "03:04:05Z call.finished       read ok in 1.5 s c");

@@ -1483,6 +1483,16 @@ export interface MemoriesListResult {
   }[];
 }
 
+/** Answer of `notify.test`. */
+export interface NotifyTestResult {
+  /** One for each way that `[notify]` of the configuration sets. */
+  results: Array<{
+    way: "command" | "desktop" | "post";
+    /** Why it was not sent; absent when it was. */
+    error?: string;
+  }>;
+}
+
 /** Params of `page.open`. */
 export interface PageOpenParams {
   /** The prompt that the page shows first: the `request_id` of an ask or a question. */
@@ -2148,7 +2158,7 @@ export interface SecretsListResult {
     name: string;
     /** Unknown while the secrets are locked. */
     is_set?: boolean;
-    /** The MCP servers whose configuration names it. */
+    /** The MCP servers whose configuration names it, and `[notify]`. */
     used_by: string[];
   }[];
 }
@@ -2757,6 +2767,8 @@ export interface Methods {
   "mcp.servers": { params: Record<string, never>; result: McpServerList };
   /** Lists the memories of a session. */
   "memories.list": { params: MemoriesListParams; result: MemoriesListResult };
+  /** Sends a test notification in each way that the configuration sets. */
+  "notify.test": { params: Record<string, never>; result: NotifyTestResult };
   /** Makes a link that signs one browser in to the daemon's page. */
   "page.open": { params: PageOpenParams; result: PageOpenResult };
   /** Signs browsers out of the page. */

@@ -16,12 +16,12 @@ use toold_proto::permission::Verdict;
 use toold_proto::permission::{
     Action, Answerer, Ask, AskPart, GrantAsk, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope,
 };
+use toold_proto::provide::CallWait;
 use toold_proto::tool::{CallId, Category, SessionId};
 use tracing::Instrument;
 
 use crate::Engine;
 use crate::call::Caller;
-use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::decision::decide_need;
 use crate::events::Events;
@@ -45,12 +45,27 @@ pub struct Asks {
 #[derive(Clone, Debug)]
 pub struct PendingAsk {
     ask: Box<Ask>,
+    /// The agent of each of the ask's calls, in their order.
+    agents: Vec<Option<String>>,
     need: Arc<Need>,
     /// See [`Ask::parts`]; `need` is one of them.
     parts: Arc<[Need]>,
     project: PathBuf,
     /// An ask of another daemon: the answer is sent there, and nothing of it is stored here.
     is_relayed: bool,
+}
+
+impl PendingAsk {
+    fn name_agents(&mut self) {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.agents.iter().flatten() {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        self.ask.agent = names.first().cloned();
+        self.ask.agents = if names.len() > 1 { names } else { Vec::new() };
+    }
 }
 
 /// How an ask ended.
@@ -123,8 +138,18 @@ impl PromptKind for PendingAsk {
         &self.ask.session_id
     }
 
-    fn calls(&mut self) -> &mut Vec<CallId> {
-        &mut self.ask.call_ids
+    fn join(&mut self, cx: &Cx) {
+        self.ask.call_ids.push(cx.call_id.clone());
+        self.agents.push(cx.asker());
+        self.name_agents();
+    }
+
+    fn leave(&mut self, call: &CallId) {
+        if let Some(at) = self.ask.call_ids.iter().position(|waiting| waiting == call) {
+            self.ask.call_ids.remove(at);
+            self.agents.remove(at);
+            self.name_agents();
+        }
     }
 
     fn cancelled(&self) -> EndedAsk {
@@ -240,7 +265,7 @@ async fn ask_person(
         return Ok(nobody(cx, chain, need, decision));
     };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.enter(CallStage::Person);
+    let _waiting = cx.wait_for(CallWait::Permission);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let request_id = waiter.prompt.ask.request_id.clone();
     let end = |resolution, answer| ended(&request_id, resolution, answer);
@@ -468,7 +493,8 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         target: need.target.clone(),
         tool: cx.tool.to_string(),
         source: cx.source.clone(),
-        agent: agent_of(cx),
+        agent: cx.asker(),
+        agents: Vec::new(),
         cwd: cx.cwd.display().to_string(),
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         command: need.command.clone(),
@@ -481,17 +507,13 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         expires_at: rfc3339(now + time),
     };
     PendingAsk {
+        agents: vec![ask.agent.clone()],
         ask: Box::new(ask),
         need: Arc::new(need.clone()),
         parts,
         project: cx.session.project().to_owned(),
         is_relayed: false,
     }
-}
-
-fn agent_of(cx: &Cx) -> Option<String> {
-    let own = cx.agent.as_ref().map(|request| &request.agent);
-    own.or(cx.session.client.as_ref().map(|client| &client.name)).cloned()
 }
 
 fn ended(request_id: &str, action: Resolution, answer: AskAnswer) -> EndedAsk {

@@ -1,7 +1,7 @@
 //! The audit log: what was done, by whom, and who allowed it.
 
 use std::borrow::Cow;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::event::Outcome;
@@ -29,6 +29,8 @@ pub struct AuditRow {
     pub decisions: Vec<DecisionRecord>,
     pub outcome: Outcome,
     pub duration_ms: u64,
+    /// Of a call that was answered from the cache: how long the call took that produced the result.
+    pub original: Option<Duration>,
     /// Bytes of the arguments' and of the result's text.
     pub input_bytes: u64,
     pub output_bytes: u64,

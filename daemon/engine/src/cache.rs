@@ -47,6 +47,7 @@ struct CacheCounts {
     misses: AtomicU64,
     shared: AtomicU64,
     evictions: AtomicU64,
+    saved_us: AtomicU64,
 }
 
 /// The result of a run, and its dependencies.
@@ -56,6 +57,8 @@ pub(crate) struct CachedOutcome {
     /// How many plugins were around the call that ran.
     pub(crate) outer: usize,
     ttl: Duration,
+    /// How long the tool ran.
+    took: Duration,
 }
 
 impl Default for ResultCache {
@@ -100,6 +103,7 @@ impl ResultCache {
             entries: self.kept.entry_count(),
             size: self.kept.weighted_size(),
             capacity: self.capacity,
+            saved_ms: read(&self.counts.saved_us) / 1_000,
             hit_rate: if hits + misses == 0 { 0.0 } else { hits as f64 / (hits + misses) as f64 },
         }
     }
@@ -139,6 +143,11 @@ impl ResultCache {
     /// A call that got its result from another one in flight.
     fn count_shared(&self) {
         self.counts.shared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call that did not run because of a stored result whose own call took this long.
+    fn count_saved(&self, original: Duration) {
+        self.counts.saved_us.fetch_add(original.as_micros() as u64, Ordering::Relaxed);
     }
 
     async fn keep(&self, key: CacheKey, outcome: Arc<CachedOutcome>, generation: u64) {

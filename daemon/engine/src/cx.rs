@@ -9,12 +9,14 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::call::{Progress, Stream};
-use toold_proto::provide::{CallInfo, CallState};
+use toold_proto::event::EventBody;
+use toold_proto::provide::{CallInfo, CallState, CallWait};
 use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
 
 use crate::Engine;
 use crate::agent_request::AgentRequest;
+use crate::argument_line::ArgumentLine;
 use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
@@ -52,6 +54,8 @@ pub struct Cx {
     pub cancel: CancellationToken,
     pub started_at: SystemTime,
     pub progress: ProgressLog,
+    /// As its caller sent them; `None` without arguments.
+    pub(crate) arguments: Option<Arc<ArgumentLine>>,
     /// Nobody is asked anything: a need that a person would have to approve is refused.
     pub unattended: bool,
     /// Of a call that only judges what an agent does with a tool of its own.
@@ -73,6 +77,7 @@ struct CallNotes {
     question_left: Option<(String, DecidedBy)>,
     denied: Option<DecidedBy>,
     depends: Dependencies,
+    waits_for: Vec<CallWait>,
 }
 
 impl Cx {
@@ -115,6 +120,7 @@ impl Cx {
             cancel: call.cancel.clone(),
             started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
+            arguments: ArgumentLine::of(&call.arguments),
             unattended: outer.is_some_and(|outer| outer.unattended) || call.session.is_of_plugin(),
             agent,
             notes: Mutex::new(CallNotes { depends, ..CallNotes::default() }),
@@ -146,6 +152,7 @@ impl Cx {
             cancel: CancellationToken::new(),
             started_at: SystemTime::now(),
             progress: ProgressLog::new(Vec::new()),
+            arguments: self.arguments.clone(),
             unattended: true,
             agent: self.agent.clone(),
             notes: Mutex::default(),
@@ -327,6 +334,45 @@ impl Cx {
         std::mem::take(&mut self.notes().decisions)
     }
 
+    pub(crate) fn start_waiting(&self, reason: CallWait) {
+        self.notes().waits_for.push(reason);
+    }
+
+    pub(crate) fn stop_waiting(&self, reason: CallWait) {
+        let waits = &mut self.notes().waits_for;
+        if let Some(at) = waits.iter().rposition(|waiting| *waiting == reason) {
+            waits.remove(at);
+        }
+    }
+
+    /// The name of the agent that uses a tool of its own.
+    pub(crate) fn agent_name(&self) -> Option<String> {
+        self.agent.as_ref().map(|request| request.agent.clone())
+    }
+
+    /// The frontend that opened the session, as it named itself.
+    pub(crate) fn client(&self) -> Option<String> {
+        self.session.client.as_ref().map(|client| client.name.clone())
+    }
+
+    /// The agent that people are asked for: the program whose session it is, or the agent that uses a tool of its own.
+    pub(crate) fn asker(&self) -> Option<String> {
+        self.agent_name().or_else(|| self.client())
+    }
+
+    /// Its `call.started`, without the arguments, which are made into a line when somebody reads them.
+    pub(crate) fn started(&self) -> EventBody {
+        EventBody::CallStarted {
+            call_id: self.call_id.clone(),
+            session_id: self.session.id.clone(),
+            tool: self.tool.clone(),
+            agent: self.agent_name(),
+            client: self.client(),
+            cwd: Some(self.cwd.display().to_string()),
+            arguments: None,
+        }
+    }
+
     pub(crate) fn remember_once(&self, need: &Need, chain: &[String]) {
         self.notes().granted_once.push((need.without_reason(), chain.to_vec()));
     }
@@ -358,8 +404,12 @@ impl CallInFlight for Cx {
             call_id: self.call_id.clone(),
             session_id: self.session.id.clone(),
             tool: self.tool.to_string(),
-            agent: self.agent.as_ref().map(|request| request.agent.clone()),
+            agent: self.agent_name(),
+            client: self.client(),
+            cwd: Some(self.cwd.display().to_string()),
+            arguments: self.arguments.as_ref().map(|arguments| arguments.shown()),
             state: CallState::Running,
+            waits_for: self.notes().waits_for.last().copied(),
             started_at: rfc3339(self.started_at),
             output: (!output.is_empty()).then_some(output),
             result: None,

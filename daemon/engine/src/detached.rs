@@ -1,6 +1,7 @@
 //! Calls that outlive their caller: their session stores the outcomes for a while.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,6 +9,7 @@ use parking_lot::Mutex;
 use toold_proto::tool::{CallId, ToolResult};
 
 use crate::Engine;
+use crate::argument_line::ArgumentLine;
 use crate::cache::{content_bytes, json_bytes};
 use crate::call::{Call, CallError};
 use crate::meta_tools::tool_of;
@@ -25,6 +27,8 @@ const MAX_BYTES: usize = 16 << 20;
 pub struct FinishedCall {
     pub call_id: CallId,
     pub tool: String,
+    pub cwd: PathBuf,
+    pub arguments: Option<Arc<ArgumentLine>>,
     pub started_at: SystemTime,
     pub answer: Result<ToolResult, CallError>,
 }
@@ -34,6 +38,8 @@ pub struct Detached {
     session: Arc<Session>,
     call_id: Option<CallId>,
     tool: String,
+    cwd: PathBuf,
+    arguments: Option<Arc<ArgumentLine>>,
     started_at: SystemTime,
 }
 
@@ -43,13 +49,22 @@ impl Detached {
         let snapshot = engine.registry.snapshot();
         let tool = tool_of(snapshot.view(session.project()), call);
         let tool = tool.map_or_else(|| call.name.clone(), |tool| tool.own_name().to_string());
-        Self { session, call_id, tool, started_at: SystemTime::now() }
+        let cwd = call.cwd.as_ref().unwrap_or(&session.cwd).clone();
+        Self {
+            session,
+            call_id,
+            tool,
+            cwd,
+            arguments: ArgumentLine::of(&call.arguments),
+            started_at: SystemTime::now(),
+        }
     }
 
     /// Stores the outcome. Calls without an id are not stored.
     pub fn keep(self, answer: &Result<ToolResult, CallError>) {
-        let Self { session, call_id: Some(call_id), tool, started_at } = self else { return };
-        session.slot::<RetainedCalls>().keep(FinishedCall { call_id, tool, started_at, answer: answer.clone() });
+        let Self { session, call_id: Some(call_id), tool, cwd, arguments, started_at } = self else { return };
+        let answer = answer.clone();
+        session.slot::<RetainedCalls>().keep(FinishedCall { call_id, tool, cwd, arguments, started_at, answer });
     }
 }
 
@@ -114,7 +129,14 @@ mod tests {
             duration_ms: 0,
             cached: false,
         };
-        FinishedCall { call_id, tool: "read".to_owned(), started_at: SystemTime::now(), answer: Ok(result) }
+        FinishedCall {
+            call_id,
+            tool: "read".to_owned(),
+            cwd: "/".into(),
+            arguments: None,
+            started_at: SystemTime::now(),
+            answer: Ok(result),
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use toold_proto::call::Progress;
 use toold_proto::daemon::EventsFill;
 use toold_proto::event::{Event, EventBody};
 
+use crate::argument_line::ArgumentLine;
 use crate::redact;
 use crate::spool::cut;
 
@@ -30,11 +31,20 @@ pub struct Emitted {
     pub seq: u64,
     pub at: SystemTime,
     pub body: EventBody,
+    /// Of a call that starts. They become a text only when a subscriber receives them.
+    arguments: Option<Arc<ArgumentLine>>,
 }
 
 impl Emitted {
     pub fn to_wire(&self, epoch: &str) -> Event {
-        Event { seq: self.seq, epoch: epoch.to_owned(), at: crate::time::rfc3339(self.at), body: self.body.clone() }
+        let mut body = self.body.clone();
+        if let EventBody::CallStarted { arguments, cwd, client, .. } = &mut body {
+            *arguments = self.arguments.as_ref().map(|arguments| arguments.shown());
+            for text in [cwd, client].into_iter().flatten() {
+                *text = redact::without_hidden(text).into_owned();
+            }
+        }
+        Event { seq: self.seq, epoch: epoch.to_owned(), at: crate::time::rfc3339(self.at), body }
     }
 }
 
@@ -89,9 +99,17 @@ impl Events {
 
     /// Texts of a large event are shortened, and progress goes without its content.
     pub fn emit(&self, body: EventBody) {
-        let body = bounded(body);
+        self.push(bounded(body), None);
+    }
+
+    /// A `call.started`, and the arguments of the call.
+    pub(crate) fn emit_started(&self, body: EventBody, arguments: Option<Arc<ArgumentLine>>) {
+        self.push(body, arguments);
+    }
+
+    fn push(&self, body: EventBody, arguments: Option<Arc<ArgumentLine>>) {
         let mut ring = self.ring.lock();
-        let emitted = Arc::new(Emitted { seq: ring.next, at: SystemTime::now(), body });
+        let emitted = Arc::new(Emitted { seq: ring.next, at: SystemTime::now(), body, arguments });
         ring.next += 1;
         if ring.held.len() == RING {
             ring.held.pop_front();
@@ -170,9 +188,8 @@ impl Events {
 }
 
 fn bounded(mut what: EventBody) -> EventBody {
-    // Events of calls are too frequent to be measured, and contain only names.
-    let is_small = matches!(what, EventBody::CallStarted { .. } | EventBody::CallFinished { .. });
-    if is_small {
+    // Ends of calls are too frequent to be measured, and contain only names.
+    if matches!(what, EventBody::CallFinished { .. }) {
         return what;
     }
     // A tool's output or an error may repeat a secret.
@@ -256,15 +273,17 @@ mod tests {
         let events = Events::new("e");
         let mut all = events.subscribe(EventSelection::All, None).receiver;
         let mut no_calls = events.subscribe(EventSelection::NoCalls, None).receiver;
-        events.emit(EventBody::CallStarted {
+        events.emit(EventBody::CallFinished {
             call_id: toold_proto::tool::CallId::parse("c").unwrap(),
             session_id: toold_proto::tool::SessionId::parse("s").unwrap(),
             tool: toold_proto::tool::ToolName::parse("t").unwrap(),
             agent: None,
+            outcome: toold_proto::event::Outcome::Ok,
+            duration_ms: 1,
         });
         assert_eq!((all.len(), no_calls.len()), (1, 0));
         events.emit(notice(1));
-        assert_eq!(all.try_recv().unwrap().body.kind(), "call.started");
+        assert_eq!(all.try_recv().unwrap().body.kind(), "call.finished");
         assert_eq!(all.try_recv().unwrap().seq, no_calls.try_recv().unwrap().seq);
         assert_eq!(events.fill().subscribers, 2);
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use toold_proto::provide::CallWait;
 use toold_proto::tool::{CallId, ToolResult};
 use tracing::Instrument;
 
@@ -149,13 +150,15 @@ async fn run_pipeline(
         let request = LookupRequest { tool: &tool, input: &input, needs: &needs, ttl, limit, may_follow };
         match unless_cancelled(cx, cache::lookup(cx, request).boxed()).await? {
             Lookup::Run(own) => leader = Some(own),
-            Lookup::Served { result, cached } => {
+            Lookup::Served { result, original } => {
                 // Waiting for another call may have taken long.
                 if generation != engine.policy_generation()
                     && let Err(error) = unless_cancelled(cx, check_permissions(&tool, &input, cx).boxed()).await?
                 {
                     return into_answer(cx, record, error).await;
                 }
+                record.note_original(original);
+                let cached = original.is_some();
                 return match result {
                     Ok(output) => hand_over(cx, record, output).await.map(|result| ToolResult { cached, ..result }),
                     Err(error) => into_answer(cx, record, error).await,
@@ -201,7 +204,7 @@ async fn run_pipeline(
     }
     // Stored as the tool returned it: hooks see it again for each call.
     if let Some(leader) = leader {
-        leader.end(cx, &ran).boxed().await;
+        leader.end(cx, &ran, record.duration()).boxed().await;
     }
     match ran {
         Ok(output) => hand_over(cx, record, output).await,
@@ -333,8 +336,8 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
 /// long.
 async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
-    let _waiting = WaitingCall::enter(&cx.session);
-    let _counted = cx.engine.counts.enter(CallStage::Lane);
+    let _in_queue = WaitingCall::enter(&cx.session);
+    let _waiting = cx.wait_for(CallWait::Lane);
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);

@@ -7,6 +7,7 @@
 pub mod absent_tools;
 mod agent_prompt;
 pub mod agent_request;
+mod argument_line;
 mod arguments;
 pub mod asks;
 pub mod audit;
@@ -14,6 +15,7 @@ pub mod batch;
 pub mod blocking;
 pub mod cache;
 pub mod call;
+mod call_wait;
 pub mod callable;
 pub mod client_profile;
 pub mod counts;

@@ -27,8 +27,10 @@ pub trait PromptKind: Clone + Send + 'static {
     type Outcome: Clone + Send + Sync + 'static;
 
     fn session(&self) -> &SessionId;
-    /// The calls that wait for it.
-    fn calls(&mut self) -> &mut Vec<CallId>;
+    /// Another call waits for it, too.
+    fn join(&mut self, cx: &Cx);
+    /// One of its calls no longer waits.
+    fn leave(&mut self, call: &CallId);
     /// All its calls have ended.
     fn cancelled(&self) -> Self::Outcome;
     fn asked(&self) -> EventBody;
@@ -163,7 +165,7 @@ impl<P: PromptKind> Prompts<P> {
         let id = match joined {
             Some((id, pending)) => {
                 pending.waiting.push((call.clone(), caller.clone()));
-                pending.prompt.calls().push(call.clone());
+                pending.prompt.join(cx);
                 *id
             }
             None => {
@@ -358,10 +360,7 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
             self.shared.resolve(self.id, outcome);
             return;
         }
-        let calls = pending.prompt.calls();
-        if let Some(at) = calls.iter().position(|call| *call == self.call) {
-            calls.remove(at);
-        }
+        pending.prompt.leave(&self.call);
         // A subscriber that could answer for the ended call may not be able to answer for the
         // remaining ones.
         state.record_lone_prompts();

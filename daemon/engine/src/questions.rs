@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toold_proto::event::EventBody;
 use toold_proto::permission::Answerer;
+use toold_proto::provide::CallWait;
 use toold_proto::question::{Question, QuestionEnd, QuestionEvent, QuestionOption, QuestionResolved, ReplyQuestion};
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
 use crate::call::Caller;
-use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::events::Events;
 use crate::prompts::{PromptEvent, PromptKind, PromptScope, PromptSubscription, Prompts, WaitOutcome};
@@ -82,8 +82,6 @@ pub struct PendingQuestion {
     question: Box<Question>,
     /// The schema that a form's fields must match.
     schema: Option<Schema>,
-    /// The prompts require a list; a question has one call.
-    calls: Vec<CallId>,
 }
 
 #[derive(Clone, Debug)]
@@ -106,9 +104,10 @@ impl PromptKind for PendingQuestion {
         &self.question.session_id
     }
 
-    fn calls(&mut self) -> &mut Vec<CallId> {
-        &mut self.calls
-    }
+    // A question is never joined: each has its one call.
+    fn join(&mut self, _: &Cx) {}
+
+    fn leave(&mut self, _: &CallId) {}
 
     fn cancelled(&self) -> EndedQuestion {
         ended(&self.question.request_id, QuestionEnd::Cancelled)
@@ -227,6 +226,9 @@ async fn put(
             request_id: format!("question_{}_{number}", engine.short_epoch()),
             session_id: cx.session.id.clone(),
             call_id: cx.call_id.clone(),
+            tool: Some(cx.tool.to_string()),
+            agent: cx.asker(),
+            cwd: Some(cx.cwd.display().to_string()),
             question: asking.question.clone(),
             options: asking.options.clone(),
             multiple: asking.multiple,
@@ -236,14 +238,14 @@ async fn put(
             asked_at: rfc3339(now),
             expires_at: rfc3339(now + settings.ask_timeout),
         };
-        PendingQuestion { question: Box::new(question), schema: schema.clone(), calls: vec![cx.call_id.clone()] }
+        PendingQuestion { question: Box::new(question), schema: schema.clone() }
     };
     // Each question is one prompt: the same words may mean something else to another call.
     let key = format!("{:?}", (cx.session.id.as_str(), cx.call_id.as_str(), &asking.question));
     let entered = engine.questions.prompts.enter(key, cx, settings.ask_timeout, make);
     let Some(mut waiter) = entered else { return Err(nobody()) };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.enter(CallStage::Person);
+    let _waiting = cx.wait_for(CallWait::Answer);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     loop {
         tokio::select! {

@@ -153,6 +153,22 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     redacted
 }
 
+/// As [`redact`], on one line of at most `longest` bytes. Characters that break a line, move the cursor or turn the
+/// writing direction become spaces.
+pub fn one_line(text: &str, longest: usize) -> String {
+    let is_unsafe = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    // Redacted before it is cut: half of a secret is still secret.
+    let mut line = redact(text).replace(is_unsafe, " ");
+    if line.len() > longest {
+        line.truncate(line.floor_char_boundary(longest - '…'.len_utf8()));
+        line.push('…');
+    }
+    line
+}
+
 static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     let compile = |(pattern, replacement): &(&str, &'static str)| {
         (Regex::new(pattern).expect("a test compiles these patterns"), *replacement)

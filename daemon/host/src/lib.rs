@@ -13,6 +13,7 @@
 //! - [`http`] makes requests to the web; [`state_file`] saves small JSON files of the daemon's own.
 
 pub mod descendants;
+pub mod desktop;
 pub mod environment;
 pub mod kept_programs;
 pub mod output_buffer;

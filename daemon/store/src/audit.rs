@@ -159,7 +159,7 @@ impl AuditSearch {
         let order = if query.after.is_some() { "ASC" } else { "DESC" };
         let select = format!(
             "SELECT id, at, call_id, session_id, tool, source, client, connection, decisions, outcome, duration_ms, \
-             input_bytes, output_bytes FROM audit WHERE {filter} id BETWEEN ? AND ? ORDER BY id {order}"
+             input_bytes, output_bytes, original_ms FROM audit WHERE {filter} id BETWEEN ? AND ? ORDER BY id {order}"
         );
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         Self { select, values, limit, bytes: 0, list: AuditList::default() }
@@ -221,6 +221,7 @@ fn read_entry(row: &Row) -> rusqlite::Result<Option<AuditEntry>> {
     let (call_id, session_id, tool) =
         (CallId::parse(&text(2)?), SessionId::parse(&text(3)?), ToolName::parse(&text(4)?));
     let outcome = serde_json::from_value(text(9)?.into());
+    let original_ms = row.get::<_, Option<i64>>(13)?.map(to_count);
     let (Ok(call_id), Ok(session_id), Ok(tool), Ok(outcome)) = (call_id, session_id, tool, outcome) else {
         return Ok(None);
     };
@@ -237,6 +238,8 @@ fn read_entry(row: &Row) -> rusqlite::Result<Option<AuditEntry>> {
         decisions: serde_json::from_str(&text(8)?).unwrap_or_default(),
         outcome,
         duration_ms: count(10)?,
+        cached: original_ms.is_some(),
+        original_ms,
         input_bytes: count(11)?,
         output_bytes: count(12)?,
     }))

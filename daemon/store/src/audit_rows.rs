@@ -20,7 +20,8 @@ const MAX_DECISIONS: usize = 64;
 pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) -> Result<(), StoreError> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO audit (at, call_id, session_id, tool, source, client, connection, decisions, outcome, \
-         duration_ms, input_bytes, output_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+         duration_ms, input_bytes, output_bytes, original_ms) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
     let mut used = transaction.prepare_cached("UPDATE sessions SET used_at = max(used_at, ?2) WHERE id = ?1")?;
     let mut by_grant: HashMap<&str, (i64, i64)> = HashMap::new();
@@ -52,6 +53,7 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
             from_count(row.duration_ms),
             from_count(row.input_bytes),
             from_count(row.output_bytes),
+            row.original.map(|original| from_count(original.as_millis() as u64)),
         ])?;
         // Rows of one session come in runs; only the last of a run counts.
         if let Some(last) = last.filter(|last| last.session_id != row.session_id) {

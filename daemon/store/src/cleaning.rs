@@ -252,7 +252,8 @@ mod tests {
             .execute_batch(
                 "CREATE TEMP TABLE n AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 12500) \
                  SELECT n FROM c;
-                 INSERT INTO audit SELECT n, unixepoch() * 1000, 'c' || n, 's', 't', 'b', NULL, 1, '[]', 'ok', 1, 1, 1 \
+                 INSERT INTO audit SELECT n, unixepoch() * 1000, 'c' || n, 's', 't', 'b', NULL, 1, '[]', 'ok', 1, 1, 1, \
+                 NULL \
                  FROM n;
                  UPDATE audit SET at = 5 WHERE id % 3 = 0;
                  INSERT INTO audit_lost SELECT 5, 1 FROM n;

@@ -8,7 +8,7 @@ use crate::StoreError;
 pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
 
 /// Step `n` takes a database from `user_version` n to n + 1. A released step is never changed.
-const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST, OWNERS_WORKSPACES, GRANT_USES];
+const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST, OWNERS_WORKSPACES, GRANT_USES, AUDIT_CACHED];
 
 /// What this daemon reads and writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -110,6 +110,11 @@ const GRANT_USES: &str = "
 ALTER TABLE grants ADD COLUMN asked TEXT;
 ALTER TABLE grants ADD COLUMN uses INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE grants ADD COLUMN used_at INTEGER;
+";
+
+/// `original_ms`: of a call that was answered from the cache, how long the call took that produced the result.
+const AUDIT_CACHED: &str = "
+ALTER TABLE audit ADD COLUMN original_ms INTEGER;
 ";
 
 /// Brings a database to [`VERSION`]. Each step is atomic, and runs once when several daemons start.

@@ -15,6 +15,7 @@ pub mod mcp_profiles;
 pub mod mcp_servers;
 mod names;
 mod nearest;
+pub mod notify;
 pub mod options;
 pub mod overrides;
 pub mod page;
@@ -68,6 +69,7 @@ use crate::config::agents::AgentsConfig;
 use crate::config::hooks::HookConfig;
 use crate::config::mcp_profiles::ProfileGlob;
 use crate::config::mcp_servers::McpConfig;
+use crate::config::notify::NotifyConfig;
 use crate::config::options::Options;
 use crate::config::overrides::overrides;
 use crate::config::page::PageConfig;
@@ -113,6 +115,7 @@ pub struct Config {
     pub subagents: BTreeMap<String, SubagentConfig>,
     pub workspaces: WorkspacesConfig,
     pub agents: AgentsConfig,
+    pub notify: NotifyConfig,
     pub log: LogConfig,
     pub metrics: MetricsConfig,
     pub trace: TraceConfig,
@@ -334,7 +337,10 @@ pub fn load(options: &Options) -> LoadedConfig {
     let secrets = config.secrets.problems().into_iter().map(|problem| format!("{shown}: secrets.names: {problem}"));
     let oauth = config.mcp.oauth.problems().map(|problem| format!("{shown}: mcp.oauth.{problem}"));
     let page = config.page.problem(&config.mcp, home).map(|problem| format!("{shown}: {problem}"));
-    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).chain(secrets).chain(oauth).chain(page).collect();
+    let notify = config.notify.problems(home, &|name| options.variable(name));
+    let notify = notify.into_iter().map(|problem| format!("{shown}: {problem}"));
+    let wrong: Vec<String> =
+        workspaces.chain(of_token).chain(names).chain(secrets).chain(oauth).chain(page).chain(notify).collect();
     let rules = config.permission.rules.iter().map(|rule| {
         let place = RulePlace {
             origin: source.place(Some(rule.span())),

@@ -26,6 +26,7 @@ use crate::config::options::Options;
 use crate::config::random::random_hex;
 use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
+use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::page_access::PageAddress;
 use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
@@ -123,6 +124,7 @@ impl Daemon {
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
+        let notifier = Notifier::start(&engine, &config, &secrets, lifecycle.stopping().clone());
         cleaning::start(&engine, &config, &sessions, &lifecycle);
         let services = Arc::new(Services {
             upgrade: UpgradeNotes::new(&engine, &store, &workspaces),
@@ -141,6 +143,7 @@ impl Daemon {
             sessions,
             agent_processes,
             lifecycle,
+            notifier,
             limits,
             instance,
         });
@@ -224,6 +227,8 @@ impl Daemon {
                 tracing::warn!(address = %page.address, "the page is served to other machines without TLS (page.allow_remote)");
             }
             services.lifecycle.page.set_served(Ok(page));
+            let origin = page.origin(&services.config.loaded().config.page.hosts);
+            services.notifier.set_page(Some(format!("{origin}/page/")));
         }
         services.engine.tasks.spawn(socket.accept(self.clients.clone()));
     }

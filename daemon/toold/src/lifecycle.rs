@@ -4,6 +4,7 @@
 pub mod cleaning;
 pub mod idle;
 pub mod logging;
+pub mod notify;
 pub(crate) mod page_access;
 pub mod persistence;
 pub mod process_statistics;

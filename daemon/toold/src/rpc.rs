@@ -18,6 +18,7 @@ mod mcp;
 pub mod mcp_host;
 pub mod message_budget;
 pub mod metrics;
+mod notify;
 pub mod outboxes;
 mod page;
 pub mod parse_streams;
@@ -61,6 +62,7 @@ use toold_store::Store;
 
 use crate::config::active_config::ActiveConfig;
 use crate::lifecycle::Lifecycle;
+use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::peer::agent_processes::AgentProcesses;
 use crate::peer::frontends::Frontends;
@@ -90,6 +92,7 @@ pub struct Services {
     /// Processes that act for models.
     pub agent_processes: Arc<AgentProcesses>,
     pub lifecycle: Arc<Lifecycle>,
+    pub notifier: Arc<Notifier>,
     pub(crate) upgrade: UpgradeNotes,
     /// Of all connections.
     pub limits: Arc<ConnectionLimits>,
@@ -121,6 +124,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     remotes::register(&mut module)?;
     workspaces::register(&mut module)?;
     upgrade::register(&mut module)?;
+    notify::register(&mut module)?;
     page::register(&mut module)?;
     cache::register(&mut module)?;
     audit::register(&mut module)?;

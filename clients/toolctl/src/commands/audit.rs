@@ -140,10 +140,16 @@ fn line(entry: &AuditEntry) -> String {
         when(&entry.at),
         tool_title(entry.agent.as_deref(), entry.tool.as_str()),
         entry.outcome.as_str(),
-        output::duration(entry.duration_ms),
+        took(entry),
         one_line(entry.client.as_deref().unwrap_or("-")),
         needs(entry)
     )
+}
+
+/// How long the call took, and how much the cache saved.
+fn took(entry: &AuditEntry) -> String {
+    let saved = entry.original_ms.map(|original| format!(", cached (saved {})", output::duration(original)));
+    format!("{}{}", output::duration(entry.duration_ms), saved.unwrap_or_default())
 }
 
 /// The permissions that a call needed, on one line.
@@ -167,7 +173,7 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
             Cell::new(when(&entry.at)),
             table::name(&tool_title(entry.agent.as_deref(), entry.tool.as_str())),
             Cell::new(entry.outcome.as_str()).fg(color),
-            Cell::new(output::duration(entry.duration_ms)),
+            Cell::new(took(entry)),
             Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
             Cell::new(entry.session_id.as_str()),
             Cell::new(needs(entry)),
@@ -229,13 +235,16 @@ mod tests {
             "decisions": [{"category": "shell", "target": "rm x", "verdict": "deny", "rule": "default of shell"}]
         }]}))
         .unwrap();
-        let text = [render(&list, false, None), render(&list, true, None), line(&list.entries[0])].concat();
+        let cached = AuditEntry { cached: true, original_ms: Some(1500), ..list.entries[0].clone() };
+        let text = [render(&list, false, None), render(&list, true, None), line(&list.entries[0]), line(&cached)];
+        let text = [text[..3].concat(), text[3].clone()].join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
          BEGAN                 TOOL  OUTCOME  TOOK  CLIENT  SESSION  NEEDED
          2026-01-02 03:04:05Z  bash  denied   3 ms  nvim    s        shell rm x
         2026-01-02 03:04:05Z bash denied c
           deny  shell rm x by default of shell
         2026-01-02 03:04:05Z bash denied in 3 ms nvim shell rm x
+        2026-01-02 03:04:05Z bash denied in 3 ms, cached (saved 1.5 s) nvim shell rm x
         ");
     }
 }

@@ -13,7 +13,7 @@ use toold_proto::method::EventsSubscribe;
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::commands::call::session_id;
-use crate::event_line::event_line;
+use crate::event_line::{event_line, started_by};
 use crate::globals::Globals;
 use crate::live;
 use crate::output::{self, one_line, shorten};
@@ -78,10 +78,11 @@ impl CallBars {
             return self.line(event);
         };
         match what {
-            EventBody::CallStarted { call_id, session_id, tool, agent } => {
+            EventBody::CallStarted { call_id, session_id, tool, agent, client, arguments, .. } => {
                 let bar = bars.add(ProgressBar::new_spinner());
                 bar.set_style(live::spinner());
                 bar.set_prefix(tool_title(agent.as_deref(), tool.as_str()));
+                bar.set_message(started_by(client.as_deref(), arguments.as_deref()));
                 bar.enable_steady_tick(Duration::from_millis(100));
                 self.calls.insert((session_id, call_id), bar);
                 Ok(())

@@ -121,8 +121,9 @@ pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
         let label = format!("part {number}:");
         writeln!(out, "  {DIM}{label}{DIM:#} {} {}", part.category, indented(&part.target, 3 + label.len()))?;
     }
-    let agent = ask.agent.as_deref().map(|agent| format!("{}, ", one_line(agent))).unwrap_or_default();
-    writeln!(out, "  {DIM}agent:{DIM:#} {agent}session {}", one_line(ask.session_id.as_str()))?;
+    let agents = if ask.agents.is_empty() { ask.agent.as_slice() } else { &ask.agents };
+    let agents: String = agents.iter().map(|agent| format!("{}, ", one_line(agent))).collect();
+    writeln!(out, "  {DIM}agent:{DIM:#} {agents}session {}", one_line(ask.session_id.as_str()))?;
     if ask.cwd != ask.target {
         writeln!(out, "  {DIM}folder:{DIM:#} {}", one_line(&ask.cwd))?;
     }

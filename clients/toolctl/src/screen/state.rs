@@ -208,7 +208,7 @@ impl ScreenState {
                 self.outdated.insert(ListKind::Sessions);
             }
             EventBody::ShellStarted { .. } | EventBody::ShellExited { .. } => self.outdated.insert(ListKind::Shells),
-            EventBody::CallStarted { call_id, session_id, tool, agent } => self.running.push(RunningCall {
+            EventBody::CallStarted { call_id, session_id, tool, agent, .. } => self.running.push(RunningCall {
                 call_id: call_id.clone(),
                 session_id: session_id.clone(),
                 tool: tool_title(agent.as_deref(), tool.as_str()),

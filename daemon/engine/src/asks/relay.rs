@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::{Ask, ReplyPermission, Resolution, Resolved};
+use toold_proto::provide::CallWait;
 
 use crate::asks::{AskAnswer, PendingAsk, allowed, denied, ended, refused};
-use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::need::Need;
 use crate::prompts::WaitOutcome;
@@ -50,6 +50,7 @@ pub async fn relay(
         parts: Arc::default(),
         project: cx.session.project().to_owned(),
         is_relayed: true,
+        agents: vec![theirs.agent.clone()],
         ask: Box::new(Ask {
             request_id: format!("ask_{}_{number}", engine.short_epoch()),
             session_id: cx.session.id.clone(),
@@ -71,7 +72,7 @@ pub async fn relay(
         return Ok(Relayed::Nobody);
     };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.enter(CallStage::Person);
+    let _waiting = cx.wait_for(CallWait::Permission);
     let request_id = waiter.prompt.ask.request_id.clone();
     let need = Need { target: format!("{from}: {}", theirs.target), ..need_of(theirs) };
     let nobody =

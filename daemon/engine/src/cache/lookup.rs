@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toold_proto::call::{Progress, Stream};
+use toold_proto::provide::CallWait;
 
 use crate::cache::flight::{Flight, FlightPhase, FlightRole, Leading};
 use crate::cache::{CacheKey, CachedOutcome};
 use crate::callable::Callable;
-use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::need::Need;
 use crate::progress::ProgressSink;
@@ -31,8 +31,8 @@ pub(crate) struct LookupRequest<'a> {
 }
 
 pub(crate) enum Lookup {
-    /// `cached` when the result was stored already, not when another call has just produced it.
-    Served { result: Result<ToolOutput, ToolError>, cached: bool },
+    /// `original`: how long the call took whose result was stored; `None` when another call has just produced it.
+    Served { result: Result<ToolOutput, ToolError>, original: Option<Duration> },
     /// The call runs; others may follow it.
     Run(Leader),
     /// The call's own time is over before that of the leader.
@@ -66,7 +66,7 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
             {
                 FollowOutcome::Ended { outcome, cached } if outcome.depends.hold_for(cx, outcome.outer).await => {
                     cache.count_shared();
-                    return Lookup::Served { result: outcome.result.clone(), cached };
+                    return serve(cx, &outcome, cached);
                 }
                 // The other call's result is not for this one, or predates a change: this call
                 // runs.
@@ -89,11 +89,17 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
             if let Some(leading) = leading {
                 leading.end(outcome.clone(), true);
             }
-            return Lookup::Served { result: outcome.result.clone(), cached: true };
+            return serve(cx, &outcome, true);
         }
         cache.count_miss();
         return Lookup::Run(Leader { key, ttl: request.ttl, generation, leading });
     }
+}
+
+fn serve(cx: &Cx, outcome: &CachedOutcome, cached: bool) -> Lookup {
+    let original = cached.then_some(outcome.took);
+    cx.engine.cache.count_saved(original.unwrap_or_default());
+    Lookup::Served { result: outcome.result.clone(), original }
 }
 
 impl Leader {
@@ -106,8 +112,8 @@ impl Leader {
         }
     }
 
-    /// Stores the result if it may be stored, and passes it to the followers.
-    pub(crate) async fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>) {
+    /// Stores the result if it may be stored, and passes it to the followers. `took`: how long the tool ran.
+    pub(crate) async fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>, took: Duration) {
         let own = match result {
             Ok(_) => cx.timed_out(),
             Err(ToolError::Failed(_) | ToolError::Unavailable(_) | ToolError::Overloaded(_)) => false,
@@ -121,6 +127,7 @@ impl Leader {
             depends: cx.dependencies(),
             outer: cx.outer_chain.len(),
             ttl: self.ttl,
+            took,
         });
         cx.engine.cache.keep(self.key, outcome.clone(), self.generation).await;
         if let Some(leading) = self.leading {
@@ -142,7 +149,7 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
         Arc::new(FollowerSink { leader: Arc::downgrade(&leader), follower: Arc::downgrade(cx) });
     let so_far = leader.progress.add_sink(sink.clone());
     let _guard = FollowerGuard { leader: &leader, sink };
-    let _counted = cx.engine.counts.enter(CallStage::Turn);
+    let _waiting = cx.wait_for(CallWait::Turn);
     if !so_far.is_empty() && leader.may_be_seen_by(cx) {
         cx.output(Stream::Stdout, so_far);
     }

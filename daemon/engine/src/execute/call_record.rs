@@ -40,6 +40,8 @@ pub(super) struct CallRecord {
     input_bytes: u64,
     clock: parking_lot::Mutex<RunClock>,
     arguments: parking_lot::Mutex<NotedArguments>,
+    /// See [`AuditRow::original`].
+    original: parking_lot::Mutex<Option<Duration>>,
     closed: bool,
     /// The call's id is free again when its record is closed.
     _in_flight: InFlightGuard,
@@ -49,12 +51,7 @@ impl CallRecord {
     pub(super) fn begin(cx: &Arc<Cx>, in_flight: InFlightGuard, arguments: &Value) -> Self {
         let engine = &cx.engine;
         engine.counts.start();
-        engine.events.emit(EventBody::CallStarted {
-            call_id: cx.call_id.clone(),
-            session_id: cx.session.id.clone(),
-            tool: cx.tool.clone(),
-            agent: agent(cx),
-        });
+        engine.events.emit_started(cx.started(), cx.arguments.clone());
         tracing::debug!(target: TARGET, call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
         let input_bytes = if engine.audit.is_some() { json_length(arguments) } else { 0 };
         Self {
@@ -62,6 +59,7 @@ impl CallRecord {
             input_bytes,
             clock: Default::default(),
             arguments: Default::default(),
+            original: Default::default(),
             closed: false,
             _in_flight: in_flight,
         }
@@ -85,6 +83,11 @@ impl CallRecord {
     pub(super) fn count(&self, output: &ToolOutput) -> u64 {
         let call = self.arguments.lock().call.take();
         call.map_or(1, |call| count_repeat(&self.cx, call, output))
+    }
+
+    /// The call was answered from the cache, if `original` is there: the time of the call that produced the result.
+    pub(super) fn note_original(&self, original: Option<Duration>) {
+        *self.original.lock() = original;
     }
 
     pub(super) fn clock_starts(&self) {
@@ -146,11 +149,12 @@ impl CallRecord {
                     Some(request) => [OF_AGENT, &request.agent].concat(),
                     None => [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
                 },
-                client: cx.session.client.as_ref().map(|client| client.name.clone()),
+                client: cx.client(),
                 connection: cx.caller.connection,
                 decisions: cx.take_decisions(),
                 outcome,
                 duration_ms,
+                original: *self.original.lock(),
                 input_bytes: self.input_bytes,
                 output_bytes,
             });
@@ -164,7 +168,7 @@ impl CallRecord {
             call_id: cx.call_id.clone(),
             session_id: cx.session.id.clone(),
             tool: cx.tool.clone(),
-            agent: agent(cx),
+            agent: cx.agent_name(),
             outcome,
             duration_ms,
         });
@@ -180,10 +184,6 @@ impl Drop for CallRecord {
             self.close(Outcome::Cancelled, 0);
         }
     }
-}
-
-fn agent(cx: &Cx) -> Option<String> {
-    cx.agent.as_ref().map(|request| request.agent.clone())
 }
 
 /// How many bytes a value takes as JSON, without storing the text.

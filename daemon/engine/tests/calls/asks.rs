@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use toold_engine::asks::{AskReplyError, AskSubscription, Replier, reply};
 use toold_engine::call::{Call, CallError};
+use toold_engine::events::EventSelection;
 use toold_engine::execute::execute;
 use toold_engine::grant_commands::grant_command;
 use toold_engine::need::Need;
@@ -20,6 +21,7 @@ use toold_proto::call::Progress;
 use toold_proto::permission::{
     Action, Answerer, Ask, GrantPermission, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope,
 };
+use toold_proto::provide::CallWait;
 use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category};
 
@@ -378,6 +380,29 @@ async fn identical_asks_are_one_prompt_that_ends_with_the_last_call() {
     }
     assert!(fixture.engine.asks.pending().is_empty());
     fixture.records_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_show_their_arguments_and_the_reason_why_they_wait() {
+    let fixture = TestEngine::new(vec![Fake::new("bash").serial().needs(|_| vec![shell("ls")])]);
+    let mut frontend = fixture.frontend();
+    let lane = fixture.session.lane.try_take();
+    let asking = fixture.begin("bash", json!({"line": "ls", "token": "abc"}));
+    let ask = next_ask(&mut frontend).await;
+    let waits = || fixture.session.calls().iter().map(|call| call.info().waits_for).collect::<Vec<_>>();
+    assert_eq!(waits(), [Some(CallWait::Permission)]);
+    fixture.allow(&ask, Scope::Once);
+    settle().await;
+    assert_eq!(waits(), [Some(CallWait::Lane)]);
+    let info = fixture.session.calls()[0].info();
+    assert_eq!((info.cwd.as_deref(), info.arguments.as_deref()), (Some("/p"), Some("line=ls token=[redacted]")));
+    drop(lane);
+    ran(asking.await.unwrap());
+    let started = fixture.engine.events.subscribe_from_start(EventSelection::All).replay;
+    let started = started.iter().find(|event| event.body.kind() == "call.started").unwrap().to_wire("e");
+    let started = serde_json::to_value(started).unwrap();
+    assert_eq!([&started["cwd"], &started["arguments"]], ["/p", "line=ls token=[redacted]"]);
+    assert_eq!(started.get("client"), None);
 }
 
 #[tokio::test(start_paused = true)]

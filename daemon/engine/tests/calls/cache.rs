@@ -192,6 +192,19 @@ async fn no_cache_neither_looks_nor_keeps() {
     assert_eq!(text_and_cached(fixture.call("look", json!({})).await), kept(2));
 }
 
+#[tokio::test(start_paused = true)]
+async fn time_that_the_cache_saves_is_recorded() {
+    let long = Duration::from_millis(1500);
+    let (look, _) = counting("look", move |_, _| tokio::time::sleep(long).map(Ok).boxed());
+    let fixture = TestEngine::new(vec![look]);
+    for cached in [false, true, true] {
+        assert_eq!(fixture.call("look", json!({})).await.unwrap().cached, cached);
+    }
+    let originals: Vec<_> = fixture.audit.0.lock().unwrap().iter().map(|row| row.original).collect();
+    assert_eq!(originals, [None, Some(long), Some(long)]);
+    assert_eq!(fixture.engine.cache.stats().await.saved_ms, 3000);
+}
+
 #[tokio::test]
 async fn only_tools_that_say_so_are_kept() {
     let (look, _) = plain("look");

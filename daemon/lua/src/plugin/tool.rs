@@ -7,12 +7,12 @@ use futures_util::future::BoxFuture;
 use mlua::Value as LuaValue;
 use serde_json::Value;
 use toold_engine::callable::Callable;
-use toold_engine::counts::CallStage;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::plugin::PluginError;
+use toold_proto::provide::CallWait;
 use toold_proto::tool::Category;
 
 use crate::plugin::failures::HandlerName;
@@ -65,7 +65,7 @@ impl LuaTool {
             false => match states.serial.try_lock() {
                 Ok(serial) => Some(serial),
                 Err(_) => {
-                    let _counted = cx.engine.counts.enter(CallStage::Turn);
+                    let _waiting = cx.wait_for(CallWait::Turn);
                     Some(states.serial.lock().await)
                 }
             },

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
-use toold_engine::audit::AuditLog;
+use toold_engine::audit::{AuditLog, AuditRow};
 use toold_proto::audit::AuditQuery;
 use toold_proto::event::Outcome;
 use toold_proto::tool::ToolName;
@@ -32,6 +32,16 @@ fn rows_come_back_in_order() {
     );
     assert_eq!((last.connection, last.outcome, last.input_bytes, last.output_bytes), (7, Outcome::Ok, 10, 20));
     assert_eq!(last.decisions[0].rule, "grant g (git status *)");
+    assert_eq!((last.cached, last.original_ms), (false, None));
+}
+
+#[test]
+fn row_of_a_cached_result_has_the_time_of_the_original_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("toold.db"));
+    store.record(AuditRow { original: Some(Duration::from_millis(1500)), ..row(0) });
+    let list = store.query_audit(&AuditQuery::default(), &|| false).unwrap();
+    assert_eq!((list.entries[0].cached, list.entries[0].original_ms), (true, Some(1500)));
 }
 
 #[test]

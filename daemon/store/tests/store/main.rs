@@ -87,6 +87,7 @@ fn row(n: u64) -> AuditRow {
         }],
         outcome: Outcome::Ok,
         duration_ms: n,
+        original: None,
         input_bytes: 10,
         output_bytes: 20,
     }

@@ -2,7 +2,7 @@
 //!
 //! `import` reads the files of other programs, `expand` substitutes variables.
 
-mod expand;
+pub(super) mod expand;
 mod import;
 
 use std::collections::BTreeMap;
@@ -283,11 +283,7 @@ pub fn follow(config: &Arc<ActiveConfig>, mcp_servers: &Arc<McpServers>) {
 
 fn configure(active: &ActiveConfig, mcp_servers: &Arc<McpServers>) {
     let home = active.options.paths.home.as_deref();
-    let environment = &active.options.environment;
-    let var = |name: &str| {
-        let found = environment.iter().find(|(known, _)| known == name);
-        found.and_then(|(_, value)| value.to_str()).map(str::to_owned)
-    };
+    let var = |name: &str| active.options.variable(name);
     let mut all = mounts(&active.loaded().config.mcp, &SourceScope::Global, home, &var);
     for project in active.trusted_configs() {
         let scope = SourceScope::Project(project.project.clone());

@@ -30,6 +30,12 @@ impl Options {
         self.config.clone().unwrap_or_else(|| self.paths.config_file())
     }
 
+    /// A variable of the daemon's process, if it is text.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let found = self.environment.iter().find(|(known, _)| known == name);
+        found.and_then(|(_, value)| value.to_str()).map(str::to_owned)
+    }
+
     /// The variables for processes that tools start: they find this daemon, and need no other.
     pub fn of_children(&self) -> Environment {
         let socket = self.socket.iter().map(|socket| ("TOOLD_SOCKET", socket.as_os_str()));

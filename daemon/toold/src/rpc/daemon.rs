@@ -182,7 +182,8 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
             .into_iter()
             .chain(store.problems.iter().cloned())
             .chain(not_on_http)
-            .chain(page.and_then(Result::err)))
+            .chain(page.and_then(Result::err))
+            .chain(services.notifier.problems()))
         .chain(services.plugins.poll_notices().iter().cloned())
         .collect(),
         store: Some(store),

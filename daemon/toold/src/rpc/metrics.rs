@@ -116,6 +116,11 @@ impl Scraped {
         out.counter("toold_cache_hits", "Results that were served again", cache.hits)?;
         out.counter("toold_cache_misses", "Cacheable calls that ran", cache.misses)?;
         out.counter("toold_cache_shared", "Calls that were given the result of one in flight", cache.shared)?;
+        out.counter(
+            "toold_cache_saved_milliseconds",
+            "Time of the calls whose results were served again",
+            cache.saved_ms,
+        )?;
         out.counter("toold_cache_evictions", "Results that had to make room", cache.evictions)?;
         out.bytes("toold_cache", "Memory of cached results", Some(cache.size))
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jsonrpsee::types::ErrorObjectOwned;
+use toold_host::secret_text::SecretText;
 use toold_host::secrets::{SecretError, is_secret_name};
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::McpServerState;
@@ -68,6 +69,10 @@ async fn list(request: &MethodRequest) -> Result<SecretList, ErrorObjectOwned> {
         }
     }
     let config = services.config.loaded();
+    let token = config.config.notify.secret_token(&|name| services.config.options.variable(name)).ok().flatten();
+    for name in token.iter().flat_map(SecretText::secrets) {
+        used_by.entry(name.to_owned()).or_default().push("[notify]".to_owned());
+    }
     let mut names: BTreeSet<&String> = set.iter().chain(used_by.keys()).collect();
     names.extend(config.config.secrets.names.iter());
     let info = |name: &String| SecretInfo {

@@ -1,4 +1,4 @@
-//! `${env:NAME}` and `${secret:NAME}` in the configuration of servers.
+//! `${env:NAME}` and `${secret:NAME}` in the configuration.
 
 use toold_host::secret_text::SecretText;
 use toold_host::secrets::is_secret_name;
@@ -9,7 +9,7 @@ use toold_host::secrets::is_secret_name;
 ///
 /// # Errors
 /// A variable that is not set and has no default, and a secret whose name is none.
-pub(super) fn variables(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Result<SecretText, String> {
+pub(in crate::config) fn variables(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Result<SecretText, String> {
     let mut made = SecretText::default();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

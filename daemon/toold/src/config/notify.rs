@@ -1,0 +1,129 @@
+//! `[notify]`: how you learn outside of your clients that something waits for your answer.
+
+use std::path::Path;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_host::http::target;
+use toold_host::secret_text::SecretText;
+
+use crate::config::mcp_servers::expand;
+use crate::config::program;
+
+/// `[notify]`: tells you when a request for permission or a question waits. Only in the user's configuration.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NotifyConfig {
+    /// How long it waits before you are notified, such as `30s` or `2m`. An answer before that prevents the notification.
+    pub after: WaitTime,
+    /// A program and its arguments, in which `{title}`, `{text}` and `{link}` are replaced; no shell.
+    pub command: Vec<String>,
+    /// Show a notification on the desktop.
+    pub desktop: bool,
+    /// The URL that a notification is posted to in the form of ntfy, such as `https://ntfy.sh/TOPIC`.
+    pub post: Option<String>,
+    /// The access token for `post`: `${secret:NAME}`, rather than the token itself.
+    pub token: Option<String>,
+    /// The address at which your browser reaches the daemon's page, such as `https://desk.example:8443`: notifications
+    /// link to the request there.
+    pub link: Option<String>,
+    /// Whether notifications say what a request is about, such as the command or the path. When absent, `command` and
+    /// `desktop` do, and `post` does not, because its text leaves this machine.
+    pub details: Option<bool>,
+    /// Also ask while no connected client can show the request to you. It then waits for ten minutes, where it is
+    /// otherwise refused at once or left to the agent's own prompt.
+    pub wait: bool,
+}
+
+/// A length of time, written as `30s` or `1m 30s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String")]
+pub struct WaitTime(pub Duration);
+
+impl TryFrom<String> for WaitTime {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let read = humantime::parse_duration(&text).ok().filter(|time| *time <= Duration::from_secs(24 * 3600));
+        read.map(Self).ok_or_else(|| format!("{text:?} is not a time of at most a day, such as 30s or 2m"))
+    }
+}
+
+impl Default for NotifyConfig {
+    fn default() -> Self {
+        Self {
+            after: WaitTime(Duration::from_secs(30)),
+            command: Vec::new(),
+            desktop: false,
+            post: None,
+            token: None,
+            link: None,
+            details: None,
+            wait: false,
+        }
+    }
+}
+
+impl NotifyConfig {
+    /// Whether there is a way to notify.
+    pub fn is_on(&self) -> bool {
+        !self.command.is_empty() || self.desktop || self.post.is_some()
+    }
+
+    /// The errors, each with its key.
+    pub fn problems(&self, home: Option<&Path>, var: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut check = |key: &str, problem: Option<String>| {
+            problems.extend(problem.map(|problem| format!("notify{key}: {problem}")));
+        };
+        let no_way = "nothing is sent: set command, desktop or post";
+        check("", (*self != Self::default() && !self.is_on()).then(|| no_way.to_owned()));
+        check(".command", self.command.first().and_then(|name| program(name.clone(), home).err()));
+        for (key, url) in [(".post", &self.post), (".link", &self.link)] {
+            check(key, url.as_deref().and_then(|url| target::parse(url).err()).map(|error| error.to_string()));
+        }
+        check(".token", self.secret_token(var).err());
+        let no_post = "it is for post, which is not set";
+        check(".token", (self.token.is_some() && self.post.is_none()).then(|| no_post.to_owned()));
+        problems
+    }
+
+    /// The token, with places for its secrets.
+    pub(crate) fn secret_token(&self, var: &dyn Fn(&str) -> Option<String>) -> Result<Option<SecretText>, String> {
+        self.token.as_deref().map(|token| expand::variables(token, var)).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let config: NotifyConfig = toml::from_str(text).unwrap();
+        assert_eq!(config.problems(None, &|_| None), expected);
+    }
+
+    #[test]
+    fn errors_name_their_key() {
+        check("", &[]);
+        check("desktop = true\nafter = \"1m 30s\"", &[]);
+        check("post = \"https://ntfy.sh/x\"\ntoken = \"${secret:NTFY}\"\nlink = \"http://desk:1\"", &[]);
+        check("after = \"1s\"", &["notify: nothing is sent: set command, desktop or post"]);
+        check("command = [\"./tell\"]", &["notify.command: \"./tell\" is neither a name nor an absolute path"]);
+        check(
+            "desktop = true\ntoken = \"${secret:a b}\"",
+            &["notify.token: \"a b\" is not the name of a secret", "notify.token: it is for post, which is not set"],
+        );
+        for wrong in ["ftp://h/x", "https://u:p@h/x", "ntfy.sh/x"] {
+            let config = NotifyConfig { post: Some(wrong.to_owned()), ..NotifyConfig::default() };
+            let problems = config.problems(None, &|_| None);
+            assert!(problems.len() == 1 && problems[0].starts_with("notify.post: "), "{problems:?}");
+        }
+        for wrong in ["30", "soon", "2days"] {
+            assert!(toml::from_str::<NotifyConfig>(&format!("after = {wrong:?}")).is_err(), "{wrong}");
+        }
+    }
+}

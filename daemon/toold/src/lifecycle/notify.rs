@@ -1,0 +1,190 @@
+//! `[notify]`: tells a person outside of all clients that a request for permission or a question waits.
+
+mod message;
+mod ways;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::asks::AskSubscription;
+use toold_engine::events::EventSelection;
+use toold_engine::questions::QuestionSubscription;
+use toold_host::secrets::SecretStore;
+use toold_proto::notify::{NotifyReport, NotifyResult, NotifyWay};
+
+use crate::config::active_config::ActiveConfig;
+use crate::lifecycle::notify::message::{NotificationText, UnansweredPrompt};
+use crate::lifecycle::notify::ways::NotifyWays;
+
+/// Requests that become due within this time are reported together.
+const TOGETHER: Duration = Duration::from_secs(2);
+/// The least time between two notifications, so that requests which keep coming are reported together; `after` when that
+/// is less.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Watches for requests that nobody answers.
+pub struct Notifier {
+    engine: Arc<Engine>,
+    settings: ArcSwapOption<NotifySettings>,
+    /// The settings have changed.
+    changed: tokio::sync::Notify,
+    /// Counts as a client that can answer, because the person who is notified can.
+    answering: Mutex<Option<(AskSubscription, QuestionSubscription)>>,
+    /// Why each way failed the last time.
+    failures: Mutex<BTreeMap<NotifyWay, String>>,
+    page: ArcSwapOption<String>,
+}
+
+struct NotifySettings {
+    after: Duration,
+    link: Option<String>,
+    ways: NotifyWays,
+}
+
+/// A request since it was first seen.
+struct SeenPrompt {
+    since: Instant,
+    is_reported: bool,
+}
+
+impl Notifier {
+    /// Follows the configuration, and watches until `stop` fires.
+    pub fn start(
+        engine: &Arc<Engine>,
+        config: &Arc<ActiveConfig>,
+        secrets: &Arc<SecretStore>,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        let notifier = Arc::new(Self {
+            engine: engine.clone(),
+            settings: ArcSwapOption::empty(),
+            changed: tokio::sync::Notify::new(),
+            answering: Mutex::default(),
+            failures: Mutex::default(),
+            page: ArcSwapOption::empty(),
+        });
+        let (configured, secrets) = (notifier.clone(), secrets.clone());
+        config.follow(move |active| configured.configure(active, &secrets));
+        let watching = notifier.clone();
+        engine.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => drop(watching.answering.lock().take()),
+                () = watching.watch() => {}
+            }
+        });
+        notifier
+    }
+
+    /// Notifications link to the page at this address from now on, unless the configuration names another.
+    pub fn set_page(&self, address: Option<String>) {
+        self.page.store(address.map(Arc::new));
+    }
+
+    /// Failures of the last notifications, as sentences for the user.
+    pub fn problems(&self) -> Vec<String> {
+        let failures = self.failures.lock();
+        failures.iter().map(|(way, error)| format!("notify.{}: {error}", way.as_str())).collect()
+    }
+
+    /// Sends a notification in all ways that are configured.
+    pub async fn test(&self) -> NotifyReport {
+        let Some(settings) = self.settings.load_full() else { return NotifyReport::default() };
+        let text = NotificationText::test(self.link(&settings).as_deref());
+        NotifyReport { results: self.send(&settings, &text).await }
+    }
+
+    fn configure(&self, active: &ActiveConfig, secrets: &Arc<SecretStore>) {
+        let config = &active.loaded().config.notify;
+        let ways = config.is_on().then(|| NotifyWays::new(config, &active.options, secrets)).transpose();
+        // The errors of the configuration say why.
+        let ways = ways.ok().flatten();
+        *self.answering.lock() = (ways.is_some() && config.wait)
+            .then(|| (self.engine.asks.subscribe(true, None), self.engine.questions.subscribe(None)));
+        let settings = ways.map(|ways| NotifySettings { after: config.after.0, link: config.link.clone(), ways });
+        self.settings.store(settings.map(Arc::new));
+        self.failures.lock().clear();
+        self.changed.notify_one();
+    }
+
+    async fn watch(self: &Arc<Self>) {
+        let mut events = self.engine.events.subscribe(EventSelection::NoCalls, None).receiver;
+        let mut seen: BTreeMap<String, SeenPrompt> = BTreeMap::new();
+        let mut pause_until = Instant::now();
+        loop {
+            let pending = self.pending();
+            let now = Instant::now();
+            seen.retain(|id, _| pending.iter().any(|prompt| prompt.request_id == *id));
+            for prompt in &pending {
+                seen.entry(prompt.request_id.clone()).or_insert(SeenPrompt { since: now, is_reported: false });
+            }
+            let settings = self.settings.load_full();
+            let waiting = seen.values().filter(|seen| !seen.is_reported).map(|seen| seen.since).min();
+            let due = settings.as_ref().zip(waiting).map(|(settings, since)| pause_until.max(since + settings.after));
+            if let (Some(settings), true) = (&settings, due.is_some_and(|due| due <= now)) {
+                let is_due = |seen: &SeenPrompt| !seen.is_reported && seen.since + settings.after <= now + TOGETHER;
+                let reported: Vec<UnansweredPrompt> =
+                    pending.into_iter().filter(|prompt| is_due(&seen[&prompt.request_id])).collect();
+                for prompt in &reported {
+                    if let Some(seen) = seen.get_mut(&prompt.request_id) {
+                        seen.is_reported = true;
+                    }
+                }
+                pause_until = now + PAUSE.min(settings.after);
+                self.report(settings.clone(), &reported);
+                continue;
+            }
+            let is_of_prompts = |kind: &str| kind.starts_with("permission.") || kind.starts_with("question.");
+            loop {
+                tokio::select! {
+                    event = events.recv() => match event {
+                        Ok(event) if !is_of_prompts(event.body.kind()) => {}
+                        Ok(_) | Err(RecvError::Lagged(_)) => break,
+                        Err(RecvError::Closed) => return,
+                    },
+                    () = self.changed.notified() => break,
+                    () = sleep_until(due.unwrap_or(now)), if due.is_some() => break,
+                }
+            }
+        }
+    }
+
+    /// The requests that wait, the oldest first.
+    fn pending(&self) -> Vec<UnansweredPrompt> {
+        let asks = self.engine.asks.pending().into_iter().map(UnansweredPrompt::from);
+        asks.chain(self.engine.questions.pending().into_iter().map(UnansweredPrompt::from)).collect()
+    }
+
+    fn report(self: &Arc<Self>, settings: Arc<NotifySettings>, prompts: &[UnansweredPrompt]) {
+        let text = NotificationText::of(prompts, self.link(&settings).as_deref());
+        let notifier = self.clone();
+        self.engine.tasks.spawn(async move {
+            notifier.send(&settings, &text).await;
+        });
+    }
+
+    async fn send(&self, settings: &NotifySettings, text: &NotificationText) -> Vec<NotifyResult> {
+        let results = settings.ways.send(text).await;
+        let mut failures = self.failures.lock();
+        for result in &results {
+            match &result.error {
+                None => drop(failures.remove(&result.way)),
+                Some(error) => {
+                    tracing::warn!(way = result.way.as_str(), error, "a notification was not sent");
+                    failures.insert(result.way, error.clone());
+                }
+            }
+        }
+        results
+    }
+
+    fn link(&self, settings: &NotifySettings) -> Option<String> {
+        settings.link.clone().or_else(|| self.page.load().as_deref().cloned())
+    }
+}
