@@ -6,6 +6,7 @@ use toold_proto::call::Progress;
 use toold_proto::event::{Event, EventBody, Outcome};
 use toold_proto::todo::TodoStatus;
 
+use crate::clock::time_of_day;
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
 use crate::tool_title::tool_title;
 
@@ -14,12 +15,12 @@ pub(crate) fn event_line(event: &Value) -> String {
     match serde_json::from_value::<Event>(event.clone()) {
         Ok(event) => {
             let (style, text) = describe(&event.body);
-            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", clock(&event.at), event.body.kind())
+            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", time_of_day(&event.at), event.body.kind())
         }
         Err(_) => {
             let at = event["at"].as_str().unwrap_or_default();
             let kind = one_line(event["kind"].as_str().unwrap_or("?"));
-            format!("{DIM}{}{DIM:#} {kind:<19} {}", clock(at), shorten(&one_line(&event.to_string()), 200))
+            format!("{DIM}{}{DIM:#} {kind:<19} {}", time_of_day(at), shorten(&one_line(&event.to_string()), 200))
         }
     }
 }
@@ -28,11 +29,6 @@ pub(crate) fn event_line(event: &Value) -> String {
 pub(crate) fn traceback(event: &Value) -> String {
     let frames = event["error"]["traceback"].as_str().unwrap_or_default();
     frames.lines().map(|frame| format!("    {DIM}{}{DIM:#}\n", one_line(frame.trim()))).collect()
-}
-
-/// The time of day of an RFC 3339 date, as it is there: UTC.
-fn clock(at: &str) -> String {
-    at.get(11..19).map_or_else(|| one_line(at), |time| format!("{time}Z"))
 }
 
 /// The event as a text, and a style that shows how serious it is.

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 
 mod arguments;
+mod clock;
 mod completion;
 mod confirm;
 mod connection;
@@ -16,12 +17,14 @@ mod globals;
 mod keys;
 mod live;
 mod output;
+mod picker;
 mod profiles;
 mod program;
 mod prompts;
 mod screen;
 mod sources;
 mod table;
+mod tool_names;
 mod tool_title;
 mod version_check;
 
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
         }
     };
+    output::present(output::Presentation { plain: cli.globals.plain, utc: cli.globals.utc });
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("can't start the runtime")),

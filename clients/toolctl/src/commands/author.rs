@@ -3,7 +3,6 @@
 //! `toolctl` has no Lua of its own: checks and tests run in the `toold` beside it, outside any daemon.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -48,6 +47,6 @@ pub(crate) async fn test(test: &TestArgs, json: bool) -> anyhow::Result<u8> {
 }
 
 pub(crate) fn types() -> anyhow::Result<u8> {
-    output::stdout().write_all(STUBS.as_bytes())?;
+    output::print_unfolded(STUBS)?;
     Ok(OK)
 }

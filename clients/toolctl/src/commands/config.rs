@@ -11,7 +11,7 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonGetConfig, DaemonReload};
 
 use crate::connection;
-use crate::exit::{NOT_RUN, OK};
+use crate::exit::{NOT_RUN, OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_json};
 use crate::program;
@@ -79,9 +79,7 @@ async fn show(globals: &Globals, origin: bool, key: Option<&str>, json: bool) ->
         print_json(&config)?;
         return Ok(OK);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&config, origin).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&config, origin))?;
     Ok(OK)
 }
 
@@ -151,6 +149,9 @@ async fn edit(project: bool) -> anyhow::Result<u8> {
 }
 
 async fn check(file: &Path) -> anyhow::Result<u8> {
+    if !file.exists() {
+        return Err(not_found(format!("there is no file {}", file.display())));
+    }
     program::run(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await
 }
 

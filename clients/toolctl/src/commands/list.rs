@@ -41,9 +41,7 @@ pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8>
         return Ok(OK);
     }
     let tools = list.tools.unwrap_or_default();
-    let mut out = output::stdout();
-    out.write_all(render(&tools, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&tools, output::terminal_width()))?;
     if tools.is_empty() {
         writeln!(output::stderr(), "{}", if filtered { "no matching tools" } else { "no tools" })?;
     }

@@ -18,11 +18,11 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId};
 
 use crate::commands::call::session_id;
-use crate::exit::{OK, TOOL_ERROR};
+use crate::exit::{OK, TOOL_ERROR, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
-use crate::{connection, table};
+use crate::connection;
 
 mod review;
 pub(crate) mod show;
@@ -218,7 +218,7 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
             if json {
                 print_json(&list)?
             } else {
-                write_out(&show::list(&list, table::terminal_width()))?
+                output::print(&show::list(&list, output::terminal_width()))?
             }
             Ok(OK)
         }
@@ -261,14 +261,13 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
     let (category, target) = match check.what.as_slice() {
         [line] => (Category::Shell, line.clone()),
         [name, target, ..] => {
-            (category(name).map_err(|error| anyhow::anyhow!("{name:?} is not a category: {error}"))?, target.clone())
+            (category(name).map_err(|error| usage(format!("{name:?} is not a category: {error}")))?, target.clone())
         }
         [] => anyhow::bail!("expected a command line, or a category and a target"),
     };
-    anyhow::ensure!(
-        !check.explain || category == Category::Shell,
-        "--explain works for command lines only (category shell)"
-    );
+    if check.explain && category != Category::Shell {
+        return Err(usage("--explain works for command lines only (category shell)"));
+    }
     let params = CheckPermission {
         category,
         target,
@@ -281,7 +280,7 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
     if json {
         print_json(&checked)?
     } else {
-        write_out(&show::check(&checked, table::terminal_width()))?
+        output::print(&show::check(&checked, output::terminal_width()))?
     }
     Ok(if checked.verdict == Verdict::Allow { OK } else { TOOL_ERROR })
 }
@@ -297,7 +296,7 @@ async fn run_grant(client: &Client, grant: GrantArgs, json: bool) -> anyhow::Res
     if json {
         print_json(&stored)?
     } else {
-        write_out(&format!("{}\n", show::grant(&stored)))?;
+        output::print(&format!("{}\n", show::grant(&stored)))?;
         output::stderr().write_all(show::without_chains(&stored).as_bytes())?;
     }
     Ok(OK)
@@ -327,13 +326,6 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
         writeln!(output::stderr(), "no prompts are pending")?;
     }
     Ok(OK)
-}
-
-fn write_out(text: &str) -> anyhow::Result<()> {
-    let mut out = output::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
 }
 
 fn folder(folder: Option<PathBuf>) -> anyhow::Result<String> {

@@ -176,9 +176,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         print_json(&list)?;
         return Ok(failure);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&list, &installed, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&list, &installed, output::terminal_width()))?;
     if list.plugins.is_empty() {
         writeln!(output::stderr(), "no plugins")?;
     }

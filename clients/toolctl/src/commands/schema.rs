@@ -33,13 +33,14 @@ pub(crate) async fn run(args: SchemaArgs, globals: &Globals) -> anyhow::Result<u
         print_json(&tool)?;
     } else {
         let mut out = output::stdout();
-        show(&tool, table::terminal_width(), &mut out)?;
+        show(&tool, output::terminal_width(), &mut out)?;
         out.flush()?;
     }
     Ok(OK)
 }
 
-fn show(tool: &Tool, width: Option<u16>, out: &mut impl Write) -> io::Result<()> {
+/// The tool for a person: its description, its arguments and the facts about it.
+pub(crate) fn show(tool: &Tool, width: Option<u16>, out: &mut impl Write) -> io::Result<()> {
     let label = if tool.label == tool.name.as_str() { String::new() } else { format!("  {}", one_line(&tool.label)) };
     writeln!(out, "{NAME}{BOLD}{}{BOLD:#}{NAME:#}{label}", tool.name)?;
     writeln!(out, "\n{}\n", plain(tool.description.trim()))?;

@@ -17,7 +17,7 @@ use toold_proto::shell::{
 use toold_proto::tool::SessionId;
 
 use crate::commands::call::session_id;
-use crate::exit::{OK, TOOL_ERROR, usage};
+use crate::exit::{OK, TOOL_ERROR, not_found, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
 use crate::{completion, connection, table};
@@ -102,9 +102,7 @@ async fn list(client: &Client, session: Option<SessionId>, json: bool) -> anyhow
     if json {
         print_json(&list)?;
     } else {
-        let mut out = output::stdout();
-        out.write_all(render(&list, table::terminal_width()).as_bytes())?;
-        out.flush()?;
+        output::print(&render(&list, output::terminal_width()))?;
     }
     Ok(OK)
 }
@@ -149,7 +147,7 @@ async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: 
     let params = AttachShell { shell_id: shell.clone(), session_id: None, tail };
     // The error for a shell that does not exist comes from here.
     let output = client.subscribe::<ShellsAttach>(params).await?;
-    let Some(info) = info else { anyhow::bail!("there is no shell {shell}") };
+    let Some(info) = info else { return Err(not_found(format!("there is no shell {shell}"))) };
     let types = !read_only && info.running;
     let raw = match types && info.terminal.is_some() && std::io::stdin().is_terminal() {
         true => Some(RawTerminal::begin().context("can't set the terminal to raw mode")?),
@@ -280,7 +278,7 @@ impl AttachedShell<'_> {
             out.write_all(text.as_bytes())?;
             return Ok(out.flush()?);
         }
-        let mut out = output::stdout();
+        let mut out = output::unfolded_stdout();
         for piece in text.split_inclusive('\n') {
             let line = piece.trim_end_matches(['\r', '\n']);
             if self.returned || line.contains('\r') {

@@ -10,6 +10,7 @@ use toold_proto::event::{Event, EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsDisable, PluginsEnable, PluginsTrust};
 use toold_proto::plugin::{NamePlugin, PluginList, TrustItem, TrustPlugins, TrustReport, TrustedKind};
 
+use crate::clock;
 use crate::confirm::confirm;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
@@ -87,7 +88,7 @@ fn show_item(item: &TrustItem, out: &mut impl Write) -> anyhow::Result<()> {
         TrustedKind::Plugin => "plugin",
     };
     let since = match &item.last {
-        Some(last) => format!("changed since {}", one_line(&last.at)),
+        Some(last) => format!("changed since {}", clock::date_and_time(&last.at)),
         None => "new".to_owned(),
     };
     writeln!(out, "\n{NAME}{kind}{NAME:#} {} {WARN}{since}{WARN:#}", one_line(&item.path))?;

@@ -6,6 +6,7 @@ use toold_proto::permission::{
 };
 use toold_proto::tool::SessionId;
 
+use crate::clock;
 use crate::output::{BAD, BOLD, DIM, GOOD, WARN, one_line, plain};
 use crate::table;
 
@@ -56,7 +57,7 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
             Cell::new(origin(grant)),
             Cell::new(uses(grant)),
             Cell::new(
-                grant.used_at.as_deref().map(|at| one_line(at.split('T').next().unwrap_or(at))).unwrap_or_default(),
+                grant.used_at.as_deref().map(|at| clock::date(at)).unwrap_or_default(),
             ),
         ]);
     }
@@ -104,7 +105,7 @@ fn scope(grant: &GrantInfo) -> String {
         Scope::Once | Scope::Always => None,
     };
     let place = place.map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
-    let until = grant.expires_at.as_deref().map(|at| format!(" until {}", one_line(at))).unwrap_or_default();
+    let until = grant.expires_at.as_deref().map(|at| format!(" until {}", clock::date_and_time(at))).unwrap_or_default();
     format!("{}{place}{until}", grant.scope.as_str())
 }
 

@@ -15,7 +15,7 @@ use crate::confirm::{confirm, confirm_or_choose};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, NAME, one_line, plain, print_json};
-use crate::{completion, connection};
+use crate::{clock, completion, connection};
 
 #[derive(Debug, Args)]
 pub(crate) struct GrantPluginArgs {
@@ -132,7 +132,7 @@ fn write_refused(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
         };
         let moment = if need.at_load { " while it loaded" } else { "" };
         let times = if need.times == 1 { "once".to_owned() } else { format!("{} times", need.times) };
-        let last = one_line(&need.last_at);
+        let last = clock::date_and_time(&need.last_at);
         writeln!(out, "           {DIM}{times}{moment}{through}, last {last}, by {}{DIM:#}", one_line(&need.rule))?;
         if let Some(reason) = &need.reason {
             writeln!(out, "           {}", one_line(reason))?;

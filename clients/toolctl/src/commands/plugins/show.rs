@@ -9,6 +9,7 @@ use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
 use toold_proto::plugin::{NamePlugin, PluginDetails, PluginTimer};
 use toold_proto::plugin_log::LogsOfPlugin;
 
+use crate::clock;
 use crate::commands::plugins::packages::changed::{InstalledPlugin, installed};
 use crate::connection;
 use crate::event_line::{event_line, traceback};
@@ -60,7 +61,7 @@ fn write_details(
         line("may use", names)?;
     }
     if let Some(trusted) = &details.trusted {
-        line("trusted", one_line(&trusted.at))?;
+        line("trusted", clock::date_and_time(&trusted.at))?;
     }
     for tool in &details.tools {
         line("tool", format!("{}  {DIM}{}{DIM:#}", one_line(tool.name.as_str()), one_line(&tool.description)))?;
@@ -150,7 +151,7 @@ pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals
 fn write_event(event: &Value, json: bool) -> anyhow::Result<()> {
     let mut out = output::stdout();
     match json {
-        true => writeln!(out, "{event}")?,
+        true => output::print_json_line(event)?,
         false => write!(out, "{}\n{}", event_line(event), traceback(event))?,
     }
     out.flush()?;
