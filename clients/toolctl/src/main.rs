@@ -17,6 +17,7 @@ mod globals;
 mod keys;
 mod live;
 mod output;
+mod path_names;
 mod picker;
 mod profiles;
 mod program;
@@ -30,18 +31,11 @@ mod version_check;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 fn main() -> ExitCode {
-    // Before anything is read or written: a shell asks for completions by an environment variable.
-    let current_dir = std::env::current_dir().ok();
-    match clap_complete::CompleteEnv::with_factory(cli::Cli::command)
-        .try_complete(std::env::args_os(), current_dir.as_deref())
-    {
-        Ok(true) => return ExitCode::SUCCESS,
-        Ok(false) => {}
-        // Nobody reads the messages of a completion, and a closed pipe is not a failure.
-        Err(_) => return ExitCode::from(exit::USAGE),
+    if let Some(code) = completion::run_if_asked() {
+        return code;
     }
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = commands::hook::run_first(&arguments) {

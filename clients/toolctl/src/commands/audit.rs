@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Cell, Color};
 use toold_client::{Client, ClientError};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
@@ -17,7 +16,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
 use crate::tool_title::tool_title;
-use crate::{completion, connection, table};
+use crate::{connection, table};
 
 /// Show past calls
 #[derive(Debug, Args)]
@@ -29,7 +28,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
     /// Only calls of this tool
-    #[arg(long, value_name = "NAME", value_parser = tool_name, add = ArgValueCompleter::new(completion::tools))]
+    #[arg(long, value_name = "NAME", value_parser = tool_name)]
     tool: Option<ToolName>,
     /// Only calls with this outcome: ok, error, denied, timed_out, cancelled, ...
     #[arg(long, value_parser = outcome)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 use toold_client::{Client, ClientError, RpcError};
 use toold_proto::call::{Execute, ListTools, ToolSchema};
@@ -21,7 +20,7 @@ use crate::globals::Globals;
 use crate::live::{LiveOutput, Stdout};
 use crate::output::{self, BAD, DIM, WARN, one_line, print_json, tame};
 use crate::prompts::Prompter;
-use crate::{arguments, completion, connection, keys, picker};
+use crate::{arguments, connection, keys, picker};
 
 /// Call a tool
 ///
@@ -36,10 +35,9 @@ use crate::{arguments, completion, connection, keys, picker};
 #[command(after_help = STATUS_HELP)]
 pub(crate) struct CallArgs {
     /// The name of the tool; without it, a terminal shows a search over the tools, then asks for the arguments
-    #[arg(add = ArgValueCompleter::new(completion::tools))]
     name: Option<String>,
     /// key=value, or - for a JSON object on stdin
-    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::arguments))]
+    #[arg(value_name = "KEY=VALUE")]
     arguments: Vec<String>,
     /// All arguments as a JSON object, as @file, or as - for stdin; pairs override its members
     #[arg(long, value_name = "JSON")]

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::Value;
 use toold_proto::event::SubscribeEvents;
 use toold_proto::method::EventsSubscribe;
@@ -13,13 +12,13 @@ use crate::commands::call::session_id;
 use crate::event_line::event_line;
 use crate::globals::Globals;
 use crate::output;
-use crate::{completion, connection};
+use crate::connection;
 
 /// Show the events of the daemon as they happen
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
     /// Only these kinds, such as call.finished,tools.changed
-    #[arg(long, short, value_delimiter = ',', value_name = "KINDS", add = ArgValueCompleter::new(completion::event_kinds))]
+    #[arg(long, short, value_delimiter = ',', value_name = "KINDS")]
     kinds: Option<Vec<String>>,
     /// Start with the stored events after this number; 0 for all of them
     #[arg(long, value_name = "SEQ")]

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Attribute, Cell};
 use serde_json::Value;
 use toold_proto::call::ToolSchema;
@@ -13,13 +12,12 @@ use toold_proto::tool::Tool;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, NAME, one_line, plain, print_json};
-use crate::{completion, connection, table};
+use crate::{connection, table};
 
 /// Show a tool and its arguments
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// The name of the tool
-    #[arg(add = ArgValueCompleter::new(completion::tools))]
     name: String,
     /// Print JSON, with the full JSON Schema
     #[arg(long)]

@@ -4,7 +4,6 @@ use std::io::{IsTerminal, Read, Write};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::Cell;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,7 +19,7 @@ use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR, not_found, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
-use crate::{completion, connection, table};
+use crate::{connection, table};
 
 /// The key that detaches from a shell: Ctrl-], as in telnet.
 const DETACH: u8 = 0x1d;
@@ -49,7 +48,7 @@ enum ShellsAction {
     /// receives whole lines; Ctrl-D ends its input, and Ctrl-C detaches. The exit status is 0 if you detach or the
     /// shell ends with exit code 0, and 1 otherwise.
     Attach {
-        #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
+        #[arg(value_name = "SHELL")]
         shell: String,
         /// Start with this many bytes of earlier output; defaults to all that is kept
         #[arg(long, value_name = "BYTES")]
@@ -60,7 +59,7 @@ enum ShellsAction {
     },
     /// Send a line of input to a shell; without words, send stdin
     Write {
-        #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
+        #[arg(value_name = "SHELL")]
         shell: String,
         /// The words of the line
         #[arg(value_name = "WORD")]
@@ -71,7 +70,7 @@ enum ShellsAction {
     },
     /// Kill shells with all their processes
     Kill {
-        #[arg(value_name = "SHELL", required = true, add = ArgValueCompleter::new(completion::shells))]
+        #[arg(value_name = "SHELL", required = true)]
         shells: Vec<String>,
     },
 }

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_word_that_no_line_can_hold_is_broken() {
-        check("/a/very/long/path", 10, "/a/very/lo\n  ng/path");
+        check("/a/very/long/path", 10, "/a/very/\n  long/pat\n  h");
         let narrow = fold("label      /a/very/long/path/indeed and more of it", 30);
         assert!(narrow.lines().all(|line| line.len() <= 30), "{narrow}");
     }

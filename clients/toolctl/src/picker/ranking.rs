@@ -91,7 +91,7 @@ pub(super) mod tests {
         check("read", &["read", "git_read_tree", "list"]);
         check("grt", &["git_read_tree"]);
         check("wf", &["web_fetch"]);
-        check("lists", &["git_read_tree", "list"]);
+        check("lists", &["list", "git_read_tree"]);
         check("folder lists", &["list"]);
         check("nothing of this", &[]);
         check(" ", &["bash", "git_read_tree", "list", "read", "web_fetch"]);

@@ -234,7 +234,7 @@ mod tests {
 
          GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM              USED     LAST
          g1     deny   file.write  src/**   project /x                         calls through p  toolctl           never
-         g2     allow  shell       make     always until 2026-01-01T01:00:00Z                   toolctl, for zed  3 times  2026-01-01
+         g2     allow  shell       make     always until 2026-01-01 01:00:00Z                   toolctl, for zed  3 times  2026-01-01
         ");
     }
 
