@@ -11,18 +11,30 @@ use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
 use crate::tool_title::tool_title;
 
 /// An event on one line, with styles.
-pub(crate) fn event_line(event: &Value) -> String {
-    match serde_json::from_value::<Event>(event.clone()) {
+pub(crate) fn event_line(raw: &Value) -> String {
+    match serde_json::from_value::<Event>(raw.clone()) {
         Ok(event) => {
             let (style, text) = describe(&event.body);
-            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", time_of_day(&event.at), event.body.kind())
+            let kind = event.body.kind();
+            let caller = if kind == "call.started" { caller(raw) } else { String::new() };
+            format!("{DIM}{}{DIM:#} {style}{kind:<19}{style:#} {text}{caller}", time_of_day(&event.at))
         }
         Err(_) => {
-            let at = event["at"].as_str().unwrap_or_default();
-            let kind = one_line(event["kind"].as_str().unwrap_or("?"));
-            format!("{DIM}{}{DIM:#} {kind:<19} {}", time_of_day(at), shorten(&one_line(&event.to_string()), 200))
+            let at = raw["at"].as_str().unwrap_or_default();
+            let kind = one_line(raw["kind"].as_str().unwrap_or("?"));
+            format!("{DIM}{}{DIM:#} {kind:<19} {}", time_of_day(at), shorten(&one_line(&raw.to_string()), 200))
         }
     }
+}
+
+/// The arguments of a call that has started, who calls and in which folder, as far as the event says.
+pub(crate) fn caller(event: &Value) -> String {
+    let text = |name: &str| event[name].as_str().map(one_line).filter(|text| !text.is_empty());
+    let arguments = text("arguments").map(|arguments| format!(" {arguments}"));
+    let client = text("client").map(|client| format!(" by {client}"));
+    let cwd = text("cwd").map(|cwd| format!(" in {cwd}"));
+    let who = [client, cwd].into_iter().flatten().collect::<String>();
+    format!("{}{DIM}{who}{DIM:#}", arguments.unwrap_or_default())
 }
 
 /// The frames of the script that an event's error has, each on an indented line.
@@ -186,6 +198,15 @@ mod tests {
         let failed = json!({"kind": "plugin.failed", "plugin": "p", "path": "/p.lua",
             "error": {"message": "bad\u{1b}[2J", "file": "/p.lua", "line": 3}});
         check(event(failed), "03:04:05Z plugin.failed       p: bad\\u{1b}[2J /p.lua:3");
+    }
+
+    #[test]
+    fn a_call_says_who_makes_it() {
+        let mut started = json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "read",
+            "client": "nvim", "cwd": "/p", "arguments": "path=a\u{1b}"});
+        check(event(started.clone()), "03:04:05Z call.started        read c path=a\\u{1b} by nvim in /p");
+        started.as_object_mut().unwrap().retain(|key, _| !["client", "cwd", "arguments"].contains(&key.as_str()));
+        check(event(started), "03:04:05Z call.started        read c");
     }
 
     #[test]
