@@ -96,9 +96,10 @@ pub(crate) fn status(error: &anyhow::Error) -> u8 {
 
 fn of_client(error: &ClientError) -> u8 {
     match error {
-        ClientError::Rpc(RpcError { code, .. }) => match *code {
+        ClientError::Rpc(rpc @ RpcError { code, .. }) => match *code {
             INVALID_PARAMS => USAGE,
             UNKNOWN | UNKNOWN_TOOL => NOT_FOUND,
+            _ if rpc.kind() == "nothing_to_undo" => NOT_FOUND,
             PERMISSION_DENIED => DENIED,
             CANCELLED => INTERRUPTED,
             _ => NOT_RUN,

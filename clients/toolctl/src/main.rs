@@ -44,9 +44,13 @@ fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // Fails when the help goes to a closed pipe, as when a pager exits.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
+            let (printed, is_usage) = (error.print(), error.use_stderr());
+            return match printed {
+                // When stderr is closed, the exit status has to say it all.
+                Ok(()) | Err(_) if is_usage => ExitCode::from(exit::USAGE),
+                Ok(()) => ExitCode::from(exit::OK),
+                Err(error) => exit::report(&error.into()),
+            };
         }
     };
     output::present(output::Presentation { plain: cli.globals.plain, utc: cli.globals.utc });

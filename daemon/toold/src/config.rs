@@ -389,6 +389,13 @@ fn with_unknown_choices(
             replace(&place.origin, mistakes.iter().map(|mistake| format!("{}: {mistake}", place.origin)).collect());
         }
     }
+    for hook in &config.hooks {
+        let origin = source.place(Some(hook.span()));
+        let mistakes = hooks::mistakes(hook.get_ref());
+        if !mistakes.is_empty() {
+            replace(&origin, mistakes.iter().map(|mistake| format!("{origin}: {mistake}")).collect());
+        }
+    }
     problems.extend(unknown_choices.iter().map(|choice| choice.problem.clone()));
     problems
 }
@@ -566,6 +573,9 @@ tools = []
 [[hooks]]
 event = "pre_tol"
 mode = "asink"
+[[hooks]]
+event = "pre_tol"
+command = []
 [log]
 filter = "loud"
 [plugins]
@@ -583,10 +593,13 @@ disabled = ["No Plugin"]
             (":12: ", "quote"),
             (":12: ", "tools is empty"),
             (":17:1: hooks: ", "missing key command"),
+            (":18:9: hooks.event: ", "did you mean pre_tool?"),
             (":19:8: hooks.mode: ", "did you mean async?"),
-            (":21:10: log.filter: ", "loud"),
-            (":23:1: ", "unknown key pahts in [plugins]: did you mean paths?"),
-            (":24:13: plugins.disabled: ", "no_plugin"),
+            (":20: ", "command is empty"),
+            (":21:9: hooks.event: ", "did you mean pre_tool?"),
+            (":24:10: log.filter: ", "loud"),
+            (":26:1: ", "unknown key pahts in [plugins]: did you mean paths?"),
+            (":27:13: plugins.disabled: ", "no_plugin"),
         ];
         let found = |(place, words): &(&str, &str)| {
             problems.iter().position(|problem| problem.contains(place) && problem.contains(words))

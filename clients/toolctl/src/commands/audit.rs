@@ -171,7 +171,7 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
             Cell::new(needs(entry)),
         ]);
     }
-    table::render(&rows)
+    table::render_without(&rows, &["SESSION", "CLIENT", "TOOK"])
 }
 
 fn with_decisions(entry: &AuditEntry) -> String {

@@ -12,6 +12,7 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonGetConfig, DaemonReload};
 use toold_proto::nearest::nearest;
 
+use crate::commands::author;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK, not_found};
 use crate::globals::Globals;
@@ -162,9 +163,7 @@ async fn check(file: Option<&Path>, json: bool) -> anyhow::Result<u8> {
     let mut arguments: Vec<&OsStr> = vec!["config".as_ref(), "check".as_ref()];
     arguments.extend(json.then_some(OsStr::new("--json")));
     if let Some(file) = file {
-        if !file.exists() {
-            return Err(not_found(format!("there is no file {}", file.display())));
-        }
+        author::must_exist(file)?;
         arguments.extend(["--".as_ref(), file.as_os_str()]);
     }
     program::run(&arguments).await

@@ -94,5 +94,5 @@ fn render(list: &SessionList, width: Option<u16>) -> String {
             Cell::new(one_line(&session.cwd)),
         ]);
     }
-    table::render(&rows)
+    table::render_without(&rows, &["CONNECTIONS", "MODE"])
 }

@@ -120,7 +120,7 @@ fn render(list: &ShellList, width: Option<u16>) -> String {
             Cell::new(shorten(&one_line(&shell.command), 200)),
         ]);
     }
-    table::render(&rows)
+    table::render_without(&rows, &["TERMINAL", "OUTPUT", "SESSION"])
 }
 
 async fn write(client: &Client, shell: String, words: &[String], eof: bool) -> anyhow::Result<u8> {

@@ -12,6 +12,7 @@ use toold_proto::plugin::{NamePlugin, PluginList, TrustItem, TrustPlugins, Trust
 
 use crate::clock;
 use crate::confirm::confirm;
+use crate::commands::author;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
@@ -32,6 +33,7 @@ pub(crate) struct TrustArgs {
 pub(crate) async fn trust(args: TrustArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let path =
         std::path::absolute(args.path.unwrap_or_else(|| ".".into())).context("can't determine the current folder")?;
+    author::must_exist(&path)?;
     let client = connection::open(globals).await?;
     let asked = TrustPlugins { path: path.to_string_lossy().into_owned(), ..TrustPlugins::default() };
     let shown = client.call::<PluginsTrust>(TrustPlugins { preview: true, ..asked.clone() }).await?;

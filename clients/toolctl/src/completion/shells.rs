@@ -113,6 +113,11 @@ fn candidates(mut words: Vec<String>, last: &str) -> io::Result<Vec<CompletionCa
     let mut found = complete(&mut command(), words, index, folder.as_deref())?;
     // A line break would be another candidate.
     found.retain(|candidate| !candidate.get_value().to_string_lossy().contains(char::is_control));
+    // Options are many, and few of them are wanted where a value stands: they come once a dash is typed.
+    let is_option = |candidate: &CompletionCandidate| candidate.get_value().to_string_lossy().starts_with('-');
+    if !last.starts_with('-') && !found.iter().all(is_option) {
+        found.retain(|candidate| !is_option(candidate));
+    }
     Ok(found)
 }
 

@@ -36,6 +36,8 @@ pub struct UnknownChoice {
     /// The start of the rule or the hook, as [`ConfigText::place`] of it.
     pub of: String,
     pub problem: String,
+    /// Where the value begins in the text.
+    at: usize,
 }
 
 /// A TOML text and its overrides.
@@ -81,9 +83,12 @@ pub fn read(source: ConfigText) -> ReadConfig {
     let (readable, wrong) = recover(&source, &root, MAX_PROBLEMS.saturating_sub(found.len()));
     found.extend(wrong);
     found.sort_by_key(|misreading| misreading.span.start);
+    let places: Vec<usize> = found.iter().map(|misreading| misreading.span.start).collect();
     let describe = |found: Misreading| format!("{}: {}", source.position(Some(found.span)), found.message);
     let problems = found.into_iter().map(describe).collect();
-    let unknown_choices = source.unknown_choices(root.get_ref());
+    let mut unknown_choices = source.unknown_choices(root.get_ref());
+    // Some choices are read as such, and reported already.
+    unknown_choices.retain(|choice| !places.contains(&choice.at));
     ReadConfig { readable, problems, unknown_choices, entries }
 }
 
@@ -134,7 +139,7 @@ impl ConfigText<'_> {
                     let place = self.position(Some(value.span()));
                     let key = join(path, key.get_ref());
                     let problem = format!("{place}: {key}: expected one of {}, got {text:?}{hint}", choices.join(", "));
-                    found.push(UnknownChoice { of: self.place(Some(item.span())), problem });
+                    found.push(UnknownChoice { of: self.place(Some(item.span())), problem, at: value.span().start });
                 }
             }
         }

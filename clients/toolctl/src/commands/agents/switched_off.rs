@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
-use jsonc_parser::ParseOptions;
 use serde_json::Value;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
-use crate::commands::mcp::install;
+use crate::commands::mcp::{install, jsonc};
 
 /// An agent that has the hooks and does not run them.
 pub(crate) struct SwitchedOff {
@@ -21,8 +19,8 @@ pub(crate) struct SwitchedOff {
 
 pub(crate) fn switched_off() -> Vec<SwitchedOff> {
     let Ok(home) = install::home() else { return Vec::new() };
-    let agents = HookAgent::value_variants().iter().filter(|agent| hooks_file::is_installed(**agent, &home));
-    agents.filter_map(|agent| of(*agent, &home)).collect()
+    let agents = HookAgent::ALL.into_iter().filter(|agent| hooks_file::is_installed(*agent, &home));
+    agents.filter_map(|agent| of(agent, &home)).collect()
 }
 
 fn of(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
@@ -34,12 +32,14 @@ fn of(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
     };
     let file = home.join(file);
     let text = install::read(&file).ok().flatten()?;
-    let settings = match agent {
-        HookAgent::Codex => serde_json::to_value(text.parse::<toml::Table>().ok()?).ok()?,
-        _ => jsonc_parser::parse_to_serde_value::<Value>(&text, &ParseOptions::default()).ok()?,
+    let value = match agent {
+        HookAgent::Codex => {
+            let settings = serde_json::to_value(text.parse::<toml::Table>().ok()?).ok()?;
+            path.iter().try_fold(&settings, |value, name| value.get(name)).cloned()
+        }
+        _ => jsonc::member(&text, path),
     };
-    let value = path.iter().try_fold(&settings, |value, name| value.get(name))?;
-    (*value == Value::Bool(off)).then_some(SwitchedOff { agent: agent.name(), file, setting })
+    (value? == Value::Bool(off)).then_some(SwitchedOff { agent: agent.name(), file, setting })
 }
 
 #[cfg(test)]

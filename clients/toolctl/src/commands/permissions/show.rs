@@ -63,7 +63,7 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
     }
     match grants {
         [] => String::new(),
-        _ => table::render(&rows),
+        _ => table::render_without(&rows, &["LAST", "USED", "FROM", "ONLY FOR"]),
     }
 }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toold_proto::event::{EventBody, SubscribeEvents};
-use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
-use toold_proto::plugin::{NamePlugin, PluginDetails, PluginTimer};
+use toold_proto::method::{EventsSubscribe, PluginsList, PluginsLogs, PluginsShow};
+use toold_proto::plugin::{ListPlugins, NamePlugin, PluginDetails, PluginTimer};
 use toold_proto::plugin_log::LogsOfPlugin;
 
 use crate::clock;
 use crate::commands::plugins::packages::changed::{InstalledPlugin, installed};
 use crate::connection;
 use crate::event_line::{event_line, traceback};
-use crate::exit::OK;
+use crate::exit::{OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, DIM, NAME, one_line, plain, print_json};
 
@@ -129,6 +129,12 @@ pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals
     let logs = client.call::<PluginsLogs>(LogsOfPlugin { name: name.clone() }).await?;
     for event in &logs.events {
         write_event(&serde_json::to_value(event)?, json)?;
+    }
+    if let Some(name) = name.as_ref().filter(|_| logs.events.is_empty()) {
+        let known = client.call::<PluginsList>(ListPlugins { all: true }).await?.plugins;
+        if !known.iter().any(|plugin| plugin.name == *name) {
+            return Err(not_found(format!("there is no plugin {name}")));
+        }
     }
     if !follow {
         return Ok(OK);
