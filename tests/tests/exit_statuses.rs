@@ -82,7 +82,6 @@ const WRONG: &[&[&str]] = &[
     &["permissions", "check", "nothing", "x"],
     &["permissions", "check", "--explain", "file.read", "x"],
     &["permissions", "grant", "nothing", "x"],
-    &["mcp", "--profile", "Not A Profile"],
     &["approve"],
     &["--plain"],
     &[],

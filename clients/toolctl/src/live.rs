@@ -282,7 +282,7 @@ fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
             out.flush()
         }
         Stream::Stderr => {
-            let mut err = output::stderr();
+            let mut err = output::unfolded_stderr();
             lines.lines().try_for_each(|line| writeln!(err, "{DIM}{}{DIM:#}", tame(line)))
         }
     }

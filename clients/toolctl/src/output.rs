@@ -7,6 +7,7 @@ mod fold;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
@@ -51,10 +52,14 @@ pub(crate) fn presentation() -> Presentation {
 
 /// The width of the terminal that stdout is; `None` for a pipe or a file.
 pub(crate) fn terminal_width() -> Option<u16> {
-    if !stdout_is_terminal() {
+    width_of(&io::stdout())
+}
+
+fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<u16> {
+    if !stream.is_terminal() {
         return None;
     }
-    let (width, _) = crossterm::terminal::size().ok()?;
+    let width = rustix::termios::tcgetwinsize(stream).ok()?.ws_col;
     // A terminal that does not know its size says 0.
     (width > 0).then_some(width)
 }
@@ -69,44 +74,50 @@ pub(crate) fn overwrites_stderr() -> bool {
 }
 
 /// Text for people: on a terminal, lines that are longer than it is wide break between words.
-pub(crate) struct StdoutWriter {
-    out: anstream::AutoStream<io::StdoutLock<'static>>,
+pub(crate) struct FoldingWriter<W: Write> {
+    out: W,
     width: Option<usize>,
     /// The line that has not ended yet, if lines are folded.
     open: Vec<u8>,
 }
 
-pub(crate) type StderrWriter = anstream::AutoStream<io::StderrLock<'static>>;
+pub(crate) type StdoutWriter = FoldingWriter<anstream::AutoStream<io::StdoutLock<'static>>>;
+pub(crate) type StderrWriter = FoldingWriter<anstream::AutoStream<io::StderrLock<'static>>>;
 
 pub(crate) fn stdout() -> StdoutWriter {
-    StdoutWriter::new(terminal_width())
+    FoldingWriter::new(anstream::stdout().lock(), terminal_width())
 }
 
 /// For programs, and for output whose lines are another program's: lines stay as they are.
 pub(crate) fn unfolded_stdout() -> StdoutWriter {
-    StdoutWriter::new(None)
+    FoldingWriter::new(anstream::stdout().lock(), None)
 }
 
 pub(crate) fn stderr() -> StderrWriter {
-    anstream::stderr().lock()
+    FoldingWriter::new(anstream::stderr().lock(), width_of(&io::stderr()))
 }
 
-impl StdoutWriter {
-    fn new(width: Option<u16>) -> Self {
-        Self { out: anstream::stdout().lock(), width: width.map(usize::from), open: Vec::new() }
+/// As [`unfolded_stdout`], and for a terminal in raw mode.
+pub(crate) fn unfolded_stderr() -> StderrWriter {
+    FoldingWriter::new(anstream::stderr().lock(), None)
+}
+
+impl<W: Write> FoldingWriter<W> {
+    fn new(out: W, width: Option<u16>) -> Self {
+        Self { out, width: width.map(usize::from), open: Vec::new() }
     }
 
     fn write_open(&mut self) -> io::Result<()> {
         let line = std::mem::take(&mut self.open);
         match (self.width, String::from_utf8(line)) {
             (Some(width), Ok(text)) => self.out.write_all(fold(&text, width).as_bytes()),
-            (_, Ok(text)) => self.out.write_all(text.as_bytes()),
+            (None, Ok(text)) => self.out.write_all(text.as_bytes()),
             (_, Err(error)) => self.out.write_all(error.as_bytes()),
         }
     }
 }
 
-impl Write for StdoutWriter {
+impl<W: Write> Write for FoldingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.width.is_none() {
             return self.out.write(bytes);
@@ -126,7 +137,7 @@ impl Write for StdoutWriter {
     }
 }
 
-impl Drop for StdoutWriter {
+impl<W: Write> Drop for FoldingWriter<W> {
     fn drop(&mut self) {
         // Whoever must know whether it was written has flushed.
         let _ = self.flush();
