@@ -191,11 +191,14 @@ fn type_in(shells: &Shells, shell: &str, arguments: &[&str], script: &str) {
     wait_for(&terminal, "ready> ");
     terminal.press(script);
     terminal.press("; echo sour''ced\n");
-    wait_for(&terminal, "sourced");
+    // Then the shell reads keys again.
+    until("the next prompt", || {
+        shown(&terminal).split_once("sourced").filter(|(_, after)| after.contains("ready> ")).map(drop)
+    });
     terminal.press("toolctl call cou\t");
     wait_for(&terminal, "toolctl call count ");
     terminal.press("mode=f\t");
-    wait_for(&terminal, "toolctl call count mode=fast");
+    wait_for(&terminal, "mode=fast");
     terminal.press("\x15exit\n");
     terminal.end();
 }
