@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use toold_tests::{Setup, Terminal, TestDaemon, skip_uninstalled, toolctl, until};
+use toold_tests::{Setup, TestDaemon, skip_uninstalled, toolctl, until};
 
 const PLUGIN: &str = r#"
 hygge.register_tool({
@@ -41,10 +41,6 @@ impl Shells {
         let granted = daemon.toolctl(&["permissions", "grant", "shell", "make *", "--json"]);
         let granted: serde_json::Value = serde_json::from_slice(&granted.stdout).unwrap();
         Self { daemon, grant: granted["id"].as_str().unwrap().to_owned() }
-    }
-
-    fn command(&self, shell: &str) -> Command {
-        command(&self.daemon.setup, shell)
     }
 
     /// The candidates for a line, each with its description.
@@ -174,49 +170,6 @@ fn zsh_offers_values() {
 #[test]
 fn fish_offers_values() {
     check("fish");
-}
-
-/// Types a line and a tab; the line must then continue as expected.
-fn type_in(shells: &Shells, shell: &str, arguments: &[&str], script: &str) {
-    let mut command = shells.command(shell);
-    command.env("PS1", "ready> ").env("PROMPT", "ready> ");
-    let mut terminal = Terminal::run(command.args(arguments));
-    let shown = |terminal: &Terminal| {
-        let text = terminal.written();
-        regex::Regex::new(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r").unwrap().replace_all(&text, "").into_owned()
-    };
-    let wait_for = |terminal: &Terminal, text: &str| {
-        until(&format!("{text:?} on the terminal"), || shown(terminal).contains(text).then_some(()));
-    };
-    wait_for(&terminal, "ready> ");
-    terminal.press(script);
-    terminal.press("; echo sour''ced\n");
-    // Then the shell reads keys again.
-    until("the next prompt", || {
-        shown(&terminal).split_once("sourced").filter(|(_, after)| after.contains("ready> ")).map(drop)
-    });
-    terminal.press("toolctl call cou\t");
-    wait_for(&terminal, "toolctl call count ");
-    terminal.press("mode=f\t");
-    wait_for(&terminal, "mode=fast");
-    terminal.press("\x15exit\n");
-    terminal.end();
-}
-
-#[test]
-fn a_tab_completes_in_bash() {
-    if is_installed("bash") {
-        let script = "source <(toolctl completions bash)";
-        type_in(&Shells::new(), "bash", &["--norc", "--noprofile", "-i"], script);
-    }
-}
-
-#[test]
-fn a_tab_completes_in_zsh() {
-    if is_installed("zsh") {
-        let script = "autoload -Uz compinit; compinit -u -D; source <(toolctl completions zsh)";
-        type_in(&Shells::new(), "zsh", &["-f", "-i"], script);
-    }
 }
 
 #[test]

@@ -22,11 +22,11 @@ use crate::exit::{OK, USAGE};
 /// The user waits at the keyboard, and a folder may be on a slow file system.
 const LONGEST: Duration = Duration::from_secs(2);
 
-type Completer = fn(&OsStr) -> Vec<CompletionCandidate>;
+type ValueLookup = fn(&OsStr) -> Vec<CompletionCandidate>;
 
 /// Values of arguments by the subcommand and the argument's name; `*` is every subcommand. Values that the command line
 /// itself lists, and paths, need no row.
-const COMPLETERS: &[(&str, &str, Completer)] = &[
+const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
     ("*", "session", values::sessions),
     ("*", "source", values::sources),
     ("*", "without_source", values::sources),
@@ -106,7 +106,7 @@ fn with_values(command: Command, path: &str) -> Command {
     })
 }
 
-fn completer(path: &str, argument: &str) -> Option<Completer> {
+fn completer(path: &str, argument: &str) -> Option<ValueLookup> {
     let of = |wanted: &str| {
         let row = COMPLETERS.iter().find(|(command, name, _)| *command == wanted && *name == argument);
         row.map(|(_, _, completer)| *completer)

@@ -156,7 +156,8 @@ fn render_costs(costs: &ToolCosts, width: Option<u16>) -> String {
     let largest = costs.all.tokens.max(1);
     let row = |name: Cell, list: ListCost, note: &str| {
         let number = |n: u64| Cell::new(n).set_alignment(CellAlignment::Right);
-        let bar = "█".repeat((list.tokens * BAR).div_ceil(largest) as usize);
+        let length = if output::presentation().plain { 0 } else { (list.tokens * BAR).div_ceil(largest) };
+        let bar = "█".repeat(length as usize);
         let note = if note.is_empty() { bar } else { format!("{bar} {note}").trim_start().to_owned() };
         [name, number(list.tools), number(list.tokens), Cell::new(note)]
     };

@@ -55,7 +55,7 @@ pub fn check(options: &Options, file: Option<PathBuf>, json: bool) -> anyhow::Re
     let mut out = io::stdout().lock();
     if json {
         let report =
-            CheckReport { file: &shown, problems: located(&problems, &shown), warnings: located(&warnings, &shown) };
+            ConfigFindings { file: &shown, problems: located(&problems, &shown), warnings: located(&warnings, &shown) };
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
         return Ok(problems.is_empty());
     }
@@ -70,15 +70,15 @@ pub fn check(options: &Options, file: Option<PathBuf>, json: bool) -> anyhow::Re
 
 /// The findings of a check for programs.
 #[derive(Serialize)]
-struct CheckReport<'a> {
+struct ConfigFindings<'a> {
     file: &'a Path,
-    problems: Vec<Located<'a>>,
-    warnings: Vec<Located<'a>>,
+    problems: Vec<PlacedFinding<'a>>,
+    warnings: Vec<PlacedFinding<'a>>,
 }
 
 /// A finding, and its place in the file as far as it has one. Lines and columns count from 1.
 #[derive(Debug, PartialEq, Serialize)]
-struct Located<'a> {
+struct PlacedFinding<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,11 +86,11 @@ struct Located<'a> {
     message: &'a str,
 }
 
-fn located<'a>(findings: &'a [String], file: &Path) -> Vec<Located<'a>> {
-    findings.iter().map(|text| Located::of(text, file)).collect()
+fn located<'a>(findings: &'a [String], file: &Path) -> Vec<PlacedFinding<'a>> {
+    findings.iter().map(|text| PlacedFinding::of(text, file)).collect()
 }
 
-impl<'a> Located<'a> {
+impl<'a> PlacedFinding<'a> {
     fn of(text: &'a str, file: &Path) -> Self {
         let mut found = Self { line: None, column: None, message: text };
         let Some(rest) = text.strip_prefix(&*file.to_string_lossy()) else { return found };
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_finding_is_split_into_place_and_message() {
-        let of = |text: &'static str| Located::of(text, Path::new("/c.toml"));
-        let located = |line, column, message| Located { line, column, message };
+        let of = |text: &'static str| PlacedFinding::of(text, Path::new("/c.toml"));
+        let located = |line, column, message| PlacedFinding { line, column, message };
         assert_eq!(of("/c.toml:3:7: limits: wrong"), located(Some(3), Some(7), "limits: wrong"));
         assert_eq!(of("/c.toml:3: wrong"), located(Some(3), None, "wrong"));
         assert_eq!(of("/c.toml: sandbox: wrong"), located(None, None, "sandbox: wrong"));
