@@ -119,7 +119,8 @@ fn check(shell: &str) {
     }
     let shells = Shells::new();
     // bash puts its candidates in place of what stands behind the last = of the word.
-    let after = |text: &str| if shell == "bash" { text.rsplit('=').next().unwrap().to_owned() } else { text.to_owned() };
+    let after =
+        |text: &str| if shell == "bash" { text.rsplit('=').next().unwrap().to_owned() } else { text.to_owned() };
     let space = if shell == "bash" { "\\ " } else { " " };
     let expected: &[(&str, Vec<String>)] = &[
         ("toolctl call cou", vec!["count".to_owned()]),

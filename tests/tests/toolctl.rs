@@ -264,7 +264,9 @@ fn a_misspelt_argument_is_refused_however_it_is_passed() {
         let mut arguments = vec!["call", tool, "too=1"];
         arguments.extend((tool == "wait").then_some("--timeout=0.1"));
         let passed = daemon.toolctl(&arguments);
-        let warning = format!("warning: the tool's schema does not name the argument \"too\", which is passed on as it is{hint}\n");
+        let warning = format!(
+            "warning: the tool's schema does not name the argument \"too\", which is passed on as it is{hint}\n"
+        );
         assert!(err(&passed).starts_with(&warning), "{}", err(&passed));
     }
     let passed = daemon.toolctl(&["call", "open", "too=1", "--quiet"]);
@@ -691,7 +693,10 @@ fn doctor_names_every_mistake_of_the_configuration_and_what_stands_at_the_socket
     let check = setup.command(toolctl()).args(["config", "check", "--json"]).output().unwrap();
     assert_eq!(code(&check), 1);
     let problems = json(&check)["problems"].clone();
-    assert_eq!((problems.as_array().unwrap().len(), &problems[2]["line"], &problems[2]["column"]), (3, &json!(5), &json!(11)));
+    assert_eq!(
+        (problems.as_array().unwrap().len(), &problems[2]["line"], &problems[2]["column"]),
+        (3, &json!(5), &json!(11))
+    );
 }
 
 #[test]

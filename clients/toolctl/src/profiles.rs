@@ -26,7 +26,9 @@ pub(crate) async fn names(client: &Client) -> Result<Vec<String>, ClientError> {
 /// The name cannot be that of a profile, or a daemon runs that knows no such profile. Starts no daemon.
 pub(crate) async fn check_with_daemon(name: &str, globals: &Globals) -> anyhow::Result<()> {
     if !is_profile_name(name) {
-        return Err(usage(format!("{name:?} is not the name of a profile: expected [a-z][a-z0-9_-]*, with 64 characters at most")));
+        return Err(usage(format!(
+            "{name:?} is not the name of a profile: expected [a-z][a-z0-9_-]*, with 64 characters at most"
+        )));
     }
     let Ok(client) = Client::connect(&connection::socket(globals)?).await else { return Ok(()) };
     check(name, &names(&client).await?)

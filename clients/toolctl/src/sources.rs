@@ -34,5 +34,8 @@ pub(crate) async fn check(client: &Client, named: &[String]) -> anyhow::Result<(
     let Some(unknown) = named.iter().find(|name| !is_kind(name) && !names.contains(*name)) else { return Ok(()) };
     let kinds = KINDS.map(SourceKind::as_str).join(", ");
     let names: Vec<String> = names.into_iter().collect();
-    Err(not_found(format!("there is no source {unknown}; kinds of sources are {kinds}, and names are {}", names.join(", "))))
+    Err(not_found(format!(
+        "there is no source {unknown}; kinds of sources are {kinds}, and names are {}",
+        names.join(", ")
+    )))
 }

@@ -87,7 +87,8 @@ fn fit(mut table: Table, width: u16) -> Option<Table> {
     let shown: Vec<usize> =
         (0..most.len()).filter(|at| !table.column(*at).is_some_and(|column| column.is_hidden())).collect();
     let padding = |at: usize| table.column(at).map_or(2, |column| column.padding_width());
-    let total = |widths: &dyn Fn(usize) -> u16| shown.iter().map(|at| u32::from(widths(*at) + padding(*at))).sum::<u32>();
+    let total =
+        |widths: &dyn Fn(usize) -> u16| shown.iter().map(|at| u32::from(widths(*at) + padding(*at))).sum::<u32>();
     if total(&|at| most[at]) <= width.into() {
         return Some(table);
     }

@@ -81,7 +81,8 @@ async fn show(globals: &Globals, origin: bool, key: Option<&str>, json: bool) ->
     if let Some(project) = &mut config.project {
         project.entries.retain(wanted);
     }
-    let found = !config.entries.is_empty() || config.project.as_ref().is_some_and(|project| !project.entries.is_empty());
+    let found =
+        !config.entries.is_empty() || config.project.as_ref().is_some_and(|project| !project.entries.is_empty());
     if let Some(key) = key.filter(|_| !found) {
         let near = nearest(key, all.iter().map(String::as_str)).map(|near| format!(": did you mean {near}?"));
         return Err(not_found(format!("no key begins with {key}{}", near.unwrap_or_default())));

@@ -18,11 +18,11 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId};
 
 use crate::commands::call::session_id;
+use crate::connection;
 use crate::exit::{OK, TOOL_ERROR, usage};
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
-use crate::connection;
 
 mod review;
 pub(crate) mod show;

@@ -11,8 +11,8 @@ use toold_proto::method::{EventsSubscribe, PluginsDisable, PluginsEnable, Plugin
 use toold_proto::plugin::{NamePlugin, PluginList, TrustItem, TrustPlugins, TrustReport, TrustedKind};
 
 use crate::clock;
-use crate::confirm::confirm;
 use crate::commands::author;
+use crate::confirm::confirm;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;

@@ -43,7 +43,8 @@ pub(super) fn pairs(current: &OsStr) -> Vec<CompletionCandidate> {
 fn keys(tool: &Tool) -> Vec<(String, String)> {
     let schema = &tool.input_schema;
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let is_given = |key: &str| words().iter().any(|word| word.strip_prefix(key).is_some_and(|rest| rest.starts_with('=')));
+    let is_given =
+        |key: &str| words().iter().any(|word| word.strip_prefix(key).is_some_and(|rest| rest.starts_with('=')));
     let mut keys: Vec<(&String, &Value)> = schema["properties"].as_object().into_iter().flatten().collect();
     keys.retain(|(key, property)| !is_given(key) || is_list(schema, property));
     keys.sort_by_key(|(key, _)| !required.contains(&key.as_str()));
@@ -81,7 +82,8 @@ fn values(root: &Value, schema: &Value, depth: u8) -> Vec<String> {
 fn is_list(root: &Value, property: &Value) -> bool {
     let target = property["$ref"].as_str().and_then(|target| root.pointer(target.strip_prefix('#')?));
     let property = target.unwrap_or(property);
-    property["type"] == "array" || property["type"].as_array().is_some_and(|types| types.iter().any(|name| name == "array"))
+    property["type"] == "array"
+        || property["type"].as_array().is_some_and(|types| types.iter().any(|name| name == "array"))
 }
 
 /// The first word after `call` that is neither an option nor the value of one.

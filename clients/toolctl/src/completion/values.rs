@@ -32,8 +32,7 @@ pub(super) fn tools(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 pub(super) fn sources(current: &OsStr) -> Vec<CompletionCandidate> {
-    let kinds =
-        [SourceKind::Builtin, SourceKind::Frontend, SourceKind::Mcp, SourceKind::Plugin, SourceKind::Remote];
+    let kinds = [SourceKind::Builtin, SourceKind::Frontend, SourceKind::Mcp, SourceKind::Plugin, SourceKind::Remote];
     let mut sources: Vec<(String, String)> =
         kinds.map(|kind| (kind.as_str().to_owned(), "all of this kind".to_owned())).to_vec();
     for tool in all_tools() {
@@ -133,7 +132,8 @@ pub(super) fn remotes(current: &OsStr) -> Vec<CompletionCandidate> {
 pub(super) fn secrets(current: &OsStr) -> Vec<CompletionCandidate> {
     let list = ask(async |client: Client| client.call::<SecretsList>(NoParams {}).await);
     let secrets = list.into_iter().flat_map(|list| list.secrets);
-    let used = |names: Vec<String>| if names.is_empty() { String::new() } else { format!("used by {}", names.join(", ")) };
+    let used =
+        |names: Vec<String>| if names.is_empty() { String::new() } else { format!("used by {}", names.join(", ")) };
     offer(current, secrets.map(|secret| (secret.name, used(secret.used_by))))
 }
 
@@ -192,9 +192,7 @@ pub(super) fn categories(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Behind a category of files.
 pub(super) fn paths(current: &OsStr) -> Vec<CompletionCandidate> {
-    let of_files = |word: &String| {
-        matches!(Category::parse(word), Some(Category::FileRead | Category::FileWrite))
-    };
+    let of_files = |word: &String| matches!(Category::parse(word), Some(Category::FileRead | Category::FileWrite));
     if !line::words().iter().any(of_files) {
         return Vec::new();
     }
@@ -229,10 +227,7 @@ fn ask_in_session<T>(question: impl AsyncFnOnce(Client) -> Result<T, ClientError
 }
 
 /// The words that begin with the current one, with their descriptions.
-pub(super) fn offer(
-    current: &OsStr,
-    words: impl IntoIterator<Item = (String, String)>,
-) -> Vec<CompletionCandidate> {
+pub(super) fn offer(current: &OsStr, words: impl IntoIterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     words
         .into_iter()

@@ -15,7 +15,10 @@ pub(super) fn explain(error: &anyhow::Error) -> Option<(String, Option<String>)>
     // Files are named by the error's context; what has none is this program's output.
     let is_output = error.chain().count() == 1;
     if !is_output {
-        return Some((format!("{error:#}"), Some(format!("the file system is {why}: free some space there, then repeat"))));
+        return Some((
+            format!("{error:#}"),
+            Some(format!("the file system is {why}: free some space there, then repeat")),
+        ));
     }
     let target = target_of_stdout();
     let message = match &target {

@@ -37,7 +37,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, picker: &mut Picker) {
             (list, Some((preview, Borders::LEFT)))
         }
         (false, true) => {
-            let [list, preview] = Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(body);
+            let [list, preview] =
+                Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(body);
             (list, Some((preview, Borders::TOP)))
         }
         (false, false) => (body, None),

@@ -96,7 +96,8 @@ impl<'a> PlacedFinding<'a> {
         let Some(rest) = text.strip_prefix(&*file.to_string_lossy()) else { return found };
         let mut rest = rest;
         for number in [&mut found.line, &mut found.column] {
-            let digits = rest.strip_prefix(':').map(|after| after.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(""));
+            let digits =
+                rest.strip_prefix(':').map(|after| after.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(""));
             let Some(value) = digits.and_then(|digits| digits.parse().ok()) else { break };
             *number = Some(value);
             rest = &rest[1 + digits.map_or(0, str::len)..];
@@ -133,7 +134,9 @@ fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, V
         };
         match read_rule(rule.get_ref(), &place) {
             Ok(rule) => warnings.extend(of_rule(&rule)),
-            Err(_) => problems.extend(rule_mistakes(rule.get_ref(), &place).iter().map(|why| format!("{origin}: {why}"))),
+            Err(_) => {
+                problems.extend(rule_mistakes(rule.get_ref(), &place).iter().map(|why| format!("{origin}: {why}")))
+            }
         }
     }
     problems.extend(unknown_choices.into_iter().map(|choice| choice.problem));

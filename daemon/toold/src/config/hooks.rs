@@ -110,7 +110,8 @@ pub fn read(config: &HookConfig, scope: SourceScope, environment: &Environment) 
 /// with its place in the text.
 pub fn mistakes(config: &HookConfig) -> Vec<String> {
     let environment = Environment::inherited([]);
-    let harmless = HookConfig { event: "pre_tool".to_owned(), command: vec!["true".to_owned()], tools: None, ..config.clone() };
+    let harmless =
+        HookConfig { event: "pre_tool".to_owned(), command: vec!["true".to_owned()], tools: None, ..config.clone() };
     let alone = [
         HookConfig { command: config.command.clone(), ..harmless.clone() },
         HookConfig { tools: config.tools.clone(), ..harmless },

@@ -59,12 +59,7 @@ pub fn read(source: ConfigText) -> ReadConfig {
         if mistakes.len() > MAX_PROBLEMS {
             problems.push(format!("{}: {} more errors", source.name, mistakes.len() - MAX_PROBLEMS));
         }
-        return ReadConfig {
-            readable: Config::default(),
-            problems,
-            unknown_choices: Vec::new(),
-            entries: Vec::new(),
-        };
+        return ReadConfig { readable: Config::default(), problems, unknown_choices: Vec::new(), entries: Vec::new() };
     }
     for (number, over) in source.overrides.iter().enumerate() {
         lay_over(root.get_mut(), over, source.text.len() + 1 + number);
@@ -121,7 +116,11 @@ impl ConfigText<'_> {
         };
         let schemas = &schema::schema()["properties"];
         let lists = [
-            ("permission.rules", permission.and_then(|table| list_in(table, "rules")), &schemas["permission"]["properties"]["rules"]["items"]),
+            (
+                "permission.rules",
+                permission.and_then(|table| list_in(table, "rules")),
+                &schemas["permission"]["properties"]["rules"]["items"],
+            ),
             ("hooks", list_in(root, "hooks"), &schemas["hooks"]["items"]),
         ];
         let mut found = Vec::new();
@@ -131,7 +130,8 @@ impl ConfigText<'_> {
                 for (key, value) in table {
                     let below = schema::below(schema, key.get_ref(), false);
                     let choices: Vec<&str> = below.iter().flat_map(|schema| schema::choices(schema)).collect();
-                    let Some(text) = value.get_ref().as_str().filter(|text| !choices.is_empty() && !choices.contains(text))
+                    let Some(text) =
+                        value.get_ref().as_str().filter(|text| !choices.is_empty() && !choices.contains(text))
                     else {
                         continue;
                     };

@@ -26,7 +26,9 @@ pub(crate) fn switched_off() -> Vec<SwitchedOff> {
 fn of(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
     let (file, path, off, setting): (_, &[&str], _, _) = match agent {
         HookAgent::ClaudeCode => (hooks_file::file(agent), &["disableAllHooks"], true, "\"disableAllHooks\": true"),
-        HookAgent::Gemini => (hooks_file::file(agent), &["hooksConfig", "enabled"], false, "\"hooksConfig.enabled\": false"),
+        HookAgent::Gemini => {
+            (hooks_file::file(agent), &["hooksConfig", "enabled"], false, "\"hooksConfig.enabled\": false")
+        }
         HookAgent::Codex => (".codex/config.toml".into(), &["features", "hooks"], false, "features.hooks = false"),
         HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => return None,
     };

@@ -157,11 +157,7 @@ impl LogEntry {
         let fields: String =
             self.fields.iter().map(|(key, value)| format!(" {DIM}{key}={DIM:#}{}", shown(value))).collect();
         let time = date_and_time(&self.time);
-        format!(
-            "{DIM}{}{DIM:#} {style}{name:<5}{style:#} {DIM}{}{DIM:#} {text}{fields}",
-            time,
-            plain(&self.target)
-        )
+        format!("{DIM}{}{DIM:#} {style}{name:<5}{style:#} {DIM}{}{DIM:#} {text}{fields}", time, plain(&self.target))
     }
 }
 

@@ -56,9 +56,7 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
             Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
             Cell::new(origin(grant)),
             Cell::new(uses(grant)),
-            Cell::new(
-                grant.used_at.as_deref().map(|at| clock::date(at)).unwrap_or_default(),
-            ),
+            Cell::new(grant.used_at.as_deref().map(|at| clock::date(at)).unwrap_or_default()),
         ]);
     }
     match grants {
@@ -105,7 +103,8 @@ fn scope(grant: &GrantInfo) -> String {
         Scope::Once | Scope::Always => None,
     };
     let place = place.map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
-    let until = grant.expires_at.as_deref().map(|at| format!(" until {}", clock::date_and_time(at))).unwrap_or_default();
+    let until =
+        grant.expires_at.as_deref().map(|at| format!(" until {}", clock::date_and_time(at))).unwrap_or_default();
     format!("{}{place}{until}", grant.scope.as_str())
 }
 

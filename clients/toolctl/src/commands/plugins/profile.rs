@@ -10,11 +10,11 @@ use clap::Args;
 use toold_proto::method::PluginsProfile;
 use toold_proto::plugin_profile::{PluginProfile, ProfilePlugin};
 
+use crate::connection;
 use crate::exit::OK;
 use crate::flame_graph::flame_graph;
 use crate::globals::Globals;
 use crate::output::{self, DIM, one_line, print_json};
-use crate::connection;
 
 /// How many functions are printed.
 const MOST: usize = 10;

@@ -12,11 +12,11 @@ use toold_proto::tool::{SessionId, ToolResult};
 use self::evaluators::{DaemonPlugin, Evaluators, FakedPlugin};
 use self::lines::{Input, Lines};
 use crate::commands::call::session_id;
+use crate::connection;
 use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
 use crate::live::LiveOutput;
 use crate::output::{self, BAD, DIM, plain};
-use crate::connection;
 
 /// Run Lua in a plugin, line by line
 ///

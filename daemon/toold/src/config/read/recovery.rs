@@ -43,10 +43,12 @@ pub(super) fn recover(source: &ConfigText, root: &Spanned<DeTable>, limit: usize
         } else {
             let was_there = |name: &&str| left_out.iter().any(|left| left.table == span.start && left.key == *name);
             let reported = missing.iter().filter(|name| !was_there(name));
-            found.extend(reported.map(|name| Misreading {
-                span: span.clone(),
-                message: format!("{}: missing key {name}", taken.key),
-            }));
+            found.extend(
+                reported.map(|name| Misreading {
+                    span: span.clone(),
+                    message: format!("{}: missing key {name}", taken.key),
+                }),
+            );
         }
         left_out.extend(taken.of_table());
     }
