@@ -11,7 +11,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::wait::until;
 
-/// A program whose stdin, stdout and stderr are a terminal of 100 columns and 30 rows. It is no
+/// A program whose stdin, stdout and stderr are a terminal, of 100 columns and 30 rows by default. It is no
 /// controlling terminal: Ctrl-C is a key, and makes no signal.
 pub struct Terminal {
     keys: File,
@@ -23,11 +23,16 @@ pub struct Terminal {
 
 impl Terminal {
     pub fn run(command: &mut Command) -> Self {
+        Self::run_in(command, 100)
+    }
+
+    /// The same with a terminal of another width.
+    pub fn run_in(command: &mut Command, columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
-        let size = Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 30, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&ours, size).unwrap();
         let theirs = OpenOptions::new().read(true).write(true).open(name).unwrap();
         command.env("TERM", "xterm-256color").stdin(theirs.try_clone().unwrap());

@@ -164,8 +164,8 @@ fn a_file_can_be_checked_without_a_daemon() {
     let check = |arguments: &[&str]| stdout(setup.command(toolctl()).args(["config", "check"]).args(arguments));
     let (text, code) = check(&["bad.toml"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("bad.toml:2: unknown key cals in [limits]: did you mean calls?"), "{text}");
-    assert!(text.contains("bad.toml:4: unknown key evnt in [hooks]: did you mean event?"), "{text}");
+    assert!(text.contains("bad.toml:2:1: unknown key cals in [limits]: did you mean calls?"), "{text}");
+    assert!(text.contains("bad.toml:4:1: unknown key evnt in [hooks]: did you mean event?"), "{text}");
     assert_eq!(check(&["good.toml"]).1, Some(0));
     let (text, code) = check(&["p/.toold/config.toml"]);
     assert!(code == Some(1) && text.contains("for the user's configuration"), "{text}");

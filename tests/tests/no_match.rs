@@ -36,12 +36,12 @@ fn a_rule_that_can_match_nothing_is_a_mistake_with_its_line() {
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
         let (output, code) = check(&setup, "config.toml");
-        assert!(code == Some(1) && output.contains("config.toml:2: ") && output.contains(said), "{text}{output}");
+        assert!(code == Some(1) && output.contains("config.toml:2:") && output.contains(said), "{text}{output}");
         // A project's file is read in the same way, except that relative folders are in the project.
         if !text.contains("cwd = \"www\"") {
             let setup = Setup::new().file("p/.toold/config.toml", format!("\n{text}"));
             let (output, code) = check(&setup, "p/.toold/config.toml");
-            assert!(code == Some(1) && output.contains("config.toml:2: ") && output.contains(said), "{text}{output}");
+            assert!(code == Some(1) && output.contains("config.toml:2:") && output.contains(said), "{text}{output}");
         }
     }
 }
@@ -61,7 +61,7 @@ fn a_name_that_nothing_can_have_is_a_mistake_with_its_line() {
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
         let (output, code) = check(&setup, "config.toml");
-        assert!(code == Some(1) && output.contains("config.toml:2: ") && output.contains(said), "{text}{output}");
+        assert!(code == Some(1) && output.contains("config.toml:2:") && output.contains(said), "{text}{output}");
     }
 }
 
@@ -96,7 +96,7 @@ fn an_allow_that_matches_nothing_is_reported_and_takes_nothing_away() {
     assert_eq!(verdict(&daemon, "mcp", "github/search"), "ask");
     let mut wire = daemon.connect();
     let problem = wire.result("daemon.status", json!({}))["problems"][0].as_str().unwrap().to_owned();
-    assert!(problem.contains("config.toml:1: ") && problem.contains("did you mean \"**\"?"), "{problem}");
+    assert!(problem.contains("config.toml:1:") && problem.contains("did you mean \"**\"?"), "{problem}");
     assert_eq!(wire.result("permissions.list", json!({}))["broken"], json!([problem]));
 }
 

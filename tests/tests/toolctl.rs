@@ -80,6 +80,22 @@ hygge.register_tool({
   end,
 })
 hygge.register_tool({
+  name = "open",
+  description = "Takes any arguments.",
+  input_schema = { type = "object", properties = { to = { type = "integer" } }, additionalProperties = true },
+  execute = function(ctx, input) return hygge.json.encode(input) end,
+})
+hygge.register_tool({
+  name = "repeat",
+  description = "Repeats what it reports.",
+  execute = function(ctx)
+    for i = 1, 10 do ctx.progress("waiting") end
+    ctx.progress("nearly done")
+    ctx.progress("waiting")
+    return "done"
+  end,
+})
+hygge.register_tool({
   name = "wait",
   description = "Waits until it is cancelled.",
   execute = function(ctx) ctx.progress("waiting") hygge.sleep("60s") return "woke up" end,
@@ -98,7 +114,8 @@ fn a_result_is_all_there_is_on_stdout() {
     let output = daemon.toolctl(&["call", "count", "n=2", "words=a,b"]);
     let expected = json!({"n": 2, "words": ["a", "b"], "cwd": daemon.work()});
     assert_eq!((code(&output), json(&output)), (0, expected));
-    assert_eq!(err(&output), "step 1\nline 1\nstep 2\nline 2\n");
+    // The output is no part of this result, so it is not lost.
+    assert_eq!(err(&output), "step 1\nstep 2\nline 1\nline 2\n");
     let quiet = daemon.toolctl(&["call", "--quiet", "count", "n=2"]);
     assert_eq!((code(&quiet), err(&quiet)), (0, String::new()));
 }
@@ -125,7 +142,7 @@ fn the_whole_answer_is_there_as_json() {
     let answer = json(&output);
     assert_eq!((code(&output), &answer["is_error"], &answer["content"][0]["type"]), (0, &json!(false), &json!("text")));
     let failed = daemon.toolctl(&["call", "nothing", "--output", "json"]);
-    assert_eq!((code(&failed), &json(&failed)["error"]["data"]["kind"]), (3, &json!("unknown_tool")));
+    assert_eq!((code(&failed), &json(&failed)["error"]["data"]["kind"]), (5, &json!("unknown_tool")));
 }
 
 #[test]
@@ -196,7 +213,7 @@ fn a_broken_plugin_is_reported_with_its_place() {
 fn events_come_as_lines_of_json() {
     let daemon = with_plugin();
     let mut command = daemon.setup.command(toolctl());
-    command.args(["events", "--json", "--kinds", "call.finished", "--since", "0"]);
+    command.args(["events", "--json", "--kinds", "call.finished", "--since", "0", "--follow"]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
     let mut line = String::new();
@@ -208,6 +225,199 @@ fn events_come_as_lines_of_json() {
     );
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn events_since_a_number_end_with_the_stored_ones() {
+    let daemon = with_plugin();
+    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
+    let kinds = |arguments: &[&str]| {
+        let output = daemon.toolctl(&[&["events", "--json"], arguments].concat());
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        let of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["kind"].as_str().unwrap().to_owned();
+        out(&output).lines().map(of).collect::<Vec<_>>()
+    };
+    let all = kinds(&["--since", "0"]);
+    assert!(all.contains(&"plugin.loaded".to_owned()) && all.contains(&"call.finished".to_owned()), "{all:?}");
+    assert_eq!(kinds(&["--since", "0", "--kinds", "plugin.loaded"]), ["plugin.loaded"]);
+    assert_eq!(kinds(&["--no-follow", "--kinds", "call.finished"]), ["call.finished"]);
+    assert_eq!(kinds(&["--since", "0", "--kinds", "config.changed"]), [""; 0]);
+}
+
+#[test]
+fn a_misspelt_argument_is_refused_however_it_is_passed() {
+    let daemon = with_plugin();
+    let by_stdin = || {
+        let mut command = daemon.setup.command(toolctl());
+        command.args(["call", "count", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(br#"{"n": 1, "word": []}"#).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let by_pair = daemon.toolctl(&["call", "count", "n=1", "word=a"]);
+    let by_json = daemon.toolctl(&["call", "count", "--json", r#"{"n": 1, "word": []}"#]);
+    for refused in [by_pair, by_json, by_stdin()] {
+        assert_eq!((code(&refused), out(&refused)), (2, String::new()));
+        assert!(err(&refused).contains("unknown argument \"word\": did you mean \"words\"?"), "{}", err(&refused));
+    }
+    for (tool, hint) in [("open", ": did you mean \"to\"?"), ("wait", "")] {
+        let mut arguments = vec!["call", tool, "too=1"];
+        arguments.extend((tool == "wait").then_some("--timeout=0.1"));
+        let passed = daemon.toolctl(&arguments);
+        let warning = format!(
+            "warning: the tool's schema does not name the argument \"too\", which is passed on as it is{hint}\n"
+        );
+        assert!(err(&passed).starts_with(&warning), "{}", err(&passed));
+    }
+    let passed = daemon.toolctl(&["call", "open", "too=1", "--quiet"]);
+    assert_eq!((code(&passed), out(&passed), err(&passed)), (0, "{\"too\":1}\n".to_owned(), String::new()));
+}
+
+/// Where stdout and stderr go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Target {
+    Terminal,
+    Pipe,
+    File,
+}
+
+/// Each line of a command's output is written once, and the result goes to stdout.
+#[test]
+fn no_output_is_written_to_both_streams() {
+    let daemon = Setup::new().config(ALLOW_SHELL).start();
+    let script = "printf 'one\\ntwo\\n'; echo three >&2";
+    for (streams, lines) in [(script, &["one", "two", "three"] as &[&str]), ("true", &[])] {
+        for stdout in [Target::Terminal, Target::Pipe, Target::File] {
+            for stderr in [Target::Terminal, Target::Pipe, Target::File] {
+                let (to_stdout, to_stderr) = call_with(&daemon, streams, stdout, stderr);
+                for line in lines {
+                    let count = |text: &str| text.lines().filter(|written| written.trim_end() == *line).count();
+                    let counts = (count(&to_stdout), count(&to_stderr));
+                    let both = format!("{stdout:?} {stderr:?} {line}: {to_stdout:?} {to_stderr:?}");
+                    assert_eq!(counts.0 + counts.1, 1, "{both}");
+                    if stdout != Target::Terminal {
+                        assert_eq!(counts, (1, 0), "{both}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+const ALLOW_SHELL: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
+
+/// The two streams of `call bash`; of a terminal, what it shows, in the place of stdout.
+fn call_with(daemon: &TestDaemon, script: &str, stdout: Target, stderr: Target) -> (String, String) {
+    let file = |name: &str| std::fs::File::create(daemon.setup.path(name)).unwrap();
+    let redirect = |target: Target, name: &str| match target {
+        Target::Terminal => String::new(),
+        Target::File => format!("{name} '{}'", daemon.setup.path(&name.replace('>', "to")).display()),
+        Target::Pipe => format!("{name} >(cat > '{}')", daemon.setup.path(&name.replace('>', "to")).display()),
+    };
+    file("1to");
+    file("2to");
+    let call = format!(
+        "'{}' call bash \"$1\" {} {}; status=$?; wait; exit $status",
+        toolctl().display(),
+        redirect(stdout, "1>"),
+        redirect(stderr, "2>")
+    );
+    let mut command = daemon.setup.command(std::path::Path::new("bash"));
+    command.args(["-c", &call, "bash", &format!("command={script}")]);
+    let (status, shown) = Terminal::run(&mut command).end();
+    assert!(status.success(), "{shown}");
+    let read = |target: Target, name: &str| match target {
+        Target::Terminal => shown.clone(),
+        Target::Pipe | Target::File => std::fs::read_to_string(daemon.setup.path(name)).unwrap(),
+    };
+    match (stdout, stderr) {
+        (Target::Terminal, Target::Terminal) => (shown, String::new()),
+        _ => (read(stdout, "1to"), read(stderr, "2to")),
+    }
+}
+
+#[test]
+fn repeated_progress_is_one_line() {
+    let daemon = with_plugin();
+    let output = daemon.toolctl(&["call", "repeat"]);
+    assert_eq!((code(&output), err(&output)), (0, "waiting\nnearly done\nwaiting\n".to_owned()));
+}
+
+#[test]
+fn times_are_local_and_json_is_utc() {
+    let daemon = with_plugin();
+    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
+    let run = |zone: &str, arguments: &[&str]| {
+        let mut command = daemon.setup.command(toolctl());
+        out(&command.args(arguments).env("TZ", zone).stdin(Stdio::null()).output().unwrap())
+    };
+    let entries: Value = serde_json::from_str(&run("XYZ-9", &["audit", "--json"])).unwrap();
+    let at = entries["entries"][0]["at"].as_str().unwrap();
+    assert!(at.ends_with('Z'), "{at}");
+    let utc = format!("{}Z", at[..19].replace('T', " "));
+    let (hour, rest) = (at[11..13].parse::<u32>().unwrap(), &at[13..19]);
+    let local = format!("{:02}{rest}", (hour + 9) % 24);
+    for arguments in [&["audit"] as &[&str], &["events", "--since", "0", "--kinds", "call.started"]] {
+        let text = run("XYZ-9", arguments);
+        assert!(text.contains(&local) && !text.contains('Z'), "{local}: {text}");
+    }
+    assert!(run("XYZ-9", &["audit", "--utc"]).contains(&utc));
+    assert!(run("UTC", &["audit"]).contains(&utc));
+}
+
+#[test]
+fn a_tool_is_picked_by_its_name_and_called_with_a_form() {
+    let daemon = with_plugin();
+    let mut command = daemon.setup.command(toolctl());
+    let mut terminal = Terminal::run(command.args(["call", "n=2"]));
+    terminal.wait_for("type to search");
+    terminal.press("cnt");
+    terminal.wait_for("1 of ");
+    terminal.press("\r");
+    terminal.wait_for("Set optional arguments?");
+    terminal.press("\r");
+    terminal.wait_for("Call count");
+    terminal.press("\r");
+    let (status, written) = terminal.end();
+    assert!(status.success(), "{written}");
+    assert!(written.contains("line 2"), "{written}");
+}
+
+#[test]
+fn a_search_that_is_cancelled_calls_nothing() {
+    let daemon = TestDaemon::start();
+    let mut command = daemon.setup.command(toolctl());
+    let mut terminal = Terminal::run(command.args(["call"]));
+    terminal.wait_for("type to search");
+    terminal.press("\x03");
+    let (status, written) = terminal.end();
+    assert_eq!(status.code(), Some(130), "{written}");
+    assert!(written.contains("nothing was called"), "{written}");
+    let without_terminal = daemon.toolctl(&["call"]);
+    assert_eq!(code(&without_terminal), 2);
+    assert!(err(&without_terminal).contains("toolctl list"), "{}", err(&without_terminal));
+}
+
+#[test]
+fn an_answer_prints_what_it_stored() {
+    let daemon = TestDaemon::asking();
+    let mut asking = daemon.connect();
+    let mut deciding = daemon.connect();
+    deciding.result("permissions.subscribe", json!({}));
+    let ask = |asking: &mut toold_tests::Wire, command: &str| {
+        asking.request("tools.execute", json!({"name": "bash", "arguments": {"command": command}}));
+        until("the prompt is there", || {
+            let pending = json(&daemon.toolctl(&["permissions", "pending", "--json"]));
+            pending["asks"][0]["request_id"].as_str().map(str::to_owned)
+        })
+    };
+    let id = ask(&mut asking, "echo once");
+    assert_eq!(out(&daemon.toolctl(&["permissions", "allow", &id])), "allowed once: shell echo once\n");
+    let id = ask(&mut asking, "echo always");
+    let stored = out(&daemon.toolctl(&["permissions", "allow", &id, "--scope", "always"]));
+    assert!(stored.starts_with("allow shell echo always always ("), "{stored}");
+    let id = ask(&mut asking, "echo never");
+    assert_eq!(out(&daemon.toolctl(&["permissions", "deny", &id])), "denied once: shell echo never\n");
 }
 
 #[test]
@@ -242,7 +452,7 @@ fn a_session_can_be_closed() {
     assert!(out(&daemon.toolctl(&["sessions"])).contains("mine"));
     assert_eq!(code(&daemon.toolctl(&["sessions", "close", "mine"])), 0);
     assert!(!out(&daemon.toolctl(&["sessions"])).contains("mine"));
-    assert_eq!(code(&daemon.toolctl(&["sessions", "close", "mine"])), 3);
+    assert_eq!(code(&daemon.toolctl(&["sessions", "close", "mine"])), 5);
 }
 
 #[test]
@@ -305,9 +515,9 @@ fn an_answer_from_elsewhere_ends_the_prompt() {
     let id = pending["asks"][0]["request_id"].as_str().unwrap();
     assert_eq!(code(&daemon.toolctl(&["permissions", "deny", id, "--message", "not today"])), 0);
     let (status, written) = terminal.end();
-    assert_eq!(status.code(), Some(1), "{written}");
+    assert_eq!(status.code(), Some(6), "{written}");
     assert!(written.contains("denied") && written.contains("not today"), "{written}");
-    assert_eq!(code(&daemon.toolctl(&["permissions", "deny", id])), 3);
+    assert_eq!(code(&daemon.toolctl(&["permissions", "deny", id])), 5);
 }
 
 #[test]
@@ -408,13 +618,13 @@ fn a_failed_start_shows_the_daemons_own_words() {
 }
 
 #[test]
-fn wrong_usage_is_status_2_and_an_unknown_tool_3() {
+fn wrong_usage_is_status_2_and_an_unknown_tool_5() {
     let daemon = TestDaemon::start();
     assert_eq!(code(&daemon.toolctl(&["call"])), 2);
     assert_eq!(code(&daemon.toolctl(&["call", "read", "path"])), 2);
     assert_eq!(code(&daemon.toolctl(&["call", "read", "--json", "[]"])), 2);
     let unknown = daemon.toolctl(&["call", "no_such_tool", "--json", "{}"]);
-    assert_eq!((code(&unknown), out(&unknown)), (3, String::new()));
+    assert_eq!((code(&unknown), out(&unknown)), (5, String::new()));
     assert!(err(&unknown).contains("no_such_tool"), "{}", err(&unknown));
 }
 
@@ -460,6 +670,33 @@ fn doctor_finds_nothing_wrong_with_a_fresh_daemon() {
     let bad: Vec<&Value> = findings.as_array().unwrap().iter().filter(|finding| finding["health"] == "bad").collect();
     // The harness creates the socket's folder, with the mode that the umask allows.
     assert!(bad.iter().all(|finding| finding["about"] == "socket"), "{bad:?}");
+}
+
+#[test]
+fn doctor_names_every_mistake_of_the_configuration_and_what_stands_at_the_socket() {
+    let setup = Setup::new().config("[limits]\ncals = 1\ncalls = \"x\"\n[spool]\nmax_mib = -1\n");
+    std::fs::write(setup.path("run/toold.sock"), "").unwrap();
+    let output = setup.command(toolctl()).args(["doctor", "--json"]).output().unwrap();
+    let findings = json(&output);
+    let bad = |about: &str| {
+        let all = findings.as_array().unwrap().iter();
+        let bad = all.filter(|finding| finding["about"] == about && finding["health"] == "bad");
+        bad.map(|finding| finding["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(code(&output), 3);
+    let config = bad("config");
+    assert_eq!(config.len(), 3, "{config:?}");
+    for (problem, place) in config.iter().zip([":2:1: ", ":3:9: ", ":5:11: "]) {
+        assert!(problem.contains(place), "{problem}");
+    }
+    assert!(bad("socket")[0].contains("is a plain file, not a socket"), "{findings}");
+    let check = setup.command(toolctl()).args(["config", "check", "--json"]).output().unwrap();
+    assert_eq!(code(&check), 1);
+    let problems = json(&check)["problems"].clone();
+    assert_eq!(
+        (problems.as_array().unwrap().len(), &problems[2]["line"], &problems[2]["column"]),
+        (3, &json!(5), &json!(11))
+    );
 }
 
 #[test]

@@ -7,8 +7,10 @@ use std::io::Read;
 use anyhow::Context;
 use serde_json::{Map, Value};
 use toold_proto::argument_names::{KnownArguments, explain_unknown};
+use toold_proto::nearest::nearest;
 
 use crate::exit::usage;
+use crate::output::one_line;
 
 mod types;
 
@@ -20,13 +22,15 @@ use types::SchemaTypes;
 /// text `@x`.
 ///
 /// # Errors
-/// A key that the schema does not know, unless it says that others are welcome: many tools ignore such arguments. What
-/// is in `base` is sent as it is.
+/// A name that the schema does not know, in a pair or in `base`, unless it says that others are welcome: many tools
+/// ignore such arguments.
 pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -> anyhow::Result<Map<String, Value>> {
     let groups = grouped(pairs)?;
     let known = KnownArguments::of(schema, schema);
-    let unknown = groups.iter().filter(|(key, _)| !known.admits(key));
-    let unknown: Vec<String> = unknown.map(|(key, _)| explain_unknown(key, known.names())).collect();
+    let names = base.keys().map(String::as_str).chain(groups.iter().map(|(key, _)| *key));
+    let mut unknown: Vec<String> =
+        names.filter(|name| !known.admits(name)).map(|name| explain_unknown(name, known.names())).collect();
+    unknown.dedup();
     if !unknown.is_empty() {
         return Err(usage(unknown.join("; ")));
     }
@@ -46,6 +50,22 @@ pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -
         arguments.insert(key.to_owned(), value);
     }
     Ok(arguments)
+}
+
+/// The arguments that the schema does not name, each as a sentence for the user: the tool accepts any, so they are sent,
+/// but they may be misspelt.
+pub(crate) fn unnamed(arguments: &Map<String, Value>, schema: &Value) -> Vec<String> {
+    let known = KnownArguments::of(schema, schema);
+    let unnamed = arguments.keys().filter(|name| !known.names().contains(&name.as_str()));
+    unnamed.map(|name| explain_unnamed(&one_line(name), known.names())).collect()
+}
+
+fn explain_unnamed(name: &str, known: &[&str]) -> String {
+    let sent = format!("the tool's schema does not name the argument {name:?}, which is passed on as it is");
+    match nearest(name, known.iter().copied()) {
+        Some(near) => format!("{sent}: did you mean {near:?}?"),
+        None => sent,
+    }
 }
 
 /// Finds malformed pairs before anything is asked or started.
@@ -197,7 +217,7 @@ mod tests {
     fn check_usage(pairs: &[&str]) {
         let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
         let error = read(Map::new(), &pairs, &schema()).unwrap_err();
-        assert!(error.is::<crate::exit::UsageError>(), "{error}");
+        assert!(crate::exit::status(&error) == crate::exit::USAGE, "{error}");
     }
 
     #[test]
@@ -263,8 +283,17 @@ mod tests {
             let arguments = read(Map::new(), &pairs, &open).unwrap();
             assert_eq!(Value::Object(arguments), json!({"unknown": true}), "{open}");
         }
-        let base = json!({"unknown": 1}).as_object().cloned().unwrap();
-        assert!(read(base, &["limit=2".to_owned()], &schema()).is_ok());
+        let base = json!({"limt": 1}).as_object().cloned().unwrap();
+        assert!(read(base, &["limit=2".to_owned()], &schema()).unwrap_err().to_string().contains("\"limit\""));
+    }
+
+    #[test]
+    fn what_an_open_schema_does_not_name_is_reported() {
+        let open = json!({"properties": {"to": {}}, "additionalProperties": true});
+        let given = json!({"to": 1, "too": 2, "else": 3}).as_object().cloned().unwrap();
+        let unnamed = unnamed(&given, &open);
+        assert_eq!(unnamed.len(), 2, "{unnamed:?}");
+        assert!(unnamed[0].contains("\"too\"") && unnamed[0].ends_with("did you mean \"to\"?"), "{unnamed:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::commands::{
     notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status,
     stop, tools, undo, upgrade, watch, workspaces,
 };
-use crate::exit::STATUS_HELP;
+use crate::exit::{STATUS_HELP, usage};
 use crate::globals::Globals;
 use crate::screen;
 
@@ -68,7 +68,12 @@ pub(crate) enum CliCommand {
 /// Runs the subcommand; returns the exit status.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
     let globals = &cli.globals;
-    let Some(command) = cli.command else { return screen::run(globals).await };
+    let Some(command) = cli.command else {
+        if globals.plain {
+            return Err(usage("the full-screen view has no plain form; use `toolctl status`, `watch` or `approve`"));
+        }
+        return screen::run(globals).await;
+    };
     match command {
         CliCommand::List(list) => list::run(list, globals).await,
         CliCommand::Schema(schema) => schema::run(schema, globals).await,

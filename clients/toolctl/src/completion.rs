@@ -1,114 +1,183 @@
-//! Completions for a shell, from the daemon if one is running. Never starts one, never waits long, and
+//! Completions for a shell. The shells ask this program for each word; [`shells`] has their scripts.
+//!
+//! The values come from the daemon, if one is running. A completion never starts one, never asks, never takes long, and
 //! offers nothing when anything fails.
 
+mod arguments;
+mod line;
+pub(crate) mod shells;
+mod values;
+
 use std::ffi::OsStr;
+use std::process::ExitCode;
+use std::sync::mpsc;
 use std::time::Duration;
 
-use clap_complete::engine::CompletionCandidate;
-use serde_json::Value;
-use toold_client::{Client, ClientError, place};
-use toold_proto::call::{ListTools, ToolSchema};
-use toold_proto::event::EventBody;
-use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
-use toold_proto::method::{PluginsList, ShellsList, ToolsList, ToolsSchema};
-use toold_proto::plugin::ListPlugins;
-use toold_proto::shell::ListShells;
-use toold_proto::tool::Tool;
+use clap::{Command, CommandFactory};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use crate::output::first_sentence;
-use crate::profiles;
+use crate::cli::Cli;
+use crate::exit::{OK, USAGE};
 
-/// The user waits at the keyboard.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The user waits at the keyboard, and a folder may be on a slow file system.
+const LONGEST: Duration = Duration::from_secs(2);
 
-pub(crate) fn tools(current: &OsStr) -> Vec<CompletionCandidate> {
-    let tools = all_tools();
-    offer(current, tools.iter().map(|tool| (tool.name.to_string(), first_sentence(&tool.description, 80))))
+type ValueLookup = fn(&OsStr) -> Vec<CompletionCandidate>;
+
+/// Values of arguments by the subcommand and the argument's name; `*` is every subcommand. Values that the command line
+/// itself lists, and paths, need no row.
+const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
+    ("*", "session", values::sessions),
+    ("*", "source", values::sources),
+    ("*", "without_source", values::sources),
+    ("*", "profile", values::profiles),
+    ("*", "chain", values::plugins),
+    ("*", "tool", values::tools),
+    ("*", "tools", values::tools),
+    ("call", "name", values::tools),
+    ("call", "arguments", arguments::pairs),
+    ("schema", "name", values::tools),
+    ("tools", "names", values::tools),
+    ("prompt", "names", values::tools),
+    ("events", "kinds", values::event_kinds),
+    ("audit", "outcome", values::outcomes),
+    ("undo", "call", values::changing_calls),
+    ("config show", "key", values::config_keys),
+    ("sessions share", "id", values::sessions),
+    ("sessions close", "id", values::sessions),
+    ("shells attach", "shell", values::shells),
+    ("shells write", "shell", values::shells),
+    ("shells kill", "shells", values::shells),
+    ("permissions check", "what", values::categories),
+    ("permissions grant", "category", values::categories),
+    ("permissions grant", "pattern", values::paths),
+    ("permissions revoke", "id", values::grants),
+    ("permissions allow", "request_id", values::asks),
+    ("permissions allow", "pattern", values::suggested_patterns),
+    ("permissions deny", "request_id", values::asks),
+    ("plugins show", "name", values::plugins),
+    ("plugins logs", "name", values::plugins),
+    ("plugins profile", "name", values::plugins),
+    ("plugins update", "name", values::plugins),
+    ("plugins remove", "name", values::plugins),
+    ("plugins reload", "name", values::plugins),
+    ("plugins grant", "name", values::plugins),
+    ("plugins repl", "name", values::plugins),
+    ("plugins enable", "name", values::plugins),
+    ("plugins disable", "name", values::plugins),
+    ("skills show", "name", values::skills),
+    ("memories show", "id", values::memories),
+    ("mcp restart", "name", values::mcp_servers),
+    ("mcp login", "name", values::mcp_servers),
+    ("mcp logout", "name", values::mcp_servers),
+    ("remotes reconnect", "name", values::remotes),
+    ("secrets set", "name", values::secrets),
+    ("secrets remove", "name", values::secrets),
+    ("workspaces forget", "folder", values::workspaces),
+];
+
+/// Answers a shell that asks for completions by an environment variable. Called before anything is read or written.
+pub(crate) fn run_if_asked() -> Option<ExitCode> {
+    let shell = std::env::var("COMPLETE").ok().filter(|shell| !shell.is_empty() && shell != "0")?;
+    let (sender, answered) = mpsc::sync_channel(1);
+    // Not joined: the process ends, whatever the thread waits for.
+    std::thread::spawn(move || sender.send(shells::answer(&shell)));
+    // Nobody reads the messages of a completion.
+    Some(ExitCode::from(match answered.recv_timeout(LONGEST) {
+        Ok(Ok(())) | Err(mpsc::RecvTimeoutError::Timeout) => OK,
+        Ok(Err(_)) | Err(mpsc::RecvTimeoutError::Disconnected) => USAGE,
+    }))
 }
 
-pub(crate) fn sources(current: &OsStr) -> Vec<CompletionCandidate> {
-    let mut names: Vec<String> = ["builtin", "frontend", "mcp", "plugin"].map(str::to_owned).to_vec();
-    names.extend(all_tools().into_iter().map(|tool| tool.source.name));
-    names.sort();
-    names.dedup();
-    offer(current, names.into_iter().map(|name| (name, String::new())))
+/// The command line with the values of its arguments.
+fn command() -> Command {
+    with_values(Cli::command(), "")
 }
 
-pub(crate) fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
-    let names = ask(async |client: Client| profiles::names(&client).await);
-    let names = names.unwrap_or_else(|| [ALL_TOOLS, WITHOUT_FILES_AND_SHELL].map(str::to_owned).to_vec());
-    offer(current, names.into_iter().map(|name| (name, String::new())))
-}
-
-pub(crate) fn plugins(current: &OsStr) -> Vec<CompletionCandidate> {
-    let list = ask(async |client: Client| client.call::<PluginsList>(ListPlugins { all: true }).await);
-    let plugins = list.map(|list| list.plugins).unwrap_or_default();
-    offer(current, plugins.into_iter().map(|plugin| (plugin.name, plugin.description.unwrap_or_default())))
-}
-
-pub(crate) fn shells(current: &OsStr) -> Vec<CompletionCandidate> {
-    let params = ListShells { session_id: None, all: true };
-    let list = ask(async |client: Client| client.call::<ShellsList>(params).await);
-    let shells = list.map(|list| list.shells).unwrap_or_default();
-    offer(current, shells.into_iter().map(|shell| (shell.shell_id, shell.command)))
-}
-
-pub(crate) fn event_kinds(current: &OsStr) -> Vec<CompletionCandidate> {
-    offer(current, EventBody::KINDS.iter().map(|kind| ((*kind).to_owned(), String::new())))
-}
-
-/// `key=` for the arguments of the tool that the line names, and `key=value` where the values are
-/// few.
-pub(crate) fn arguments(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(name) = tool_on_the_line() else { return Vec::new() };
-    let tool = ask(async |client: Client| client.call::<ToolsSchema>(ToolSchema { name, session_id: None }).await);
-    let Some(tool) = tool else { return Vec::new() };
-    let text = current.to_string_lossy();
-    let mut words = Vec::new();
-    for (key, schema) in tool.input_schema["properties"].as_object().into_iter().flatten() {
-        if text.starts_with(&format!("{key}=")) {
-            words.extend(values(schema).into_iter().map(|value| (format!("{key}={value}"), String::new())));
-        } else {
-            words.push((format!("{key}="), first_sentence(schema["description"].as_str().unwrap_or_default(), 80)));
-        }
-    }
-    offer(current, words.into_iter())
-}
-
-fn values(schema: &Value) -> Vec<String> {
-    if let Some(values) = schema["enum"].as_array() {
-        return values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
-    }
-    if schema["type"] == "boolean" { vec!["true".to_owned(), "false".to_owned()] } else { Vec::new() }
-}
-
-/// The word after `call`, in the line that the shell passes.
-fn tool_on_the_line() -> Option<String> {
-    let mut words = std::env::args().skip_while(|word| word != "call").skip(1);
-    words.find(|word| !word.starts_with('-'))
-}
-
-fn all_tools() -> Vec<Tool> {
-    let list = ask(async |client: Client| client.call::<ToolsList>(ListTools::default()).await);
-    list.and_then(|list| list.tools).unwrap_or_default()
-}
-
-fn ask<T>(question: impl AsyncFnOnce(Client) -> Result<T, ClientError>) -> Option<T> {
-    let socket = place::find_socket().ok()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async {
-        let answer = async { question(Client::connect(&socket).await?).await };
-        tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()
+fn with_values(command: Command, path: &str) -> Command {
+    let command = command.mut_args(|arg| match completer(path, arg.get_id().as_str()) {
+        Some(completer) => arg.add(ArgValueCompleter::new(completer)),
+        None => arg,
+    });
+    command.mut_subcommands(|below| {
+        let name = below.get_name().to_owned();
+        let path = if path.is_empty() { name } else { format!("{path} {name}") };
+        with_values(below, &path)
     })
 }
 
-fn offer(current: &OsStr, words: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
-    let current = current.to_string_lossy();
-    words
-        .filter(|(word, _)| word.starts_with(&*current))
-        .map(|(word, help)| {
-            let help = (!help.is_empty()).then(|| help.into());
-            CompletionCandidate::new(word).help(help)
-        })
-        .collect()
+fn completer(path: &str, argument: &str) -> Option<ValueLookup> {
+    let of = |wanted: &str| {
+        let row = COMPLETERS.iter().find(|(command, name, _)| *command == wanted && *name == argument);
+        row.map(|(_, _, completer)| *completer)
+    };
+    of(path).or_else(|| of("*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts and numbers that only the user knows, by the argument's name, or by it and its subcommand.
+    const FREE: &[&str] = &[
+        "alias",
+        "drain_ms",
+        "expires_in",
+        "hook event",
+        "json",
+        "limit",
+        "lines",
+        "mcp add server",
+        "mcp add set",
+        "mcp add via",
+        "message",
+        "plugins new name",
+        "port",
+        "prompt format",
+        "query",
+        "seconds",
+        "since",
+        "tail",
+        "timeout",
+        "watch",
+        "words",
+    ];
+
+    fn walk(command: &Command, path: &str, visit: &mut impl FnMut(&str, &clap::Arg)) {
+        command.get_arguments().for_each(|arg| visit(path, arg));
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+            let name = below.get_name();
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path} {name}") };
+            walk(below, &path, visit);
+        }
+    }
+
+    #[test]
+    fn every_row_names_an_argument() {
+        let mut known = std::collections::BTreeSet::new();
+        walk(&Cli::command(), "", &mut |path, arg| {
+            known.insert((path.to_owned(), arg.get_id().to_string()));
+        });
+        for (path, argument, _) in COMPLETERS {
+            let exists = known.iter().any(|(of, name)| name == argument && (*path == "*" || of == path));
+            assert!(exists, "{path} {argument}");
+        }
+    }
+
+    #[test]
+    fn every_argument_has_values_or_is_a_text() {
+        let mut missing = Vec::new();
+        walk(&Cli::command(), "", &mut |path, arg| {
+            let takes_value = arg.get_action().takes_values();
+            let listed = !arg.get_possible_values().is_empty();
+            let is_path = !matches!(arg.get_value_hint(), clap::ValueHint::Unknown | clap::ValueHint::Other);
+            let id = arg.get_id().as_str();
+            let whole = format!("{path} {id}");
+            let is_free = FREE.contains(&id) || FREE.contains(&whole.as_str());
+            if takes_value && !listed && !is_path && completer(path, id).is_none() && !is_free {
+                missing.push(whole);
+            }
+        });
+        assert!(missing.is_empty(), "no completion for {missing:?}");
+    }
 }

@@ -6,20 +6,22 @@ use toold_proto::call::Progress;
 use toold_proto::event::{Event, EventBody, Outcome};
 use toold_proto::todo::TodoStatus;
 
+use crate::clock::time_of_day;
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
 use crate::tool_title::tool_title;
 
 /// An event on one line, with styles.
-pub(crate) fn event_line(event: &Value) -> String {
-    match serde_json::from_value::<Event>(event.clone()) {
+pub(crate) fn event_line(raw: &Value) -> String {
+    match serde_json::from_value::<Event>(raw.clone()) {
         Ok(event) => {
             let (style, text) = describe(&event.body);
-            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", clock(&event.at), event.body.kind())
+            let kind = event.body.kind();
+            format!("{DIM}{}{DIM:#} {style}{kind:<19}{style:#} {text}", time_of_day(&event.at))
         }
         Err(_) => {
-            let at = event["at"].as_str().unwrap_or_default();
-            let kind = one_line(event["kind"].as_str().unwrap_or("?"));
-            format!("{DIM}{}{DIM:#} {kind:<19} {}", clock(at), shorten(&one_line(&event.to_string()), 200))
+            let at = raw["at"].as_str().unwrap_or_default();
+            let kind = one_line(raw["kind"].as_str().unwrap_or("?"));
+            format!("{DIM}{}{DIM:#} {kind:<19} {}", time_of_day(at), shorten(&one_line(&raw.to_string()), 200))
         }
     }
 }
@@ -30,16 +32,12 @@ pub(crate) fn traceback(event: &Value) -> String {
     frames.lines().map(|frame| format!("    {DIM}{}{DIM:#}\n", one_line(frame.trim()))).collect()
 }
 
-/// The time of day of an RFC 3339 date, as it is there: UTC.
-fn clock(at: &str) -> String {
-    at.get(11..19).map_or_else(|| one_line(at), |time| format!("{time}Z"))
-}
-
-/// The arguments of a call, and the client that it is from.
-pub(crate) fn started_by(client: Option<&str>, arguments: Option<&str>) -> String {
+/// The arguments of a call that has started, the client that it is from, and its folder.
+pub(crate) fn started_by(client: Option<&str>, cwd: Option<&str>, arguments: Option<&str>) -> String {
     let arguments = arguments.map(|arguments| shorten(&one_line(arguments), 120));
-    let client = client.map(|client| format!("from {}", shorten(&one_line(client), 40)));
-    arguments.into_iter().chain(client).collect::<Vec<_>>().join(" ")
+    let client = client.map(|client| format!("by {}", shorten(&one_line(client), 40)));
+    let cwd = cwd.map(|cwd| format!("in {}", shorten(&one_line(cwd), 80)));
+    [arguments, client, cwd].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// The event as a text, and a style that shows how serious it is.
@@ -54,9 +52,9 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (NAME, format!("revision {revision}{names}"))
         }
         EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => (NAME, "the list has changed".to_owned()),
-        EventBody::CallStarted { call_id, tool, agent, client, arguments, .. } => {
-            let (tool, by) =
-                (tool_title(agent.as_deref(), tool.as_str()), started_by(client.as_deref(), arguments.as_deref()));
+        EventBody::CallStarted { call_id, tool, agent, client, cwd, arguments, .. } => {
+            let tool = tool_title(agent.as_deref(), tool.as_str());
+            let by = started_by(client.as_deref(), cwd.as_deref(), arguments.as_deref());
             (plain, format!("{tool} {by}{}{DIM}{call_id}{DIM:#}", if by.is_empty() { "" } else { " " }))
         }
         EventBody::CallProgress { call_id, progress, .. } => {
@@ -202,6 +200,15 @@ mod tests {
         let failed = json!({"kind": "plugin.failed", "plugin": "p", "path": "/p.lua",
             "error": {"message": "bad\u{1b}[2J", "file": "/p.lua", "line": 3}});
         check(event(failed), "03:04:05Z plugin.failed       p: bad\\u{1b}[2J /p.lua:3");
+    }
+
+    #[test]
+    fn a_call_says_who_makes_it() {
+        let mut started = json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "read",
+            "client": "nvim", "cwd": "/p", "arguments": "path=a\u{1b}"});
+        check(event(started.clone()), "03:04:05Z call.started        read c path=a\\u{1b} by nvim in /p");
+        started.as_object_mut().unwrap().retain(|key, _| !["client", "cwd", "arguments"].contains(&key.as_str()));
+        check(event(started), "03:04:05Z call.started        read c");
     }
 
     #[test]

@@ -3,34 +3,57 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use toold_client::ClientError;
-use toold_proto::error::{CANCELLED, INVALID_PARAMS};
+use toold_client::{ClientError, RpcError};
+use toold_proto::error::{CANCELLED, INVALID_PARAMS, PERMISSION_DENIED, UNKNOWN, UNKNOWN_TOOL};
+use toold_proto::tool::ToolResult;
 
-use crate::output::{self, ERROR, plain};
+use crate::output::{self, ERROR, HINT, plain};
+
+mod full_disk;
 
 pub(crate) const OK: u8 = 0;
 pub(crate) const TOOL_ERROR: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const NOT_RUN: u8 = 3;
 pub(crate) const NO_DAEMON: u8 = 4;
+pub(crate) const NOT_FOUND: u8 = 5;
+pub(crate) const DENIED: u8 = 6;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 pub(crate) const STATUS_HELP: &str = "\
 Exit status:
   0    success
-  1    the tool ran and reported an error
+  1    the tool ran and reported an error, or a check found a problem
   2    wrong usage, or arguments that do not match the tool's schema
   3    the call or request could not be carried out
   4    no daemon could be reached or started, or the connection was lost
+  5    the named tool, session, plugin, grant or other thing does not exist
+  6    a permission was denied
   130  interrupted; the call was cancelled";
 
-/// An error that is fixed on the command line.
+/// An error with an exit status of its own, whose message is for a person.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct UsageError(pub(crate) String);
+pub(crate) enum CommandError {
+    /// Fixed on the command line.
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    NotFound(String),
+    /// The user pressed Ctrl-C or Escape.
+    #[error("{0}")]
+    Interrupted(String),
+}
 
 pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
-    UsageError(message.into()).into()
+    CommandError::Usage(message.into()).into()
+}
+
+pub(crate) fn not_found(message: impl Into<String>) -> anyhow::Error {
+    CommandError::NotFound(message.into()).into()
+}
+
+pub(crate) fn interrupted(message: impl Into<String>) -> anyhow::Error {
+    CommandError::Interrupted(message.into()).into()
 }
 
 /// Prints the error on stderr, unless it is a closed pipe: then nobody reads on.
@@ -39,19 +62,49 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(OK);
     }
     let mut err = output::stderr();
+    let (message, advice) = full_disk::explain(error).unwrap_or_else(|| (format!("{error:#}"), None));
     // When stderr is closed too, the exit status has to say it all.
-    let _ = writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&format!("{error:#}")));
+    let _ = writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&message));
+    if let Some(advice) = advice {
+        let _ = writeln!(err, "  {HINT}>{HINT:#} {}", plain(&advice));
+    }
     ExitCode::from(status(error))
 }
 
-fn status(error: &anyhow::Error) -> u8 {
-    if error.chain().any(|cause| cause.is::<UsageError>()) {
-        return USAGE;
+/// The status of a call that was answered.
+pub(crate) fn of_result(result: &ToolResult) -> u8 {
+    let denied = || result.metadata.contains_key("permission");
+    match result.is_error {
+        false => OK,
+        true if denied() => DENIED,
+        true => TOOL_ERROR,
     }
-    match error.chain().find_map(|cause| cause.downcast_ref::<ClientError>()) {
-        Some(ClientError::Rpc(rpc)) if rpc.code == INVALID_PARAMS => USAGE,
-        Some(ClientError::Rpc(rpc)) if rpc.code == CANCELLED => INTERRUPTED,
-        Some(error) if error.is_unreachable() => NO_DAEMON,
+}
+
+/// The one place that maps errors to statuses.
+pub(crate) fn status(error: &anyhow::Error) -> u8 {
+    let known = error.chain().find_map(|cause| {
+        let of_command = cause.downcast_ref::<CommandError>().map(|error| match error {
+            CommandError::Usage(_) => USAGE,
+            CommandError::NotFound(_) => NOT_FOUND,
+            CommandError::Interrupted(_) => INTERRUPTED,
+        });
+        of_command.or_else(|| cause.downcast_ref::<ClientError>().map(of_client))
+    });
+    known.unwrap_or(NOT_RUN)
+}
+
+fn of_client(error: &ClientError) -> u8 {
+    match error {
+        ClientError::Rpc(rpc @ RpcError { code, .. }) => match *code {
+            INVALID_PARAMS => USAGE,
+            UNKNOWN | UNKNOWN_TOOL => NOT_FOUND,
+            _ if rpc.kind() == "nothing_to_undo" => NOT_FOUND,
+            PERMISSION_DENIED => DENIED,
+            CANCELLED => INTERRUPTED,
+            _ => NOT_RUN,
+        },
+        error if error.is_unreachable() => NO_DAEMON,
         _ => NOT_RUN,
     }
 }
@@ -62,4 +115,43 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         && error
             .chain()
             .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rpc(code: i32) -> anyhow::Error {
+        ClientError::Rpc(RpcError { code, message: String::new(), data: None }).into()
+    }
+
+    #[test]
+    fn an_error_has_the_same_status_wherever_it_occurs() {
+        let statuses = [
+            (usage("x"), USAGE),
+            (not_found("x"), NOT_FOUND),
+            (interrupted("x"), INTERRUPTED),
+            (rpc(INVALID_PARAMS), USAGE),
+            (rpc(UNKNOWN), NOT_FOUND),
+            (rpc(UNKNOWN_TOOL), NOT_FOUND),
+            (rpc(PERMISSION_DENIED), DENIED),
+            (rpc(CANCELLED), INTERRUPTED),
+            (rpc(toold_proto::error::EXECUTION_FAILED), NOT_RUN),
+            (ClientError::Disconnected("x".to_owned()).into(), NO_DAEMON),
+            (ClientError::NotRunning { socket: "/x".into() }.into(), NO_DAEMON),
+            (ClientError::Lagged.into(), NOT_RUN),
+            (io::Error::from(io::ErrorKind::NotFound).into(), NOT_RUN),
+        ];
+        for (error, expected) in statuses {
+            assert_eq!(status(&error), expected, "{error:?}");
+            assert_eq!(status(&error.context("while")), expected);
+        }
+    }
+
+    #[test]
+    fn the_help_lists_every_status() {
+        for status in [OK, TOOL_ERROR, USAGE, NOT_RUN, NO_DAEMON, NOT_FOUND, DENIED, INTERRUPTED] {
+            assert!(STATUS_HELP.contains(&format!("\n  {status:<4} ")), "{status}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use toold_proto::tool::Tool;
 
 use crate::arguments;
 use crate::output::{first_sentence, one_line, plain};
+use crate::path_names::is_path;
 
 use files::FileCompleter;
 
@@ -220,11 +221,6 @@ fn fault(property: &Value, value: &Value) -> Option<String> {
         (_, Some(most)) if number > most => Some(format!("at most {most}")),
         _ => None,
     }
-}
-
-/// Guessed from the name; the schema has no type for paths.
-fn is_path(name: &str) -> bool {
-    ["path", "file", "folder", "dir", "cwd"].iter().any(|word| name == *word || name.ends_with(&format!("_{word}")))
 }
 
 #[cfg(test)]

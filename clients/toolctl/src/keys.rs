@@ -106,7 +106,7 @@ pub(crate) fn write_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> i
     let mut text = Vec::new();
     write(&mut text)?;
     let text = String::from_utf8_lossy(&text).replace('\n', "\r\n");
-    let mut err = output::stderr();
+    let mut err = output::unfolded_stderr();
     err.write_all(text.as_bytes())?;
     err.flush()
 }

@@ -1,11 +1,11 @@
 //! Shows a call while it runs.
 //!
-//! On a terminal the tool's own output appears as it comes, line by line, over a spinner that shows
-//! the newest message; so it does in a file that stdout and stderr share. When stdout goes elsewhere,
-//! it gets only the result, and stderr gets the rest: the newest line beside the spinner
-//! if it is a terminal, all lines if not.
+//! On a terminal the tool's own output appears as it comes, line by line, over a spinner that shows the newest message;
+//! so it does in a file that stdout and stderr share. When stdout goes elsewhere, it gets only the result. stderr then
+//! gets the newest line beside the spinner if it is a terminal. If not, it gets the messages as they come, and at the
+//! end the output, unless that is a part of the result: nothing is written to both.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -26,13 +26,16 @@ pub(crate) struct LiveOutput {
     /// The line of each stream that has not ended yet.
     open_stdout: String,
     open_stderr: String,
-    /// The output so far, in order, and its stdout part.
+    /// The output so far, in order, and the two streams of it.
     kept: String,
     kept_stdout: String,
+    kept_stderr: String,
     /// Whether `kept` holds all output.
     complete: bool,
     /// Whether any line was shown.
     shown: bool,
+    /// The newest message, where each is a line of its own.
+    last_message: String,
 }
 
 /// Where the tool's output goes while it runs.
@@ -42,7 +45,7 @@ enum ToolOutputTarget {
     Streams,
     /// The newest line, beside the spinner.
     Spinner,
-    /// All of it to stderr.
+    /// To stderr in the end, unless the result has it.
     Stderr,
     Nowhere,
 }
@@ -65,7 +68,7 @@ impl LiveOutput {
             Stdout::ForPeople => one_reader,
             Stdout::AllOutput => true,
         };
-        let place = match (quiet, person_reads_stdout, io::stderr().is_terminal()) {
+        let place = match (quiet, person_reads_stdout, output::overwrites_stderr()) {
             (true, ..) => ToolOutputTarget::Nowhere,
             (false, true, _) => ToolOutputTarget::Streams,
             (false, false, true) => ToolOutputTarget::Spinner,
@@ -78,14 +81,16 @@ impl LiveOutput {
             open_stderr: String::new(),
             kept: String::new(),
             kept_stdout: String::new(),
+            kept_stderr: String::new(),
             complete: true,
             shown: false,
+            last_message: String::new(),
         }
     }
 
     /// Called when the call has run for [`SPINNER_AFTER`].
     pub(crate) fn start_spinner(&mut self, message: &str) {
-        if self.place == ToolOutputTarget::Nowhere || !io::stderr().is_terminal() {
+        if self.place == ToolOutputTarget::Nowhere || !output::overwrites_stderr() {
             return;
         }
         self.bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -118,9 +123,12 @@ impl LiveOutput {
         let text = one_line(text);
         match self.place {
             ToolOutputTarget::Nowhere => {}
-            _ if io::stderr().is_terminal() => self.bar.set_message(text),
+            _ if output::overwrites_stderr() => self.bar.set_message(text),
+            // A message that is repeated while nothing changes is one line.
+            _ if text == self.last_message => {}
             ToolOutputTarget::Streams | ToolOutputTarget::Spinner | ToolOutputTarget::Stderr => {
-                writeln!(output::stderr(), "{text}")?
+                writeln!(output::stderr(), "{text}")?;
+                self.last_message = text;
             }
         }
         Ok(())
@@ -129,11 +137,7 @@ impl LiveOutput {
     fn output(&mut self, stream: Stream, text: &str) -> io::Result<()> {
         self.keep(stream, text);
         match self.place {
-            ToolOutputTarget::Nowhere => Ok(()),
-            ToolOutputTarget::Stderr => {
-                let mut err = io::stderr().lock();
-                err.write_all(text.as_bytes())
-            }
+            ToolOutputTarget::Nowhere | ToolOutputTarget::Stderr => Ok(()),
             ToolOutputTarget::Spinner => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
                     self.bar.set_message(shorten(&one_line(line), 200));
@@ -162,8 +166,9 @@ impl LiveOutput {
             return;
         }
         self.kept.push_str(text);
-        if stream == Stream::Stdout {
-            self.kept_stdout.push_str(text);
+        match stream {
+            Stream::Stdout => self.kept_stdout.push_str(text),
+            Stream::Stderr => self.kept_stderr.push_str(text),
         }
     }
 
@@ -186,9 +191,29 @@ impl LiveOutput {
         Ok(())
     }
 
-    /// The tool's stdout, if it was not shown where it came.
-    pub(crate) fn unseen_stdout(&self) -> &str {
-        if self.place == ToolOutputTarget::Streams { "" } else { &self.kept_stdout }
+    /// The tool's stdout, for a call that has no result; its stderr goes to stderr. Empty if both were shown.
+    pub(crate) fn without_result(&self) -> io::Result<&str> {
+        if self.place == ToolOutputTarget::Stderr {
+            io::stderr().lock().write_all(self.kept_stderr.as_bytes())?;
+        }
+        Ok(if self.place == ToolOutputTarget::Streams { "" } else { &self.kept_stdout })
+    }
+
+    /// Writes the output to stderr if it has not been shown, and the result's texts do not have it.
+    pub(crate) fn write_output_without(&self, texts: &[&str]) -> io::Result<()> {
+        if self.place != ToolOutputTarget::Stderr || self.kept.trim().is_empty() {
+            return Ok(());
+        }
+        let has_it = |text: &&str| match self.complete {
+            true => !text.is_empty() && unseen(text, &self.kept, &self.kept_stdout) != **text,
+            // The beginning decides for an output that is too long to compare.
+            false => text.trim_start().starts_with(self.kept.trim_start().lines().next().unwrap_or_default()),
+        };
+        if texts.iter().any(has_it) {
+            return Ok(());
+        }
+        let end = if self.kept.ends_with('\n') { "" } else { "\n" };
+        io::stderr().lock().write_all(format!("{}{end}", self.kept).as_bytes())
     }
 
     /// The part of a result's text that was not shown yet.
@@ -252,12 +277,12 @@ fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
             out.flush()
         }
         Stream::Stdout => {
-            let mut out = output::stdout();
+            let mut out = output::unfolded_stdout();
             lines.lines().try_for_each(|line| writeln!(out, "{}", tame(line)))?;
             out.flush()
         }
         Stream::Stderr => {
-            let mut err = output::stderr();
+            let mut err = output::unfolded_stderr();
             lines.lines().try_for_each(|line| writeln!(err, "{DIM}{}{DIM:#}", tame(line)))
         }
     }

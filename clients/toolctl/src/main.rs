@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 
 mod arguments;
+mod clock;
 mod completion;
 mod confirm;
 mod connection;
@@ -17,29 +18,25 @@ mod globals;
 mod keys;
 mod live;
 mod output;
+mod path_names;
+mod picker;
 mod profiles;
 mod program;
 mod prompts;
 mod screen;
 mod sources;
 mod table;
+mod tool_names;
 mod tool_title;
 mod version_check;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 fn main() -> ExitCode {
-    // Before anything is read or written: a shell asks for completions by an environment variable.
-    let current_dir = std::env::current_dir().ok();
-    match clap_complete::CompleteEnv::with_factory(cli::Cli::command)
-        .try_complete(std::env::args_os(), current_dir.as_deref())
-    {
-        Ok(true) => return ExitCode::SUCCESS,
-        Ok(false) => {}
-        // Nobody reads the messages of a completion, and a closed pipe is not a failure.
-        Err(_) => return ExitCode::from(exit::USAGE),
+    if let Some(code) = completion::run_if_asked() {
+        return code;
     }
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = commands::hook::run_first(&arguments) {
@@ -48,11 +45,16 @@ fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // Fails when the help goes to a closed pipe, as when a pager exits.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
+            let (printed, is_usage) = (error.print(), error.use_stderr());
+            return match printed {
+                // When stderr is closed, the exit status has to say it all.
+                Ok(()) | Err(_) if is_usage => ExitCode::from(exit::USAGE),
+                Ok(()) => ExitCode::from(exit::OK),
+                Err(error) => exit::report(&error.into()),
+            };
         }
     };
+    output::present(output::Presentation { plain: cli.globals.plain, utc: cli.globals.utc });
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("can't start the runtime")),

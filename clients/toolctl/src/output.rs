@@ -1,12 +1,19 @@
 //! Output for people and for programs.
 //!
-//! Styles are always written; anstream removes them for a pipe, for `NO_COLOR` and for terminals without colours.
+//! Styles are always written; anstream removes them for a pipe, for `NO_COLOR`, for `--plain` and for terminals without
+//! colours.
+
+mod fold;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+
+use crate::output::fold::fold;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -17,27 +24,145 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const HINT: Style = AnsiColor::Blue.on_default().bold();
 
-pub(crate) type StdoutWriter = anstream::AutoStream<io::StdoutLock<'static>>;
-pub(crate) type StderrWriter = anstream::AutoStream<io::StderrLock<'static>>;
-
-pub(crate) fn stdout() -> StdoutWriter {
-    anstream::stdout().lock()
+/// How this process shows things to a person.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Presentation {
+    /// No colours, no columns, nothing that is overwritten: for screen readers and logs.
+    pub(crate) plain: bool,
+    /// Times in UTC instead of the local zone.
+    pub(crate) utc: bool,
 }
 
-pub(crate) fn stderr() -> StderrWriter {
-    anstream::stderr().lock()
+/// Global, as the terminal is: every line that is written depends on it, and it never changes.
+static PRESENTATION: OnceLock<Presentation> = OnceLock::new();
+
+/// Called once, before anything is written.
+pub(crate) fn present(presentation: Presentation) {
+    if presentation.plain {
+        anstream::ColorChoice::Never.write_global();
+        inquire::set_global_render_config(inquire::ui::RenderConfig::empty());
+    }
+    // Set before only if this is called twice, and then nothing changes.
+    let _ = PRESENTATION.set(presentation);
+}
+
+pub(crate) fn presentation() -> Presentation {
+    PRESENTATION.get().copied().unwrap_or_default()
+}
+
+/// The width of the terminal that stdout is; `None` for a pipe or a file.
+pub(crate) fn terminal_width() -> Option<u16> {
+    width_of(&io::stdout())
+}
+
+fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<u16> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let width = rustix::termios::tcgetwinsize(stream).ok()?.ws_col;
+    // A terminal that does not know its size says 0.
+    (width > 0).then_some(width)
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// One JSON document, indented.
-pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+/// Whether lines of stderr can be overwritten, as progress is.
+pub(crate) fn overwrites_stderr() -> bool {
+    io::stderr().is_terminal() && !presentation().plain
+}
+
+/// Text for people: on a terminal, lines that are longer than it is wide break between words.
+pub(crate) struct FoldingWriter<W: Write> {
+    out: W,
+    width: Option<usize>,
+    /// The line that has not ended yet, if lines are folded.
+    open: Vec<u8>,
+}
+
+pub(crate) type StdoutWriter = FoldingWriter<anstream::AutoStream<io::StdoutLock<'static>>>;
+pub(crate) type StderrWriter = FoldingWriter<anstream::AutoStream<io::StderrLock<'static>>>;
+
+pub(crate) fn stdout() -> StdoutWriter {
+    FoldingWriter::new(anstream::stdout().lock(), terminal_width())
+}
+
+/// For programs, and for output whose lines are another program's: lines stay as they are.
+pub(crate) fn unfolded_stdout() -> StdoutWriter {
+    FoldingWriter::new(anstream::stdout().lock(), None)
+}
+
+pub(crate) fn stderr() -> StderrWriter {
+    FoldingWriter::new(anstream::stderr().lock(), width_of(&io::stderr()))
+}
+
+/// As [`unfolded_stdout`], and for a terminal in raw mode.
+pub(crate) fn unfolded_stderr() -> StderrWriter {
+    FoldingWriter::new(anstream::stderr().lock(), None)
+}
+
+impl<W: Write> FoldingWriter<W> {
+    fn new(out: W, width: Option<u16>) -> Self {
+        Self { out, width: width.map(usize::from), open: Vec::new() }
+    }
+
+    fn write_open(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.open);
+        match (self.width, String::from_utf8(line)) {
+            (Some(width), Ok(text)) => self.out.write_all(fold(&text, width).as_bytes()),
+            (None, Ok(text)) => self.out.write_all(text.as_bytes()),
+            (_, Err(error)) => self.out.write_all(error.as_bytes()),
+        }
+    }
+}
+
+impl<W: Write> Write for FoldingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.width.is_none() {
+            return self.out.write(bytes);
+        }
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.open.extend_from_slice(line);
+            if line.ends_with(b"\n") {
+                self.write_open()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_open()?;
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Drop for FoldingWriter<W> {
+    fn drop(&mut self) {
+        // Whoever must know whether it was written has flushed.
+        let _ = self.flush();
+    }
+}
+
+/// A text for people, as one piece.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = stdout();
-    writeln!(out, "{}", serde_json::to_string_pretty(value)?)?;
+    out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// A text for programs, or one whose lines another program made: lines stay as they are.
+pub(crate) fn print_unfolded(text: &str) -> anyhow::Result<()> {
+    let mut out = unfolded_stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// One JSON document, indented.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print_unfolded(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
 /// Makes foreign text safe to show: characters that move the cursor, change colours or turn the writing direction
@@ -96,6 +221,11 @@ fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         // Invisible marks that reorder text, so that what is read is not what is there.
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}')
+}
+
+/// A JSON document on one line.
+pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    print_unfolded(&format!("{}\n", serde_json::to_string(value)?))
 }
 
 /// The start of a text: its first sentence, or as much as fits in `width` characters.

@@ -1,6 +1,5 @@
 //! The profiles of MCP clients, as a running daemon knows them.
 
-use anyhow::bail;
 use serde_json::Value;
 use toold_client::{Client, ClientError};
 use toold_proto::daemon::NoParams;
@@ -9,6 +8,7 @@ use toold_proto::method::DaemonGetConfig;
 use toold_proto::nearest::nearest;
 
 use crate::connection;
+use crate::exit::{not_found, usage};
 use crate::globals::Globals;
 
 /// The names of the built-in profiles and those of the configuration.
@@ -26,7 +26,9 @@ pub(crate) async fn names(client: &Client) -> Result<Vec<String>, ClientError> {
 /// The name cannot be that of a profile, or a daemon runs that knows no such profile. Starts no daemon.
 pub(crate) async fn check_with_daemon(name: &str, globals: &Globals) -> anyhow::Result<()> {
     if !is_profile_name(name) {
-        bail!("{name:?} is not the name of a profile: expected [a-z][a-z0-9_-]*, with 64 characters at most");
+        return Err(usage(format!(
+            "{name:?} is not the name of a profile: expected [a-z][a-z0-9_-]*, with 64 characters at most"
+        )));
     }
     let Ok(client) = Client::connect(&connection::socket(globals)?).await else { return Ok(()) };
     check(name, &names(&client).await?)
@@ -38,8 +40,8 @@ pub(crate) fn check(name: &str, known: &[String]) -> anyhow::Result<()> {
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
-    match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => bail!("there is no profile {name}: did you mean {near}?"),
-        None => bail!("there is no profile {name}: the profiles are {}", known.join(", ")),
-    }
+    Err(not_found(match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("there is no profile {name}: did you mean {near}?"),
+        None => format!("there is no profile {name}: the profiles are {}", known.join(", ")),
+    }))
 }

@@ -52,6 +52,19 @@ pub(crate) async fn text(arguments: &[&OsStr]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&stdout).into_owned())
 }
 
+/// Returns its output, whatever its status.
+///
+/// # Errors
+/// As for [`run`], and its stderr when there is no output.
+pub(crate) async fn report(arguments: &[&OsStr]) -> anyhow::Result<Vec<u8>> {
+    let program = find_program()?;
+    let output = ended(&program, command(&program, arguments).output()).await?;
+    if output.stdout.is_empty() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output.stdout)
+}
+
 fn command(program: &Path, arguments: &[&OsStr]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).kill_on_drop(true);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::bail;
 use toold_client::Client;
 use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{McpServersList, PluginsList, RemotesList, ToolsList};
 use toold_proto::plugin::ListPlugins;
 use toold_proto::tool::SourceKind;
+
+use crate::exit::not_found;
 
 const KINDS: [SourceKind; 5] =
     [SourceKind::Builtin, SourceKind::Frontend, SourceKind::Mcp, SourceKind::Plugin, SourceKind::Remote];
@@ -33,5 +34,8 @@ pub(crate) async fn check(client: &Client, named: &[String]) -> anyhow::Result<(
     let Some(unknown) = named.iter().find(|name| !is_kind(name) && !names.contains(*name)) else { return Ok(()) };
     let kinds = KINDS.map(SourceKind::as_str).join(", ");
     let names: Vec<String> = names.into_iter().collect();
-    bail!("there is no source {unknown}; kinds of sources are {kinds}, and names are {}", names.join(", "))
+    Err(not_found(format!(
+        "there is no source {unknown}; kinds of sources are {kinds}, and names are {}",
+        names.join(", ")
+    )))
 }

@@ -70,8 +70,8 @@ fn open_existing(path: &Path) -> OpenedDatabase {
                 OpenedDatabase { problem: Some(unreachable(path, &error.to_string())), ..OpenedDatabase::default() }
             }
         },
-        Err(Hurdle::ReadOnly(problem)) => to_read(problem, read_plainly(path).or_else(|| read_unchanging(path))),
-        Err(Hurdle::Locked(problem)) => to_read(problem, read_plainly(path)),
+        Err(Hurdle::ReadOnly(problem)) => to_read(path, problem, read_plainly(path).or_else(|| read_unchanging(path))),
+        Err(Hurdle::Locked(problem)) => to_read(path, problem, read_plainly(path)),
         Err(Hurdle::Damaged(reason)) => {
             let problem = Some(damaged(path, &reason));
             OpenedDatabase { reader: read_plainly(path), damaged: true, problem, ..OpenedDatabase::default() }
@@ -80,12 +80,14 @@ fn open_existing(path: &Path) -> OpenedDatabase {
     }
 }
 
-fn to_read(problem: String, reader: Option<Connection>) -> OpenedDatabase {
+fn to_read(path: &Path, problem: String, reader: Option<Connection>) -> OpenedDatabase {
+    let is_new = path.metadata().is_ok_and(|metadata| metadata.len() == 0);
     let rest = match reader {
+        _ if is_new => "Nothing is stored until then.",
         Some(_) => "Its grants apply; nothing new is stored.",
         None => "It cannot be read either; nothing new is stored.",
     };
-    OpenedDatabase { reader, problem: Some(format!("{problem} {rest}")), ..OpenedDatabase::default() }
+    OpenedDatabase { reader, problem: Some(format!("{problem} {rest}")), is_new, ..OpenedDatabase::default() }
 }
 
 /// Creates the folder and an empty file, both accessible to their owner only, where they are
@@ -227,6 +229,11 @@ fn hurdle(path: &Path, error: &StoreError) -> Hurdle {
         StoreError::Busy => Hurdle::Locked(format!(
             "{} is locked by another process: stop that process, and restart the daemon.",
             path.display()
+        )),
+        StoreError::NotWritten(reason) => Hurdle::ReadOnly(format!(
+            "{} cannot be written ({reason}): free space on the file system of {}, and restart the daemon.",
+            path.display(),
+            path.parent().unwrap_or(path).display()
         )),
         other => not_writable(path, &other.to_string()),
     }

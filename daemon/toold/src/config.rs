@@ -57,7 +57,7 @@ use toml::Spanned;
 use toold_engine::Settings;
 use toold_engine::hooks::Hook;
 use toold_engine::policy::Policy;
-use toold_engine::policy::rules::{RuleConfig, RulePlace};
+use toold_engine::policy::rules::{RuleConfig, RulePlace, rule_mistakes};
 use toold_engine::registry::SourceScope;
 use toold_engine::tool_settings::ToolSettings;
 use toold_host::environment::Environment;
@@ -75,7 +75,7 @@ use crate::config::overrides::overrides;
 use crate::config::page::PageConfig;
 use crate::config::paths::DaemonPaths;
 use crate::config::process::{DaemonConfig, LogConfig, MetricsConfig, TraceConfig};
-use crate::config::read::{ConfigText, ReadConfig, read};
+use crate::config::read::{ConfigText, ReadConfig, UnknownChoice, read};
 use crate::config::remotes::RemoteSection;
 use crate::config::sandbox::SandboxConfig;
 use crate::config::secrets::SecretsConfig;
@@ -319,15 +319,8 @@ pub fn load(options: &Options) -> LoadedConfig {
     let (overrides, mut problems) = overrides(&options.environment, &options.set);
     let source =
         ConfigText { name: &shown, text: text.as_deref().unwrap_or_default(), overrides: &overrides, sections: None };
-    let ReadConfig { config, entries } = read(source);
-    let config = match config {
-        Ok(config) if problems.is_empty() => config,
-        Ok(_) => return broken(options, problems, entries),
-        Err(found) => {
-            problems.extend(found);
-            return broken(options, problems, entries);
-        }
-    };
+    let ReadConfig { readable: config, problems: found, unknown_choices, entries } = read(source);
+    problems.extend(found);
     let home = options.paths.home.as_deref();
     let workspaces =
         config.workspaces.problems(home).into_iter().map(|problem| format!("{shown}: workspaces.allow: {problem}"));
@@ -374,9 +367,60 @@ pub fn load(options: &Options) -> LoadedConfig {
     policy.broken.extend(mcp_profiles::problems(&config.mcp.profiles, of_clients, &source, home));
     let profile_globs = mcp_profiles::all_globs(&config.mcp.profiles, &source);
     policy.unmatchable.extend(wrong.into_iter().chain(tools.others));
-    let problems: Vec<String> = policy.broken.iter().chain(&policy.unmatchable).cloned().collect();
+    let found = policy.broken.iter().chain(&policy.unmatchable).cloned();
+    let found = with_unknown_choices(found.collect(), &config, &unknown_choices, &source, home);
+    if !problems.is_empty() {
+        problems.extend(found);
+        return broken(options, in_order(problems, &shown), entries);
+    }
+    let problems = in_order(found, &shown);
     let (file, tools) = (text.is_some().then_some(file), tools.settings);
     LoadedConfig { config, file, policy, tools, profile_globs, hooks, sandbox, entries, problems }
+}
+
+/// The problems of rules and hooks, with every one of a rule or a hook instead of its first.
+fn with_unknown_choices(
+    mut problems: Vec<String>,
+    config: &Config,
+    unknown_choices: &[UnknownChoice],
+    source: &ConfigText,
+    home: Option<&Path>,
+) -> Vec<String> {
+    let mut replace = |of: &str, all: Vec<String>| {
+        problems.retain(|problem| !problem.starts_with(&format!("{of}: ")));
+        problems.extend(all);
+    };
+    for UnknownChoice { of, .. } in unknown_choices {
+        replace(of, Vec::new());
+    }
+    for rule in &config.permission.rules {
+        let origin = source.place(Some(rule.span()));
+        let place = RulePlace { project: None, trusted: true, base: None, home: home.map(Path::to_owned), origin };
+        let mistakes = rule_mistakes(rule.get_ref(), &place);
+        if !mistakes.is_empty() {
+            replace(&place.origin, mistakes.iter().map(|mistake| format!("{}: {mistake}", place.origin)).collect());
+        }
+    }
+    for hook in &config.hooks {
+        let origin = source.place(Some(hook.span()));
+        let mistakes = hooks::mistakes(hook.get_ref());
+        if !mistakes.is_empty() {
+            replace(&origin, mistakes.iter().map(|mistake| format!("{origin}: {mistake}")).collect());
+        }
+    }
+    problems.extend(unknown_choices.iter().map(|choice| choice.problem.clone()));
+    problems
+}
+
+/// Problems in the order of their lines; those without one come last.
+fn in_order(mut problems: Vec<String>, file: &str) -> Vec<String> {
+    let position = |problem: &String| {
+        let mut numbers = problem.strip_prefix(file)?.strip_prefix(':')?.split(':').map(str::parse::<usize>);
+        let line = numbers.next()?.ok()?;
+        Some((line, numbers.next().and_then(Result::ok).unwrap_or(0)))
+    };
+    problems.sort_by_key(|problem| position(problem).unwrap_or((usize::MAX, 0)));
+    problems
 }
 
 impl LoadedConfig {
@@ -501,22 +545,97 @@ mod tests {
     fn errors_are_reported_with_line_and_suggestion_and_close_the_policy() {
         check_problem(
             "\n[limits]\ncals = 7\n",
-            &["config.toml:3: ", "unknown key cals in [limits]", "did you mean calls"],
+            &["config.toml:3:1: ", "unknown key cals in [limits]", "did you mean calls"],
         );
-        check_problem("[limit]\ncalls = 7\n", &["config.toml:1: ", "did you mean limits"]);
-        check_problem("[plugins]\npahts = []\n", &["config.toml:2: ", "did you mean paths"]);
-        check_problem("[limits]\ncalls = \"many\"\n", &["config.toml:2: limits.calls: ", "string"]);
-        check_problem("[limits]\ncalls = 7\ncalls = 8\n", &["config.toml:3: ", "duplicate"]);
+        check_problem("[limit]\ncalls = 7\n", &["config.toml:1:2: ", "did you mean limits"]);
+        check_problem("[plugins]\npahts = []\n", &["config.toml:2:1: ", "did you mean paths"]);
+        check_problem("[limits]\ncalls = \"many\"\n", &["config.toml:2:9: limits.calls: ", "string"]);
+        check_problem("[limits]\ncalls = 7\ncalls = 8\n", &["config.toml:3:1: ", "duplicate"]);
         let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\n";
-        check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4: hooks.mode: ", "did you mean async"]);
-        check_problem(&format!("{hook}tymeout_ms = 1\n"), &["config.toml:4: ", "did you mean timeout_ms"]);
-        check_problem("[[hooks]]\nevent = \"pre_tool\"\n", &["config.toml:1: hooks: ", "command"]);
+        check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4:8: hooks.mode: ", "did you mean async"]);
+        check_problem(&format!("{hook}tymeout_ms = 1\n"), &["config.toml:4:1: ", "did you mean timeout_ms"]);
+        check_problem("[[hooks]]\nevent = \"pre_tool\"\n", &["config.toml:1:1: hooks: ", "missing key command"]);
     }
 
     #[test]
     fn all_unknown_keys_are_reported_at_once() {
         let problems = loaded("[limits]\na = 1\n[spool]\nb = 2\n").problems;
         assert!(problems.len() == 2 && problems[1].contains(":4: "), "{problems:?}");
+    }
+
+    /// In one file: unknown keys, wrong types, values that are none of the choices, lacking keys, rules and hooks.
+    #[test]
+    fn every_mistake_of_a_file_is_reported_in_its_order() {
+        let text = r#"[limits]
+calls = "many"
+cals = 3
+[spool]
+max_mib = -1
+[permission]
+read_only_commands = "never"
+[[permission.rules]]
+category = "shel"
+pattern = "x"
+action = "alow"
+[[permission.rules]]
+category = "shell"
+pattern = "'"
+action = "deny"
+tools = []
+[[hooks]]
+event = "pre_tol"
+mode = "asink"
+[[hooks]]
+event = "pre_tol"
+command = []
+[log]
+filter = "loud"
+[plugins]
+pahts = []
+disabled = ["No Plugin"]
+"#;
+        let problems = loaded(text).problems;
+        let expected = [
+            (":2:9: limits.calls: ", "string"),
+            (":3:1: ", "unknown key cals in [limits]: did you mean calls?"),
+            (":5:11: spool.max_mib: ", "-1"),
+            (":7:22: permission.read_only_commands: ", "never"),
+            (":9:12: permission.rules.category: ", "did you mean shell?"),
+            (":11:10: permission.rules.action: ", "did you mean allow?"),
+            (":12: ", "quote"),
+            (":12: ", "tools is empty"),
+            (":17:1: hooks: ", "missing key command"),
+            (":18:9: hooks.event: ", "did you mean pre_tool?"),
+            (":19:8: hooks.mode: ", "did you mean async?"),
+            (":20: ", "command is empty"),
+            (":21:9: hooks.event: ", "did you mean pre_tool?"),
+            (":24:10: log.filter: ", "loud"),
+            (":26:1: ", "unknown key pahts in [plugins]: did you mean paths?"),
+            (":27:13: plugins.disabled: ", "no_plugin"),
+        ];
+        let found = |(place, words): &(&str, &str)| {
+            problems.iter().position(|problem| problem.contains(place) && problem.contains(words))
+        };
+        let places: Vec<Option<usize>> = expected.iter().map(found).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {problems:#?}");
+        assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    }
+
+    /// A value of another type for each key of each section, all in one file.
+    #[test]
+    fn a_wrong_type_of_any_key_is_reported_on_its_line() {
+        let mut text = String::new();
+        let mut keys = Vec::new();
+        for leaf in schema::leaf_keys() {
+            let wrong = if leaf.text && leaf.scalar { "[[1]]" } else { "'wrong type'" };
+            text.push_str(&format!("{} = {wrong}\n", leaf.key));
+            keys.push(leaf.key);
+        }
+        let problems = loaded(&text).problems;
+        for (line, key) in (1..).zip(&keys) {
+            let place = format!("config.toml:{line}:");
+            assert!(problems.iter().any(|problem| problem.contains(&place)), "{key}: {problems:#?}");
+        }
     }
 
     #[test]
@@ -543,7 +662,7 @@ mod tests {
         assert_eq!(loaded.policy.rules.len(), 1);
         assert_eq!(loaded.policy.rules[0].pattern.as_str(), "/home/u/notes/**");
         assert!(
-            loaded.problems[0].contains(":1: ") && loaded.problems[0].contains("file.read"),
+            loaded.problems[0].contains(":2:12: ") && loaded.problems[0].contains("file.read"),
             "{:?}",
             loaded.problems
         );

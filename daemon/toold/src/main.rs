@@ -108,6 +108,9 @@ enum ConfigCommand {
     /// Print every error in a file or in the whole configuration; exit status 1 when there is one
     Check {
         file: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
         #[command(flatten)]
         sources: ConfigSources,
     },
@@ -255,8 +258,8 @@ fn author(what: &PluginCommand, places: impl Fn() -> anyhow::Result<DaemonPaths>
 
 fn configuration(what: ConfigCommand, places: impl Fn() -> anyhow::Result<DaemonPaths>) -> anyhow::Result<ExitCode> {
     match what {
-        ConfigCommand::Check { file, sources } => {
-            let good = command::check(&options(places()?, sources, None)?, file)?;
+        ConfigCommand::Check { file, json, sources } => {
+            let good = command::check(&options(places()?, sources, None)?, file, json)?;
             return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         ConfigCommand::Path { sources } => command::print_path(&options(places()?, sources, None)?)?,

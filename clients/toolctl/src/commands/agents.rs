@@ -4,6 +4,7 @@ mod doctor;
 mod found;
 mod hooks_file;
 mod install;
+pub(crate) mod switched_off;
 
 use std::io::Write;
 
@@ -73,7 +74,7 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
         writeln!(out, "no agents found: looked for claude, codex, gemini, cursor-agent, copilot and opencode")?;
         return Ok(OK);
     }
-    let mut table = table::new(table::terminal_width());
+    let mut table = table::new(output::terminal_width());
     table.set_header(table::header(&["AGENT", "VERSION", "HOOKS", "MCP", "LAST HOOK"]));
     for agent in &found {
         table.add_row([

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Cell, Color};
 use toold_client::{Client, ClientError};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
@@ -11,12 +10,13 @@ use toold_proto::event::{Outcome, SubscribeEvents};
 use toold_proto::method::{self, EventsSubscribe};
 use toold_proto::tool::{SessionId, ToolName};
 
+use crate::clock::date_and_time;
 use crate::commands::call::session_id;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
 use crate::tool_title::tool_title;
-use crate::{completion, connection, table};
+use crate::{connection, table};
 
 /// Show past calls
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
     /// Only calls of this tool
-    #[arg(long, value_name = "NAME", value_parser = tool_name, add = ArgValueCompleter::new(completion::tools))]
+    #[arg(long, value_name = "NAME", value_parser = tool_name)]
     tool: Option<ToolName>,
     /// Only calls with this outcome: ok, error, denied, timed_out, cancelled, ...
     #[arg(long, value_parser = outcome)]
@@ -70,9 +70,7 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
         print_json(&list)?;
         return Ok(OK);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&list, args.decisions, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&list, args.decisions, output::terminal_width()))?;
     let mut err = output::stderr();
     match (list.entries.is_empty(), list.more) {
         (true, _) => writeln!(err, "no matching calls")?,
@@ -109,7 +107,7 @@ async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> a
             match style {
                 AuditFormat::Line => writeln!(out, "{}", line(entry))?,
                 AuditFormat::Decisions => write!(out, "{}", with_decisions(entry))?,
-                AuditFormat::Json => writeln!(out, "{}", serde_json::to_string(entry)?)?,
+                AuditFormat::Json => output::print_json_line(entry)?,
             }
         }
         out.flush()?;
@@ -137,7 +135,7 @@ fn line(entry: &AuditEntry) -> String {
     let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
     format!(
         "{DIM}{}{DIM:#} {} {style}{}{style:#} in {} {DIM}{}{DIM:#} {}",
-        when(&entry.at),
+        date_and_time(&entry.at),
         tool_title(entry.agent.as_deref(), entry.tool.as_str()),
         entry.outcome.as_str(),
         took(entry),
@@ -170,7 +168,7 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
     for entry in &list.entries {
         let color = if entry.outcome == Outcome::Ok { Color::Green } else { Color::Red };
         rows.add_row([
-            Cell::new(when(&entry.at)),
+            Cell::new(date_and_time(&entry.at)),
             table::name(&tool_title(entry.agent.as_deref(), entry.tool.as_str())),
             Cell::new(entry.outcome.as_str()).fg(color),
             Cell::new(took(entry)),
@@ -179,14 +177,14 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
             Cell::new(needs(entry)),
         ]);
     }
-    table::render(&rows)
+    table::render_without(&rows, &["SESSION", "CLIENT", "TOOK"])
 }
 
 fn with_decisions(entry: &AuditEntry) -> String {
     let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
     let mut text = format!(
         "{DIM}{}{DIM:#} {} {style}{}{style:#} {DIM}{}{DIM:#}\n",
-        when(&entry.at),
+        date_and_time(&entry.at),
         tool_title(entry.agent.as_deref(), entry.tool.as_str()),
         entry.outcome.as_str(),
         entry.call_id
@@ -206,11 +204,6 @@ fn with_decisions(entry: &AuditEntry) -> String {
         ));
     }
     text
-}
-
-/// Date and time to the second, as it is there: UTC.
-fn when(at: &str) -> String {
-    at.get(..19).map_or_else(|| one_line(at), |at| format!("{}Z", at.replace('T', " ")))
 }
 
 fn tool_name(text: &str) -> Result<ToolName, String> {

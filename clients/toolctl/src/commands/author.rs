@@ -3,12 +3,11 @@
 //! `toolctl` has no Lua of its own: checks and tests run in the `toold` beside it, outside any daemon.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::exit::OK;
+use crate::exit::{OK, not_found};
 use crate::{output, program};
 
 /// The type definitions of `hygge` for lua-language-server.
@@ -27,6 +26,7 @@ pub(crate) struct TestArgs {
 }
 
 pub(crate) async fn check(path: &Path) -> anyhow::Result<u8> {
+    must_exist(path)?;
     program::run(&["plugin".as_ref(), "check".as_ref(), path.as_ref()]).await
 }
 
@@ -38,6 +38,7 @@ pub(crate) async fn preview(path: &Path) -> anyhow::Result<bool> {
 
 /// Tests may take as long as their author lets them.
 pub(crate) async fn test(test: &TestArgs, json: bool) -> anyhow::Result<u8> {
+    must_exist(&test.path)?;
     let mut arguments: Vec<&OsStr> = vec!["plugin".as_ref(), "test".as_ref(), test.path.as_ref()];
     arguments.extend(test.coverage.then_some(OsStr::new("--coverage")));
     arguments.extend(json.then_some(OsStr::new("--json")));
@@ -47,7 +48,16 @@ pub(crate) async fn test(test: &TestArgs, json: bool) -> anyhow::Result<u8> {
     program::run_to_the_end(&arguments).await
 }
 
+/// # Errors
+/// There is nothing at the path.
+pub(crate) fn must_exist(path: &Path) -> anyhow::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    Err(not_found(format!("there is no file or folder {}", path.display())))
+}
+
 pub(crate) fn types() -> anyhow::Result<u8> {
-    output::stdout().write_all(STUBS.as_bytes())?;
+    output::print_unfolded(STUBS)?;
     Ok(OK)
 }

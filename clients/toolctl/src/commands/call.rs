@@ -6,22 +6,21 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 use toold_client::{Client, ClientError, RpcError};
-use toold_proto::call::{Execute, ToolSchema};
+use toold_proto::call::{Execute, ListTools, ToolSchema};
 use toold_proto::error::{ArgumentError, CANCELLED};
-use toold_proto::method::ToolsSchema;
+use toold_proto::method::{ToolsList, ToolsSchema};
 use toold_proto::tool::{Block, SessionId, Tool, ToolResult};
 
-use crate::exit::{INTERRUPTED, OK, STATUS_HELP, TOOL_ERROR, usage};
+use crate::exit::{self, INTERRUPTED, STATUS_HELP, usage};
 use crate::follow::follow;
 use crate::form::{self, ArgumentProblem};
 use crate::globals::Globals;
 use crate::live::{LiveOutput, Stdout};
-use crate::output::{self, BAD, DIM, one_line, print_json, tame};
+use crate::output::{self, BAD, DIM, WARN, one_line, print_json, tame};
 use crate::prompts::Prompter;
-use crate::{arguments, completion, connection, keys};
+use crate::{arguments, connection, keys, picker};
 
 /// Call a tool
 ///
@@ -30,15 +29,15 @@ use crate::{arguments, completion, connection, keys};
 /// @x. You can also pass all arguments as one JSON object.
 ///
 /// The result goes to stdout, messages and progress go to stderr. On a terminal, the tool's output appears while it
-/// runs and is not repeated at the end. Ctrl-C cancels the call; a second Ctrl-C exits at once.
+/// runs and is not repeated at the end. When both are redirected, output that is a part of the result is written to
+/// stdout alone. Ctrl-C cancels the call; a second Ctrl-C exits at once.
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_HELP)]
 pub(crate) struct CallArgs {
-    /// The name of the tool
-    #[arg(add = ArgValueCompleter::new(completion::tools))]
-    name: String,
+    /// The name of the tool; without it, a terminal shows a search over the tools, then asks for the arguments
+    name: Option<String>,
     /// key=value, or - for a JSON object on stdin
-    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::arguments))]
+    #[arg(value_name = "KEY=VALUE")]
     arguments: Vec<String>,
     /// All arguments as a JSON object, as @file, or as - for stdin; pairs override its members
     #[arg(long, value_name = "JSON")]
@@ -78,11 +77,28 @@ enum OutputFormat {
     Json,
 }
 
-pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(mut args: CallArgs, globals: &Globals) -> anyhow::Result<u8> {
+    // No name of a tool has these characters.
+    if let Some(pair) = args.name.take_if(|name| name.contains('=') || name == "-") {
+        args.arguments.insert(0, pair);
+    }
+    if args.name.is_none() && (!keys::has_terminal() || output::presentation().plain) {
+        return Err(usage("expected the name of a tool: `toolctl list` shows all"));
+    }
     let (base, pairs) = given(&args)?;
     let mut client = connection::open(globals).await?;
+    let name = match args.name.take() {
+        Some(name) => name,
+        None => {
+            let tools = client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default();
+            let Some(tool) = picker::pick(tools).await? else { return nothing_called() };
+            args.form = true;
+            tool.name.to_string()
+        }
+    };
+    let call = WantedCall { name, args, base, pairs };
     loop {
-        match call_in_session(&client, &args, base.clone(), &pairs).await {
+        match call_in_session(&client, &call).await {
             // The call was not carried out: repeat it at the daemon that serves now.
             Err(error) if connection::is_replaced(&error) => client = connection::successor(&client).await?,
             ended => return ended,
@@ -90,38 +106,62 @@ pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8>
     }
 }
 
-async fn call_in_session(
-    client: &Client,
-    args: &CallArgs,
+/// The call that the command line, and perhaps the search, ask for.
+struct WantedCall {
+    name: String,
+    args: CallArgs,
+    /// The JSON arguments, which the pairs override.
     base: Map<String, Value>,
-    pairs: &[String],
-) -> anyhow::Result<u8> {
-    let session = connection::open_session(client, args.cwd.clone(), args.session.clone()).await?;
-    let status = call(client, args, base, pairs).await;
+    pairs: Vec<String>,
+}
+
+async fn call_in_session(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
+    let session = connection::open_session(client, wanted.args.cwd.clone(), wanted.args.session.clone()).await?;
+    let status = call(client, wanted).await;
     session.close(client).await;
     status
 }
 
-async fn call(client: &Client, args: &CallArgs, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
-    let schema = || client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None });
+async fn call(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
+    let WantedCall { name, args, base, pairs } = wanted;
+    let schema = || client.call::<ToolsSchema>(ToolSchema { name: name.clone(), session_id: None });
     if args.form {
         if !keys::has_terminal() {
             return Err(usage("--form needs a terminal"));
         }
         let tool = schema().await?;
-        let given = arguments::read(base, pairs, &tool.input_schema)?;
-        return call_by_form(client, args, tool, given).await;
+        let given = arguments::read(base.clone(), pairs, &tool.input_schema)?;
+        return call_by_form(client, wanted, tool, given).await;
     }
-    let arguments = if pairs.is_empty() { base } else { arguments::read(base, pairs, &schema().await?.input_schema)? };
-    let outcome = call_once(client, args, arguments).await?;
+    let arguments = if base.is_empty() && pairs.is_empty() {
+        Map::new()
+    } else {
+        let schema = schema().await?.input_schema;
+        let arguments = arguments::read(base.clone(), pairs, &schema)?;
+        for warning in arguments::unnamed(&arguments, &schema).iter().filter(|_| !args.quiet) {
+            writeln!(output::stderr(), "{WARN}warning:{WARN:#} {warning}")?;
+        }
+        arguments
+    };
+    let outcome = call_once(client, wanted, arguments).await?;
     match outcome {
         Some((outcome, live)) => print_outcome(outcome, &live, args),
         None => Ok(INTERRUPTED),
     }
 }
 
+fn nothing_called() -> anyhow::Result<u8> {
+    writeln!(output::stderr(), "nothing was called")?;
+    Ok(INTERRUPTED)
+}
+
 /// Asks until the arguments match the schema, or the user cancels.
-async fn call_by_form(client: &Client, args: &CallArgs, tool: Tool, given: Map<String, Value>) -> anyhow::Result<u8> {
+async fn call_by_form(
+    client: &Client,
+    wanted: &WantedCall,
+    tool: Tool,
+    given: Map<String, Value>,
+) -> anyhow::Result<u8> {
     let (mut arguments, mut problems) = (given, Vec::new());
     let tool = Arc::new(tool);
     loop {
@@ -130,17 +170,14 @@ async fn call_by_form(client: &Client, args: &CallArgs, tool: Tool, given: Map<S
             move || form::fill(&tool, &arguments, &problems)
         };
         let filled = tokio::task::spawn_blocking(form).await??;
-        let Some(filled) = filled else {
-            writeln!(output::stderr(), "nothing was called")?;
-            return Ok(INTERRUPTED);
-        };
-        let Some((outcome, live)) = call_once(client, args, filled.clone()).await? else { return Ok(INTERRUPTED) };
+        let Some(filled) = filled else { return nothing_called() };
+        let Some((outcome, live)) = call_once(client, wanted, filled.clone()).await? else { return Ok(INTERRUPTED) };
         let found = match &outcome {
             Err(ClientError::Rpc(error)) => problems_in(error),
             Ok(_) | Err(_) => Vec::new(),
         };
         if found.is_empty() {
-            return print_outcome(outcome, &live, args);
+            return print_outcome(outcome, &live, &wanted.args);
         }
         (arguments, problems) = (filled, found);
     }
@@ -163,11 +200,12 @@ type CallOutcome = Result<ToolResult, ClientError>;
 /// `None` when the user did not wait for the end.
 async fn call_once(
     client: &Client,
-    args: &CallArgs,
+    wanted: &WantedCall,
     arguments: Map<String, Value>,
 ) -> anyhow::Result<Option<(CallOutcome, LiveOutput)>> {
+    let WantedCall { name, args, .. } = wanted;
     let execute = Execute {
-        name: args.name.clone(),
+        name: name.clone(),
         arguments: Value::Object(arguments),
         timeout_ms: args.timeout,
         progress: true,
@@ -182,28 +220,27 @@ async fn call_once(
     let shows_prompts = !args.no_ask && keys::has_terminal();
     let mut prompter = if shows_prompts { Prompter::subscribe(client).await? } else { None };
     let call = client.execute(execute)?;
-    Ok(follow(client, call, &args.name, &mut live, &mut prompter).await?.map(|outcome| (outcome, live)))
+    Ok(follow(client, call, name, &mut live, &mut prompter).await?.map(|outcome| (outcome, live)))
 }
 
 /// Shows the outcome of the call; returns the exit status.
 fn print_outcome(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> anyhow::Result<u8> {
     match (outcome, args.output) {
         (Ok(result), OutputFormat::Json) => {
+            live.write_output_without(&texts(&result))?;
             print_json(&result)?;
-            Ok(status(&result))
+            Ok(exit::of_result(&result))
         }
         (Ok(result), OutputFormat::Text) => {
             print_result(&result, live, args.quiet)?;
-            Ok(status(&result))
+            Ok(exit::of_result(&result))
         }
         (Err(ClientError::Rpc(error)), OutputFormat::Json) => {
             print_json(&json!({"error": {"code": error.code, "message": error.message, "data": error.data}}))?;
             Err(ClientError::Rpc(error).into())
         }
         (Err(ClientError::Rpc(RpcError { code: CANCELLED, message, .. })), OutputFormat::Text) => {
-            let mut out = output::stdout();
-            out.write_all(live.unseen_stdout().as_bytes())?;
-            out.flush()?;
+            output::print_unfolded(live.without_result()?)?;
             writeln!(output::stderr(), "{}", one_line(&message))?;
             Ok(INTERRUPTED)
         }
@@ -211,13 +248,15 @@ fn print_outcome(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> an
     }
 }
 
-fn status(result: &ToolResult) -> u8 {
-    if result.is_error { TOOL_ERROR } else { OK }
+fn texts(result: &ToolResult) -> Vec<&str> {
+    result.content.iter().filter_map(Block::as_text).collect()
 }
 
 fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::Result<()> {
     let on_terminal = output::stdout_is_terminal();
-    let mut out = output::stdout();
+    live.write_output_without(&texts(result))?;
+    // The lines are the tool's: a terminal folds them, and a copy of them is whole.
+    let mut out = output::unfolded_stdout();
     for block in &result.content {
         match block {
             Block::Text { text } if on_terminal => {

@@ -2,13 +2,12 @@
 
 use std::io::Write;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
-use clap_complete::env::Shells;
 
+use crate::completion::shells::write_script;
 use crate::exit::OK;
 
-/// Print the completion script for a shell, which also completes tool names
+/// Print the completion script for a shell, which also completes tools, their arguments, and ids
 ///
 /// bash: source <(toolctl completions bash)
 /// zsh:  source <(toolctl completions zsh)
@@ -38,12 +37,8 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<u8> {
         CompletionShell::Powershell => "powershell",
         CompletionShell::Zsh => "zsh",
     };
-    let shells = Shells::builtins();
-    let completer = shells.completer(name).context("this build does not support the shell")?;
-    let mut script = Vec::new();
-    completer.write_registration("COMPLETE", "toolctl", "toolctl", "toolctl", &mut script)?;
     let mut out = std::io::stdout().lock();
-    out.write_all(&script)?;
+    write_script(name, &mut out)?;
     out.flush()?;
     Ok(OK)
 }

@@ -1,5 +1,6 @@
 //! `toolctl config`: the configuration, its origin and its errors.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,9 +10,11 @@ use clap::{Args, Subcommand};
 use toold_proto::config::{ConfigEntry, ShownConfig};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonGetConfig, DaemonReload};
+use toold_proto::nearest::nearest;
 
+use crate::commands::author;
 use crate::connection;
-use crate::exit::{NOT_RUN, OK};
+use crate::exit::{NOT_RUN, OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_json};
 use crate::program;
@@ -46,6 +49,9 @@ enum ConfigAction {
     Check {
         /// The file; defaults to the whole configuration
         file: Option<PathBuf>,
+        /// Print JSON, with the line and column of each error
+        #[arg(long)]
+        json: bool,
     },
     /// Print where the configuration file is
     Path,
@@ -59,8 +65,7 @@ pub(crate) async fn run(args: ConfigArgs, globals: &Globals) -> anyhow::Result<u
     match args.action {
         ConfigAction::Show { origin, key, json } => show(globals, origin, key.as_deref(), json).await,
         ConfigAction::Edit { project } => edit(project).await,
-        ConfigAction::Check { file: None } => program::run(&["config".as_ref(), "check".as_ref()]).await,
-        ConfigAction::Check { file: Some(file) } => check(&file).await,
+        ConfigAction::Check { file, json } => check(file.as_deref(), json).await,
         ConfigAction::Path => program::run(&["config".as_ref(), "path".as_ref()]).await,
         ConfigAction::Schema => program::run(&["config".as_ref(), "schema".as_ref()]).await,
         ConfigAction::Reload => reload(globals).await,
@@ -71,17 +76,22 @@ async fn show(globals: &Globals, origin: bool, key: Option<&str>, json: bool) ->
     let client = connection::open(globals).await?;
     let mut config = client.call::<DaemonGetConfig>(NoParams {}).await?;
     let wanted = |entry: &ConfigEntry| key.is_none_or(|key| entry.key.starts_with(key));
+    let all: Vec<String> = config.entries.iter().map(|entry| entry.key.clone()).collect();
     config.entries.retain(wanted);
     if let Some(project) = &mut config.project {
         project.entries.retain(wanted);
+    }
+    let found =
+        !config.entries.is_empty() || config.project.as_ref().is_some_and(|project| !project.entries.is_empty());
+    if let Some(key) = key.filter(|_| !found) {
+        let near = nearest(key, all.iter().map(String::as_str)).map(|near| format!(": did you mean {near}?"));
+        return Err(not_found(format!("no key begins with {key}{}", near.unwrap_or_default())));
     }
     if json {
         print_json(&config)?;
         return Ok(OK);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&config, origin).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&config, origin))?;
     Ok(OK)
 }
 
@@ -147,11 +157,17 @@ async fn edit(project: bool) -> anyhow::Result<u8> {
     if !status.success() {
         bail!("{editor} failed: {status}");
     }
-    check(&file).await
+    check(Some(&file), false).await
 }
 
-async fn check(file: &Path) -> anyhow::Result<u8> {
-    program::run(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await
+async fn check(file: Option<&Path>, json: bool) -> anyhow::Result<u8> {
+    let mut arguments: Vec<&OsStr> = vec!["config".as_ref(), "check".as_ref()];
+    arguments.extend(json.then_some(OsStr::new("--json")));
+    if let Some(file) = file {
+        author::must_exist(file)?;
+        arguments.extend(["--".as_ref(), file.as_os_str()]);
+    }
+    program::run(&arguments).await
 }
 
 /// Creates the file with a link to its schema, for editors that use it.
@@ -165,7 +181,7 @@ async fn begin(file: &Path) -> anyhow::Result<()> {
 }
 
 /// The configuration of the nearest project folder, found as the daemon finds it.
-fn project_file() -> anyhow::Result<PathBuf> {
+pub(crate) fn project_file() -> anyhow::Result<PathBuf> {
     let cwd = std::env::current_dir().context("can't determine the current folder")?;
     let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
     let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);

@@ -1,12 +1,13 @@
 //! `toolctl doctor`: finds problems, and says how to fix them.
 
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toold_client::{Client, place};
 use toold_proto::daemon::{DaemonStatus, GuardTrial, NoParams};
 use toold_proto::mcp::McpServerState;
@@ -15,10 +16,12 @@ use toold_proto::plugin::{ListPlugins, PluginStatus};
 use toold_proto::remote::RemoteState;
 use toold_proto::socket::{database_path, log_file, log_path};
 
-use crate::connection;
+use crate::commands::agents::switched_off::{SwitchedOff, switched_off};
+use crate::commands::config;
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_json};
+use crate::{connection, program};
 
 /// Find problems, and show how to fix them
 ///
@@ -52,15 +55,22 @@ enum Severity {
 
 pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u8> {
     let socket = connection::socket(globals)?;
-    let mut findings = vec![program(), folder(&socket)];
+    let mut findings = vec![daemon_program()];
+    findings.extend(places(&socket));
+    let is_blocked = findings.iter().any(|finding| finding.about == "socket" && finding.health == Severity::Bad);
     match Client::connect(&socket).await {
         Ok(client) => daemon(&client, &mut findings).await,
+        Err(toold_client::ClientError::NotRunning { .. }) if is_blocked => {
+            findings.push(bad("daemon", "not running, and it can't be started", "fix the socket's place first"));
+        }
         Err(toold_client::ClientError::NotRunning { .. }) => findings.push(not_running(&socket)),
         Err(error) => {
             let message = format!("{:#}", anyhow::Error::new(error));
             findings.push(bad("daemon", message, "check the owner and mode of the socket and of its folder"));
         }
     }
+    findings.extend(configuration().await);
+    findings.extend(switched_off_hooks());
     findings.extend(clients());
     if args.json {
         print_json(&findings)?;
@@ -73,11 +83,25 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
     Ok(if broken { NOT_RUN } else { OK })
 }
 
-fn program() -> Finding {
+fn daemon_program() -> Finding {
     match toold_client::start::find_program() {
         Ok(path) => good("program", path.display().to_string()),
         Err(error) => bad("program", error.to_string(), "install toold beside toolctl, or add its folder to PATH"),
     }
+}
+
+/// The socket, and its folder.
+fn places(socket: &Path) -> Vec<Finding> {
+    let folder = folder(socket);
+    let other = socket.symlink_metadata().ok().filter(|metadata| !metadata.file_type().is_socket());
+    let Some(metadata) = other else { return vec![folder] };
+    let taken = bad(
+        "socket",
+        format!("broken: {} is {}, not a socket", socket.display(), kind(&metadata)),
+        "move it away, or set TOOLD_SOCKET to another path",
+    );
+    // A good folder is no news beside that.
+    std::iter::once(taken).chain((folder.health == Severity::Bad).then_some(folder)).collect()
 }
 
 fn folder(socket: &Path) -> Finding {
@@ -110,14 +134,70 @@ fn folder(socket: &Path) -> Finding {
         let message = format!("{} is accessible to other users (mode {mode:o})", folder.display());
         return bad("socket", message, format!("chmod 700 {}", folder.display()));
     }
-    match socket.symlink_metadata() {
-        Ok(metadata) if !metadata.file_type().is_socket() => bad(
-            "socket",
-            format!("broken: {} is {}, not a socket", socket.display(), kind(&metadata)),
-            "move it away, or set TOOLD_SOCKET to another path",
-        ),
-        _ => good("socket", socket.display().to_string()),
+    good("socket", socket.display().to_string())
+}
+
+/// The findings of `config check`, in the file that the next start reads.
+#[derive(Deserialize)]
+struct ConfigReport {
+    file: PathBuf,
+    problems: Vec<ConfigProblem>,
+    warnings: Vec<ConfigProblem>,
+}
+
+#[derive(Deserialize)]
+struct ConfigProblem {
+    line: Option<u64>,
+    column: Option<u64>,
+    message: String,
+}
+
+/// Your configuration, and that of the current project. The files count, whatever a running daemon has read of them.
+async fn configuration() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let project = config::project_file().ok().filter(|file| file.exists());
+    for file in std::iter::once(None).chain(project.map(Some)) {
+        let mut arguments: Vec<&OsStr> = ["config", "check", "--json"].map(OsStr::new).to_vec();
+        if let Some(file) = &file {
+            arguments.extend(["--".as_ref(), file.as_os_str()]);
+        }
+        let Ok(output) = program::report(&arguments).await else { continue };
+        // Another version of toold may not know --json.
+        let Ok(report) = serde_json::from_slice::<ConfigReport>(&output) else { continue };
+        findings.extend(of_report(&report));
     }
+    findings
+}
+
+fn of_report(report: &ConfigReport) -> Vec<Finding> {
+    let place = |problem: &ConfigProblem| {
+        let numbers = [problem.line, problem.column].map(|n| n.map(|n| format!(":{n}")).unwrap_or_default());
+        format!("{}{}: {}", report.file.display(), numbers.concat(), problem.message)
+    };
+    let advice = "fix it with `toolctl config edit`; `toolctl config check` names all errors";
+    let wrong = report.problems.iter().map(|problem| bad("config", place(problem), advice));
+    let doubtful = report.warnings.iter().map(|problem| Finding {
+        about: "config",
+        health: Severity::Warning,
+        message: place(problem),
+        advice: None,
+    });
+    let mut findings: Vec<Finding> = wrong.chain(doubtful).collect();
+    if findings.is_empty() && report.file.exists() {
+        findings.push(good("config", format!("{} has no errors", report.file.display())));
+    }
+    findings
+}
+
+/// Agents whose own settings keep the hooks from running.
+fn switched_off_hooks() -> Vec<Finding> {
+    let finding = |SwitchedOff { agent, file, setting }: SwitchedOff| Finding {
+        about: "agent",
+        health: Severity::Warning,
+        message: format!("{agent} does not run the hooks of toold: {setting} in {}", file.display()),
+        advice: Some(format!("remove that setting, or the hooks: `toolctl agents install {agent} --undo`")),
+    };
+    switched_off().into_iter().map(finding).collect()
 }
 
 fn kind(metadata: &Metadata) -> &'static str {
@@ -148,7 +228,9 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     };
     findings.push(version(&status));
     findings.extend(other_database(&status));
-    findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults apply".to_owned())));
+    if status.config.is_none() {
+        findings.push(good("config", "none; the defaults apply".to_owned()));
+    }
     findings.push(sandbox(&status));
     findings.extend(problems(&status));
     plugins(client, &status, findings).await;

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Cell, ColumnConstraint, Width};
 use toold_proto::call::ListTools;
 use toold_proto::method::ToolsList;
@@ -12,7 +11,7 @@ use toold_proto::tool::{Source, Tool};
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, first_sentence, one_line, print_json};
-use crate::{completion, connection, sources, table};
+use crate::{connection, sources, table};
 
 /// List the tools
 #[derive(Debug, Args)]
@@ -21,7 +20,7 @@ pub(crate) struct ListArgs {
     #[arg(long, short, value_name = "WORDS")]
     query: Option<String>,
     /// Only tools of this source: builtin, plugin, frontend, mcp, or a name
-    #[arg(long, short, add = ArgValueCompleter::new(completion::sources))]
+    #[arg(long, short)]
     source: Option<String>,
     /// Print JSON, as the daemon returns it
     #[arg(long)]
@@ -41,9 +40,7 @@ pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8>
         return Ok(OK);
     }
     let tools = list.tools.unwrap_or_default();
-    let mut out = output::stdout();
-    out.write_all(render(&tools, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&tools, output::terminal_width()))?;
     if tools.is_empty() {
         writeln!(output::stderr(), "{}", if filtered { "no matching tools" } else { "no tools" })?;
     }

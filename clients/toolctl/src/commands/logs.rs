@@ -126,13 +126,10 @@ impl LogTail {
 }
 
 fn print(entry: &LogEntry, args: &LogsArgs) -> anyhow::Result<()> {
-    let mut out = output::stdout();
     match args.json {
-        true => writeln!(out, "{}", entry.to_json())?,
-        false => writeln!(out, "{}", entry.render())?,
+        true => output::print_json_line(&entry.to_json()),
+        false => output::print(&format!("{}\n", entry.render())),
     }
-    out.flush()?;
-    Ok(())
 }
 
 fn moment(text: &str) -> Result<SystemTime, String> {

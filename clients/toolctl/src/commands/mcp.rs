@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, stdin};
 use tokio::net::UnixStream;
@@ -27,7 +26,6 @@ use toold_proto::session::ClientRole;
 
 use crate::commands::mcp::bridge::Bridge;
 use crate::commands::mcp_servers;
-use crate::completion;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -47,17 +45,17 @@ pub(crate) struct McpArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// Offer only tools of this source: builtin, plugin, frontend, mcp, or a name; can be repeated
-    #[arg(long, value_name = "SOURCE", add = ArgValueCompleter::new(completion::sources))]
+    #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
     /// Offer no tools of this source; can be repeated
-    #[arg(long, value_name = "SOURCE", add = ArgValueCompleter::new(completion::sources))]
+    #[arg(long, value_name = "SOURCE")]
     without_source: Vec<String>,
     /// Which tools the client is listed; defaults to what the configuration says for it
     #[arg(long, value_enum)]
     listing: Option<ListingArg>,
     /// Offer only what this profile of the configuration offers ([mcp.profiles.NAME], or a built-in one: all,
     /// without-files-and-shell)
-    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::profiles))]
+    #[arg(long, value_name = "NAME")]
     profile: Option<String>,
 }
 

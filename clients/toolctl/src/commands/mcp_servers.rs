@@ -53,9 +53,7 @@ fn show(list: &McpServerList, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         return print_json(list);
     }
-    let mut out = output::stdout();
-    out.write_all(render(list, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(list, output::terminal_width()))?;
     Ok(())
 }
 

@@ -9,10 +9,10 @@ use toold_proto::skill::{MemoryList, OfSession};
 use toold_proto::tool::SessionId;
 
 use crate::commands::call::session_id;
-use crate::exit::{OK, usage};
+use crate::exit::{OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
-use crate::{connection, table};
+use crate::{clock, connection, table};
 
 /// List the memories of the current project, and your own
 ///
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: MemoriesArgs, globals: &Globals) -> anyhow::Result
         MemoriesAction::List => show_list(&list)?,
         MemoriesAction::Show { id } => {
             let memory = list.memories.iter().find(|memory| memory.memory_id == id);
-            let memory = memory.ok_or_else(|| usage(format!("there is no memory {id}")))?;
+            let memory = memory.ok_or_else(|| not_found(format!("there is no memory {id}")))?;
             if args.json {
                 print_json(memory)?;
             } else {
@@ -63,18 +63,16 @@ pub(crate) async fn run(args: MemoriesArgs, globals: &Globals) -> anyhow::Result
 }
 
 fn show_list(list: &MemoryList) -> anyhow::Result<()> {
-    let mut rows = table::new(table::terminal_width());
+    let mut rows = table::new(output::terminal_width());
     for memory in &list.memories {
         rows.add_row([
             table::name(&memory.memory_id),
             Cell::new(one_line(&memory.scope)),
-            Cell::new(memory.created_at.get(..10).unwrap_or_default()),
+            Cell::new(clock::date(&memory.created_at)),
             Cell::new(output::shorten(&one_line(&memory.content), 200)),
         ]);
     }
-    let mut out = output::stdout();
-    out.write_all(table::render(&rows).as_bytes())?;
-    out.flush()?;
+    output::print(&table::render(&rows))?;
     if list.memories.is_empty() {
         writeln!(output::stderr(), "there are no memories here")?;
     }

@@ -12,17 +12,17 @@ use toold_proto::method::{
     PermissionsSetMode,
 };
 use toold_proto::permission::{
-    Action, CheckPermission, GrantPermission, ReplyPermission, RevokePermission, Scope, SetMode, Verdict,
+    Action, CheckPermission, GrantInfo, GrantPermission, ReplyPermission, RevokePermission, Scope, SetMode, Verdict,
 };
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId};
 
 use crate::commands::call::session_id;
-use crate::exit::{OK, TOOL_ERROR};
+use crate::connection;
+use crate::exit::{OK, TOOL_ERROR, usage};
 use crate::globals::Globals;
-use crate::output::{self, DIM, one_line, plain, print_json};
+use crate::output::{self, BOLD, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
-use crate::{connection, table};
 
 mod review;
 pub(crate) mod show;
@@ -218,7 +218,7 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
             if json {
                 print_json(&list)?
             } else {
-                write_out(&show::list(&list, table::terminal_width()))?
+                output::print(&show::list(&list, output::terminal_width()))?
             }
             Ok(OK)
         }
@@ -238,8 +238,7 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
                 all_parts: allow.all_parts,
                 ..ReplyPermission::once(allow.request_id, Action::Allow)
             };
-            client.call::<PermissionsReply>(reply).await?;
-            Ok(OK)
+            answer(client, reply, json).await
         }
         PermissionsAction::Deny { request_id, message, scope } => {
             let reply = ReplyPermission {
@@ -247,8 +246,7 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
                 message,
                 ..ReplyPermission::once(request_id, Action::Deny)
             };
-            client.call::<PermissionsReply>(reply).await?;
-            Ok(OK)
+            answer(client, reply, json).await
         }
         PermissionsAction::Mode { mode, session } => {
             client.call::<PermissionsSetMode>(SetMode { session_id: Some(session), mode: mode.into() }).await?;
@@ -261,14 +259,13 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
     let (category, target) = match check.what.as_slice() {
         [line] => (Category::Shell, line.clone()),
         [name, target, ..] => {
-            (category(name).map_err(|error| anyhow::anyhow!("{name:?} is not a category: {error}"))?, target.clone())
+            (category(name).map_err(|error| usage(format!("{name:?} is not a category: {error}")))?, target.clone())
         }
         [] => anyhow::bail!("expected a command line, or a category and a target"),
     };
-    anyhow::ensure!(
-        !check.explain || category == Category::Shell,
-        "--explain works for command lines only (category shell)"
-    );
+    if check.explain && category != Category::Shell {
+        return Err(usage("--explain works for command lines only (category shell)"));
+    }
     let params = CheckPermission {
         category,
         target,
@@ -281,7 +278,7 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
     if json {
         print_json(&checked)?
     } else {
-        write_out(&show::check(&checked, table::terminal_width()))?
+        output::print(&show::check(&checked, output::terminal_width()))?
     }
     Ok(if checked.verdict == Verdict::Allow { OK } else { TOOL_ERROR })
 }
@@ -297,9 +294,35 @@ async fn run_grant(client: &Client, grant: GrantArgs, json: bool) -> anyhow::Res
     if json {
         print_json(&stored)?
     } else {
-        write_out(&format!("{}\n", show::grant(&stored)))?;
+        output::print(&format!("{}\n", show::grant(&stored)))?;
         output::stderr().write_all(show::without_chains(&stored).as_bytes())?;
     }
+    Ok(OK)
+}
+
+/// Answers a prompt, and shows what is stored of the answer.
+async fn answer(client: &Client, reply: ReplyPermission, json: bool) -> anyhow::Result<u8> {
+    let grants = async || anyhow::Ok(client.call::<PermissionsList>(NoParams {}).await?.grants);
+    let before = grants().await?;
+    let pending = client.call::<PermissionsPending>(NoParams {}).await?;
+    let ask = pending.asks.into_iter().find(|ask| ask.request_id == reply.request_id);
+    let action = reply.action;
+    client.call::<PermissionsReply>(reply).await?;
+    let is_new = |grant: &GrantInfo| !before.iter().any(|old| old.id == grant.id && old.expires_at == grant.expires_at);
+    let stored: Vec<GrantInfo> = grants().await?.into_iter().filter(is_new).collect();
+    if json {
+        print_json(&stored)?;
+        return Ok(OK);
+    }
+    let mut text: String = stored.iter().map(|grant| format!("{}\n", show::grant(grant))).collect();
+    if let Some(ask) = ask.filter(|_| stored.is_empty()) {
+        let word = if action == Action::Allow { "allowed" } else { "denied" };
+        text = format!("{word} once: {} {BOLD}{}{BOLD:#}\n", ask.category, one_line(&ask.target));
+        if ask::is_for_workspace(&ask) {
+            text = format!("{word}: workspace {BOLD}{}{BOLD:#}\n", one_line(&ask.target));
+        }
+    }
+    output::print(&text)?;
     Ok(OK)
 }
 
@@ -327,13 +350,6 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
         writeln!(output::stderr(), "no prompts are pending")?;
     }
     Ok(OK)
-}
-
-fn write_out(text: &str) -> anyhow::Result<()> {
-    let mut out = output::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
 }
 
 fn folder(folder: Option<PathBuf>) -> anyhow::Result<String> {

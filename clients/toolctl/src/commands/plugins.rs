@@ -11,7 +11,6 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Cell, Color};
 use toold_proto::method::{PluginsList, PluginsReload};
 use toold_proto::plugin::{ListPlugins, Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
@@ -26,7 +25,7 @@ use crate::commands::{author, trust};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, WARN, one_line, plain, print_json};
-use crate::{completion, connection, table};
+use crate::{connection, table};
 
 /// List, install and reload plugins; create, check and test your own
 #[derive(Debug, Args)]
@@ -48,12 +47,10 @@ enum PluginsAction {
     },
     /// Show one plugin: its tools, hooks, files and errors
     Show {
-        #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
     /// Show the logs, notices, messages and errors of plugins, and whether they loaded
     Logs {
-        #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
         /// Keep showing new entries until you press Ctrl-C
         #[arg(long, short)]
@@ -80,7 +77,6 @@ enum PluginsAction {
     },
     /// Reload a plugin, or all of them; exit status 3 if one fails
     Reload {
-        #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
     },
     /// Show the permissions that a plugin was refused, and grant them; exit status 3 if it does not load afterwards
@@ -90,12 +86,10 @@ enum PluginsAction {
     Trust(trust::TrustArgs),
     /// Enable a plugin permanently
     Enable {
-        #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
     /// Disable a plugin permanently
     Disable {
-        #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: String,
     },
     /// Create a plugin with a working tool and its tests, and serve it
@@ -176,9 +170,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         print_json(&list)?;
         return Ok(failure);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&list, &installed, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&list, &installed, output::terminal_width()))?;
     if list.plugins.is_empty() {
         writeln!(output::stderr(), "no plugins")?;
     }

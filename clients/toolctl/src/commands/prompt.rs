@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use toold_proto::method::PromptRender;
 use toold_proto::prompt::{Detail, RenderPrompt};
 
-use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::print_json;
+use crate::{connection, tool_names};
 
 /// Print a prompt that teaches the tools to a model without native tool calls
 #[derive(Debug, Args)]
@@ -38,6 +38,7 @@ enum DetailArg {
 
 pub(crate) async fn run(args: PromptArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
+    tool_names::check(&client, &args.names).await?;
     let params = RenderPrompt {
         format: args.format,
         detail: match args.detail {

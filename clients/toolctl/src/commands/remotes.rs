@@ -49,7 +49,7 @@ pub(crate) async fn run(args: RemotesArgs, globals: &Globals) -> anyhow::Result<
         print_json(&list)?;
     } else {
         let mut out = output::stdout();
-        out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+        out.write_all(render(&list, output::terminal_width()).as_bytes())?;
         if diagnose {
             out.write_all(diagnosis(&list).as_bytes())?;
         }

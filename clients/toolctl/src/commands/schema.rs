@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Attribute, Cell};
 use serde_json::Value;
 use toold_proto::call::ToolSchema;
@@ -13,13 +12,12 @@ use toold_proto::tool::Tool;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, NAME, one_line, plain, print_json};
-use crate::{completion, connection, table};
+use crate::{connection, table};
 
 /// Show a tool and its arguments
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// The name of the tool
-    #[arg(add = ArgValueCompleter::new(completion::tools))]
     name: String,
     /// Print JSON, with the full JSON Schema
     #[arg(long)]
@@ -33,13 +31,14 @@ pub(crate) async fn run(args: SchemaArgs, globals: &Globals) -> anyhow::Result<u
         print_json(&tool)?;
     } else {
         let mut out = output::stdout();
-        show(&tool, table::terminal_width(), &mut out)?;
+        show(&tool, output::terminal_width(), &mut out)?;
         out.flush()?;
     }
     Ok(OK)
 }
 
-fn show(tool: &Tool, width: Option<u16>, out: &mut impl Write) -> io::Result<()> {
+/// The tool for a person: its description, its arguments and the facts about it.
+pub(crate) fn show(tool: &Tool, width: Option<u16>, out: &mut impl Write) -> io::Result<()> {
     let label = if tool.label == tool.name.as_str() { String::new() } else { format!("  {}", one_line(&tool.label)) };
     writeln!(out, "{NAME}{BOLD}{}{BOLD:#}{NAME:#}{label}", tool.name)?;
     writeln!(out, "\n{}\n", plain(tool.description.trim()))?;

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Read, Write};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use inquire::{InquireError, Password, PasswordDisplayMode};
@@ -13,7 +13,7 @@ use toold_proto::secret::{
     NameSecret, SecretList, SecretStoreKind, SecretStoreState, SecretValue, SetSecret, UnlockSecrets,
 };
 
-use crate::exit::OK;
+use crate::exit::{OK, interrupted};
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
@@ -77,9 +77,7 @@ pub(crate) async fn run(args: SecretsArgs, globals: &Globals) -> anyhow::Result<
         _ if args.json => print_json(&list)?,
         Some(done) => writeln!(output::stderr(), "{}", output::plain(&done))?,
         None => {
-            let mut out = output::stdout();
-            out.write_all(render(&list, table::terminal_width()).as_bytes())?;
-            out.flush()?;
+            output::print(&render(&list, output::terminal_width()))?;
             writeln!(output::stderr(), "{}", place(&list))?;
         }
     }
@@ -119,7 +117,9 @@ fn read(question: &str, twice: bool) -> anyhow::Result<String> {
         }
         match prompt.prompt() {
             Ok(text) => text,
-            Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => bail!("nothing is changed"),
+            Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => {
+                return Err(interrupted("nothing is changed"));
+            }
             Err(error) => return Err(error.into()),
         }
     } else {

@@ -53,9 +53,7 @@ pub(crate) async fn run(args: SessionsArgs, globals: &Globals) -> anyhow::Result
             if args.json {
                 print_json(&list)?;
             } else {
-                let mut out = output::stdout();
-                out.write_all(render(&list, table::terminal_width()).as_bytes())?;
-                out.flush()?;
+                output::print(&render(&list, output::terminal_width()))?;
             }
         }
         SessionsAction::Share { id } => {
@@ -96,5 +94,5 @@ fn render(list: &SessionList, width: Option<u16>) -> String {
             Cell::new(one_line(&session.cwd)),
         ]);
     }
-    table::render(&rows)
+    table::render_without(&rows, &["CONNECTIONS", "MODE"])
 }

@@ -4,7 +4,6 @@ use std::io::{IsTerminal, Read, Write};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use clap_complete::engine::ArgValueCompleter;
 use comfy_table::Cell;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,10 +16,10 @@ use toold_proto::shell::{
 use toold_proto::tool::SessionId;
 
 use crate::commands::call::session_id;
-use crate::exit::{OK, TOOL_ERROR, usage};
+use crate::exit::{OK, TOOL_ERROR, not_found, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
-use crate::{completion, connection, table};
+use crate::{connection, table};
 
 /// The key that detaches from a shell: Ctrl-], as in telnet.
 const DETACH: u8 = 0x1d;
@@ -49,7 +48,7 @@ enum ShellsAction {
     /// receives whole lines; Ctrl-D ends its input, and Ctrl-C detaches. The exit status is 0 if you detach or the
     /// shell ends with exit code 0, and 1 otherwise.
     Attach {
-        #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
+        #[arg(value_name = "SHELL")]
         shell: String,
         /// Start with this many bytes of earlier output; defaults to all that is kept
         #[arg(long, value_name = "BYTES")]
@@ -60,7 +59,7 @@ enum ShellsAction {
     },
     /// Send a line of input to a shell; without words, send stdin
     Write {
-        #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
+        #[arg(value_name = "SHELL")]
         shell: String,
         /// The words of the line
         #[arg(value_name = "WORD")]
@@ -71,7 +70,7 @@ enum ShellsAction {
     },
     /// Kill shells with all their processes
     Kill {
-        #[arg(value_name = "SHELL", required = true, add = ArgValueCompleter::new(completion::shells))]
+        #[arg(value_name = "SHELL", required = true)]
         shells: Vec<String>,
     },
 }
@@ -102,9 +101,7 @@ async fn list(client: &Client, session: Option<SessionId>, json: bool) -> anyhow
     if json {
         print_json(&list)?;
     } else {
-        let mut out = output::stdout();
-        out.write_all(render(&list, table::terminal_width()).as_bytes())?;
-        out.flush()?;
+        output::print(&render(&list, output::terminal_width()))?;
     }
     Ok(OK)
 }
@@ -123,7 +120,7 @@ fn render(list: &ShellList, width: Option<u16>) -> String {
             Cell::new(shorten(&one_line(&shell.command), 200)),
         ]);
     }
-    table::render(&rows)
+    table::render_without(&rows, &["TERMINAL", "OUTPUT", "SESSION"])
 }
 
 async fn write(client: &Client, shell: String, words: &[String], eof: bool) -> anyhow::Result<u8> {
@@ -149,7 +146,7 @@ async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: 
     let params = AttachShell { shell_id: shell.clone(), session_id: None, tail };
     // The error for a shell that does not exist comes from here.
     let output = client.subscribe::<ShellsAttach>(params).await?;
-    let Some(info) = info else { anyhow::bail!("there is no shell {shell}") };
+    let Some(info) = info else { return Err(not_found(format!("there is no shell {shell}"))) };
     let types = !read_only && info.running;
     let raw = match types && info.terminal.is_some() && std::io::stdin().is_terminal() {
         true => Some(RawTerminal::begin().context("can't set the terminal to raw mode")?),
@@ -280,7 +277,7 @@ impl AttachedShell<'_> {
             out.write_all(text.as_bytes())?;
             return Ok(out.flush()?);
         }
-        let mut out = output::stdout();
+        let mut out = output::unfolded_stdout();
         for piece in text.split_inclusive('\n') {
             let line = piece.trim_end_matches(['\r', '\n']);
             if self.returned || line.contains('\r') {

@@ -79,7 +79,7 @@ async fn run_action(client: &Client, args: SkillsArgs) -> anyhow::Result<u8> {
 }
 
 fn show_list(list: &SkillList) -> anyhow::Result<()> {
-    let mut rows = table::new(table::terminal_width());
+    let mut rows = table::new(output::terminal_width());
     for skill in &list.skills {
         rows.add_row([
             table::name(&skill.name),
@@ -87,9 +87,7 @@ fn show_list(list: &SkillList) -> anyhow::Result<()> {
             Cell::new(first_sentence(&skill.description, 200)),
         ]);
     }
-    let mut out = output::stdout();
-    out.write_all(table::render(&rows).as_bytes())?;
-    out.flush()?;
+    output::print(&table::render(&rows))?;
     if list.skills.is_empty() {
         writeln!(output::stderr(), "no skills")?;
     }

@@ -1,7 +1,6 @@
 //! `toolctl status`: the state of the daemon.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
@@ -36,7 +35,7 @@ pub(crate) struct StatusArgs {
 pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     if args.prometheus {
-        print(&client.call::<DaemonGetMetrics>(NoParams {}).await?.text)?;
+        output::print_unfolded(&client.call::<DaemonGetMetrics>(NoParams {}).await?.text)?;
         return Ok(OK);
     }
     let Some(every) = args.watch else {
@@ -44,36 +43,29 @@ pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u
         version_check::note(&status)?;
         match args.json {
             true => print_json(&status)?,
-            false => print(&render(&status, table::terminal_width()))?,
+            false => output::print(&render(&status, output::terminal_width()))?,
         }
         return Ok(OK);
     };
     let mut ticks = tokio::time::interval(Duration::from_secs(every.into()));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let on_screen = output::stdout_is_terminal() && !args.json;
+    let on_screen = output::stdout_is_terminal() && !args.json && !output::presentation().plain;
     if on_screen {
-        print(CLEAR)?;
+        output::print(CLEAR)?;
     }
     loop {
         ticks.tick().await;
         let status = ask(&client).await?;
         match (args.json, on_screen) {
-            (true, _) => print(&format!("{}\n", serde_json::to_string(&status)?))?,
-            (false, true) => print(&over(&render(&status, table::terminal_width())))?,
-            (false, false) => print(&format!("{}\n", render(&status, None)))?,
+            (true, _) => output::print_json_line(&status)?,
+            (false, true) => output::print(&over(&render(&status, output::terminal_width())))?,
+            (false, false) => output::print(&format!("{}\n", render(&status, None)))?,
         }
     }
 }
 
 async fn ask(client: &Client) -> anyhow::Result<DaemonStatus> {
     Ok(client.call::<DaemonGetStatus>(NoParams {}).await?)
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = output::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
 }
 
 /// ECMA-48: erase the whole screen.

@@ -12,7 +12,7 @@ use toold_proto::method::{ToolsCost, ToolsList, ToolsSearch};
 use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
 use crate::output::{self, DIM, first_sentence, one_line, print_json};
-use crate::{connection, table};
+use crate::{connection, table, tool_names};
 
 /// Print the tools in the format of a model API, search for one, or show what they cost
 #[derive(Debug, Args)]
@@ -98,6 +98,7 @@ pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8
     }
     let client = connection::open(globals).await?;
     let format = args.format.into();
+    tool_names::check(&client, &args.names).await?;
     let names = (!args.names.is_empty()).then_some(args.names);
     let params = ListTools { format: Some(format), names, ..ListTools::default() };
     // Each format has a form of its own.
@@ -116,7 +117,7 @@ async fn search(asked: FindTools, json: bool, globals: &Globals) -> anyhow::Resu
     if json {
         print_json(&found)?;
     } else {
-        let mut rows = table::new(table::terminal_width());
+        let mut rows = table::new(output::terminal_width());
         for tool in &found.tools {
             let source = format!("{} {}", tool.source.kind.as_str(), one_line(&tool.source.name));
             let description = first_sentence(&tool.description, 200);
@@ -125,9 +126,7 @@ async fn search(asked: FindTools, json: bool, globals: &Globals) -> anyhow::Resu
                 rows.add_row([Cell::new(""), Cell::new(""), Cell::new(one_line(&schema.to_string()))]);
             }
         }
-        let mut out = output::stdout();
-        out.write_all(table::render(&rows).as_bytes())?;
-        out.flush()?;
+        output::print(&table::render(&rows))?;
     }
     if found.tools.is_empty() {
         writeln!(output::stderr(), "no matching tool")?;
@@ -146,9 +145,7 @@ async fn cost(format: ToolFormat, json: bool, globals: &Globals) -> anyhow::Resu
         print_json(&costs)?;
         return Ok(OK);
     }
-    let mut out = output::stdout();
-    out.write_all(render_costs(&costs, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render_costs(&costs, output::terminal_width()))?;
     Ok(OK)
 }
 
@@ -159,7 +156,8 @@ fn render_costs(costs: &ToolCosts, width: Option<u16>) -> String {
     let largest = costs.all.tokens.max(1);
     let row = |name: Cell, list: ListCost, note: &str| {
         let number = |n: u64| Cell::new(n).set_alignment(CellAlignment::Right);
-        let bar = "█".repeat((list.tokens * BAR).div_ceil(largest) as usize);
+        let length = if output::presentation().plain { 0 } else { (list.tokens * BAR).div_ceil(largest) };
+        let bar = "█".repeat(length as usize);
         let note = if note.is_empty() { bar } else { format!("{bar} {note}").trim_start().to_owned() };
         [name, number(list.tools), number(list.tokens), Cell::new(note)]
     };

@@ -10,6 +10,8 @@ use toold_proto::event::{Event, EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsDisable, PluginsEnable, PluginsTrust};
 use toold_proto::plugin::{NamePlugin, PluginList, TrustItem, TrustPlugins, TrustReport, TrustedKind};
 
+use crate::clock;
+use crate::commands::author;
 use crate::confirm::confirm;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
@@ -31,6 +33,7 @@ pub(crate) struct TrustArgs {
 pub(crate) async fn trust(args: TrustArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let path =
         std::path::absolute(args.path.unwrap_or_else(|| ".".into())).context("can't determine the current folder")?;
+    author::must_exist(&path)?;
     let client = connection::open(globals).await?;
     let asked = TrustPlugins { path: path.to_string_lossy().into_owned(), ..TrustPlugins::default() };
     let shown = client.call::<PluginsTrust>(TrustPlugins { preview: true, ..asked.clone() }).await?;
@@ -87,7 +90,7 @@ fn show_item(item: &TrustItem, out: &mut impl Write) -> anyhow::Result<()> {
         TrustedKind::Plugin => "plugin",
     };
     let since = match &item.last {
-        Some(last) => format!("changed since {}", one_line(&last.at)),
+        Some(last) => format!("changed since {}", clock::date_and_time(&last.at)),
         None => "new".to_owned(),
     };
     writeln!(out, "\n{NAME}{kind}{NAME:#} {} {WARN}{since}{WARN:#}", one_line(&item.path))?;

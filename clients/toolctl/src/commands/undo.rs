@@ -13,11 +13,11 @@ use toold_proto::tool::{CallId, SessionId};
 
 use crate::commands::call::session_id;
 use crate::confirm::confirm;
-use crate::exit::{OK, usage};
+use crate::exit::{OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, DIM, one_line, print_json};
 use crate::prompts::ask::show_diff;
-use crate::{connection, table};
+use crate::{clock, connection, table};
 
 /// Undo changes that tools made to files
 ///
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         (None, None) => {
             let changes = changes(&client, args.session, &cwd).await?;
             let Some(last) = changes.into_iter().rev().find(|change| !change.undone) else {
-                return Err(usage("there is no change below this folder to undo"));
+                return Err(not_found("there is no change below this folder to undo"));
             };
             UndoFiles { path: Some(last.path), session_id: Some(last.session_id), all, ..UndoFiles::default() }
         }
@@ -103,7 +103,7 @@ fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&changes);
     }
-    let mut rows = table::new(table::terminal_width());
+    let mut rows = table::new(output::terminal_width());
     rows.set_header(table::header(&["AT", "TOOL", "SESSION", "CALL", "", "FILE"]));
     for change in changes {
         let state = match change {
@@ -113,7 +113,7 @@ fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
             FileChange { .. } => "changed",
         };
         rows.add_row([
-            Cell::new(&change.at),
+            Cell::new(clock::date_and_time(&change.at)),
             table::name(&change.tool),
             Cell::new(change.session_id.as_str()),
             Cell::new(one_line(change.call_id.as_str())),

@@ -1,7 +1,5 @@
 //! `toolctl upgrade`: the changes of a newer version that affect the user.
 
-use std::io::Write;
-
 use clap::Args;
 use toold_proto::method::UpgradeCheck;
 use toold_proto::upgrade::{CheckUpgrade, UpgradeChange, UpgradeKind, UpgradeReport};
@@ -35,9 +33,7 @@ pub(crate) async fn run(args: UpgradeArgs, globals: &Globals) -> anyhow::Result<
         print_json(&report)?;
         return Ok(OK);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&report).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&report))?;
     Ok(OK)
 }
 

@@ -1,7 +1,7 @@
 //! `toolctl watch`: every running call, each with a line of progress.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -45,11 +45,7 @@ pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8
         while let Some(event) = events.next().await {
             let event = event?;
             match args.json {
-                true => {
-                    let mut out = output::stdout();
-                    writeln!(out, "{event}")?;
-                    out.flush()?;
-                }
+                true => output::print_json_line(&event)?,
                 false => bars.show(&event)?,
             }
         }
@@ -63,26 +59,30 @@ pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8
 struct CallBars {
     bars: Option<MultiProgress>,
     calls: HashMap<(SessionId, CallId), ProgressBar>,
+    /// The last progress of each call, where each is a line.
+    last: HashMap<(String, String), String>,
 }
 
 impl CallBars {
     fn new() -> Self {
-        let on_terminal = keys::has_terminal() && io::stdout().is_terminal();
+        let on_terminal = keys::has_terminal() && output::stdout_is_terminal() && output::overwrites_stderr();
         let bars = on_terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Self { bars, calls: HashMap::new() }
+        Self { bars, calls: HashMap::new(), last: HashMap::new() }
     }
 
     fn show(&mut self, event: &Value) -> io::Result<()> {
-        let Some(bars) = &self.bars else { return self.line(event) };
+        let Some(bars) = &self.bars else {
+            return if self.repeats(event) { Ok(()) } else { self.line(event) };
+        };
         let Ok(Event { body: what, .. }) = serde_json::from_value::<Event>(event.clone()) else {
             return self.line(event);
         };
         match what {
-            EventBody::CallStarted { call_id, session_id, tool, agent, client, arguments, .. } => {
+            EventBody::CallStarted { call_id, session_id, tool, agent, client, cwd, arguments, .. } => {
                 let bar = bars.add(ProgressBar::new_spinner());
                 bar.set_style(live::spinner());
                 bar.set_prefix(tool_title(agent.as_deref(), tool.as_str()));
-                bar.set_message(started_by(client.as_deref(), arguments.as_deref()));
+                bar.set_message(started_by(client.as_deref(), cwd.as_deref(), arguments.as_deref()));
                 bar.enable_steady_tick(Duration::from_millis(100));
                 self.calls.insert((session_id, call_id), bar);
                 Ok(())
@@ -100,6 +100,23 @@ impl CallBars {
                 self.line(event)
             }
             _ => self.line(event),
+        }
+    }
+
+    /// Whether the call has just reported the same progress: while nothing changes, that is one line.
+    fn repeats(&mut self, event: &Value) -> bool {
+        let id = |event: &Value| (event["session_id"].to_string(), event["call_id"].to_string());
+        match event["kind"].as_str() {
+            Some("call.progress") => {
+                let progress = event["progress"].to_string();
+                let last = self.last.insert(id(event), progress);
+                last.is_some_and(|last| last == event["progress"].to_string())
+            }
+            Some("call.finished") => {
+                self.last.remove(&id(event));
+                false
+            }
+            _ => false,
         }
     }
 

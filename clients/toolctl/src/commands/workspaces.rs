@@ -13,7 +13,7 @@ use toold_proto::workspace::{NameWorkspace, WorkspaceList, WorkspaceSource};
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
-use crate::{connection, table};
+use crate::{clock, connection, table};
 
 /// List, allow or forget the folders that agents may work in
 ///
@@ -64,9 +64,7 @@ pub(crate) async fn run(args: WorkspacesArgs, globals: &Globals) -> anyhow::Resu
         _ if args.json => print_json(&list)?,
         Some(done) => writeln!(output::stderr(), "{}", output::plain(&done))?,
         None => {
-            let mut out = output::stdout();
-            out.write_all(render(&list, table::terminal_width()).as_bytes())?;
-            out.flush()?;
+            output::print(&render(&list, output::terminal_width()))?;
             if list.workspaces.is_empty() {
                 writeln!(output::stderr(), "no workspaces yet: toolctl workspaces allow DIR")?;
             }
@@ -89,7 +87,7 @@ fn render(list: &WorkspaceList, width: Option<u16>) -> String {
             table::name(&workspace.path),
             Cell::new(client),
             Cell::new(chosen_by(workspace.source)),
-            Cell::new(workspace.at.as_deref().and_then(|at| at.get(..10)).unwrap_or_default()),
+            Cell::new(workspace.at.as_deref().map(clock::date).unwrap_or_default()),
         ]);
     }
     table::render(&rows)

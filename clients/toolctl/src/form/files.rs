@@ -1,9 +1,8 @@
 //! Completes file names while a path is typed.
 
-use std::fs;
-use std::path::Path;
-
 use inquire::{Autocomplete, CustomUserError};
+
+use crate::path_names::matching;
 
 /// More would not fit on a screen.
 const MOST: usize = 20;
@@ -13,39 +12,14 @@ pub(super) struct FileCompleter;
 
 impl Autocomplete for FileCompleter {
     fn get_suggestions(&mut self, input: &str) -> Result<Vec<String>, CustomUserError> {
-        Ok(matching(input))
+        let mut found = matching(input);
+        found.truncate(MOST);
+        Ok(found)
     }
 
     fn get_completion(&mut self, input: &str, highlighted: Option<String>) -> Result<Option<String>, CustomUserError> {
         Ok(highlighted.or_else(|| common_start(&matching(input))))
     }
-}
-
-/// The files that begin with the input, sorted, folders with a slash. Hidden files only when a dot is typed. Names that
-/// are not UTF-8 or hold control characters are left out.
-fn matching(input: &str) -> Vec<String> {
-    let (folder, start) = match input.rfind('/') {
-        Some(slash) => input.split_at(slash + 1),
-        None => ("", input),
-    };
-    let place = if folder.is_empty() { Path::new(".") } else { Path::new(folder) };
-    let mut found: Vec<String> = fs::read_dir(place)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let hidden = name.starts_with('.') && !start.starts_with('.');
-            if hidden || !name.starts_with(start) || name.contains(char::is_control) {
-                return None;
-            }
-            let slash = if entry.path().is_dir() { "/" } else { "" };
-            Some(format!("{folder}{name}{slash}"))
-        })
-        .collect();
-    found.sort();
-    found.truncate(MOST);
-    found
 }
 
 fn common_start(found: &[String]) -> Option<String> {
@@ -65,6 +39,7 @@ fn common_start(found: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn names_with_the_prefix_are_offered() {

@@ -201,6 +201,27 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     Ok(Rule { category, pattern, action, tools, cwd, project: place.project.clone(), origin: place.origin.clone() })
 }
 
+/// Every problem with a rule, each with its key, where [`read_rule`] reports the first. A category or an action that does
+/// not exist is none of them: it is named with its place in the text.
+pub fn rule_mistakes(config: &RuleConfig, place: &RulePlace) -> Vec<String> {
+    if Category::parse(&config.category).is_none() {
+        return Vec::new();
+    }
+    let harmless = RuleConfig {
+        category: config.category.clone(),
+        pattern: "**".to_owned(),
+        action: "deny".to_owned(),
+        tools: None,
+        cwd: None,
+    };
+    let alone = [
+        ("pattern", RuleConfig { pattern: config.pattern.clone(), ..harmless.clone() }),
+        ("tools", RuleConfig { tools: config.tools.clone(), ..harmless.clone() }),
+        ("cwd", RuleConfig { cwd: config.cwd.clone(), ..harmless }),
+    ];
+    alone.iter().filter_map(|(key, rule)| Some(format!("{key}: {}", read_rule(rule, place).err()?))).collect()
+}
+
 /// A pattern of paths with `~` and the folder that it is relative to expanded.
 pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<String, String> {
     if pattern.starts_with('/') || pattern.starts_with("**") {

@@ -106,6 +106,20 @@ pub fn read(config: &HookConfig, scope: SourceScope, environment: &Environment) 
     Ok(Arc::new(CommandHook { spec, command: config.command.clone(), environment: environment.clone() }))
 }
 
+/// Every problem with a hook, where [`read`] reports the first. An event that does not exist is none of them: it is named
+/// with its place in the text.
+pub fn mistakes(config: &HookConfig) -> Vec<String> {
+    let environment = Environment::inherited([]);
+    let harmless =
+        HookConfig { event: "pre_tool".to_owned(), command: vec!["true".to_owned()], tools: None, ..config.clone() };
+    let alone = [
+        HookConfig { command: config.command.clone(), ..harmless.clone() },
+        HookConfig { tools: config.tools.clone(), ..harmless },
+    ];
+    let problem = |hook: &HookConfig| Some(format!("{:#}", read(hook, SourceScope::Global, &environment).err()?));
+    alone.iter().filter_map(problem).collect()
+}
+
 impl Hook for CommandHook {
     fn spec(&self) -> &HookSpec {
         &self.spec

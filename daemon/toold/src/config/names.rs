@@ -4,13 +4,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toold_engine::policy::targets::is_plugin_name;
 
-use crate::config::read::ConfigText;
+use crate::config::read::recovery::Misreading;
 
 /// Adds the errors of names, each with its location.
-pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<String>) {
-    let mut report = |span: std::ops::Range<usize>, words: String| {
-        problems.push(format!("{}: {words}", source.place(Some(span))));
-    };
+pub(super) fn check(root: &DeTable, problems: &mut Vec<Misreading>) {
+    let mut report = |span: std::ops::Range<usize>, message: String| problems.push(Misreading { span, message });
     for path in [&["mcp", "clients"][..], &["subagents"]] {
         for key in table(root, path).into_iter().flat_map(DeTable::keys) {
             let name = key.get_ref();

@@ -81,9 +81,9 @@ impl ProjectFile {
                 let read: ReadConfig =
                     read(ConfigText { name: &shown, text: &text, overrides: &[], sections: Some(SECTIONS) });
                 file.entries = read.entries;
-                match read.config {
-                    Ok(config) => file.config = config,
-                    Err(problems) => file.problems = problems,
+                match read.problems.is_empty() {
+                    true => file.config = read.readable,
+                    false => file.problems = read.problems,
                 }
                 file.text = text;
             }

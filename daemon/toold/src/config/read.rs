@@ -1,27 +1,43 @@
-//! Parses a configuration: reports every unknown key and the first wrong value, with their
-//! locations.
+//! Parses a configuration: reports every unknown key and every wrong value, with their locations.
+//! [`recovery`] finds the wrong values.
+
+pub(super) mod recovery;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 use toold_proto::config::ConfigEntry;
 
 use crate::config::nearest::perhaps;
 use crate::config::overrides::Override;
+use crate::config::read::recovery::{Misreading, recover};
 use crate::config::{Config, names, schema};
 
 /// The number of errors that are reported: a text with more of them is not a configuration.
-const MAX_PROBLEMS: usize = 50;
+const MAX_PROBLEMS: usize = 200;
 
-/// The parsed configuration, or its errors.
+/// The parsed configuration and its errors.
 pub struct ReadConfig {
-    pub config: Result<Config, Vec<String>>,
+    /// The values that could be read. Not to be used while there are problems, but to find further ones.
+    pub readable: Config,
+    /// The errors with their places, in the order of the text. The configuration is invalid while there are any.
+    pub problems: Vec<String>,
+    /// Values that are none of a list of choices, but that do not make the whole configuration invalid; as `problems`.
+    pub unknown_choices: Vec<UnknownChoice>,
     /// The keys that are set, in the order of the schema.
     pub entries: Vec<ConfigEntry>,
+}
+
+/// A value of a rule or a hook that is none of those that there are.
+pub struct UnknownChoice {
+    /// The start of the rule or the hook, as [`ConfigText::place`] of it.
+    pub of: String,
+    pub problem: String,
+    /// Where the value begins in the text.
+    at: usize,
 }
 
 /// A TOML text and its overrides.
@@ -38,36 +54,37 @@ pub struct ConfigText<'t> {
 pub fn read(source: ConfigText) -> ReadConfig {
     let (mut root, mistakes) = DeTable::parse_recoverable(source.text);
     if !mistakes.is_empty() {
-        let describe = |error: &toml::de::Error| format!("{}: {}", source.place(error.span()), error.message());
+        let describe = |error: &toml::de::Error| format!("{}: {}", source.position(error.span()), error.message());
         let mut problems: Vec<String> = mistakes.iter().take(MAX_PROBLEMS).map(describe).collect();
         if mistakes.len() > MAX_PROBLEMS {
             problems.push(format!("{}: {} more errors", source.name, mistakes.len() - MAX_PROBLEMS));
         }
-        return ReadConfig { config: Err(problems), entries: Vec::new() };
+        return ReadConfig { readable: Config::default(), problems, unknown_choices: Vec::new(), entries: Vec::new() };
     }
     for (number, over) in source.overrides.iter().enumerate() {
         lay_over(root.get_mut(), over, source.text.len() + 1 + number);
     }
-    let mut problems = Vec::new();
+    let mut found = Vec::new();
     let mut entries = Vec::new();
     // Most people have no file, and making the schema takes longer than reading one.
     if !root.get_ref().is_empty() {
-        source.check_sections(root.get_ref(), &mut problems);
-        source.check_keys(root.get_ref(), &[schema::schema()], "", &mut problems);
-        if problems.len() < MAX_PROBLEMS {
+        source.check_sections(root.get_ref(), &mut found);
+        source.check_keys(root.get_mut(), &[schema::schema()], "", &mut found);
+        if found.len() < MAX_PROBLEMS {
             source.collect(root.get_ref(), schema::schema(), "", &mut entries);
         }
+        names::check(root.get_ref(), &mut found);
     }
-    if !problems.is_empty() {
-        return ReadConfig { config: Err(problems), entries };
-    }
-    names::check(&source, root.get_ref(), &mut problems);
-    if !problems.is_empty() {
-        return ReadConfig { config: Err(problems), entries };
-    }
-    let wrong = |error: toml::de::Error, root: &DeTable| vec![source.wrong_value(&error, root)];
-    let config = Config::deserialize(toml::Deserializer::from(root.clone()));
-    ReadConfig { config: config.map_err(|error| wrong(error, root.get_ref())), entries }
+    let (readable, wrong) = recover(&source, &root, MAX_PROBLEMS.saturating_sub(found.len()));
+    found.extend(wrong);
+    found.sort_by_key(|misreading| misreading.span.start);
+    let places: Vec<usize> = found.iter().map(|misreading| misreading.span.start).collect();
+    let describe = |found: Misreading| format!("{}: {}", source.position(Some(found.span)), found.message);
+    let problems = found.into_iter().map(describe).collect();
+    let mut unknown_choices = source.unknown_choices(root.get_ref());
+    // Some choices are read as such, and reported already.
+    unknown_choices.retain(|choice| !places.contains(&choice.at));
+    ReadConfig { readable, problems, unknown_choices, entries }
 }
 
 impl ConfigText<'_> {
@@ -83,44 +100,95 @@ impl ConfigText<'_> {
         }
     }
 
-    fn check_sections(&self, root: &DeTable, problems: &mut Vec<String>) {
+    /// As [`place`](Self::place), with the column, from 1.
+    fn position(&self, span: Option<Range<usize>>) -> String {
+        let place = self.place(span.clone());
+        let Some(before) = span.and_then(|span| self.text.get(..span.start)) else { return place };
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        format!("{place}:{}", line.chars().count() + 1)
+    }
+
+    /// The choices of rules and hooks: the only ones that are plain texts in [`Config`].
+    fn unknown_choices(&self, root: &DeTable) -> Vec<UnknownChoice> {
+        let permission = match root.get("permission").map(Spanned::get_ref) {
+            Some(DeValue::Table(table)) => Some(table),
+            _ => None,
+        };
+        let schemas = &schema::schema()["properties"];
+        let lists = [
+            (
+                "permission.rules",
+                permission.and_then(|table| list_in(table, "rules")),
+                &schemas["permission"]["properties"]["rules"]["items"],
+            ),
+            ("hooks", list_in(root, "hooks"), &schemas["hooks"]["items"]),
+        ];
+        let mut found = Vec::new();
+        for (path, items, schema) in lists {
+            for item in items.into_iter().flatten() {
+                let DeValue::Table(table) = item.get_ref() else { continue };
+                for (key, value) in table {
+                    let below = schema::below(schema, key.get_ref(), false);
+                    let choices: Vec<&str> = below.iter().flat_map(|schema| schema::choices(schema)).collect();
+                    let Some(text) =
+                        value.get_ref().as_str().filter(|text| !choices.is_empty() && !choices.contains(text))
+                    else {
+                        continue;
+                    };
+                    let hint = perhaps(text, choices.iter().copied());
+                    let place = self.position(Some(value.span()));
+                    let key = join(path, key.get_ref());
+                    let problem = format!("{place}: {key}: expected one of {}, got {text:?}{hint}", choices.join(", "));
+                    found.push(UnknownChoice { of: self.place(Some(item.span())), problem, at: value.span().start });
+                }
+            }
+        }
+        found
+    }
+
+    fn check_sections(&self, root: &DeTable, problems: &mut Vec<Misreading>) {
         let Some(sections) = self.sections else { return };
         for key in root.keys().filter(|key| !sections.contains(&key.get_ref().as_ref())).take(MAX_PROBLEMS) {
             if schema::keys(schema::schema()).contains(&key.get_ref().as_ref()) {
-                let place = self.place(Some(key.span()));
-                problems.push(format!(
-                    "{place}: {} is for the user's configuration; a project's has {}",
-                    key.get_ref(),
-                    sections.join(", ")
-                ));
+                let sections = sections.join(", ");
+                let message = format!("{} is for the user's configuration; a project's has {sections}", key.get_ref());
+                problems.push(Misreading { span: key.span(), message });
             }
         }
     }
 
-    fn check_keys(&self, table: &DeTable, schemas: &[&Value], path: &str, problems: &mut Vec<String>) {
-        for (key, value) in table {
+    /// Unknown keys are reported and removed.
+    fn check_keys(&self, table: &mut DeTable, schemas: &[&Value], path: &str, problems: &mut Vec<Misreading>) {
+        let mut unknown = Vec::new();
+        for (key, value) in table.iter_mut() {
             if problems.len() >= MAX_PROBLEMS {
-                return;
+                break;
             }
             let name = key.get_ref().as_ref();
             let is_table = matches!(value.get_ref(), DeValue::Table(_));
             let below: Vec<&Value> = schemas.iter().flat_map(|schema| schema::below(schema, name, is_table)).collect();
             if below.is_empty() {
                 let known: Vec<&str> = schemas.iter().flat_map(|schema| schema::keys(schema)).collect();
-                let place = self.place(Some(key.span()));
                 let within = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
                 let hint = match perhaps(name, known.iter().copied()) {
                     hint if hint.is_empty() => format!(": expected one of {}", known.join(", ")),
                     hint => hint,
                 };
-                problems.push(format!("{place}: unknown key {name}{within}{hint}"));
+                // An override has no place in the text; its value has.
+                let span = if value.span().start > self.text.len() { value.span() } else { key.span() };
+                problems.push(Misreading { span, message: format!("unknown key {name}{within}{hint}") });
+                unknown.push(name.to_owned());
                 continue;
             }
-            self.check_value(value.get_ref(), &below, &join(path, name), problems);
+            let path = join(path, name);
+            self.check_value(value.get_mut(), &below, &path, problems);
+        }
+        for name in unknown {
+            table.remove(name.as_str());
         }
     }
 
-    fn check_value(&self, value: &DeValue, schemas: &[&Value], path: &str, problems: &mut Vec<String>) {
+    fn check_value(&self, value: &mut DeValue, schemas: &[&Value], path: &str, problems: &mut Vec<Misreading>) {
         // An empty schema accepts anything.
         if schemas.iter().any(|schema| schema.is_null()) {
             return;
@@ -134,8 +202,8 @@ impl ConfigText<'_> {
                     .map(|schema| &schema["items"])
                     .filter(|items| !items.is_null())
                     .collect();
-                for item in items.iter().filter(|_| !of_items.is_empty()) {
-                    self.check_value(item.get_ref(), &of_items, path, problems);
+                for item in items.iter_mut().filter(|_| !of_items.is_empty()) {
+                    self.check_value(item.get_mut(), &of_items, path, problems);
                 }
             }
             DeValue::String(_)
@@ -144,15 +212,6 @@ impl ConfigText<'_> {
             | DeValue::Boolean(_)
             | DeValue::Datetime(_) => {}
         }
-    }
-
-    fn wrong_value(&self, error: &toml::de::Error, root: &DeTable) -> String {
-        let place = self.place(error.span());
-        let found = error.span().and_then(|span| find(root, span.start, String::new(), vec![schema::schema()]));
-        let Some((key, schemas, value)) = found else { return format!("{place}: {}", error.message()) };
-        let choices = schemas.iter().flat_map(|schema| schema::choices(schema));
-        let hint = value.map(|value| perhaps(value, choices)).unwrap_or_default();
-        format!("{place}: {key}: {}{hint}", error.message())
     }
 
     /// The values that the text sets, as `config show` prints them.
@@ -182,6 +241,13 @@ impl ConfigText<'_> {
                 }
             }
         }
+    }
+}
+
+fn list_in<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<&'t DeArray<'i>> {
+    match table.get(name).map(Spanned::get_ref) {
+        Some(DeValue::Array(items)) => Some(items),
+        _ => None,
     }
 }
 
@@ -224,48 +290,6 @@ fn marked(value: DeValue, mark: usize) -> DeValue {
         }
         other => other,
     }
-}
-
-type FoundValue<'t, 's> = (String, Vec<&'s Value>, Option<&'t str>);
-
-/// The key whose value contains this location, with its schema and its text.
-fn find<'t, 's>(table: &'t DeTable, at: usize, path: String, schemas: Vec<&'s Value>) -> Option<FoundValue<'t, 's>> {
-    for (key, value) in table {
-        let name = key.get_ref().as_ref();
-        let below: Vec<&Value> = schemas.iter().flat_map(|schema| schema::below(schema, name, true)).collect();
-        let key_path = join(&path, name);
-        let here = || value.span().contains(&at) || value.span().start == at;
-        match value.get_ref() {
-            DeValue::Table(table) => {
-                if let Some(found) = find(table, at, key_path.clone(), below.clone()) {
-                    return Some(found);
-                }
-                if here() {
-                    return Some((key_path, below, None));
-                }
-            }
-            DeValue::Array(items) => {
-                let of_items: Vec<&Value> =
-                    below.iter().flat_map(|schema| schema::branches(schema)).map(|schema| &schema["items"]).collect();
-                for item in items {
-                    if let DeValue::Table(table) = item.get_ref()
-                        && let Some(found) = find(table, at, key_path.clone(), of_items.clone())
-                    {
-                        return Some(found);
-                    }
-                    if item.span().start == at {
-                        return Some((key_path, of_items, item.get_ref().as_str()));
-                    }
-                }
-                if here() {
-                    return Some((key_path, below, None));
-                }
-            }
-            other if here() => return Some((key_path, below, other.as_str())),
-            _ => {}
-        }
-    }
-    None
 }
 
 fn to_json(value: &DeValue) -> Value {

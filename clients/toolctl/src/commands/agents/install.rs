@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install::{self, McpInstallArgs, create_folder_of, difference, put_back, read, replace};
-use crate::completion;
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -31,7 +29,7 @@ pub(crate) struct AgentsInstallArgs {
     #[arg(long)]
     mcp: bool,
     /// The profile of the MCP entry, as for `toolctl mcp install`
-    #[arg(long, value_name = "NAME", conflicts_with = "undo", add = ArgValueCompleter::new(completion::profiles))]
+    #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     profile: Option<String>,
     /// Remove what was installed
     #[arg(long)]

@@ -6,6 +6,7 @@ use anstyle::Style;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
+use crate::clock::date_and_time;
 use crate::output::{BAD, DIM, ERROR, GOOD, NAME, WARN, plain};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -155,13 +156,8 @@ impl LogEntry {
         let style = level.style();
         let fields: String =
             self.fields.iter().map(|(key, value)| format!(" {DIM}{key}={DIM:#}{}", shown(value))).collect();
-        // To the second, which is enough for people.
-        let time = self.time.get(..19).map_or_else(|| self.time.clone(), |time| format!("{}Z", time.replace('T', " ")));
-        format!(
-            "{DIM}{}{DIM:#} {style}{name:<5}{style:#} {DIM}{}{DIM:#} {text}{fields}",
-            plain(&time),
-            plain(&self.target)
-        )
+        let time = date_and_time(&self.time);
+        format!("{DIM}{}{DIM:#} {style}{name:<5}{style:#} {DIM}{}{DIM:#} {text}{fields}", time, plain(&self.target))
     }
 }
 

@@ -14,7 +14,7 @@ use toold_proto::method::{DaemonReload, McpRegistryGet};
 
 use crate::commands::mcp::install::{difference, read, replace};
 use crate::confirm::confirm;
-use crate::exit::{NOT_RUN, OK, usage};
+use crate::exit::{NOT_RUN, OK, interrupted, usage};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, NAME, WARN, one_line, plain};
 use crate::{connection, keys, program};
@@ -53,9 +53,7 @@ pub(super) async fn run(args: McpAddArgs, globals: &Globals) -> anyhow::Result<u
     let wanted = GetRegistryServer { name: name.to_owned(), version };
     let server = client.call::<McpRegistryGet>(wanted).await?;
     let launch = choose(&server, args.via.as_deref())?;
-    let mut out = output::stdout();
-    out.write_all(describe(&server, launch).as_bytes())?;
-    out.flush()?;
+    output::print(&describe(&server, launch))?;
 
     let mut values = given(&args.set, launch)?;
     let asks = !args.yes && keys::has_terminal();
@@ -72,8 +70,7 @@ pub(super) async fn run(args: McpAddArgs, globals: &Globals) -> anyhow::Result<u
     let file = file.canonicalize().unwrap_or(file);
     let before = read(&file)?.unwrap_or_default();
     let after = with_server(&before, &alias, &entry(launch, &values), &file)?;
-    write!(out, "{}", difference(&file, &before, &after))?;
-    out.flush()?;
+    output::print(&difference(&file, &before, &after))?;
     if !args.yes && !confirm(&format!("Mount it as {}?", one_line(&alias))).await? {
         return Ok(OK);
     }
@@ -177,7 +174,7 @@ fn value_of(input: &RegistryInput, asks: bool) -> anyhow::Result<Option<String>>
         Ok(answer) if !answer.is_empty() => Ok(Some(answer)),
         Ok(_) if input.required => Err(usage(format!("the server wants {}", input.name))),
         Ok(_) => Ok(None),
-        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => bail!("cancelled"),
+        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Err(interrupted("cancelled")),
         Err(error) => Err(error).context("can't read from the terminal"),
     }
 }

@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 
 use crate::commands::mcp::{jsonc, toml_table};
-use crate::completion;
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -36,7 +34,7 @@ pub(crate) struct McpInstallArgs {
     file: Option<PathBuf>,
     /// The profile that the client gets: one of [mcp.profiles] of the configuration, or a built-in one (all,
     /// without-files-and-shell). An entry that is there keeps its own by default
-    #[arg(long, value_name = "NAME", conflicts_with = "undo", add = ArgValueCompleter::new(completion::profiles))]
+    #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     profile: Option<String>,
     /// Remove the entry
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use comfy_table::{Cell, Color};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
@@ -14,7 +14,7 @@ use toold_proto::method::{McpLoginBegin, McpLoginFinish, McpLogout, McpServersLi
 use toold_proto::secret::SecretValue;
 
 use crate::commands::secrets;
-use crate::exit::OK;
+use crate::exit::{self, OK};
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{browser, connection, table};
@@ -77,7 +77,7 @@ pub(crate) async fn login(args: &McpLoginArgs, globals: &Globals) -> anyhow::Res
     let done = tokio::select! {
         done = answer_browser(&listener, &client, &redirect_uri) => done?,
         pasted = pasted(&client) => pasted?,
-        () = interrupted() => bail!("nobody logged in"),
+        () = interrupted() => return Err(exit::interrupted("nobody logged in")),
     };
     writeln!(output::stderr(), "logged in to {}", one_line(&done))?;
     Ok(OK)
@@ -106,9 +106,7 @@ pub(crate) async fn status(args: &McpStatusArgs, globals: &Globals) -> anyhow::R
         print_json(&list)?;
         return Ok(OK);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&list, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&list, output::terminal_width()))?;
     if list.servers.is_empty() {
         writeln!(output::stderr(), "no mounted server has a login or asks for one")?;
     }

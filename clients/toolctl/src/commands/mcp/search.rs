@@ -38,9 +38,7 @@ pub(super) async fn run(args: McpSearchArgs, globals: &Globals) -> anyhow::Resul
         print_json(&found)?;
         return Ok(OK);
     }
-    let mut out = output::stdout();
-    out.write_all(render(&found, table::terminal_width()).as_bytes())?;
-    out.flush()?;
+    output::print(&render(&found, output::terminal_width()))?;
     let mut err = output::stderr();
     if found.servers.is_empty() {
         writeln!(err, "{} lists no such server", one_line(&found.registry))?;

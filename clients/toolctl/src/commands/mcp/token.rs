@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use toold_proto::mcp::is_profile_name;
 
 use crate::commands::mcp::install::home;
-use crate::completion;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output;
@@ -27,7 +25,7 @@ pub(crate) struct McpTokenArgs {
     admin: bool,
     /// Print the token whose clients get this profile of the configuration, whatever they ask for; it is created if
     /// missing, and valid at once
-    #[arg(long, value_name = "NAME", conflicts_with = "admin", add = ArgValueCompleter::new(completion::profiles))]
+    #[arg(long, value_name = "NAME", conflicts_with = "admin")]
     profile: Option<String>,
     /// Make the token of the profile invalid; the connections that it opened end
     #[arg(long, requires = "profile")]

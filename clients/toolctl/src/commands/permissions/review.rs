@@ -13,7 +13,6 @@ use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::keys::has_terminal;
 use crate::output::{self, BOLD, DIM, one_line, print_json};
-use crate::table;
 
 /// Shows the grants and proposals, and carries out the proposals that the user confirms; all of them with `yes`.
 pub(super) async fn run(client: &Client, yes: bool, json: bool) -> anyhow::Result<u8> {
@@ -23,7 +22,7 @@ pub(super) async fn run(client: &Client, yes: bool, json: bool) -> anyhow::Resul
         return Ok(OK);
     }
     let mut out = output::stdout();
-    out.write_all(show::grants(&review.grants, table::terminal_width()).as_bytes())?;
+    out.write_all(show::grants(&review.grants, output::terminal_width()).as_bytes())?;
     if review.grants.is_empty() {
         writeln!(output::stderr(), "there are no grants")?;
     }

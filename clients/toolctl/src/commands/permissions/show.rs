@@ -6,6 +6,7 @@ use toold_proto::permission::{
 };
 use toold_proto::tool::SessionId;
 
+use crate::clock;
 use crate::output::{BAD, BOLD, DIM, GOOD, WARN, one_line, plain};
 use crate::table;
 
@@ -55,14 +56,12 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
             Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
             Cell::new(origin(grant)),
             Cell::new(uses(grant)),
-            Cell::new(
-                grant.used_at.as_deref().map(|at| one_line(at.split('T').next().unwrap_or(at))).unwrap_or_default(),
-            ),
+            Cell::new(grant.used_at.as_deref().map(|at| clock::date(at)).unwrap_or_default()),
         ]);
     }
     match grants {
         [] => String::new(),
-        _ => table::render(&rows),
+        _ => table::render_without(&rows, &["LAST", "USED", "FROM", "ONLY FOR"]),
     }
 }
 
@@ -104,7 +103,8 @@ fn scope(grant: &GrantInfo) -> String {
         Scope::Once | Scope::Always => None,
     };
     let place = place.map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
-    let until = grant.expires_at.as_deref().map(|at| format!(" until {}", one_line(at))).unwrap_or_default();
+    let until =
+        grant.expires_at.as_deref().map(|at| format!(" until {}", clock::date_and_time(at))).unwrap_or_default();
     format!("{}{place}{until}", grant.scope.as_str())
 }
 
@@ -233,7 +233,7 @@ mod tests {
 
          GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM              USED     LAST
          g1     deny   file.write  src/**   project /x                         calls through p  toolctl           never
-         g2     allow  shell       make     always until 2026-01-01T01:00:00Z                   toolctl, for zed  3 times  2026-01-01
+         g2     allow  shell       make     always until 2026-01-01 01:00:00Z                   toolctl, for zed  3 times  2026-01-01
         ");
     }
 

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use toold_client::Client;
 use toold_proto::method::{PermissionsGrant, PluginsReload, PluginsShow};
@@ -15,11 +14,10 @@ use crate::confirm::{confirm, confirm_or_choose};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, NAME, one_line, plain, print_json};
-use crate::{completion, connection};
+use crate::{clock, connection};
 
 #[derive(Debug, Args)]
 pub(crate) struct GrantPluginArgs {
-    #[arg(add = ArgValueCompleter::new(completion::plugins))]
     name: String,
     /// Grant everything that is listed, without asking
     #[arg(long, short)]
@@ -132,7 +130,7 @@ fn write_refused(details: &PluginDetails, out: &mut impl Write) -> std::io::Resu
         };
         let moment = if need.at_load { " while it loaded" } else { "" };
         let times = if need.times == 1 { "once".to_owned() } else { format!("{} times", need.times) };
-        let last = one_line(&need.last_at);
+        let last = clock::date_and_time(&need.last_at);
         writeln!(out, "           {DIM}{times}{moment}{through}, last {last}, by {}{DIM:#}", one_line(&need.rule))?;
         if let Some(reason) = &need.reason {
             writeln!(out, "           {}", one_line(reason))?;
@@ -181,12 +179,12 @@ mod tests {
         weather 1.2.0  failed
           may use  tools network exec fs_read
           refused  network wttr.in:443
-                   3 times, last 2026-11-20T19:50:03.000Z, by default of network
+                   3 times, last 2026-11-20 19:50:03Z, by default of network
                    asks for the weather
           refused  shell cat $x as cat *
-                   once, through outer, weather, last 2026-11-20T19:50:03.000Z, by nobody to ask (default of shell)
+                   once, through outer, weather, last 2026-11-20 19:50:03Z, by nobody to ask (default of shell)
           refused  file.read /p/.env
-                   once while it loaded, last 2026-11-20T19:50:03.000Z, by secrets (.env)
+                   once while it loaded, last 2026-11-20 19:50:03Z, by secrets (.env)
                    no grant allows it
         ");
     }

@@ -7,22 +7,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use toold_proto::method::PluginsProfile;
 use toold_proto::plugin_profile::{PluginProfile, ProfilePlugin};
 
+use crate::connection;
 use crate::exit::OK;
 use crate::flame_graph::flame_graph;
 use crate::globals::Globals;
 use crate::output::{self, DIM, one_line, print_json};
-use crate::{completion, connection};
 
 /// How many functions are printed.
 const MOST: usize = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
-    #[arg(add = ArgValueCompleter::new(completion::plugins))]
     name: String,
     /// For how long
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]

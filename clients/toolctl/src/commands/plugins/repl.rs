@@ -6,18 +6,17 @@ mod lines;
 
 use std::io::Write;
 
-use clap_complete::engine::ArgValueCompleter;
 use toold_proto::plugin::Evaluation;
 use toold_proto::tool::{SessionId, ToolResult};
 
 use self::evaluators::{DaemonPlugin, Evaluators, FakedPlugin};
 use self::lines::{Input, Lines};
 use crate::commands::call::session_id;
+use crate::connection;
 use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
 use crate::live::LiveOutput;
 use crate::output::{self, BAD, DIM, plain};
-use crate::{completion as names, connection};
 
 /// Run Lua in a plugin, line by line
 ///
@@ -29,7 +28,6 @@ use crate::{completion as names, connection};
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplArgs {
     /// The plugin; with --fake, its file or folder
-    #[arg(add = ArgValueCompleter::new(names::plugins))]
     name: String,
     /// Load the plugin outside the daemon, as `plugins test` does, with `fake` and `call`, in an empty folder
     #[arg(long)]

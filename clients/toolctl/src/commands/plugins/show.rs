@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toold_proto::event::{EventBody, SubscribeEvents};
-use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
-use toold_proto::plugin::{NamePlugin, PluginDetails, PluginTimer};
+use toold_proto::method::{EventsSubscribe, PluginsList, PluginsLogs, PluginsShow};
+use toold_proto::plugin::{ListPlugins, NamePlugin, PluginDetails, PluginTimer};
 use toold_proto::plugin_log::LogsOfPlugin;
 
+use crate::clock;
 use crate::commands::plugins::packages::changed::{InstalledPlugin, installed};
 use crate::connection;
 use crate::event_line::{event_line, traceback};
-use crate::exit::OK;
+use crate::exit::{OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, DIM, NAME, one_line, plain, print_json};
 
@@ -60,7 +61,7 @@ fn write_details(
         line("may use", names)?;
     }
     if let Some(trusted) = &details.trusted {
-        line("trusted", one_line(&trusted.at))?;
+        line("trusted", clock::date_and_time(&trusted.at))?;
     }
     for tool in &details.tools {
         line("tool", format!("{}  {DIM}{}{DIM:#}", one_line(tool.name.as_str()), one_line(&tool.description)))?;
@@ -129,6 +130,12 @@ pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals
     for event in &logs.events {
         write_event(&serde_json::to_value(event)?, json)?;
     }
+    if let Some(name) = name.as_ref().filter(|_| logs.events.is_empty()) {
+        let known = client.call::<PluginsList>(ListPlugins { all: true }).await?.plugins;
+        if !known.iter().any(|plugin| plugin.name == *name) {
+            return Err(not_found(format!("there is no plugin {name}")));
+        }
+    }
     if !follow {
         return Ok(OK);
     }
@@ -150,7 +157,7 @@ pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals
 fn write_event(event: &Value, json: bool) -> anyhow::Result<()> {
     let mut out = output::stdout();
     match json {
-        true => writeln!(out, "{event}")?,
+        true => output::print_json_line(event)?,
         false => write!(out, "{}\n{}", event_line(event), traceback(event))?,
     }
     out.flush()?;

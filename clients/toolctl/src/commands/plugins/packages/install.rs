@@ -13,7 +13,7 @@ use super::{plugin_folder, until_interrupted};
 use crate::commands::author;
 use crate::confirm::confirm;
 use crate::connection;
-use crate::exit::{OK, UsageError, usage};
+use crate::exit::{self, OK, USAGE, usage};
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, one_line};
 
@@ -53,7 +53,7 @@ async fn install_locked(folder: &Path, yes: bool, json: bool) -> anyhow::Result<
     for (name, locked) in &lock.plugins {
         outcomes.push(match install_as_locked(name, locked, folder, yes).await {
             Ok(outcome) => outcome,
-            Err(error) if error.is::<UsageError>() => return Err(error),
+            Err(error) if exit::status(&error) == USAGE => return Err(error),
             Err(error) => PackageOutcome::new(name, PackageResult::Failed).with_note(&format!("{error:#}")),
         });
     }

@@ -1,7 +1,5 @@
 //! How installing and updating ended, for each plugin: a table, or JSON.
 
-use std::io::Write;
-
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 
@@ -56,9 +54,7 @@ pub(super) fn report(outcomes: &[PackageOutcome], json: bool) -> anyhow::Result<
     if json {
         print_json(&serde_json::json!({"plugins": outcomes}))?;
     } else if !outcomes.is_empty() {
-        let mut out = output::stdout();
-        out.write_all(render(outcomes, table::terminal_width()).as_bytes())?;
-        out.flush()?;
+        output::print(&render(outcomes, output::terminal_width()))?;
     }
     let done = |outcome: &PackageOutcome| !matches!(outcome.result, PackageResult::Failed | PackageResult::Declined);
     Ok(if outcomes.iter().all(done) { OK } else { NOT_RUN })

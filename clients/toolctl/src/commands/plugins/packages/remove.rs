@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::lock::PluginLock;
 use super::plugin_folder;
 use crate::confirm::confirm;
 use crate::connection;
-use crate::exit::{NOT_RUN, OK};
+use crate::exit::{NOT_RUN, OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, print_json};
 
@@ -45,6 +45,6 @@ fn entry(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let found = [folder.join(name), folder.join(format!("{name}.lua"))].into_iter().find(|path| path.exists());
     match found.filter(|_| fits) {
         Some(path) => Ok(path),
-        None => bail!("there is no plugin {name} in {}", folder.display()),
+        None => Err(not_found(format!("there is no plugin {name} in {}", folder.display()))),
     }
 }

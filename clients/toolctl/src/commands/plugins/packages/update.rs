@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 
 use super::fresh_clone::{FreshClone, digest, newest};
 use super::lock::{LockedPlugin, PluginLock};
@@ -13,7 +13,7 @@ use super::{plugin_folder, until_interrupted};
 use crate::commands::author;
 use crate::confirm::confirm;
 use crate::connection;
-use crate::exit::UsageError;
+use crate::exit::{self, USAGE, not_found};
 use crate::globals::Globals;
 use crate::output::{self, BOLD, WARN, plain};
 
@@ -39,8 +39,8 @@ async fn update_in(folder: &Path, args: &UpdateArgs, json: bool) -> anyhow::Resu
     let mut plugins = PluginLock::read(folder)?.plugins;
     if let Some(name) = &args.name {
         let locked = plugins.remove_entry(name);
-        let locked = locked.with_context(|| {
-            format!("{name} was not installed with `toolctl plugins install`, so its source is not known")
+        let locked = locked.ok_or_else(|| {
+            not_found(format!("{name} was not installed with `toolctl plugins install`, so its source is not known"))
         })?;
         plugins = [locked].into();
     }
@@ -48,7 +48,7 @@ async fn update_in(folder: &Path, args: &UpdateArgs, json: bool) -> anyhow::Resu
     for (name, locked) in &plugins {
         outcomes.push(match update_one(name, locked, folder, args).await {
             Ok(outcome) => outcome,
-            Err(error) if error.is::<UsageError>() => return Err(error),
+            Err(error) if exit::status(&error) == USAGE => return Err(error),
             Err(error) => {
                 PackageOutcome::new(name, PackageResult::Failed).at(&locked.revision).with_note(&format!("{error:#}"))
             }

@@ -1,0 +1,172 @@
+//! Takes over as much of a configuration as can be read, and names each value that cannot.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::config::nearest::perhaps;
+use crate::config::read::{ConfigText, join};
+use crate::config::{Config, schema};
+
+/// Something that is wrong in a text, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::config) struct Misreading {
+    pub(in crate::config) span: Range<usize>,
+    pub(in crate::config) message: String,
+}
+
+/// The values that can be read; each other one is left out, so that the next one is found too. At most `limit` are
+/// reported.
+pub(super) fn recover(source: &ConfigText, root: &Spanned<DeTable>, limit: usize) -> (Config, Vec<Misreading>) {
+    let mut root = root.clone();
+    let mut found = Vec::new();
+    let mut left_out: Vec<LeftOut> = Vec::new();
+    loop {
+        let error = match Config::deserialize(toml::Deserializer::from(root.clone())) {
+            Ok(config) => return (config, found),
+            Err(error) => error,
+        };
+        let end = source.text.len();
+        let span = error.span().unwrap_or(end..end);
+        let taken = take_out(root.get_mut(), None, &span, "", &[schema::schema()]);
+        let Some(taken) = taken.filter(|_| found.len() < limit) else {
+            // It cannot be located, so nothing can be left out to go on.
+            found.push(Misreading { span, message: error.message().to_owned() });
+            return (Config::default(), found);
+        };
+        let missing = taken.missing();
+        if missing.is_empty() {
+            found.push(Misreading { span, message: taken.explain(error.message()) });
+        } else {
+            let was_there = |name: &&str| left_out.iter().any(|left| left.table == span.start && left.key == *name);
+            let reported = missing.iter().filter(|name| !was_there(name));
+            found.extend(
+                reported.map(|name| Misreading {
+                    span: span.clone(),
+                    message: format!("{}: missing key {name}", taken.key),
+                }),
+            );
+        }
+        left_out.extend(taken.of_table());
+    }
+}
+
+/// A value that was taken out of a table, which then lacks it without being wrong in that.
+struct LeftOut {
+    /// The start of the table's span.
+    table: usize,
+    key: String,
+}
+
+/// A value that was taken out.
+struct TakenOut<'s> {
+    /// Its whole key.
+    key: String,
+    schemas: Vec<&'s Value>,
+    /// The keys that it has, if it is a table; its text, if it is one.
+    keys: Option<Vec<String>>,
+    text: Option<String>,
+    /// The table that it was taken from, and its key there.
+    parent: Option<(usize, String)>,
+}
+
+impl TakenOut<'_> {
+    /// The keys that a table needs and lacks.
+    fn missing(&self) -> Vec<&str> {
+        let Some(keys) = &self.keys else { return Vec::new() };
+        let required = self.schemas.iter().filter_map(|schema| schema["required"].as_array()).flatten();
+        let names = required.filter_map(Value::as_str);
+        names.filter(|name| !keys.iter().any(|key| key == name)).collect()
+    }
+
+    fn explain(&self, message: &str) -> String {
+        let choices = self.schemas.iter().flat_map(|schema| schema::choices(schema));
+        let hint = self.text.as_deref().map(|text| perhaps(text, choices)).unwrap_or_default();
+        format!("{}: {message}{hint}", self.key)
+    }
+
+    fn of_table(&self) -> Option<LeftOut> {
+        let (table, key) = self.parent.clone()?;
+        Some(LeftOut { table, key })
+    }
+
+    fn new<'s>(key: &str, schemas: &[&'s Value], value: &DeValue, parent: Option<(usize, String)>) -> TakenOut<'s> {
+        let keys = match value {
+            DeValue::Table(table) => Some(table.keys().map(|key| key.get_ref().to_string()).collect()),
+            _ => None,
+        };
+        let schemas = schemas.iter().flat_map(|schema| schema::branches(schema)).collect();
+        TakenOut { key: key.to_owned(), schemas, keys, text: value.as_str().map(str::to_owned), parent }
+    }
+}
+
+/// Removes the innermost value that begins at the span or contains its start, or whose key has it. `of`: the start of the
+/// table's own span.
+fn take_out<'s>(
+    table: &mut DeTable,
+    of: Option<usize>,
+    span: &Range<usize>,
+    path: &str,
+    schemas: &[&'s Value],
+) -> Option<TakenOut<'s>> {
+    let mut wrong = None;
+    for (key, value) in table.iter_mut() {
+        let name = key.get_ref().to_string();
+        let key_path = join(path, &name);
+        let below: Vec<&Value> = schemas.iter().flat_map(|schema| schema::below(schema, &name, true)).collect();
+        let value_span = value.span();
+        let is_here = value_span.contains(&span.start) || value_span.start == span.start || key.span() == *span;
+        let inner = match value.get_mut() {
+            DeValue::Table(inner) => take_out(inner, Some(value_span.start), span, &key_path, &below),
+            DeValue::Array(items) => take_out_of_list(items, span, &key_path, &below),
+            _ => None,
+        };
+        if inner.is_some() {
+            return inner;
+        }
+        if is_here {
+            wrong = Some((name.clone(), TakenOut::new(&key_path, &below, value.get_ref(), of.map(|of| (of, name)))));
+            break;
+        }
+    }
+    let (name, taken) = wrong?;
+    table.remove(name.as_str());
+    Some(taken)
+}
+
+fn take_out_of_list<'s>(
+    items: &mut toml::de::DeArray,
+    span: &Range<usize>,
+    path: &str,
+    schemas: &[&'s Value],
+) -> Option<TakenOut<'s>> {
+    let of_items: Vec<&Value> = schemas
+        .iter()
+        .flat_map(|schema| schema::branches(schema))
+        .map(|schema| &schema["items"])
+        .filter(|schema| !schema.is_null())
+        .collect();
+    let mut wrong = None;
+    for (at, item) in items.iter_mut().enumerate() {
+        let item_span = item.span();
+        let inner = match item.get_mut() {
+            DeValue::Table(inner) => take_out(inner, Some(item_span.start), span, path, &of_items),
+            DeValue::Array(inner) => take_out_of_list(inner, span, path, &of_items),
+            _ => None,
+        };
+        if inner.is_some() {
+            return inner;
+        }
+        if item_span.start == span.start {
+            wrong = Some((at, TakenOut::new(path, &of_items, item.get_ref(), None)));
+            break;
+        }
+    }
+    let (at, taken) = wrong?;
+    let all = items.clone().into_iter().enumerate();
+    *items = all.filter(|(number, _)| *number != at).map(|(_, item)| item).collect();
+    Some(taken)
+}
