@@ -15,4 +15,10 @@ pub(crate) struct Globals {
     /// Do not start a daemon if none is running
     #[arg(long, global = true, help_heading = "Daemon")]
     pub(crate) no_start: bool,
+    /// Plain text: no colours, no columns, one fact per line, nothing that is overwritten; for screen readers and logs
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) plain: bool,
+    /// Show times in UTC instead of the local time zone
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) utc: bool,
 }

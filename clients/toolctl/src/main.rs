@@ -15,6 +15,7 @@ mod form;
 mod globals;
 mod keys;
 mod live;
+mod local_time;
 mod output;
 mod profiles;
 mod program;
