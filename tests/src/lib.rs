@@ -5,6 +5,7 @@ mod daemon;
 pub mod fuzz;
 mod skip;
 mod terminal;
+mod tmux;
 mod wait;
 mod wire;
 
@@ -12,5 +13,6 @@ pub use binaries::{toolctl, toold};
 pub use daemon::{Setup, TestDaemon};
 pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
+pub use tmux::{Pane, Tmux};
 pub use wait::{PATIENCE, until};
 pub use wire::{Wire, WireFraming};

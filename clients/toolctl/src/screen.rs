@@ -10,6 +10,8 @@ mod daemon_data;
 mod details;
 mod draw;
 mod fetch;
+#[cfg(test)]
+mod fixtures;
 mod forms;
 mod keymap;
 mod link;
@@ -32,11 +34,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use crate::exit::{OK, usage};
 use crate::globals::Globals;
 use crate::{connection, keys, local_time, output};
-use answer::Answer;
+use action::{Request, ScreenAction};
+use answer::ScreenAnswer;
 use forms::FormTask;
 use link::{DaemonItem, LinkTask, ScreenLink};
 use state::ScreenState;
-use action::{Request, ScreenAction};
 use terminal::ScreenTerminal;
 use theme::{Theme, ThemeName};
 
@@ -48,8 +50,8 @@ const TICK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ScreenArgs {
-    /// Colours of the full screen
-    #[arg(long, value_enum, value_name = "NAME", env = "TOOLCTL_THEME", help_heading = "Full screen")]
+    /// Colours of the full screen; also by TOOLCTL_THEME
+    #[arg(long, value_enum, value_name = "NAME", help_heading = "Full screen")]
     theme: Option<ThemeName>,
     /// Leave the mouse to the terminal, which then selects text
     #[arg(long, help_heading = "Full screen")]
@@ -68,10 +70,14 @@ pub(crate) async fn run(args: ScreenArgs, globals: &Globals) -> anyhow::Result<u
     let mut state = ScreenState::default();
     state.mouse = !args.no_mouse;
     let variable = |name| std::env::var(name).ok();
-    state.theme = Theme::detect(args.theme, variable("COLORFGBG").as_deref(), variable("NO_COLOR").as_deref());
+    let theme = match (args.theme, variable("TOOLCTL_THEME")) {
+        (None, Some(name)) if !name.is_empty() => Some(ThemeName::named(&name)?),
+        (theme, _) => theme,
+    };
+    state.theme = Theme::detect(theme, variable("COLORFGBG").as_deref(), variable("NO_COLOR").as_deref());
     state.data.zone = local_time::zone(globals.utc);
     let link = ScreenLink::open(client).await?;
-    let mut screen = Screen::open(globals, state, link)?;
+    let mut screen = OpenScreen::open(globals, state, link)?;
     let ended = screen.watch().await;
     // Before the session is closed, which may take a moment.
     let link = screen.link.take();
@@ -83,7 +89,7 @@ pub(crate) async fn run(args: ScreenArgs, globals: &Globals) -> anyhow::Result<u
 }
 
 /// The terminal, and everything that the screen waits for.
-struct Screen<'a> {
+struct OpenScreen<'a> {
     globals: &'a Globals,
     state: ScreenState,
     /// `None` while there is no daemon.
@@ -91,8 +97,8 @@ struct Screen<'a> {
     /// The next connection, while it is made.
     linking: LinkTask,
     /// Of the requests on this connection. Each fetch sends one answer, and at most one of each kind is pending.
-    sender: mpsc::Sender<Answer>,
-    answers: mpsc::Receiver<Answer>,
+    sender: mpsc::Sender<ScreenAnswer>,
+    answers: mpsc::Receiver<ScreenAnswer>,
     /// `None` while a form has the terminal.
     terminal: Option<ScreenTerminal>,
     form: FormTask,
@@ -106,11 +112,11 @@ enum Happening {
     Daemon(anyhow::Result<DaemonItem>),
     Linked(anyhow::Result<ScreenLink>),
     Form(anyhow::Result<Option<Request>>),
-    Answer(Answer),
+    Answer(ScreenAnswer),
     Tick,
 }
 
-impl<'a> Screen<'a> {
+impl<'a> OpenScreen<'a> {
     fn open(globals: &'a Globals, state: ScreenState, link: ScreenLink) -> anyhow::Result<Self> {
         let (sender, answers) = mpsc::channel(32);
         let terminal = Some(ScreenTerminal::open(state.mouse)?);
@@ -197,7 +203,7 @@ impl<'a> Screen<'a> {
                 match filled {
                     Ok(Some(request)) => self.send(request),
                     Ok(None) => {}
-                    Err(error) => self.state.take(Answer::Failed(format!("{error:#}"))),
+                    Err(error) => self.state.take(ScreenAnswer::Failed(format!("{error:#}"))),
                 }
             }
             Happening::Answer(answer) => self.state.take(answer),
@@ -237,7 +243,7 @@ impl<'a> Screen<'a> {
     fn send(&mut self, request: Request) {
         match &self.link {
             Some(link) => action::send(link.client(), request, &self.sender),
-            None => self.state.take(Answer::Failed("there is no daemon to ask".to_owned())),
+            None => self.state.take(ScreenAnswer::Failed("there is no daemon to ask".to_owned())),
         }
     }
 

@@ -17,7 +17,7 @@ use toold_proto::session::CloseSession;
 use toold_proto::shell::KillShell;
 use toold_proto::tool::{CallId, SessionId, Tool};
 
-use super::answer::Answer;
+use super::answer::ScreenAnswer;
 use super::details::{self, DetailsQuery};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,12 +58,12 @@ pub(super) enum Request {
 }
 
 /// Sends a request. Events show its effect; the footer shows an error.
-pub(super) fn send(client: &Client, request: Request, sender: &mpsc::Sender<Answer>) {
+pub(super) fn send(client: &Client, request: Request, sender: &mpsc::Sender<ScreenAnswer>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {
         let answer = perform(&client, request).await.unwrap_or_else(|error| {
             let error = format!("{:#}", anyhow::Error::new(error));
-            Some(Answer::Failed(error))
+            Some(ScreenAnswer::Failed(error))
         });
         if let Some(answer) = answer {
             // The screen is gone when nobody receives.
@@ -72,7 +72,7 @@ pub(super) fn send(client: &Client, request: Request, sender: &mpsc::Sender<Answ
     });
 }
 
-async fn perform(client: &Client, request: Request) -> Result<Option<Answer>, ClientError> {
+async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswer>, ClientError> {
     let done = match request {
         Request::Reply(reply) => {
             client.call::<PermissionsReply>(reply).await?;
@@ -124,7 +124,7 @@ async fn perform(client: &Client, request: Request) -> Result<Option<Answer>, Cl
         }
         Request::PlanUndo(undo) => {
             let plan = client.call::<FilesUndo>(UndoFiles { dry_run: true, ..undo.clone() }).await?;
-            return Ok(Some(Answer::UndoPlan(undo, plan)));
+            return Ok(Some(ScreenAnswer::UndoPlan(undo, plan)));
         }
         Request::Undo(undo) => {
             let undone = client.call::<FilesUndo>(undo).await?;
@@ -133,12 +133,12 @@ async fn perform(client: &Client, request: Request) -> Result<Option<Answer>, Cl
         Request::Execute(execute) => {
             let tool = execute.name.clone();
             let result = client.call::<ToolsExecute>(*execute).await?;
-            return Ok(Some(Answer::Result(tool, details::result_lines(&result))));
+            return Ok(Some(ScreenAnswer::Result(tool, details::result_lines(&result))));
         }
         Request::Details(key, query) => {
             let lines = details::fetch(client, &query).await?;
-            return Ok(Some(Answer::Details(key, lines)));
+            return Ok(Some(ScreenAnswer::Details(key, lines)));
         }
     };
-    Ok(Some(Answer::Done(done)))
+    Ok(Some(ScreenAnswer::Done(done)))
 }

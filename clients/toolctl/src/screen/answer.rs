@@ -3,17 +3,17 @@
 use toold_proto::file::{UndoFiles, UndoneFiles};
 
 use super::fetch::{Fetched, ListKind};
-use super::text::TextLine;
+use super::text::PaneLine;
 
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum ScreenAnswer {
     List(ListKind, Result<Fetched, String>),
     /// The lines of the details of the item with this key.
-    Details(String, Vec<TextLine>),
+    Details(String, Vec<PaneLine>),
     /// The diff that undoing this would make.
     UndoPlan(UndoFiles, UndoneFiles),
     /// The result of a tool that was called here, by its name.
-    Result(String, Vec<TextLine>),
+    Result(String, Vec<PaneLine>),
     Done(String),
     /// The message for the footer.
     Failed(String),

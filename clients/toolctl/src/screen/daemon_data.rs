@@ -187,7 +187,7 @@ impl DaemonData {
                 &[ListKind::Sessions]
             }
             EventBody::ShellStarted { .. } | EventBody::ShellExited { .. } => &[ListKind::Shells],
-            EventBody::CallStarted { call_id, session_id, tool, agent } => {
+            EventBody::CallStarted { call_id, session_id, tool, agent, .. } => {
                 self.running.push(RunningCall {
                     call_id: call_id.clone(),
                     session_id: session_id.clone(),

@@ -7,11 +7,11 @@ use toold_proto::file::{FileHistory, UndoFiles};
 use toold_proto::method::{CallsGet, CallsList, FilesHistory, FilesUndo, PluginsLogs, PluginsShow};
 use toold_proto::plugin::NamePlugin;
 use toold_proto::plugin_log::LogsOfPlugin;
-use toold_proto::provide::{CallState, GetCall, ListCalls};
+use toold_proto::provide::{CallInfo, CallState, GetCall, ListCalls};
 use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
 
 use super::panels::changes;
-use super::text::{TextLine, diff_lines, text_lines};
+use super::text::{PaneLine, diff_lines, text_lines};
 use super::theme::Tone;
 use crate::event_line;
 use crate::local_time::local_clock;
@@ -23,7 +23,7 @@ const MAX_DIFFS: usize = 20;
 /// The details of an item.
 pub(super) struct Details {
     pub(super) title: String,
-    pub(super) lines: Vec<TextLine>,
+    pub(super) lines: Vec<PaneLine>,
     /// More lines, which only the daemon knows.
     pub(super) query: Option<DetailsQuery>,
 }
@@ -37,31 +37,31 @@ pub(super) enum DetailsQuery {
 }
 
 /// `name      value`.
-pub(super) fn field(name: &str, value: &str) -> TextLine {
-    TextLine::new(Tone::Plain, format!("{name:<12} {value}"))
+pub(super) fn field(name: &str, value: &str) -> PaneLine {
+    PaneLine::new(Tone::Plain, format!("{name:<12} {value}"))
 }
 
-pub(super) fn heading(text: &str) -> TextLine {
-    TextLine::new(Tone::Heading, text)
+pub(super) fn heading(text: &str) -> PaneLine {
+    PaneLine::new(Tone::Heading, text)
 }
 
-pub(super) fn json_lines(value: &Value) -> Vec<TextLine> {
+pub(super) fn json_lines(value: &Value) -> Vec<PaneLine> {
     text_lines(Tone::Plain, &serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-pub(super) fn result_lines(result: &ToolResult) -> Vec<TextLine> {
+pub(super) fn result_lines(result: &ToolResult) -> Vec<PaneLine> {
     let tone = if result.is_error { Tone::Bad } else { Tone::Plain };
     let took = format!("took {}", output::duration(result.duration_ms));
-    let mut lines = vec![TextLine::new(Tone::Dim, took)];
+    let mut lines = vec![PaneLine::new(Tone::Dim, took)];
     for block in &result.content {
         match block {
             Block::Text { text } => lines.extend(text_lines(tone, text)),
             Block::Image { mime_type, data } | Block::Audio { mime_type, data } => {
                 let size = output::bytes(data.len() as u64 / 4 * 3);
-                lines.push(TextLine::new(Tone::Dim, format!("[{mime_type}, {size}]")));
+                lines.push(PaneLine::new(Tone::Dim, format!("[{mime_type}, {size}]")));
             }
             Block::Resource { uri, text, .. } => {
-                lines.push(TextLine::new(Tone::Name, uri));
+                lines.push(PaneLine::new(Tone::Name, uri));
                 lines.extend(text.iter().flat_map(|text| text_lines(tone, text)));
             }
         }
@@ -73,7 +73,7 @@ pub(super) fn result_lines(result: &ToolResult) -> Vec<TextLine> {
     lines
 }
 
-pub(super) async fn fetch(client: &Client, query: &DetailsQuery) -> Result<Vec<TextLine>, ClientError> {
+pub(super) async fn fetch(client: &Client, query: &DetailsQuery) -> Result<Vec<PaneLine>, ClientError> {
     match query {
         DetailsQuery::Call(call_id, session_id) => call(client, call_id, session_id).await,
         DetailsQuery::Plugin(name, zone) => plugin(client, name, zone).await,
@@ -86,15 +86,25 @@ pub(super) async fn fetch(client: &Client, query: &DetailsQuery) -> Result<Vec<T
     }
 }
 
-async fn call(client: &Client, call_id: &CallId, session_id: &SessionId) -> Result<Vec<TextLine>, ClientError> {
+async fn call(client: &Client, call_id: &CallId, session_id: &SessionId) -> Result<Vec<PaneLine>, ClientError> {
     let params = GetCall { call_id: call_id.clone(), session_id: Some(session_id.clone()) };
-    let info = match client.call::<CallsGet>(params).await {
-        Ok(info) => info,
+    let json = match client.call_as::<CallsGet, Value>(params).await {
+        Ok(json) => json,
         // The daemon remembers few calls that have ended.
         Err(ClientError::Rpc(_)) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let mut lines = Vec::new();
+    let waits = match json["waits_for"].as_str() {
+        Some("lane") => Some("for another call of its session"),
+        Some("turn") => Some("for its turn in the plugin, or for an identical call"),
+        Some("permission") => Some("for permission"),
+        Some("answer") => Some("for an answer to its question"),
+        Some(other) => Some(other),
+        None => None,
+    };
+    lines.extend(waits.map(|waits| field("waits", waits)));
+    let info: CallInfo = serde_json::from_value(json).map_err(ClientError::BadAnswer)?;
     if let Some(output) = info.output.as_deref().filter(|output| !output.is_empty()) {
         lines.push(heading("Output"));
         lines.extend(text_lines(Tone::Plain, output));
@@ -110,23 +120,26 @@ async fn call(client: &Client, call_id: &CallId, session_id: &SessionId) -> Resu
     Ok(lines)
 }
 
-async fn plugin(client: &Client, name: &str, zone: &TimeZone) -> Result<Vec<TextLine>, ClientError> {
+async fn plugin(client: &Client, name: &str, zone: &TimeZone) -> Result<Vec<PaneLine>, ClientError> {
     let shown = client.call::<PluginsShow>(NamePlugin { name: name.to_owned() }).await?;
     let mut lines = Vec::new();
     if !shown.files.is_empty() {
         lines.push(heading("Files"));
         let size = |bytes| output::bytes(bytes);
-        lines.extend(shown.files.iter().map(|file| {
-            TextLine::new(Tone::Plain, format!("{:>10}  {}", size(file.bytes), file.path))
-        }));
+        lines.extend(
+            shown
+                .files
+                .iter()
+                .map(|file| PaneLine::new(Tone::Plain, format!("{:>10}  {}", size(file.bytes), file.path))),
+        );
     }
     if !shown.refused.is_empty() {
         lines.push(heading("Refused"));
     }
     for refused in &shown.refused {
         let line = format!("{} {}, {}", refused.category, refused.target, output::counted(refused.times, "time"));
-        lines.push(TextLine::new(Tone::Bad, line));
-        lines.push(TextLine::new(Tone::Dim, format!("      by {}", refused.rule)));
+        lines.push(PaneLine::new(Tone::Bad, line));
+        lines.push(PaneLine::new(Tone::Dim, format!("      by {}", refused.rule)));
     }
     let logs = client.call::<PluginsLogs>(LogsOfPlugin { name: Some(name.to_owned()) }).await?;
     if !logs.events.is_empty() {
@@ -135,12 +148,12 @@ async fn plugin(client: &Client, name: &str, zone: &TimeZone) -> Result<Vec<Text
     for event in &logs.events {
         let (_, text) = event_line::describe(&event.body);
         let text = anstream::adapter::strip_str(&text).to_string();
-        lines.push(TextLine::new(Tone::Plain, format!("{} {text}", local_clock(&event.at, zone))));
+        lines.push(PaneLine::new(Tone::Plain, format!("{} {text}", local_clock(&event.at, zone))));
     }
     Ok(lines)
 }
 
-async fn session(client: &Client, session_id: &SessionId, zone: &TimeZone) -> Result<Vec<TextLine>, ClientError> {
+async fn session(client: &Client, session_id: &SessionId, zone: &TimeZone) -> Result<Vec<PaneLine>, ClientError> {
     let calls = client.call::<CallsList>(ListCalls { session_id: Some(session_id.clone()) }).await?.calls;
     let mut lines = Vec::new();
     if !calls.is_empty() {
@@ -153,7 +166,7 @@ async fn session(client: &Client, session_id: &SessionId, zone: &TimeZone) -> Re
             (CallState::Finished, Some(_)) => (Tone::Bad, "failed"),
         };
         let line = format!("{} {} {state} {}", local_clock(&call.started_at, zone), call.tool, call.call_id);
-        lines.push(TextLine::new(tone, line));
+        lines.push(PaneLine::new(tone, line));
     }
     let history = FileHistory { session_id: Some(session_id.clone()), all: true };
     let changes = client.call::<FilesHistory>(history).await?.changes;
@@ -164,7 +177,7 @@ async fn session(client: &Client, session_id: &SessionId, zone: &TimeZone) -> Re
     for change in changes.iter().rev() {
         let (tone, state) = changes::state(change);
         let line = format!("{} {state} {}", local_clock(&change.at, zone), change.path);
-        lines.push(TextLine::new(tone, line));
+        lines.push(PaneLine::new(tone, line));
         // The diff of a call has all files that it changed.
         if !change.undone && !calls_with_diff.contains(&&change.call_id) && calls_with_diff.len() < MAX_DIFFS {
             calls_with_diff.push(&change.call_id);
@@ -175,9 +188,9 @@ async fn session(client: &Client, session_id: &SessionId, zone: &TimeZone) -> Re
 }
 
 /// The diff of an undo, or why there is none.
-async fn planned(client: &Client, undo: UndoFiles) -> Vec<TextLine> {
+async fn planned(client: &Client, undo: UndoFiles) -> Vec<PaneLine> {
     match client.call::<FilesUndo>(UndoFiles { dry_run: true, ..undo }).await {
         Ok(plan) => diff_lines(plan.diff.as_deref().unwrap_or_default()),
-        Err(error) => vec![TextLine::new(Tone::Warn, error.to_string())],
+        Err(error) => vec![PaneLine::new(Tone::Warn, error.to_string())],
     }
 }

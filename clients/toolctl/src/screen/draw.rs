@@ -35,7 +35,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState) {
         frame.buffer_mut().set_style(panel, Modifier::DIM);
     }
     if state.prompt_is_shown() {
-        prompt::draw_prompt(frame, panel, state);
+        let covered = prompt::draw_prompt(frame, panel, state);
+        // Rows below the prompt are not clicked.
+        state.hits.retain(|hit| !hit.area().intersects(covered));
     }
     if state.help.is_some() {
         pane::draw_help(frame, panel, state);
@@ -49,7 +51,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState) {
 fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
     let theme = state.theme;
     if let DaemonLink::Gone { starting } = state.link {
-        let text = if starting { "starting a daemon" } else { "the daemon is gone, waiting for another one" };
+        let text = if starting { "starting a daemon" } else { "the daemon is gone, waiting" };
         let style = theme.style(Tone::Bad).add_modifier(Modifier::BOLD);
         return frame.render_widget(Span::styled(text, style), area);
     }
@@ -110,7 +112,10 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let mut x = area.x;
     let end = area.x + area.width;
     if first > 0 {
-        frame.render_widget(Span::styled("‹", state.theme.style(Tone::Dim)), Rect { x, width: 1.min(area.width), ..area });
+        frame.render_widget(
+            Span::styled("‹", state.theme.style(Tone::Dim)),
+            Rect { x, width: 1.min(area.width), ..area },
+        );
         x += 1;
     }
     for (at, title) in titles.iter().enumerate().skip(first) {
@@ -131,13 +136,11 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
     let theme = state.theme;
     let line = match &state.message {
         Some((tone, message)) => Line::styled(cut(message, usize::from(area.width)), theme.style(*tone)),
-        None if state.filtering => {
-            Line::from(vec![
-                Span::styled("/", theme.style(Tone::Heading)),
-                Span::raw(one_line_keeping_end(&state.view().filter, area.width)),
-                Span::styled("█", theme.style(Tone::Dim)),
-            ])
-        }
+        None if state.filtering => Line::from(vec![
+            Span::styled("/", theme.style(Tone::Heading)),
+            Span::raw(one_line_keeping_end(&state.view().filter, area.width)),
+            Span::styled("█", theme.style(Tone::Dim)),
+        ]),
         None => {
             let places: Vec<KeyPlace> = state.places();
             let named = applicable(&places).filter(|binding| !binding.short.is_empty());
@@ -158,4 +161,138 @@ fn one_line_keeping_end(text: &str, width: u16) -> String {
         hidden += 1;
     }
     text[starts.get(hidden).copied().unwrap_or(text.len())..].to_owned()
+}
+
+#[cfg(test)]
+mod sizes;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::screen::action::ScreenAction;
+    use crate::screen::fixtures::{ask, drawn, happened, press_char, question, state};
+
+    #[test]
+    fn the_tools_are_listed() {
+        insta::assert_snapshot!(drawn(&mut state(), 90, 8), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules  Audit  Events
+        ── Tools ─────────────────────────────────────────────────────────────────────────────────
+        TOOL  SOURCE          NEEDS  DESCRIPTION
+        bash  builtin builtin shell  Runs a command
+
+
+        q quit  ? help  r run  Enter details  / filter  s sort  1 to 9 panel
+        ");
+    }
+
+    #[test]
+    fn a_running_call_has_a_bar_and_says_who_made_it() {
+        let mut state = state();
+        state.panel = Panel::Calls;
+        happened(
+            &mut state,
+            json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash",
+            "client": "nvim", "cwd": "/home/me/x", "arguments": "command=make"}),
+        );
+        let progress = json!({"kind": "update", "progress": 1, "total": 4, "message": "step"});
+        happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
+        let screen = drawn(&mut state, 100, 8);
+        for text in ["███░░░░░░░ 25 %", "nvim", "command=make", "/home/me/x", "step"] {
+            assert!(screen.contains(text), "{text}\n{screen}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_screen_leaves_out_columns() {
+        insta::assert_snapshot!(drawn(&mut state(), 40, 8), @r"
+         Calls  Tools 1  Sources  Sessions  Cha…
+        ── Tools ───────────────────────────────
+        TOOL  SOURCE       NEEDS  DESCRIPTION
+        bash  builtin bui… shell  Runs a command
+
+
+        q quit  ? help  r run  Enter details
+        ");
+    }
+
+    #[test]
+    fn an_ask_lies_over_the_panel_with_its_keys() {
+        let mut state = state();
+        state.permission(ask("1", "git push"));
+        insta::assert_snapshot!(drawn(&mut state, 60, 18), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ── Tools ───────────────────────────────────────────────────
+        ┌ permission ──────────────────────────────────────────────┐
+        │? bash asks for permission: shell                         │
+        │  git push                                                │
+        │  agent: session s                                        │
+        │  folder: /x                                              │
+        │  y  allow once                                           │
+        │  s  allow in this session                                │
+        │  h  allow in this project for 1 hour                     │
+        │  p  allow in this project                                │
+        │  a  allow always                                         │
+        │  1  allow in this project: git *                         │
+        │  n  deny                                                 │
+        │  d  deny, with a reason                                  │
+        └──────────────────────────────────────────────────────────┘
+        q quit  ? help  r run  Enter details  / filter  s sort
+        ");
+        // A prompt that is not readable must not be answered.
+        assert!(drawn(&mut state, 60, 10).contains("too small"));
+        assert!(!matches!(press_char(&mut state, 'y'), Some(ScreenAction::Request(_))));
+    }
+
+    #[test]
+    fn a_question_names_its_options() {
+        let mut state = state();
+        state.question(question("q", false));
+        insta::assert_snapshot!(drawn(&mut state, 60, 12), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ── Tools ───────────────────────────────────────────────────
+        TOOL  SOURCE          NEEDS  DESCRIPTION
+        ┌ question ────────────────────────────────────────────────┐
+        │? Which one?                                              │
+        │  1  The first                                            │
+        │  2  The second                                           │
+        │  o  answer in your own words                             │
+        │  n  do not answer                                        │
+        └──────────────────────────────────────────────────────────┘
+        q quit  ? help  r run  Enter details  / filter  s sort
+        ");
+    }
+
+    #[test]
+    fn every_panel_names_its_keys_in_the_help() {
+        let mut state = state();
+        for panel in Panel::ALL {
+            state.panel = panel;
+            press_char(&mut state, '?');
+            let help = drawn(&mut state, 120, 60);
+            for binding in applicable(&[KeyPlace::Panels, KeyPlace::In(panel)]) {
+                assert!(help.contains(&format!("{:<14} {}", binding.label, binding.help)), "{}\n{help}", binding.label);
+            }
+            press_char(&mut state, '?');
+            assert!(state.help.is_none());
+        }
+    }
+
+    #[test]
+    fn data_of_a_daemon_that_is_gone_stays() {
+        let mut state = state();
+        state.permission(ask("1", "git push"));
+        state.lost();
+        insta::assert_snapshot!(drawn(&mut state, 60, 8), @r"
+        the daemon is gone, waiting
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ── Tools ───────────────────────────────────────────────────
+        TOOL  SOURCE          NEEDS  DESCRIPTION
+        bash  builtin builtin shell  Runs a command
+
+
+        D start a daemon  q quit  ? help  r run  Enter details
+        ");
+    }
 }

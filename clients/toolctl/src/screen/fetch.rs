@@ -18,7 +18,7 @@ use toold_proto::session::SessionInfo;
 use toold_proto::shell::{ListShells, ShellInfo};
 use toold_proto::tool::Tool;
 
-use super::answer::Answer;
+use super::answer::ScreenAnswer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ListKind {
@@ -58,12 +58,12 @@ pub(super) enum Fetched {
 }
 
 /// Starts a fetch; its result goes to `sender`.
-pub(super) fn start(client: &Client, what: ListKind, sender: &mpsc::Sender<Answer>) {
+pub(super) fn start(client: &Client, what: ListKind, sender: &mpsc::Sender<ScreenAnswer>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {
         let fetched = fetch(&client, what).await.map_err(|error| format!("{:#}", anyhow::Error::new(error)));
         // The screen is gone when nobody receives.
-        let _ = sender.send(Answer::List(what, fetched)).await;
+        let _ = sender.send(ScreenAnswer::List(what, fetched)).await;
     });
 }
 

@@ -157,7 +157,7 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
     bind(Panels, &[Char('?')], "?", "help", "show this help", KeyCommand::Help),
     bind(In(Panel::Calls), &[Char('x')], "x", "cancel", "cancel the call; asks first", KeyCommand::CancelCall),
     bind(In(Panel::Tools), &[Char('r')], "r", "run", "call the tool, with a form for its arguments", KeyCommand::CallTool),
-    bind(In(Panel::Sources), &[Char('r')], "r", "reload", "reload the plugin, restart the server, or reconnect; asks first if it ends something", KeyCommand::Reload),
+    bind(In(Panel::Sources), &[Char('r')], "r", "reload", "reload the plugin, restart the server or reconnect; asks if calls end", KeyCommand::Reload),
     bind(In(Panel::Sources), &[Char('e')], "e", "enable", "enable the plugin permanently", KeyCommand::Enable),
     bind(In(Panel::Sources), &[Char('d')], "d", "disable", "disable the plugin permanently; asks first", KeyCommand::Disable),
     bind(In(Panel::Sessions), &[Char('x')], "x", "close", "close the session and cancel its calls; asks first", KeyCommand::CloseSession),
@@ -211,13 +211,29 @@ mod tests {
     #[test]
     fn no_key_has_two_meanings_in_one_place() {
         for panel in Panel::ALL {
-            for places in [vec![Gone, Panels, In(panel)], vec![Details, In(panel)], vec![Confirm], vec![Typing], vec![Help]]
+            for places in
+                [vec![Gone, Panels, In(panel)], vec![Details, In(panel)], vec![Confirm], vec![Typing], vec![Help]]
             {
                 let keys: Vec<BoundKey> = applicable(&places).flat_map(|binding| binding.keys).copied().collect();
                 for (at, key) in keys.iter().enumerate() {
                     assert!(!keys[..at].contains(key), "{key:?} in {places:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_document_names_every_key_of_a_panel() {
+        let document = include_str!("../../SCREEN.md");
+        for binding in BINDINGS {
+            let entry = match binding.place {
+                In(_) => format!("`{}` {}", binding.label, binding.help),
+                Panels | Details | Typing => format!("| `{}` | {} |", binding.label, binding.help),
+                Always | Gone => format!("`{}`", binding.label),
+                // Their keys stand on the screen itself.
+                Help | Confirm => continue,
+            };
+            assert!(document.contains(&entry), "SCREEN.md lacks: {entry}");
         }
     }
 }

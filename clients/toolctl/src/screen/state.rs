@@ -13,14 +13,14 @@ use toold_proto::permission::PermissionEvent;
 use toold_proto::question::QuestionEvent;
 
 use super::action::{Request, ScreenAction};
-use super::answer::Answer;
+use super::answer::ScreenAnswer;
 use super::daemon_data::DaemonData;
 use super::details::DetailsQuery;
 use super::fetch::ListKind;
 use super::keymap::{KeyCommand, KeyPlace, Movement, binding};
 use super::panel::{Panel, PanelRow};
 use super::table_view::TableView;
-use super::text::{TextLine, diff_lines};
+use super::text::{PaneLine, diff_lines};
 use super::theme::{Theme, Tone};
 use crate::output::one_line;
 use mouse::Click;
@@ -39,8 +39,9 @@ pub(super) struct ScreenState {
     pub(super) help: Option<Scroll>,
     pub(super) confirm: Option<ConfirmDialog>,
     pub(super) prompt: PromptState,
-    /// The newest message, until the next key.
+    /// The newest message, until the next key; good news for a few ticks.
     pub(super) message: Option<(Tone, String)>,
+    message_age: u8,
     pub(super) theme: Theme,
     pub(super) mouse: bool,
     /// What was drawn where, for clicks.
@@ -76,9 +77,9 @@ pub(super) struct DetailsView {
     /// The item's key in its panel; `None` for the result of a call.
     pub(super) key: Option<String>,
     pub(super) title: String,
-    pub(super) lines: Vec<TextLine>,
+    pub(super) lines: Vec<PaneLine>,
     /// From the daemon.
-    pub(super) more: Vec<TextLine>,
+    pub(super) more: Vec<PaneLine>,
     query: Option<DetailsQuery>,
     /// The item has ended or is no longer listed.
     pub(super) gone: bool,
@@ -91,7 +92,7 @@ pub(super) struct DetailsView {
 /// A question about a request that ends something.
 pub(super) struct ConfirmDialog {
     pub(super) question: String,
-    pub(super) lines: Vec<TextLine>,
+    pub(super) lines: Vec<PaneLine>,
     pub(super) scroll: Scroll,
     request: Request,
     /// The item that ends; the dialog closes when it is gone.
@@ -142,7 +143,7 @@ impl ScreenState {
     /// Called when a connection is made: everything is fetched again, and the subscriptions begin from the start.
     pub(super) fn connected(&mut self) {
         if !matches!(self.link, DaemonLink::Connected) {
-            self.message = Some((Tone::Good, "connected to a daemon".to_owned()));
+            self.say(Tone::Good, "connected to a daemon".to_owned());
         }
         self.link = DaemonLink::Connected;
         self.data.forget_connection();
@@ -163,7 +164,11 @@ impl ScreenState {
     /// Called when no daemon could be started.
     pub(super) fn not_connected(&mut self, error: &anyhow::Error) {
         self.link = DaemonLink::Gone { starting: false };
-        self.message = Some((Tone::Bad, one_line(&format!("{error:#}"))));
+        self.say(Tone::Bad, one_line(&format!("{error:#}")));
+    }
+
+    fn say(&mut self, tone: Tone, text: String) {
+        (self.message, self.message_age) = (Some((tone, text)), 0);
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -197,21 +202,21 @@ impl ScreenState {
         Some(request)
     }
 
-    pub(super) fn take(&mut self, answer: Answer) {
+    pub(super) fn take(&mut self, answer: ScreenAnswer) {
         match answer {
-            Answer::List(kind, fetched) => {
+            ScreenAnswer::List(kind, fetched) => {
                 self.outdated.pending.remove(&kind);
                 match fetched {
                     Ok(fetched) => self.data.take(fetched),
-                    Err(error) => self.message = Some((Tone::Bad, one_line(&error))),
+                    Err(error) => self.say(Tone::Bad, one_line(&error)),
                 }
             }
-            Answer::Details(key, lines) => {
+            ScreenAnswer::Details(key, lines) => {
                 if let Some(details) = self.details.as_mut().filter(|details| details.key.as_ref() == Some(&key)) {
                     (details.more, details.pending) = (lines, false);
                 }
             }
-            Answer::UndoPlan(undo, plan) => {
+            ScreenAnswer::UndoPlan(undo, plan) => {
                 let files: Vec<String> = plan.paths.iter().map(|path| one_line(path)).collect();
                 self.confirm = Some(ConfirmDialog {
                     question: format!("Undo the changes of this call to {}?", files.join(", ")),
@@ -222,7 +227,7 @@ impl ScreenState {
                     since: Some(Instant::now()),
                 });
             }
-            Answer::Result(tool, lines) => {
+            ScreenAnswer::Result(tool, lines) => {
                 self.details = Some(DetailsView {
                     key: None,
                     title: format!("result of {tool}"),
@@ -235,12 +240,12 @@ impl ScreenState {
                     pending: false,
                 });
             }
-            Answer::Done(message) => {
-                self.message = Some((Tone::Good, one_line(&message)));
+            ScreenAnswer::Done(message) => {
+                self.say(Tone::Good, one_line(&message));
                 self.outdated.wanted.extend(self.panel.lazy_list());
             }
-            Answer::Failed(message) => {
-                self.message = Some((Tone::Bad, one_line(&message)));
+            ScreenAnswer::Failed(message) => {
+                self.say(Tone::Bad, one_line(&message));
                 self.prompt.answer_failed();
                 if let Some(details) = &mut self.details {
                     details.pending = false;
@@ -252,6 +257,10 @@ impl ScreenState {
 
     /// Called regularly, for data that would be too expensive to fetch at each event.
     pub(super) fn tick(&mut self) {
+        self.message_age = self.message_age.saturating_add(1);
+        if self.message_age > GOOD_NEWS_TICKS {
+            self.message = self.message.take().filter(|(tone, _)| *tone != Tone::Good);
+        }
         if self.is_gone() {
             return;
         }
@@ -260,7 +269,7 @@ impl ScreenState {
             self.outdated.wanted.extend(self.panel.lazy_list());
         }
         if let Some(details) = &mut self.details {
-            details.wanted = !details.gone && matches!(self.panel, Panel::Calls | Panel::Sources | Panel::Sessions);
+            details.wanted |= !details.gone && matches!(self.panel, Panel::Calls | Panel::Sources);
         }
     }
 
@@ -275,18 +284,15 @@ impl ScreenState {
     }
 
     pub(super) fn event(&mut self, event: Value) {
-        let is_progress = event["kind"] == "call.progress";
         for kind in self.data.event(event) {
             match kind {
                 ListKind::Changes | ListKind::Audit | ListKind::Permissions => self.outdated.stale.insert(*kind),
                 _ => self.outdated.wanted.insert(*kind),
             };
         }
-        if let Some(details) = &mut self.details
-            && self.panel == Panel::Calls
-        {
-            // The output of the call may have grown, or its result may be there.
-            details.wanted |= is_progress || !details.gone;
+        if let Some(details) = &mut self.details {
+            // The output of the call may have grown.
+            details.wanted |= self.panel == Panel::Calls && !details.gone;
         }
         self.close_dialog_of_ended_item();
     }
@@ -295,7 +301,7 @@ impl ScreenState {
         let Some((panel, key)) = self.confirm.as_ref().and_then(|confirm| confirm.item.as_ref()) else { return };
         if panel.details(&self.data, key).is_none() {
             self.confirm = None;
-            self.message = Some((Tone::Warn, "it has ended in the meantime".to_owned()));
+            self.say(Tone::Warn, "it has ended in the meantime".to_owned());
         }
     }
 
@@ -372,9 +378,9 @@ impl ScreenState {
         }
     }
 
-    /// Whether the oldest prompt is on the screen. A dialog or a text that the user works on goes first.
+    /// Whether the oldest prompt is on the screen. A dialog, the help, or a text that the user works on goes first.
     pub(super) fn prompt_is_shown(&self) -> bool {
-        self.confirm.is_none() && !self.filtering && !self.data.prompts.is_empty()
+        self.confirm.is_none() && self.help.is_none() && !self.filtering && !self.data.prompts.is_empty()
     }
 
     fn run(&mut self, command: KeyCommand, event: KeyEvent) -> Option<ScreenAction> {
@@ -400,12 +406,12 @@ impl ScreenState {
             KeyCommand::ToggleMouse => {
                 self.mouse = !self.mouse;
                 let on = if self.mouse { "mouse on" } else { "mouse off: the terminal selects text" };
-                self.message = Some((Tone::Good, on.to_owned()));
+                self.say(Tone::Good, on.to_owned());
                 return Some(ScreenAction::CaptureMouse(self.mouse));
             }
             KeyCommand::NextTheme => {
                 self.theme = self.theme.next();
-                self.message = Some((Tone::Good, format!("theme: {}", self.theme.label())));
+                self.say(Tone::Good, format!("theme: {}", self.theme.name.label()));
             }
             KeyCommand::Yes => return self.confirmed(),
             KeyCommand::No => self.confirm = None,
@@ -490,11 +496,228 @@ impl ScreenState {
         self.panel = panel;
         self.details = None;
         self.filtering = false;
-        if panel.changes_silently() {
-            self.outdated.wanted.extend(panel.lazy_list());
-        }
+        self.outdated.wanted.extend(panel.lazy_list());
     }
 }
 
+/// How long good news stays.
+const GOOD_NEWS_TICKS: u8 = 4;
+
 /// How long ago two clicks may be to count as one double click.
 const DOUBLE_CLICK: Duration = Duration::from_millis(400);
+
+#[cfg(test)]
+mod same_item;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::screen::action::Request;
+    use crate::screen::fetch::Fetched;
+    use crate::screen::fixtures::{ask, drawn, happened, press, press_char, question, state, take, tool};
+
+    fn started(state: &mut ScreenState, call_id: &str) {
+        happened(state, json!({"kind": "call.started", "call_id": call_id, "session_id": "s", "tool": "bash"}));
+    }
+
+    fn finished(state: &mut ScreenState, call_id: &str) {
+        happened(
+            state,
+            json!({"kind": "call.finished", "call_id": call_id, "session_id": "s", "tool": "bash",
+            "outcome": "ok", "duration_ms": 5}),
+        );
+    }
+
+    /// As if the prompt had been on the screen for long enough.
+    fn read_prompt(state: &mut ScreenState) {
+        drawn(state, 100, 40);
+        let long_ago = Instant::now().checked_sub(prompts::READ_FOR).unwrap();
+        state.prompt.shown.as_mut().unwrap().1 = long_ago;
+    }
+
+    #[test]
+    fn a_call_is_shown_while_it_runs() {
+        let mut state = ScreenState::default();
+        started(&mut state, "c");
+        let progress = json!({"kind": "update", "progress": 1, "total": 4, "message": "step"});
+        happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
+        let running = &state.data.running[0];
+        assert_eq!((running.ratio, running.message.as_str()), (Some(0.25), "step"));
+        finished(&mut state, "c");
+        assert!(state.data.running.is_empty());
+        assert_eq!(state.data.durations, [5]);
+        assert_eq!(state.data.tool_durations["bash"], [5]);
+        assert_eq!(state.data.events.len(), 2);
+    }
+
+    #[test]
+    fn equal_events_are_one_line() {
+        let mut state = ScreenState::default();
+        for _ in 0..10 {
+            happened(&mut state, json!({"kind": "notice", "level": "info", "message": "waiting"}));
+        }
+        assert_eq!((state.data.events.len(), state.data.events[0].times), (1, 10));
+    }
+
+    #[test]
+    fn a_change_is_fetched_once_more_when_it_came_too_late() {
+        let mut state = ScreenState::default();
+        assert_eq!(state.claim_outdated(), ListKind::ALL);
+        let changed = json!({"kind": "session.closed", "session_id": "s"});
+        happened(&mut state, changed);
+        assert_eq!(state.claim_outdated(), []);
+        take(&mut state, ListKind::Sessions, Fetched::Sessions(Vec::new()));
+        assert_eq!(state.claim_outdated(), [ListKind::Sessions]);
+    }
+
+    #[test]
+    fn the_audit_log_is_read_again_when_it_is_looked_at() {
+        let mut state = ScreenState::default();
+        state.claim_outdated();
+        take(&mut state, ListKind::Audit, Fetched::Audit(Vec::new()));
+        finished(&mut state, "c");
+        assert_eq!(state.claim_outdated(), [], "nobody looks");
+        state.panel = Panel::Audit;
+        assert_eq!(state.claim_outdated(), [ListKind::Audit]);
+        take(&mut state, ListKind::Audit, Fetched::Audit(Vec::new()));
+        assert_eq!(state.claim_outdated(), [], "nothing has ended since");
+    }
+
+    #[test]
+    fn keys_answer_the_oldest_ask_and_nothing_else_is_lost() {
+        let mut state = state();
+        state.permission(ask("1", "ls"));
+        state.permission(ask("2", "ls"));
+        drawn(&mut state, 100, 40);
+        assert_eq!(press_char(&mut state, 'y'), None, "it has only just appeared");
+        read_prompt(&mut state);
+        let Some(ScreenAction::Request(Request::Reply(reply))) = press_char(&mut state, 'y') else {
+            panic!("expected a reply")
+        };
+        assert_eq!(reply.request_id, "1");
+        assert_eq!(press_char(&mut state, 'y'), None, "it is answered once");
+        let resolved = json!({"type": "resolved", "request_id": "1", "action": "allow", "by": null});
+        state.permission(serde_json::from_value(resolved).unwrap());
+        assert_eq!(state.data.prompts[0].id(), "2");
+        assert_eq!(press_char(&mut state, 'q'), Some(ScreenAction::Quit));
+    }
+
+    #[test]
+    fn an_ask_is_denied_with_a_reason() {
+        let mut state = state();
+        state.permission(ask("1", "ls"));
+        read_prompt(&mut state);
+        press_char(&mut state, 'd');
+        for c in "not yet".chars() {
+            assert_eq!(press_char(&mut state, c), None);
+        }
+        let Some(ScreenAction::Request(Request::Reply(reply))) = press(&mut state, KeyCode::Enter) else {
+            panic!("expected a reply")
+        };
+        assert_eq!(reply.message.as_deref(), Some("not yet"));
+    }
+
+    #[test]
+    fn several_options_of_a_question_are_chosen_and_sent() {
+        let mut state = state();
+        state.question(question("q", true));
+        read_prompt(&mut state);
+        press_char(&mut state, '2');
+        assert!(drawn(&mut state, 80, 30).contains("chosen: The second"));
+        let Some(ScreenAction::Request(Request::Answer(reply))) = press(&mut state, KeyCode::Enter) else {
+            panic!("expected a reply")
+        };
+        assert_eq!(reply.answer_ids.unwrap(), ["b"]);
+    }
+
+    #[test]
+    fn a_text_that_is_typed_does_not_answer_a_prompt_that_appears() {
+        let mut state = state();
+        press_char(&mut state, '/');
+        state.permission(ask("1", "ls"));
+        drawn(&mut state, 100, 40);
+        for c in "yes".chars() {
+            assert_eq!(press_char(&mut state, c), None);
+        }
+        assert_eq!(state.view().filter, "yes");
+        press(&mut state, KeyCode::Enter);
+        read_prompt(&mut state);
+        assert!(press_char(&mut state, 'n').is_some());
+    }
+
+    #[test]
+    fn the_filter_is_incremental_and_esc_clears_it() {
+        let mut state = ScreenState::default();
+        let tools = ["bash", "edit", "read"].map(|name| serde_json::from_value(tool(name)).unwrap());
+        take(&mut state, ListKind::Tools, Fetched::Tools(tools.into()));
+        press_char(&mut state, '/');
+        press_char(&mut state, 'E');
+        assert_eq!(state.rows().len(), 3, "each has the letter in a cell");
+        press_char(&mut state, 'd');
+        press_char(&mut state, 'i');
+        assert_eq!(state.rows().len(), 1);
+        press(&mut state, KeyCode::Enter);
+        assert!(drawn(&mut state, 80, 10).contains("Tools: 1 of 3 with /Edi"));
+        press(&mut state, KeyCode::Esc);
+        assert_eq!(state.rows().len(), 3);
+    }
+
+    #[test]
+    fn columns_are_sorted_by_numbers_where_they_are_numbers() {
+        let mut state = ScreenState { panel: Panel::Shells, ..ScreenState::default() };
+        let shell = |id: &str, bytes: u64| {
+            serde_json::from_value(json!({"shell_id": id, "session_id": "s", "call_id": "c", "command": "", "cwd": "",
+                "started_at": "", "running": true, "status": "running", "output_bytes": bytes}))
+            .unwrap()
+        };
+        take(&mut state, ListKind::Shells, Fetched::Shells(vec![shell("a", 2000), shell("b", 900), shell("c", 3)]));
+        let order = |state: &ScreenState| state.rows().iter().map(|row| row.cells[0].text.clone()).collect::<String>();
+        assert_eq!(order(&state), "abc");
+        for _ in 0..3 {
+            press_char(&mut state, 's');
+        }
+        assert_eq!(order(&state), "cba");
+        assert!(drawn(&mut state, 80, 10).contains("OUTPUT▲"));
+        press_char(&mut state, 'S');
+        assert_eq!(order(&state), "abc");
+        assert!(drawn(&mut state, 80, 10).contains("OUTPUT▼"));
+    }
+
+    #[test]
+    fn a_dialog_closes_when_its_call_has_ended() {
+        let mut state = ScreenState { panel: Panel::Calls, ..ScreenState::default() };
+        started(&mut state, "c");
+        drawn(&mut state, 80, 20);
+        press_char(&mut state, 'x');
+        assert!(drawn(&mut state, 80, 20).contains("Cancel the call c of bash?"));
+        finished(&mut state, "c");
+        assert!(state.confirm.is_none());
+        assert_eq!(press_char(&mut state, 'y'), None);
+    }
+
+    #[test]
+    fn nothing_of_the_old_daemon_can_be_answered_or_ended() {
+        let mut state = ScreenState { panel: Panel::Calls, ..ScreenState::default() };
+        started(&mut state, "c");
+        state.permission(ask("1", "ls"));
+        drawn(&mut state, 80, 40);
+        state.lost();
+        assert!(state.data.prompts.is_empty());
+        assert!(drawn(&mut state, 80, 20).contains("bash"), "the last data stays");
+        press_char(&mut state, 'x');
+        assert!(state.confirm.is_none());
+        assert_eq!(press_char(&mut state, 'D'), Some(ScreenAction::StartDaemon));
+        state.connected();
+        assert!(state.data.running.is_empty());
+        assert_eq!(state.claim_outdated(), ListKind::ALL);
+    }
+
+    #[test]
+    fn esc_does_not_quit() {
+        let mut state = state();
+        assert_eq!(press(&mut state, KeyCode::Esc), None);
+        assert_eq!(press_char(&mut state, 'q'), Some(ScreenAction::Quit));
+    }
+}

@@ -13,12 +13,12 @@ const MAX_LINES: usize = 5_000;
 
 /// A line of a details pane or a dialog, before it is folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TextLine {
+pub(super) struct PaneLine {
     pub(super) tone: Tone,
     pub(super) text: String,
 }
 
-impl TextLine {
+impl PaneLine {
     pub(super) fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { tone, text: plain(&text.into()).replace('\n', " ").replace('\t', "    ") }
     }
@@ -29,16 +29,16 @@ impl TextLine {
 }
 
 /// The lines of a text.
-pub(super) fn text_lines(tone: Tone, text: &str) -> Vec<TextLine> {
-    let mut lines: Vec<TextLine> = text.lines().take(MAX_LINES).map(|line| TextLine::new(tone, line)).collect();
+pub(super) fn text_lines(tone: Tone, text: &str) -> Vec<PaneLine> {
+    let mut lines: Vec<PaneLine> = text.lines().take(MAX_LINES).map(|line| PaneLine::new(tone, line)).collect();
     if text.lines().nth(MAX_LINES).is_some() {
-        lines.push(TextLine::new(Tone::Warn, format!("only the first {MAX_LINES} lines are shown")));
+        lines.push(PaneLine::new(Tone::Warn, format!("only the first {MAX_LINES} lines are shown")));
     }
     lines
 }
 
 /// The lines of a unified diff.
-pub(super) fn diff_lines(diff: &str) -> Vec<TextLine> {
+pub(super) fn diff_lines(diff: &str) -> Vec<PaneLine> {
     let mut lines = text_lines(Tone::Plain, diff);
     for line in &mut lines {
         line.tone = diff_tone(&line.text);
@@ -56,8 +56,8 @@ pub(super) fn diff_tone(line: &str) -> Tone {
 }
 
 /// All lines, folded so that nothing is cut off.
-pub(super) fn folded(lines: &[TextLine], width: usize, theme: Theme) -> Vec<Line<'static>> {
-    let fold_one = |line: &TextLine| {
+pub(super) fn folded(lines: &[PaneLine], width: usize, theme: Theme) -> Vec<Line<'static>> {
+    let fold_one = |line: &PaneLine| {
         let style = theme.style(line.tone);
         fold(&line.text, width).into_iter().map(move |part| Line::styled(part, style))
     };
@@ -124,7 +124,10 @@ mod tests {
 
     #[test]
     fn a_cut_text_fits() {
-        assert_eq!((cut("abcdef", 6), cut("abcdef", 4), cut("日本語", 4)), ("abcdef".into(), "abc…".into(), "日…".into()));
+        assert_eq!(
+            (cut("abcdef", 6), cut("abcdef", 4), cut("日本語", 4)),
+            ("abcdef".into(), "abc…".into(), "日…".into())
+        );
         assert_eq!(cut("ab", 0), "");
     }
 }

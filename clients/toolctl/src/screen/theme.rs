@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::exit::usage;
+
 /// The meaning of a piece of text; the theme gives it a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tone {
@@ -29,6 +31,21 @@ pub(crate) enum ThemeName {
     HighContrast,
 }
 
+impl ThemeName {
+    /// # Errors
+    /// There is no such theme.
+    pub(super) fn named(name: &str) -> anyhow::Result<Self> {
+        Self::from_str(name, true).map_err(|_| {
+            let known: Vec<String> = Self::value_variants().iter().map(|theme| theme.label()).collect();
+            usage(format!("TOOLCTL_THEME is {name:?}; expected one of {}", known.join(", ")))
+        })
+    }
+
+    pub(super) fn label(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Theme {
     pub(super) name: ThemeName,
@@ -53,11 +70,6 @@ impl Theme {
         let all = ThemeName::value_variants();
         let at = all.iter().position(|name| *name == self.name).unwrap_or(0);
         Self { name: all[(at + 1) % all.len()], ..self }
-    }
-
-    /// As `--theme` names it.
-    pub(super) fn label(self) -> String {
-        self.name.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     pub(super) fn style(self, tone: Tone) -> Style {

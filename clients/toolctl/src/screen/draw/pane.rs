@@ -5,9 +5,10 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 
+use crate::output::one_line;
 use crate::screen::keymap::{KeyPlace, applicable};
 use crate::screen::state::ScreenState;
-use crate::screen::text::{TextLine, cut, folded};
+use crate::screen::text::{PaneLine, cut, folded};
 use crate::screen::theme::Tone;
 
 pub(super) fn draw_details(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
@@ -15,7 +16,7 @@ pub(super) fn draw_details(frame: &mut Frame<'_>, area: Rect, state: &mut Screen
     let theme = state.theme;
     let Some(details) = &mut state.details else { return };
     let ended = if details.gone { ", ended" } else { "" };
-    let title = format!(" {}{ended} ", details.title);
+    let title = format!("{}{ended}", details.title);
     let block = block(&title, area, theme.style(Tone::Name));
     let inner = block.inner(area);
     let mut lines = folded(&details.lines, usize::from(inner.width), theme);
@@ -29,12 +30,12 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSta
     let places = state.places_below_help();
     let theme = state.theme;
     let mut lines = help_lines(&places);
-    lines.push(TextLine::empty());
+    lines.push(PaneLine::empty());
     let note = "A prompt of a tool lies over the panel and names the keys that answer it. With the mouse: click selects, \
                 double click shows details, the wheel scrolls, a click on a tab shows its panel.";
-    lines.push(TextLine::new(Tone::Dim, note));
+    lines.push(PaneLine::new(Tone::Dim, note));
     let Some(scroll) = &mut state.help else { return };
-    let block = block(" keys ", area, theme.style(Tone::Name));
+    let block = block("keys", area, theme.style(Tone::Name));
     let inner = block.inner(area);
     let lines = folded(&lines, usize::from(inner.width), theme);
     let top = scroll.settle(lines.len(), usize::from(inner.height));
@@ -43,10 +44,10 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSta
     draw_lines(frame, inner, lines, top);
 }
 
-pub(in crate::screen) fn help_lines(places: &[KeyPlace]) -> Vec<TextLine> {
-    let mut lines: Vec<TextLine> = Vec::new();
+pub(in crate::screen) fn help_lines(places: &[KeyPlace]) -> Vec<PaneLine> {
+    let mut lines: Vec<PaneLine> = Vec::new();
     for binding in applicable(places) {
-        lines.push(TextLine::new(Tone::Plain, format!("{:<14} {}", binding.label, binding.help)));
+        lines.push(PaneLine::new(Tone::Plain, format!("{:<14} {}", binding.label, binding.help)));
     }
     lines
 }
@@ -55,7 +56,7 @@ pub(super) fn draw_confirm(frame: &mut Frame<'_>, area: Rect, state: &mut Screen
     let theme = state.theme;
     let Some(confirm) = &mut state.confirm else { return };
     let inner_width = usize::from(area.width.saturating_sub(2));
-    let question = folded(&[TextLine::new(Tone::Heading, &confirm.question)], inner_width, theme);
+    let question = folded(&[PaneLine::new(Tone::Heading, &confirm.question)], inner_width, theme);
     let keys = Line::styled("y yes   n no", theme.style(Tone::Warn));
     let lines = folded(&confirm.lines, inner_width, theme);
     // Borders, the question and the keys.
@@ -63,7 +64,7 @@ pub(super) fn draw_confirm(frame: &mut Frame<'_>, area: Rect, state: &mut Screen
     let wanted = u16::try_from(fixed + lines.len()).unwrap_or(u16::MAX);
     let height = wanted.min(area.height);
     let place = Rect { y: area.y + area.height - height, height, ..area };
-    let block = block(" are you sure? ", place, theme.style(Tone::Warn));
+    let block = block("are you sure?", place, theme.style(Tone::Warn));
     let inner = block.inner(place);
     frame.render_widget(Clear, place);
     frame.render_widget(block, place);
@@ -77,7 +78,9 @@ pub(super) fn draw_confirm(frame: &mut Frame<'_>, area: Rect, state: &mut Screen
 }
 
 fn block<'a>(title: &str, area: Rect, style: ratatui::style::Style) -> Block<'a> {
-    Block::bordered().title(cut(title, usize::from(area.width.saturating_sub(2)))).border_style(style)
+    Block::bordered()
+        .title(cut(&format!(" {} ", one_line(title)), usize::from(area.width.saturating_sub(2))))
+        .border_style(style)
 }
 
 fn draw_lines(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>, top: usize) {

@@ -12,15 +12,15 @@ use crate::prompts::WaitingPrompt;
 use crate::prompts::ask::{self, choices};
 use crate::prompts::question;
 use crate::screen::state::ScreenState;
-use crate::screen::text::{TextLine, diff_tone, folded};
+use crate::screen::text::{PaneLine, diff_tone, folded};
 use crate::screen::theme::{Theme, Tone};
 
-/// The oldest prompt, over the lower part of the panel.
-pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
-    let Some(request) = state.data.prompts.front() else { return };
+/// The oldest prompt, over the lower part of the panel, which is returned.
+pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) -> Rect {
+    let Some(request) = state.data.prompts.front() else { return Rect::ZERO };
     let theme = state.theme;
     let width = usize::from(area.width.saturating_sub(2));
-    let fold = |lines: Vec<TextLine>| folded(&lines, width, theme);
+    let fold = |lines: Vec<PaneLine>| folded(&lines, width, theme);
     let (title, body, needed, keys) = match request {
         WaitingPrompt::Permission(request) => {
             let body = fold(ask_lines(request));
@@ -39,7 +39,7 @@ pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenS
             }
             let mut lines = key_lines(&text);
             if asked.schema.is_some() {
-                lines.push(TextLine::new(Tone::Plain, "  f  fill in the form"));
+                lines.push(PaneLine::new(Tone::Plain, "  f  fill in the form"));
             }
             let body = fold(lines);
             let needed = body.len();
@@ -71,8 +71,9 @@ pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenS
     if usize::from(top.height) < needed + usize::from(hidden) {
         state.prompt.hide();
         let note = "the screen is too small for this prompt; use toolctl approve";
-        let note = folded(&[TextLine::new(Tone::Warn, note)], width, theme);
-        return frame.render_widget(Paragraph::new(note), inner);
+        let note = folded(&[PaneLine::new(Tone::Warn, note)], width, theme);
+        frame.render_widget(Paragraph::new(note), inner);
+        return popup;
     }
     state.prompt.show(request.id());
     frame.render_widget(Paragraph::new(body), top);
@@ -82,10 +83,11 @@ pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenS
     }
     let keys: Vec<Line<'_>> = keys.into_iter().map(|line| named_key(line, theme)).chain(entry).collect();
     frame.render_widget(Paragraph::new(keys), bottom);
+    popup
 }
 
 /// The prompt as `toolctl approve` shows it.
-fn ask_lines(request: &Ask) -> Vec<TextLine> {
+fn ask_lines(request: &Ask) -> Vec<PaneLine> {
     let mut text = Vec::new();
     // Writing to memory does not fail.
     let _ = ask::show(request, &mut text);
@@ -100,10 +102,10 @@ fn ask_lines(request: &Ask) -> Vec<TextLine> {
 }
 
 /// Text for stdout, without its styles.
-fn key_lines(text: &[u8]) -> Vec<TextLine> {
+fn key_lines(text: &[u8]) -> Vec<PaneLine> {
     let body = anstream::adapter::strip_bytes(text).into_vec();
     let body = String::from_utf8_lossy(&body).into_owned();
-    body.lines().map(|line| TextLine::new(Tone::Plain, plain(line))).collect()
+    body.lines().map(|line| PaneLine::new(Tone::Plain, plain(line))).collect()
 }
 
 /// A line of `show_choices`, with its key emphasized.
@@ -111,8 +113,5 @@ fn named_key(line: Line<'static>, theme: Theme) -> Line<'static> {
     let text: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
     let key: String = text.chars().take(3).collect();
     let rest = text[key.len()..].to_owned();
-    Line::from(vec![
-        Span::styled(key, theme.style(Tone::Name).add_modifier(Modifier::BOLD)),
-        Span::raw(rest),
-    ])
+    Line::from(vec![Span::styled(key, theme.style(Tone::Name).add_modifier(Modifier::BOLD)), Span::raw(rest)])
 }

@@ -77,7 +77,13 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, state: &ScreenState, columns: &[
     for column in columns {
         let title = state.panel.columns()[column.at].title;
         let mark = match sort {
-            Some(order) if order.column == column.at => if order.reverse { "▼" } else { "▲" },
+            Some(order) if order.column == column.at => {
+                if order.reverse {
+                    "▼"
+                } else {
+                    "▲"
+                }
+            }
             _ => "",
         };
         let width = usize::from(column.width);

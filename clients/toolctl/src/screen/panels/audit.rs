@@ -9,7 +9,7 @@ use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field, heading};
 use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
-use crate::screen::text::TextLine;
+use crate::screen::text::PaneLine;
 use crate::screen::theme::Tone;
 use crate::tool_title::tool_title;
 
@@ -69,8 +69,8 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             _ => Tone::Bad,
         };
         let line = format!("{:<5} {} {}", decision.verdict, decision.category, decision.target);
-        lines.push(TextLine::new(tone, line));
-        lines.push(TextLine::new(Tone::Dim, format!("      by {}", decision.rule)));
+        lines.push(PaneLine::new(tone, line));
+        lines.push(PaneLine::new(Tone::Dim, format!("      by {}", decision.rule)));
     }
     let query = DetailsQuery::Call(entry.call_id.clone(), entry.session_id.clone());
     Some(Details { title: entry.tool.as_str().to_owned(), lines, query: Some(query) })

@@ -7,6 +7,7 @@ use crate::prompts::WaitingPrompt;
 use crate::screen::daemon_data::{DaemonData, RunningCall};
 use crate::screen::details::{Details, DetailsQuery, field};
 use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::text::PaneLine;
 use crate::screen::theme::Tone;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
@@ -94,7 +95,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     lines.extend(call.arguments.as_deref().map(|arguments| field("arguments", arguments)));
     lines.extend(call.ratio.map(|ratio| field("progress", &bar(ratio))));
     lines.extend((!call.message.is_empty()).then(|| field("message", &call.message)));
-    lines.extend(waits_for(data, call).map(|waits| field("waits", &waits)));
+    lines.extend(waits_for(data, call).map(|waits| PaneLine::new(Tone::Warn, waits)));
     let query = DetailsQuery::Call(call.call_id.clone(), call.session_id.clone());
     Some(Details { title: call.tool.clone(), lines, query: Some(query) })
 }

@@ -7,7 +7,7 @@ use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, field};
 use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
-use crate::screen::text::TextLine;
+use crate::screen::text::PaneLine;
 use crate::screen::theme::Tone;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
@@ -56,8 +56,8 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
         field("output", &output::bytes(shell.output_bytes)),
     ];
     if shell.running {
-        lines.push(TextLine::empty());
-        lines.push(TextLine::new(Tone::Dim, format!("to see its output: toolctl shells attach {}", shell.shell_id)));
+        lines.push(PaneLine::empty());
+        lines.push(PaneLine::new(Tone::Dim, format!("to see its output: toolctl shells attach {}", shell.shell_id)));
     }
     Some(Details { title: shell.shell_id.clone(), lines, query: None })
 }

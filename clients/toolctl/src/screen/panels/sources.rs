@@ -8,7 +8,7 @@ use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field, heading};
 use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
-use crate::screen::text::{TextLine, text_lines};
+use crate::screen::text::{PaneLine, text_lines};
 use crate::screen::theme::Tone;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
@@ -116,7 +116,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             lines.extend(plugin.version.as_deref().map(|version| field("version", version)));
             lines.push(field("tools", &plugin.tools.join(" ")));
             lines.extend(plugin.error.iter().flat_map(error_lines));
-            lines.extend(plugin.warnings.iter().map(|warning| TextLine::new(Tone::Warn, warning)));
+            lines.extend(plugin.warnings.iter().map(|warning| PaneLine::new(Tone::Warn, warning)));
             let query = DetailsQuery::Plugin(plugin.name.clone(), data.zone.clone());
             Details { title: format!("plugin {}", plugin.name), lines, query: Some(query) }
         }
@@ -157,24 +157,24 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     })
 }
 
-fn error_lines(error: &PluginError) -> Vec<TextLine> {
+fn error_lines(error: &PluginError) -> Vec<PaneLine> {
     let mut lines = vec![heading("Error")];
     lines.extend(text_lines(Tone::Bad, &error.message));
     if let Some(file) = &error.file {
         let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
-        lines.push(TextLine::new(Tone::Plain, format!("{file}{line}")));
+        lines.push(PaneLine::new(Tone::Plain, format!("{file}{line}")));
     }
-    lines.extend(error.source_line.as_deref().map(|source| TextLine::new(Tone::Warn, format!("    {source}"))));
+    lines.extend(error.source_line.as_deref().map(|source| PaneLine::new(Tone::Warn, format!("    {source}"))));
     lines.extend(error.traceback.iter().flat_map(|traceback| text_lines(Tone::Dim, traceback)));
     lines
 }
 
-fn mount_lines(error: Option<&str>, problems: &[String], stderr: &[String]) -> Vec<TextLine> {
-    let mut lines: Vec<TextLine> = error.map(|error| text_lines(Tone::Bad, error)).unwrap_or_default();
-    lines.extend(problems.iter().map(|problem| TextLine::new(Tone::Warn, problem)));
+fn mount_lines(error: Option<&str>, problems: &[String], stderr: &[String]) -> Vec<PaneLine> {
+    let mut lines: Vec<PaneLine> = error.map(|error| text_lines(Tone::Bad, error)).unwrap_or_default();
+    lines.extend(problems.iter().map(|problem| PaneLine::new(Tone::Warn, problem)));
     if !stderr.is_empty() {
         lines.push(heading("Its stderr"));
-        lines.extend(stderr.iter().map(|line| TextLine::new(Tone::Dim, line)));
+        lines.extend(stderr.iter().map(|line| PaneLine::new(Tone::Dim, line)));
     }
     lines
 }

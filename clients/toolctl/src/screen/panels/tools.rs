@@ -6,7 +6,7 @@ use crate::output::{self, first_sentence};
 use crate::screen::daemon_data::{DaemonData, MAX_TOOL_DURATIONS};
 use crate::screen::details::{Details, field, heading, json_lines};
 use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
-use crate::screen::text::{TextLine, text_lines};
+use crate::screen::text::{PaneLine, text_lines};
 use crate::screen::theme::Tone;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
@@ -59,7 +59,7 @@ fn sparkline<'a>(durations: impl IntoIterator<Item = &'a u64> + Clone) -> String
 pub(in crate::screen) fn details(data: &DaemonData, name: &str) -> Option<Details> {
     let tool = find(data, name)?;
     let mut lines = text_lines(Tone::Plain, &tool.description);
-    lines.push(TextLine::empty());
+    lines.push(PaneLine::empty());
     lines.push(field("source", &source(tool)));
     lines.extend(tool.source.path.as_deref().map(|path| field("file", path)));
     lines.push(field("needs", if tool.permissions.is_empty() { "no permission".into() } else { needs(tool) }.as_str()));

@@ -1,14 +1,14 @@
 //! Keys that act on the selected item. Those that end something only open a dialog, which names the item.
 
-use super::{ConfirmDialog, DaemonLink, DetailsView, Scroll, ScreenState};
+use super::{ConfirmDialog, DaemonLink, DetailsView, ScreenState, Scroll};
+use crate::output::one_line;
 use crate::screen::action::{Request, ScreenAction};
 use crate::screen::keymap::KeyCommand;
 use crate::screen::panel::Panel;
 use crate::screen::panels::sources::ToolSource;
 use crate::screen::panels::{calls, changes, rules, sessions, shells, sources, tools};
-use crate::screen::text::TextLine;
+use crate::screen::text::PaneLine;
 use crate::screen::theme::Tone;
-use crate::output::one_line;
 
 impl ScreenState {
     /// The key of the item that the details or the selected row show.
@@ -29,13 +29,13 @@ impl ScreenState {
             _ => {}
         }
         if self.is_gone() {
-            self.message = Some((Tone::Warn, "there is no daemon to ask".to_owned()));
+            self.say(Tone::Warn, "there is no daemon to ask".to_owned());
             return None;
         }
         let key = self.seen_key()?;
         let done = self.act(command, &key);
         if done.is_none() && self.confirm.is_none() && self.message.is_none() {
-            self.message = Some((Tone::Warn, "the selected item has ended".to_owned()));
+            self.say(Tone::Warn, "the selected item has ended".to_owned());
         }
         done
     }
@@ -47,20 +47,20 @@ impl ScreenState {
                 let call = calls::find(&self.data, key)?;
                 let (call_id, session_id) = (call.call_id.clone(), call.session_id.clone());
                 let question = format!("Cancel the call {call_id} of {}?", call.tool);
-                let mut lines = vec![TextLine::new(Tone::Plain, format!("made by {}", calls::who(&self.data, call)))];
-                lines.extend(call.arguments.as_ref().map(|text| TextLine::new(Tone::Plain, text)));
+                let mut lines = vec![PaneLine::new(Tone::Plain, format!("made by {}", calls::who(&self.data, call)))];
+                lines.extend(call.arguments.as_ref().map(|text| PaneLine::new(Tone::Plain, text)));
                 self.ask(key, question, lines, Request::Cancel(call_id, session_id));
             }
             KeyCommand::KillShell => {
                 let shell = shells::find(&self.data, key)?;
                 if !shell.running {
-                    self.message = Some((Tone::Warn, format!("{} has ended", one_line(&shell.shell_id))));
+                    self.say(Tone::Warn, format!("{} has ended", one_line(&shell.shell_id)));
                     return None;
                 }
                 let question = format!("Kill {} and all its processes?", one_line(&shell.shell_id));
                 let lines = vec![
-                    TextLine::new(Tone::Plain, &shell.command),
-                    TextLine::new(Tone::Dim, format!("in {}, session {}", shell.cwd, shell.session_id)),
+                    PaneLine::new(Tone::Plain, &shell.command),
+                    PaneLine::new(Tone::Dim, format!("in {}, session {}", shell.cwd, shell.session_id)),
                 ];
                 let request = Request::KillShell(shell.shell_id.clone(), shell.session_id.clone());
                 self.ask(key, question, lines, request);
@@ -71,18 +71,18 @@ impl ScreenState {
                 let client = session.client.as_ref().map(|client| client.name.as_str()).unwrap_or("unknown");
                 let line = format!("client {client}, in {}, {} calls so far", session.cwd, session.calls);
                 let request = Request::CloseSession(session.session_id.clone());
-                self.ask(key, question, vec![TextLine::new(Tone::Plain, line)], request);
+                self.ask(key, question, vec![PaneLine::new(Tone::Plain, line)], request);
             }
             KeyCommand::Revoke => {
                 let Some(grant) = rules::find_grant(&self.data, key) else {
                     let message = "only grants can be revoked; a rule is removed in its file".to_owned();
-                    self.message = Some((Tone::Warn, message));
+                    self.say(Tone::Warn, message);
                     return None;
                 };
                 let question = format!("Revoke the grant {}?", one_line(&grant.id));
                 let lines = vec![
-                    TextLine::new(Tone::Plain, format!("{} {}", grant.category, grant.pattern)),
-                    TextLine::new(Tone::Dim, format!("for {}, uses: {}", rules::origin(grant), grant.uses)),
+                    PaneLine::new(Tone::Plain, format!("{} {}", grant.category, grant.pattern)),
+                    PaneLine::new(Tone::Dim, format!("for {}, uses: {}", rules::origin(grant), grant.uses)),
                 ];
                 let request = Request::Revoke(grant.id.clone());
                 self.ask(key, question, lines, request);
@@ -90,7 +90,7 @@ impl ScreenState {
             KeyCommand::Undo => {
                 let change = changes::find(&self.data, key)?;
                 if change.undone {
-                    self.message = Some((Tone::Warn, "it was undone already".to_owned()));
+                    self.say(Tone::Warn, "it was undone already".to_owned());
                     return None;
                 }
                 return Some(ScreenAction::Request(Request::PlanUndo(changes::undo(change))));
@@ -103,7 +103,7 @@ impl ScreenState {
             KeyCommand::Enable | KeyCommand::Disable => {
                 let ToolSource::Plugin(plugin) = sources::find(&self.data, key)? else {
                     let message = "only plugins are enabled here; edit the configuration for the others".to_owned();
-                    self.message = Some((Tone::Warn, message));
+                    self.say(Tone::Warn, message);
                     return None;
                 };
                 let name = plugin.name.clone();
@@ -111,7 +111,7 @@ impl ScreenState {
                     return Some(ScreenAction::Request(Request::EnablePlugin(name)));
                 }
                 let question = format!("Disable the plugin {} permanently?", one_line(&name));
-                let lines = vec![TextLine::new(Tone::Plain, format!("its tools end: {}", plugin.tools.join(" ")))];
+                let lines = vec![PaneLine::new(Tone::Plain, format!("its tools end: {}", plugin.tools.join(" ")))];
                 self.ask(key, question, lines, Request::DisablePlugin(name));
             }
             _ => {}
@@ -133,12 +133,12 @@ impl ScreenState {
             }
         };
         let question = format!("Restart the connection to {}?", one_line(&name));
-        let lines = vec![TextLine::new(Tone::Plain, format!("calls that it runs now, and that fail: {running}"))];
+        let lines = vec![PaneLine::new(Tone::Plain, format!("calls that it runs now, and that fail: {running}"))];
         self.ask(key, question, lines, request);
         None
     }
 
-    fn ask(&mut self, key: &str, question: String, lines: Vec<TextLine>, request: Request) {
+    fn ask(&mut self, key: &str, question: String, lines: Vec<PaneLine>, request: Request) {
         let item = Some((self.panel, key.to_owned()));
         self.confirm = Some(ConfirmDialog { question, lines, scroll: Scroll::default(), request, item, since: None });
     }
@@ -158,7 +158,7 @@ impl ScreenState {
             }
         };
         let start = crate::output::shorten(&one_line(&text), 40);
-        self.message = Some((Tone::Good, format!("copied: {start}")));
+        self.say(Tone::Good, format!("copied: {start}"));
         Some(ScreenAction::Copy(text))
     }
 }
@@ -183,9 +183,7 @@ fn id_of(state: &ScreenState, key: &str) -> Option<String> {
             ToolSource::Server(server) => server.name.clone(),
             ToolSource::Remote(remote) => remote.name.clone(),
         },
-        Panel::Audit => {
-            data.audit.iter().find(|entry| entry.id.to_string() == key)?.call_id.as_str().to_owned()
-        }
+        Panel::Audit => data.audit.iter().find(|entry| entry.id.to_string() == key)?.call_id.as_str().to_owned(),
         Panel::Tools | Panel::Sessions | Panel::Events => key.to_owned(),
     })
 }

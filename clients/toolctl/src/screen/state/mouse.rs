@@ -17,6 +17,14 @@ pub(in crate::screen) enum HitArea {
     Row(Rect, String),
 }
 
+impl HitArea {
+    pub(in crate::screen) fn area(&self) -> Rect {
+        match self {
+            Self::Tab(area, _) | Self::Row(area, _) => *area,
+        }
+    }
+}
+
 /// A click on a row.
 pub(super) struct Click {
     key: String,
@@ -39,9 +47,7 @@ impl ScreenState {
         if self.confirm.is_some() || self.help.is_some() || self.prompt.is_typing() {
             return;
         }
-        let hit = self.hits.iter().find(|hit| match hit {
-            HitArea::Tab(area, _) | HitArea::Row(area, _) => area.contains(position),
-        });
+        let hit = self.hits.iter().find(|hit| hit.area().contains(position));
         match hit.cloned() {
             Some(HitArea::Tab(_, panel)) => self.show_panel(panel),
             Some(HitArea::Row(_, key)) => {

@@ -8,9 +8,9 @@ use toold_proto::question::Question;
 
 use crate::keys::{KeyPress, key};
 pub(super) use crate::prompts::READ_FOR;
+use crate::prompts::WaitingPrompt;
 use crate::prompts::ask::choices;
 use crate::prompts::question::{self, Chosen};
-use crate::prompts::WaitingPrompt;
 use crate::screen::action::{Request, ScreenAction};
 use crate::screen::daemon_data::DaemonData;
 
@@ -117,7 +117,11 @@ impl PromptState {
             (KeyPress::Char('o'), _) if question::takes_text(asked) => Some(PromptAction::Type("answer")),
             (KeyPress::Char(c), _) => {
                 let at = question::option(asked, c)?;
-                if asked.multiple { Some(PromptAction::Toggle(at)) } else { send(question::options_reply(asked, &[at].into())) }
+                if asked.multiple {
+                    Some(PromptAction::Toggle(at))
+                } else {
+                    send(question::options_reply(asked, &[at].into()))
+                }
             }
             _ => None,
         }
