@@ -94,13 +94,6 @@ impl Pane<'_> {
         self.tmux.run(&["capture-pane", "-p", "-J", "-t", &self.id])
     }
 
-    /// The bytes of keys that have no name, such as those of the mouse.
-    pub fn send(&self, bytes: &str) {
-        let hex: Vec<String> = bytes.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let hex: Vec<&str> = hex.iter().map(String::as_str).collect();
-        self.tmux.run(&[&["send-keys", "-t", &self.id, "-H"], hex.as_slice()].concat());
-    }
-
     /// Types this, without Enter.
     pub fn type_text(&self, text: &str) {
         self.tmux.run(&["send-keys", "-t", &self.id, "-l", text]);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 
@@ -92,6 +92,8 @@ fn read(sender: &mpsc::Sender<Event>, stop: &AtomicBool) {
         }
         match event::read() {
             Ok(Event::Key(key)) if key.kind == KeyEventKind::Release => {}
+            // A pointer that only moves says nothing, and could fill the queue.
+            Ok(Event::Mouse(mouse)) if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) => {}
             Ok(event) => {
                 // Full: keys come faster than they are read; the user will press again.
                 let _ = sender.try_send(event);

@@ -467,8 +467,7 @@ impl ScreenState {
         } else if let Some(details) = &mut self.details {
             details.scroll.go(movement);
         } else {
-            let rows = self.rows();
-            self.view_mut().go(movement, &rows);
+            self.view_mut().go(movement);
         }
     }
 

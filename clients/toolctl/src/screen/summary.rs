@@ -27,7 +27,7 @@ pub(super) async fn print(client: &Client) -> anyhow::Result<()> {
     )?;
     for ask in &asks {
         let (tool, target) = (one_line(&ask.tool), one_line(&ask.target));
-        writeln!(out, "{tool} asks for permission: {} {target}. ScreenAnswer with: toolctl approve", ask.category)?;
+        writeln!(out, "{tool} asks for permission: {} {target}. Answer with: toolctl approve", ask.category)?;
     }
     for plugin in plugins.iter().filter(|plugin| plugin.status == PluginStatus::Failed) {
         let why = plugin.error.as_ref().map(|error| one_line(&error.message)).unwrap_or_default();

@@ -10,9 +10,12 @@ use super::panel::{Panel, PanelRow};
 pub(super) struct TableView {
     /// The key of the selected row. `None` for the first row, whichever it is.
     selected: Option<String>,
-    /// The key of the row that was drawn as the selected one. Keys act on it alone, because it is the one that the user
-    /// has seen.
-    drawn: Option<String>,
+    /// The key of the row that was drawn as the selected one, or that the user has selected since. Keys act on it alone,
+    /// because it is the one that the user means.
+    meant: Option<String>,
+    /// The keys of the rows that were drawn, in their order. The selection moves among them, because they are what the user
+    /// sees.
+    drawn: Vec<String>,
     /// Where the selected row was, for a row that has vanished.
     index: usize,
     /// The first row on the screen.
@@ -51,9 +54,11 @@ impl TableView {
 
     /// Finds the selected row among these, which are about to be drawn; a neighbour when it has vanished.
     pub(super) fn settle(&mut self, panel: Panel, rows: &[PanelRow]) -> Option<usize> {
+        self.drawn.clear();
+        self.drawn.extend(rows.iter().map(|row| row.key.clone()));
         let index = self.position(rows)?;
         self.index = index;
-        self.drawn = Some(rows[index].key.clone());
+        self.meant = Some(rows[index].key.clone());
         // A log shows its newest row until another one is selected.
         let follows = panel.is_log() && index == 0 && self.sort.is_none();
         self.selected = (!follows).then(|| rows[index].key.clone());
@@ -69,7 +74,7 @@ impl TableView {
 
     fn position(&mut self, rows: &[PanelRow]) -> Option<usize> {
         if rows.is_empty() {
-            self.drawn = None;
+            self.meant = None;
             self.offset = 0;
             return None;
         }
@@ -80,14 +85,14 @@ impl TableView {
         Some(found.unwrap_or_else(|| self.index.min(rows.len() - 1)))
     }
 
-    /// The key of the row that the user sees as selected.
+    /// The key of the row that the user means.
     pub(super) fn seen(&self) -> Option<&str> {
-        self.drawn.as_deref()
+        self.meant.as_deref()
     }
 
-    pub(super) fn go(&mut self, movement: Movement, rows: &[PanelRow]) {
-        let Some(at) = self.position(rows) else { return };
-        let last = rows.len() - 1;
+    pub(super) fn go(&mut self, movement: Movement) {
+        let Some(last) = self.drawn.len().checked_sub(1) else { return };
+        let at = self.drawn.iter().position(|key| Some(key) == self.meant.as_ref()).unwrap_or(self.index);
         let page = self.height.saturating_sub(1).max(1);
         let index = match movement {
             Movement::Down => at + 1,
@@ -97,10 +102,11 @@ impl TableView {
             Movement::First => 0,
             Movement::Last => last,
         };
-        self.select(rows[index.min(last)].key.clone());
+        self.select(self.drawn[index.min(last)].clone());
     }
 
     pub(super) fn select(&mut self, key: String) {
+        self.meant = Some(key.clone());
         self.selected = Some(key);
     }
 

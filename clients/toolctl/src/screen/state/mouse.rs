@@ -54,9 +54,6 @@ impl ScreenState {
                 self.view_mut().select(key.clone());
                 let last = self.last_click.replace(Click { key: key.clone(), at: Instant::now() });
                 if last.is_some_and(|last| last.key == key && last.at.elapsed() < DOUBLE_CLICK) {
-                    let rows = self.rows();
-                    let panel = self.panel;
-                    self.view_mut().settle(panel, &rows);
                     self.open_details();
                 }
             }

@@ -91,6 +91,10 @@ fn expected(panel: Panel, n: &str) -> Request {
     }
 }
 
+fn number(key: &str) -> String {
+    key.chars().filter(char::is_ascii_digit).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
@@ -102,6 +106,8 @@ proptest! {
         let mut state = ScreenState { panel, ..ScreenState::default() };
         let mut items: Vec<u8> = vec![0, 1, 2, 3];
         show_items(&mut state, &items);
+        // As they were drawn.
+        let mut rows: Vec<String> = Vec::new();
         let mut seen: Option<String> = None;
         for happening in happenings {
             match happening {
@@ -112,14 +118,19 @@ proptest! {
                     items.rotate_left(by);
                 }
                 Between::Add(_) | Between::Rotate(_) => {}
-                Between::Down => drop(press_char(&mut state, 'j')),
-                Between::Up => drop(press_char(&mut state, 'k')),
+                Between::Down | Between::Up => {
+                    let down = matches!(happening, Between::Down);
+                    press_char(&mut state, if down { 'j' } else { 'k' });
+                    // Among the rows that are on the screen.
+                    let at = rows.iter().position(|row| Some(row) == seen.as_ref());
+                    let next = at.map(|at| if down { at + 1 } else { at.saturating_sub(1) });
+                    seen = next.map(|next| rows[next.min(rows.len() - 1)].clone());
+                }
                 Between::Sort => drop(press_char(&mut state, 's')),
                 Between::Draw => {
                     drawn(&mut state, 90, 12);
-                    seen = state.view().seen().map(|key| {
-                        key.chars().filter(char::is_ascii_digit).collect()
-                    });
+                    rows = state.rows().iter().map(|row| number(&row.key)).collect();
+                    seen = state.view().seen().map(number);
                 }
                 Between::End => {
                     let key = if panel == Panel::Sources { 'd' } else { 'x' };
