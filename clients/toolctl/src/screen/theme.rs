@@ -49,7 +49,7 @@ impl ThemeName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Theme {
     pub(super) name: ThemeName,
-    /// `NO_COLOR`: text is told apart by bold, dim and reversed letters alone.
+    /// `NO_COLOR`: texts differ only by bold, dim and reversed letters.
     colourless: bool,
 }
 
