@@ -94,6 +94,8 @@ pub(super) struct ConfirmDialog {
     pub(super) question: String,
     pub(super) lines: Vec<PaneLine>,
     pub(super) scroll: Scroll,
+    /// The whole question is on the screen; otherwise it must not be answered with yes.
+    pub(super) readable: bool,
     request: Request,
     /// The item that ends; the dialog closes when it is gone.
     item: Option<(Panel, String)>,
@@ -222,6 +224,7 @@ impl ScreenState {
                     question: format!("Undo the changes of this call to {}?", files.join(", ")),
                     lines: diff_lines(plan.diff.as_deref().unwrap_or_default()),
                     scroll: Scroll::default(),
+                    readable: true,
                     request: Request::Undo(undo),
                     item: None,
                     since: Some(Instant::now()),
@@ -443,7 +446,9 @@ impl ScreenState {
     }
 
     fn confirmed(&mut self) -> Option<ScreenAction> {
-        let is_read = |confirm: &ConfirmDialog| confirm.since.is_none_or(|since| since.elapsed() >= prompts::READ_FOR);
+        let is_read = |confirm: &ConfirmDialog| {
+            confirm.readable && confirm.since.is_none_or(|since| since.elapsed() >= prompts::READ_FOR)
+        };
         let confirm = self.confirm.take_if(|confirm| is_read(confirm))?;
         Some(ScreenAction::Request(confirm.request))
     }
@@ -694,6 +699,18 @@ mod tests {
         finished(&mut state, "c");
         assert!(state.confirm.is_none());
         assert_eq!(press_char(&mut state, 'y'), None);
+    }
+
+    #[test]
+    fn a_dialog_that_does_not_fit_is_not_answered_with_yes() {
+        let mut state = ScreenState { panel: Panel::Calls, ..ScreenState::default() };
+        started(&mut state, &"c".repeat(120));
+        drawn(&mut state, 30, 8);
+        press_char(&mut state, 'x');
+        assert!(drawn(&mut state, 30, 8).contains("too small"));
+        assert_eq!(press_char(&mut state, 'y'), None);
+        drawn(&mut state, 30, 30);
+        assert!(press_char(&mut state, 'y').is_some());
     }
 
     #[test]

@@ -57,7 +57,6 @@ pub(super) fn draw_confirm(frame: &mut Frame<'_>, area: Rect, state: &mut Screen
     let Some(confirm) = &mut state.confirm else { return };
     let inner_width = usize::from(area.width.saturating_sub(2));
     let question = folded(&[PaneLine::new(Tone::Heading, &confirm.question)], inner_width, theme);
-    let keys = Line::styled("y yes   n no", theme.style(Tone::Warn));
     let lines = folded(&confirm.lines, inner_width, theme);
     // Borders, the question and the keys.
     let fixed = 2 + question.len() + 1;
@@ -70,6 +69,9 @@ pub(super) fn draw_confirm(frame: &mut Frame<'_>, area: Rect, state: &mut Screen
     frame.render_widget(block, place);
     let room = usize::from(inner.height).saturating_sub(question.len() + 1);
     let top = confirm.scroll.settle(lines.len(), room);
+    confirm.readable = question.len() < usize::from(inner.height);
+    let keys = if confirm.readable { "y yes   n no" } else { "the screen is too small; n no" };
+    let keys = Line::styled(keys, theme.style(Tone::Warn));
     let mut shown = question;
     shown.truncate(usize::from(inner.height.saturating_sub(1)));
     shown.extend(lines.into_iter().skip(top).take(room));

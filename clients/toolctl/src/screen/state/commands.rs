@@ -140,7 +140,15 @@ impl ScreenState {
 
     fn ask(&mut self, key: &str, question: String, lines: Vec<PaneLine>, request: Request) {
         let item = Some((self.panel, key.to_owned()));
-        self.confirm = Some(ConfirmDialog { question, lines, scroll: Scroll::default(), request, item, since: None });
+        self.confirm = Some(ConfirmDialog {
+            question,
+            lines,
+            scroll: Scroll::default(),
+            readable: true,
+            request,
+            item,
+            since: None,
+        });
     }
 
     fn copy(&mut self, command: KeyCommand) -> Option<ScreenAction> {
