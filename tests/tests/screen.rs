@@ -287,6 +287,25 @@ fn forty_columns_show_whole_words() {
 }
 
 #[test]
+fn times_are_in_the_zone_of_the_user() {
+    let daemon = TestDaemon::start();
+    let tmux = Tmux::start(&daemon);
+    let pane = tmux.first();
+    // Nine hours ahead of UTC, in the notation of POSIX.
+    pane.run("TZ=JST-9 toolctl");
+    pane.wait_for("DESCRIPTION");
+    pane.press("9");
+    let screen = pane.wait_for("session.opened");
+    let row = screen.lines().find(|line| line.contains("session.opened")).unwrap();
+    let shown: u64 = row[..2].parse().unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / 3600;
+    // The hour may have ended since.
+    assert!([now, now - 1].iter().any(|hour| (hour + 9) % 24 == shown), "{screen}");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
 fn the_mouse_selects_rows_and_tabs_and_the_keyboard_copies() {
     let daemon = TestDaemon::start();
     let mut names: Vec<String> = Vec::new();
