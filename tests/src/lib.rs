@@ -6,6 +6,7 @@ mod daemon;
 pub mod fuzz;
 mod skip;
 mod terminal;
+mod tmux;
 mod wait;
 mod wire;
 
@@ -14,5 +15,6 @@ pub use browser::{Browser, PageAnswer, PageSocket};
 pub use daemon::{Setup, TestDaemon};
 pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
+pub use tmux::{Pane, Tmux};
 pub use wait::{PATIENCE, until};
 pub use wire::{Wire, WireFraming};

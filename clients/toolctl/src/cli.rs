@@ -22,6 +22,8 @@ use crate::screen;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
+    #[command(flatten)]
+    pub(crate) screen: screen::ScreenArgs,
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
 }
@@ -68,12 +70,7 @@ pub(crate) enum CliCommand {
 /// Runs the subcommand; returns the exit status.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
     let globals = &cli.globals;
-    let Some(command) = cli.command else {
-        if globals.plain {
-            return Err(usage("the full-screen view has no plain form; use `toolctl status`, `watch` or `approve`"));
-        }
-        return screen::run(globals).await;
-    };
+    let Some(command) = cli.command else { return screen::run(cli.screen, globals).await };
     match command {
         CliCommand::List(list) => list::run(list, globals).await,
         CliCommand::Schema(schema) => schema::run(schema, globals).await,

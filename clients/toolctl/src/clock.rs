@@ -7,12 +7,22 @@ use crate::output::{self, one_line};
 
 /// Date and time to the second, with a `Z` in UTC: `2026-01-31 12:00:00Z`.
 pub(crate) fn date_and_time(at: &str) -> String {
-    shown(at, "%Y-%m-%d %H:%M:%S", &zone())
+    date_and_time_in(at, &zone())
+}
+
+/// [`date_and_time`] in another zone.
+pub(crate) fn date_and_time_in(at: &str, zone: &TimeZone) -> String {
+    shown(at, "%Y-%m-%d %H:%M:%S", zone)
 }
 
 /// `12:00:00`, with a `Z` in UTC.
 pub(crate) fn time_of_day(at: &str) -> String {
-    shown(at, "%H:%M:%S", &zone())
+    time_of_day_in(at, &zone())
+}
+
+/// [`time_of_day`] in another zone.
+pub(crate) fn time_of_day_in(at: &str, zone: &TimeZone) -> String {
+    shown(at, "%H:%M:%S", zone)
 }
 
 /// `2026-01-31`.
@@ -21,8 +31,8 @@ pub(crate) fn date(at: &str) -> String {
     date.trim_end_matches('Z').to_owned()
 }
 
-/// $TZ, or the zone of this computer.
-fn zone() -> TimeZone {
+/// UTC with `--utc`, else the zone of `TZ`, else of this computer.
+pub(crate) fn zone() -> TimeZone {
     // Unit tests have the same output in every zone.
     if output::presentation().utc || cfg!(test) { TimeZone::UTC } else { TimeZone::system() }
 }

@@ -33,7 +33,20 @@ pub(crate) fn fill(
     given: &Map<String, Value>,
     problems: &[ArgumentProblem],
 ) -> anyhow::Result<Option<Map<String, Value>>> {
-    match asked(tool, given.clone(), problems) {
+    fill_schema(&tool.input_schema, &format!("Call {}", tool.name), given, problems)
+}
+
+/// As [`fill`], for the fields of any object schema. `purpose` begins the question at the end.
+///
+/// # Errors
+/// When the terminal fails.
+pub(crate) fn fill_schema(
+    schema: &Value,
+    purpose: &str,
+    given: &Map<String, Value>,
+    problems: &[ArgumentProblem],
+) -> anyhow::Result<Option<Map<String, Value>>> {
+    match asked(schema, purpose, given.clone(), problems) {
         Ok(filled) => Ok(filled),
         Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(None),
         Err(error) => Err(error.into()),
@@ -41,11 +54,11 @@ pub(crate) fn fill(
 }
 
 fn asked(
-    tool: &Tool,
+    schema: &Value,
+    purpose: &str,
     mut arguments: Map<String, Value>,
     problems: &[ArgumentProblem],
 ) -> Result<Option<Map<String, Value>>, InquireError> {
-    let schema = &tool.input_schema;
     // In the order of `required`; the properties of a Lua table have no order.
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for problem in problems {
@@ -73,7 +86,7 @@ fn asked(
         }
     }
     let shown = serde_json::to_string(&arguments).unwrap_or_default();
-    let call = Confirm::new(&format!("Call {} {}?", tool.name, plain(&shown))).with_default(true).prompt()?;
+    let call = Confirm::new(&format!("{purpose} {}?", plain(&shown))).with_default(true).prompt()?;
     Ok(call.then_some(arguments))
 }
 

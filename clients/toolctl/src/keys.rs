@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 
@@ -28,7 +28,7 @@ pub(crate) enum KeyPress {
 /// The terminal in raw mode, until this is dropped. The drop waits for the thread that reads, at most [`LOOK_EVERY`]:
 /// keys that are pressed after it belong to whoever reads the terminal next.
 pub(crate) struct KeyReader {
-    keys: mpsc::Receiver<KeyEvent>,
+    events: mpsc::Receiver<Event>,
     stop: Arc<AtomicBool>,
     /// `None` only while this is dropped.
     reader: Option<JoinHandle<()>>,
@@ -46,13 +46,13 @@ impl KeyReader {
         // Fails only where there is no terminal, and then there are no keys either.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Nobody presses more keys between two reads.
-        let (sender, keys) = mpsc::channel(64);
+        let (sender, events) = mpsc::channel(64);
         let stop = Arc::new(AtomicBool::new(false));
         let reader = std::thread::spawn({
             let stop = Arc::clone(&stop);
             move || read(&sender, &stop)
         });
-        Ok(Self { keys, stop, reader: Some(reader) })
+        Ok(Self { events, stop, reader: Some(reader) })
     }
 
     /// The next key; `None` when the terminal is gone. Cancel-safe.
@@ -61,7 +61,16 @@ impl KeyReader {
     }
 
     pub(crate) async fn next_event(&mut self) -> Option<KeyEvent> {
-        self.keys.recv().await
+        loop {
+            if let Event::Key(key) = self.next_terminal_event().await? {
+                return Some(key);
+            }
+        }
+    }
+
+    /// The next key, mouse event, or new size of the terminal; `None` when the terminal is gone. Cancel-safe.
+    pub(crate) async fn next_terminal_event(&mut self) -> Option<Event> {
+        self.events.recv().await
     }
 }
 
@@ -74,7 +83,7 @@ impl Drop for KeyReader {
     }
 }
 
-fn read(sender: &mpsc::Sender<KeyEvent>, stop: &AtomicBool) {
+fn read(sender: &mpsc::Sender<Event>, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         match event::poll(LOOK_EVERY) {
             Ok(false) => continue,
@@ -82,11 +91,13 @@ fn read(sender: &mpsc::Sender<KeyEvent>, stop: &AtomicBool) {
             Err(_) => return,
         }
         match event::read() {
-            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+            Ok(Event::Key(key)) if key.kind == KeyEventKind::Release => {}
+            // A pointer that only moves says nothing, and could fill the queue.
+            Ok(Event::Mouse(mouse)) if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) => {}
+            Ok(event) => {
                 // Full: keys come faster than they are read; the user will press again.
-                let _ = sender.try_send(key);
+                let _ = sender.try_send(event);
             }
-            Ok(_) => {}
             Err(_) => return,
         }
     }

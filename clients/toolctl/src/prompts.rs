@@ -1,7 +1,7 @@
 //! Shows the daemon's prompts at this terminal: permission prompts and questions of tools.
 
 pub(crate) mod ask;
-mod question;
+pub(crate) mod question;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -41,7 +41,7 @@ pub(crate) enum WaitingPrompt {
 }
 
 impl WaitingPrompt {
-    fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         match self {
             Self::Permission(ask) => &ask.request_id,
             Self::Question(question) => &question.request_id,

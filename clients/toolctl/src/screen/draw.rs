@@ -1,192 +1,298 @@
-//! Draws the state: a header, the current panel, a footer, and a prompt over them.
+//! Draws the state: a header, tabs, the current panel, a footer, and what lies over the panel.
 
-mod panels;
+mod pane;
 mod prompt;
+mod table;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Tabs;
+use ratatui::widgets::Block;
 
-use super::state::{Panel, ScreenState};
+use super::keymap::{KeyPlace, applicable};
+use super::panel::Panel;
+use super::state::{DaemonLink, HitArea, ScreenState};
+use super::text::{cells, cut};
+use super::theme::{Theme, Tone};
 use crate::output::{self, one_line};
 
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState) {
+    state.hits.clear();
+    frame.render_widget(Block::new().style(state.theme.base()), frame.area());
     let [header, tabs, panel, footer] =
-        Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(3), Constraint::Length(1)])
+        Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
             .areas(frame.area());
     draw_header(frame, header, state);
-    let titles = Panel::ALL.map(|panel| match count(panel, state) {
-        0 => panel.title().to_owned(),
-        count => format!("{} {count}", panel.title()),
-    });
-    let front = Panel::ALL.iter().position(|panel| *panel == state.panel);
-    frame.render_widget(Tabs::new(titles).select(front).highlight_style(Style::new().cyan().bold()), tabs);
-    match state.panel {
-        Panel::Calls => panels::draw_calls(frame, panel, state),
-        Panel::Tools => panels::draw_tools(frame, panel, state),
-        Panel::Plugins => panels::draw_plugins(frame, panel, state),
-        Panel::Sessions => panels::draw_sessions(frame, panel, state),
-        Panel::Shells => panels::draw_shells(frame, panel, state),
-        Panel::Audit => panels::draw_audit(frame, panel, state),
-        Panel::Events => panels::draw_events(frame, panel, state),
+    draw_tabs(frame, tabs, state);
+    if state.details.is_some() {
+        pane::draw_details(frame, panel, state);
+    } else {
+        table::draw_table(frame, panel, state);
+    }
+    if state.is_gone() {
+        // The data is old.
+        frame.buffer_mut().set_style(panel, Modifier::DIM);
+    }
+    if state.prompt_is_shown() {
+        let covered = prompt::draw_prompt(frame, panel, state);
+        // Rows below the prompt are not clicked.
+        state.hits.retain(|hit| !hit.area().intersects(covered));
+    }
+    if state.help.is_some() {
+        pane::draw_help(frame, panel, state);
+    }
+    if state.confirm.is_some() {
+        pane::draw_confirm(frame, panel, state);
     }
     draw_footer(frame, footer, state);
-    if !state.asks.is_empty() {
-        prompt::draw_prompt(frame, panel, state);
-    }
-}
-
-/// The number beside a panel's title: of current items, not of past ones.
-fn count(panel: Panel, state: &ScreenState) -> usize {
-    match panel {
-        Panel::Calls => state.running.len(),
-        Panel::Tools => state.tools.len(),
-        Panel::Plugins => state.plugins.len(),
-        Panel::Sessions => state.sessions.len(),
-        Panel::Shells => state.shells.iter().filter(|shell| shell.running).count(),
-        Panel::Audit | Panel::Events => 0,
-    }
 }
 
 fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
-    let Some(status) = &state.status else { return };
+    let theme = state.theme;
+    if let DaemonLink::Gone { starting } = state.link {
+        let text = if starting { "starting a daemon" } else { "the daemon is gone, waiting" };
+        let style = theme.style(Tone::Bad).add_modifier(Modifier::BOLD);
+        return frame.render_widget(Span::styled(text, style), area);
+    }
+    let Some(status) = &state.data.status else { return };
     let uptime = output::duration((status.uptime_s * 1000.0) as u64);
     let calls = output::counted(status.calls.finished, "call");
-    let mut parts = vec![
-        Span::styled(format!("toold {}", one_line(&status.version)), Style::new().green().bold()),
-        Span::raw(format!("  up {uptime}  {calls}, {} running", status.calls.in_flight)),
-        Span::raw(format!("  {}", output::counted(status.connections, "connection"))),
-    ];
-    if let Some(memory) = status.memory_bytes {
-        parts.push(Span::raw(format!("  {}", output::bytes(memory))));
+    let mut parts = vec![(Tone::Good, format!("toold {}", one_line(&status.version)))];
+    if state.data.prompts.len() > 1 || (!state.data.prompts.is_empty() && !state.prompt_is_shown()) {
+        parts.push((Tone::Warn, format!("{} waiting", output::counted(state.data.prompts.len() as u64, "prompt"))));
     }
     if status.plugins.failed > 0 {
-        parts.push(Span::styled(format!("  plugins failed: {}", status.plugins.failed), Style::new().red().bold()));
+        parts.push((Tone::Bad, format!("plugins failed: {}", status.plugins.failed)));
     }
     if !status.problems.is_empty() {
-        parts.push(Span::styled("  problems: see toolctl status", Style::new().yellow()));
+        parts.push((Tone::Warn, "problems: see toolctl status".to_owned()));
     }
-    if !state.questions.is_empty() {
-        parts.push(Span::styled("  a question is waiting: toolctl approve", Style::new().yellow().bold()));
+    parts.push((Tone::Plain, format!("up {uptime}")));
+    parts.push((Tone::Plain, format!("{calls}, {} running", status.calls.in_flight)));
+    parts.push((Tone::Plain, output::counted(status.connections, "connection")));
+    parts.extend(status.memory_bytes.map(|memory| (Tone::Plain, output::bytes(memory))));
+    frame.render_widget(fitting(parts, area.width, theme), area);
+}
+
+/// As many of the parts as fit, the first ones first.
+fn fitting(parts: Vec<(Tone, String)>, width: u16, theme: Theme) -> Line<'static> {
+    let mut line = Line::default();
+    let mut used = 0;
+    for (tone, text) in parts {
+        let gap = if used == 0 { 0 } else { 2 };
+        if used + gap + cells(&text) > usize::from(width) {
+            break;
+        }
+        used += gap + cells(&text);
+        line.push_span(Span::raw(" ".repeat(gap)));
+        line.push_span(Span::styled(text, theme.style(tone)));
     }
-    frame.render_widget(Line::from(parts), area);
+    line
+}
+
+fn draw_tabs(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
+    let title = |panel: Panel| match panel.count(&state.data) {
+        0 => panel.title().to_owned(),
+        count => format!("{} {count}", panel.title()),
+    };
+    let numbered = Panel::ALL.map(|panel| format!(" {}:{} ", panel.index() + 1, title(panel)));
+    let counted = Panel::ALL.map(|panel| format!(" {} ", title(panel)));
+    let width = usize::from(area.width);
+    let fits = |titles: &[String]| titles.iter().map(|title| cells(title)).sum::<usize>() <= width;
+    let titles = if fits(&numbered) { numbered } else { counted };
+    // Those before the current one that do not fit beside it are left out.
+    let current = state.panel.index();
+    let mut first = current;
+    let mut used = cells(&titles[current]);
+    while first > 0 && used + cells(&titles[first - 1]) + 1 <= width {
+        first -= 1;
+        used += cells(&titles[first]);
+    }
+    let mut x = area.x;
+    let end = area.x + area.width;
+    if first > 0 {
+        frame.render_widget(
+            Span::styled("‹", state.theme.style(Tone::Dim)),
+            Rect { x, width: 1.min(area.width), ..area },
+        );
+        x += 1;
+    }
+    for (at, title) in titles.iter().enumerate().skip(first) {
+        let title = cut(title, usize::from(end.saturating_sub(x)));
+        let wide = cells(&title) as u16;
+        if wide == 0 {
+            break;
+        }
+        let tab = Rect { x, width: wide, ..area };
+        let style = if at == current { state.theme.selected() } else { state.theme.style(Tone::Plain) };
+        frame.render_widget(Span::styled(title, style), tab);
+        state.hits.push(HitArea::Tab(tab, Panel::ALL[at]));
+        x += wide;
+    }
 }
 
 fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
-    let line = match &state.error {
-        Some(error) => Line::styled(error.clone(), Style::new().red()),
+    let theme = state.theme;
+    let line = match &state.message {
+        Some((tone, message)) => Line::styled(cut(message, usize::from(area.width)), theme.style(*tone)),
+        None if state.filtering => Line::from(vec![
+            Span::styled("/", theme.style(Tone::Heading)),
+            Span::raw(one_line_keeping_end(&state.view().filter, area.width)),
+            Span::styled("█", theme.style(Tone::Dim)),
+        ]),
         None => {
-            let more = match state.panel {
-                Panel::Calls => "  x cancel",
-                Panel::Shells => "  x kill",
-                Panel::Plugins => "  r reload",
-                Panel::Tools | Panel::Sessions | Panel::Audit | Panel::Events => "",
-            };
-            Line::styled(format!("q quit  Tab next  ↑↓ select{more}"), Style::new().dim())
+            let places: Vec<KeyPlace> = state.places();
+            let named = applicable(&places).filter(|binding| !binding.short.is_empty());
+            let parts = named.map(|binding| (Tone::Dim, format!("{} {}", binding.label, binding.short))).collect();
+            fitting(parts, area.width, theme)
         }
     };
     frame.render_widget(line, area);
 }
 
+/// The end of a text that is being typed.
+fn one_line_keeping_end(text: &str, width: u16) -> String {
+    let text = output::plain(text).replace(['\n', '\t'], " ");
+    let mut hidden = 0;
+    let most = usize::from(width.saturating_sub(3));
+    let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    while cells(&text[starts.get(hidden).copied().unwrap_or(text.len())..]) > most {
+        hidden += 1;
+    }
+    text[starts.get(hidden).copied().unwrap_or(text.len())..].to_owned()
+}
+
+#[cfg(test)]
+mod sizes;
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
     use serde_json::json;
 
-    fn screen(state: &mut ScreenState, width: u16, height: u16) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, state)).unwrap();
-        let buffer = terminal.backend().buffer().clone();
-        let rows = buffer.content.chunks(usize::from(width));
-        let text: Vec<String> =
-            rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned()).collect();
-        text.join("\n")
-    }
-
-    fn state() -> ScreenState {
-        let mut state = ScreenState::default();
-        state.take(super::super::fetch::Fetched::Tools(vec![
-            serde_json::from_value(json!({
-                "name": "bash", "label": "bash", "description": "Runs a command. More.",
-                "input_schema": {}, "source": {"kind": "builtin", "name": "builtin"},
-                "parallelizable": false, "permissions": ["shell"], "cacheable": false, "annotations": {}
-            }))
-            .unwrap(),
-        ]));
-        state
-    }
+    use super::*;
+    use crate::screen::action::ScreenAction;
+    use crate::screen::fixtures::{ask, drawn, happened, press_char, question, state};
 
     #[test]
     fn the_tools_are_listed() {
-        insta::assert_snapshot!(screen(&mut state(), 90, 6), @r"
+        insta::assert_snapshot!(drawn(&mut state(), 90, 8), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules  Audit  Events
+        ── Tools ─────────────────────────────────────────────────────────────────────────────────
+        TOOL  SOURCE          NEEDS  DESCRIPTION
+        bash  builtin builtin shell  Runs a command
 
-         Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Events
-        TOOL                     SOURCE               NEEDS                DESCRIPTION
-        bash                     builtin builtin      shell                Runs a command
 
-        q quit  Tab next  ↑↓ select
+        q quit  ? help  r run  Enter details  / filter  s sort  1 to 9 panel
+        ");
+    }
+
+    #[test]
+    fn a_running_call_has_a_bar_and_says_who_made_it() {
+        let mut state = state();
+        state.panel = Panel::Calls;
+        happened(
+            &mut state,
+            json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash",
+            "client": "nvim", "cwd": "/home/me/x", "arguments": "command=make"}),
+        );
+        let progress = json!({"kind": "update", "progress": 1, "total": 4, "message": "step"});
+        happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
+        let screen = drawn(&mut state, 100, 8);
+        for text in ["███░░░░░░░ 25 %", "nvim", "command=make", "/home/me/x", "step"] {
+            assert!(screen.contains(text), "{text}\n{screen}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_screen_leaves_out_columns() {
+        insta::assert_snapshot!(drawn(&mut state(), 40, 8), @r"
+         Calls  Tools 1  Sources  Sessions  Cha…
+        ── Tools ───────────────────────────────
+        TOOL  SOURCE       NEEDS  DESCRIPTION
+        bash  builtin bui… shell  Runs a command
+
+
+        q quit  ? help  r run  Enter details
         ");
     }
 
     #[test]
     fn an_ask_lies_over_the_panel_with_its_keys() {
         let mut state = state();
-        let request = json!({"request_id": "1", "session_id": "s", "call_id": "c", "call_ids": ["c"],
-            "category": "shell", "target": "git push", "tool": "bash", "source": {"kind": "builtin", "name": "builtin"},
-            "cwd": "/x", "suggestions": [{"scope": "project", "pattern": "git *"}], "asked_at": "", "expires_at": ""});
-        state.permission(serde_json::from_value(json!({"type": "asked", "request": request})).unwrap());
-        insta::assert_snapshot!(screen(&mut state, 60, 16), @r"
-         Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Eve
+        state.permission(ask("1", "git push"));
+        insta::assert_snapshot!(drawn(&mut state, 60, 18), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ── Tools ───────────────────────────────────────────────────
         ┌ permission ──────────────────────────────────────────────┐
         │? bash asks for permission: shell                         │
         │  git push                                                │
         │  agent: session s                                        │
         │  folder: /x                                              │
-        │y  allow once                                             │
-        │s  allow in this session                                  │
-        │h  allow in this project for 1 hour                       │
-        │p  allow in this project                                  │
-        │a  allow always                                           │
-        │1  allow in this project: git *                           │
-        │n  deny                                                   │
+        │  y  allow once                                           │
+        │  s  allow in this session                                │
+        │  h  allow in this project for 1 hour                     │
+        │  p  allow in this project                                │
+        │  a  allow always                                         │
+        │  1  allow in this project: git *                         │
+        │  n  deny                                                 │
+        │  d  deny, with a reason                                  │
         └──────────────────────────────────────────────────────────┘
-        q quit  Tab next  ↑↓ select
+        q quit  ? help  r run  Enter details  / filter  s sort
         ");
-        assert!(state.shown.is_some());
         // A prompt that is not readable must not be answered.
-        assert!(screen(&mut state, 60, 9).contains("too small"));
-        assert!(state.shown.is_none());
+        assert!(drawn(&mut state, 60, 10).contains("too small"));
+        assert!(!matches!(press_char(&mut state, 'y'), Some(ScreenAction::Request(_))));
     }
 
     #[test]
-    fn an_ask_for_a_workspace_is_read_to_its_end() {
+    fn a_question_names_its_options() {
         let mut state = state();
-        let reason = "use /home/me/docs as a workspace of claude: its tools may read everything in there";
-        let request = json!({"request_id": "1", "session_id": "s", "call_id": "c", "call_ids": ["c"],
-            "category": "file.read", "target": "/home/me/docs", "tool": "list",
-            "source": {"kind": "builtin", "name": "builtin"}, "cwd": "/home/me/docs", "reason": reason,
-            "suggestions": [], "asked_at": "", "expires_at": ""});
-        state.permission(serde_json::from_value(json!({"type": "asked", "request": request})).unwrap());
-        insta::assert_snapshot!(screen(&mut state, 60, 13), @r"
-         Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Eve
-        ┌ permission ──────────────────────────────────────────────┐
-        │? list asks for permission: use this workspace            │
-        │  /home/me/docs                                           │
-        │  agent: session s                                        │
-        │  reason: use /home/me/docs as a workspace of claude: its │
-        │     tools may read everything in there                   │
-        │y  allow, and remember it for this client                 │
-        │s  allow in this session                                  │
-        │n  deny                                                   │
+        state.question(question("q", false));
+        insta::assert_snapshot!(drawn(&mut state, 60, 12), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ── Tools ───────────────────────────────────────────────────
+        TOOL  SOURCE          NEEDS  DESCRIPTION
+        ┌ question ────────────────────────────────────────────────┐
+        │? Which one?                                              │
+        │  1  The first                                            │
+        │  2  The second                                           │
+        │  o  answer in your own words                             │
+        │  n  do not answer                                        │
         └──────────────────────────────────────────────────────────┘
-        q quit  Tab next  ↑↓ select
+        q quit  ? help  r run  Enter details  / filter  s sort
         ");
-        assert!(state.shown.is_some());
-        assert!(screen(&mut state, 60, 11).contains("too small"));
-        assert!(state.shown.is_none());
+    }
+
+    #[test]
+    fn every_panel_names_its_keys_in_the_help() {
+        let mut state = state();
+        for panel in Panel::ALL {
+            state.panel = panel;
+            press_char(&mut state, '?');
+            let help = drawn(&mut state, 120, 60);
+            for binding in applicable(&[KeyPlace::Panels, KeyPlace::In(panel)]) {
+                assert!(help.contains(&format!("{:<14} {}", binding.label, binding.help)), "{}\n{help}", binding.label);
+            }
+            press_char(&mut state, '?');
+            assert!(state.help.is_none());
+        }
+    }
+
+    #[test]
+    fn data_of_a_daemon_that_is_gone_stays() {
+        let mut state = state();
+        state.permission(ask("1", "git push"));
+        state.lost();
+        insta::assert_snapshot!(drawn(&mut state, 60, 8), @r"
+        the daemon is gone, waiting
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ── Tools ───────────────────────────────────────────────────
+        TOOL  SOURCE          NEEDS  DESCRIPTION
+        bash  builtin builtin shell  Runs a command
+
+
+        D start a daemon  q quit  ? help  r run  Enter details
+        ");
     }
 }

@@ -5,63 +5,65 @@ use toold_client::{Client, ClientError};
 use toold_proto::audit::{AuditEntry, AuditQuery};
 use toold_proto::call::ListTools;
 use toold_proto::daemon::{DaemonStatus, NoParams};
-use toold_proto::method::{self, DaemonGetStatus, PluginsList, SessionsList, ToolsList};
+use toold_proto::file::{FileChange, FileHistory};
+use toold_proto::mcp::McpServer;
+use toold_proto::method::{
+    self, DaemonGetStatus, FilesHistory, McpServersList, PermissionsList, PluginsList, RemotesList, SessionsList,
+    ToolsList,
+};
+use toold_proto::permission::PermissionList;
 use toold_proto::plugin::{ListPlugins, Plugin};
+use toold_proto::remote::Remote;
 use toold_proto::session::SessionInfo;
 use toold_proto::shell::{ListShells, ShellInfo};
 use toold_proto::tool::Tool;
 
+use super::answer::ScreenAnswer;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ListKind {
     Tools,
-    Plugins,
+    Sources,
     Sessions,
+    Changes,
     Shells,
+    Permissions,
     Audit,
     Status,
 }
 
 impl ListKind {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Tools, Self::Plugins, Self::Sessions, Self::Shells, Self::Audit, Self::Status];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Tools,
+        Self::Sources,
+        Self::Sessions,
+        Self::Changes,
+        Self::Shells,
+        Self::Permissions,
+        Self::Audit,
+        Self::Status,
+    ];
 }
 
 #[derive(Debug)]
 pub(super) enum Fetched {
     Tools(Vec<Tool>),
-    Plugins(Vec<Plugin>),
+    Sources { plugins: Vec<Plugin>, servers: Vec<McpServer>, remotes: Vec<Remote> },
     Sessions(Vec<SessionInfo>),
+    Changes(Vec<FileChange>),
     Shells(Vec<ShellInfo>),
+    Permissions(PermissionList),
     Audit(Vec<AuditEntry>),
     Status(Box<DaemonStatus>),
-    /// The message for the footer.
-    Failed(String),
-}
-
-impl Fetched {
-    pub(super) fn what(&self) -> Option<ListKind> {
-        match self {
-            Self::Tools(_) => Some(ListKind::Tools),
-            Self::Plugins(_) => Some(ListKind::Plugins),
-            Self::Sessions(_) => Some(ListKind::Sessions),
-            Self::Shells(_) => Some(ListKind::Shells),
-            Self::Audit(_) => Some(ListKind::Audit),
-            Self::Status(_) => Some(ListKind::Status),
-            Self::Failed(_) => None,
-        }
-    }
 }
 
 /// Starts a fetch; its result goes to `sender`.
-pub(super) fn start(client: &Client, what: ListKind, sender: &mpsc::Sender<Fetched>) {
+pub(super) fn start(client: &Client, what: ListKind, sender: &mpsc::Sender<ScreenAnswer>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {
-        let fetched = match fetch(&client, what).await {
-            Ok(fetched) => fetched,
-            Err(error) => Fetched::Failed(format!("{:#}", anyhow::Error::new(error))),
-        };
+        let fetched = fetch(&client, what).await.map_err(|error| format!("{:#}", anyhow::Error::new(error)));
         // The screen is gone when nobody receives.
-        let _ = sender.send(fetched).await;
+        let _ = sender.send(ScreenAnswer::List(what, fetched)).await;
     });
 }
 
@@ -70,12 +72,21 @@ async fn fetch(client: &Client, what: ListKind) -> Result<Fetched, ClientError> 
         ListKind::Tools => {
             Fetched::Tools(client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default())
         }
-        ListKind::Plugins => Fetched::Plugins(client.call::<PluginsList>(ListPlugins::default()).await?.plugins),
+        ListKind::Sources => Fetched::Sources {
+            plugins: client.call::<PluginsList>(ListPlugins::default()).await?.plugins,
+            servers: client.call::<McpServersList>(NoParams {}).await?.servers,
+            remotes: client.call::<RemotesList>(NoParams {}).await?.remotes,
+        },
         ListKind::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
+        ListKind::Changes => {
+            let all = FileHistory { session_id: None, all: true };
+            Fetched::Changes(client.call::<FilesHistory>(all).await?.changes)
+        }
         ListKind::Shells => {
             let all = ListShells { session_id: None, all: true };
             Fetched::Shells(client.call::<method::ShellsList>(all).await?.shells)
         }
+        ListKind::Permissions => Fetched::Permissions(client.call::<PermissionsList>(NoParams {}).await?),
         ListKind::Audit => Fetched::Audit(client.call::<method::AuditQuery>(AuditQuery::default()).await?.entries),
         ListKind::Status => Fetched::Status(Box::new(client.call::<DaemonGetStatus>(NoParams {}).await?)),
     })

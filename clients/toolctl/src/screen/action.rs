@@ -1,0 +1,144 @@
+//! The requests that keys make.
+
+use tokio::sync::mpsc;
+use toold_client::{Client, ClientError};
+use toold_proto::call::{CancelCall, Execute};
+use toold_proto::file::UndoFiles;
+use toold_proto::mcp::RestartMcpServer;
+use toold_proto::method::{
+    FilesUndo, McpRestart, PermissionsReply, PermissionsRevoke, PluginsDisable, PluginsEnable, PluginsReload,
+    QuestionsReply, RemotesReconnect, SessionClose, ShellsKill, ToolsCancel, ToolsExecute,
+};
+use toold_proto::permission::{ReplyPermission, RevokePermission};
+use toold_proto::plugin::{NamePlugin, ReloadPlugins};
+use toold_proto::question::{Question, ReplyQuestion};
+use toold_proto::remote::ReconnectRemote;
+use toold_proto::session::CloseSession;
+use toold_proto::shell::KillShell;
+use toold_proto::tool::{CallId, SessionId, Tool};
+
+use super::answer::ScreenAnswer;
+use super::details::{self, DetailsQuery};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ScreenAction {
+    Quit,
+    /// Starts a daemon when none is running.
+    StartDaemon,
+    /// Puts the text into the clipboard of the terminal.
+    Copy(String),
+    /// Mouse reports on or off.
+    CaptureMouse(bool),
+    /// Asks for the arguments of a tool, outside the full screen, and calls it.
+    CallForm(Box<Tool>),
+    /// Asks for the fields of a question, outside the full screen.
+    QuestionForm(Box<Question>),
+    Request(Request),
+}
+
+/// A request to the daemon.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Request {
+    Reply(ReplyPermission),
+    Answer(ReplyQuestion),
+    Cancel(CallId, SessionId),
+    /// A command in the background.
+    KillShell(String, SessionId),
+    CloseSession(SessionId),
+    ReloadPlugin(String),
+    EnablePlugin(String),
+    DisablePlugin(String),
+    RestartServer(String),
+    ReconnectRemote(String),
+    Revoke(String),
+    PlanUndo(UndoFiles),
+    Undo(UndoFiles),
+    Execute(Box<Execute>),
+    Details(String, DetailsQuery),
+}
+
+/// Sends a request. Events show its effect; the footer shows an error.
+pub(super) fn send(client: &Client, request: Request, sender: &mpsc::Sender<ScreenAnswer>) {
+    let (client, sender) = (client.clone(), sender.clone());
+    tokio::spawn(async move {
+        let answer = perform(&client, request).await.unwrap_or_else(|error| {
+            let error = format!("{:#}", anyhow::Error::new(error));
+            Some(ScreenAnswer::Failed(error))
+        });
+        if let Some(answer) = answer {
+            // The screen is gone when nobody receives.
+            let _ = sender.send(answer).await;
+        }
+    });
+}
+
+async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswer>, ClientError> {
+    let done = match request {
+        Request::Reply(reply) => {
+            client.call::<PermissionsReply>(reply).await?;
+            return Ok(None);
+        }
+        Request::Answer(reply) => {
+            client.call::<QuestionsReply>(reply).await?;
+            return Ok(None);
+        }
+        Request::Cancel(call_id, session_id) => {
+            let params = CancelCall { call_id: call_id.clone(), session_id: Some(session_id) };
+            match client.call::<ToolsCancel>(params).await?.cancelled {
+                true => format!("cancelled the call {call_id}"),
+                false => format!("the call {call_id} had ended already"),
+            }
+        }
+        Request::KillShell(shell_id, session_id) => {
+            let params = KillShell { shell_id: shell_id.clone(), session_id: Some(session_id) };
+            let status = client.call::<ShellsKill>(params).await?.status;
+            format!("{shell_id}: {status}")
+        }
+        Request::CloseSession(session_id) => {
+            let closed = client.call::<SessionClose>(CloseSession { session_id: session_id.clone() }).await?;
+            format!("closed the session {session_id}; cancelled calls: {}", closed.cancelled)
+        }
+        Request::ReloadPlugin(name) => {
+            client.call::<PluginsReload>(ReloadPlugins { name: Some(name.clone()) }).await?;
+            format!("reloaded {name}")
+        }
+        Request::EnablePlugin(name) => {
+            client.call::<PluginsEnable>(NamePlugin { name: name.clone() }).await?;
+            format!("enabled {name}")
+        }
+        Request::DisablePlugin(name) => {
+            client.call::<PluginsDisable>(NamePlugin { name: name.clone() }).await?;
+            format!("disabled {name}")
+        }
+        Request::RestartServer(name) => {
+            client.call::<McpRestart>(RestartMcpServer { name: name.clone() }).await?;
+            format!("restarted {name}")
+        }
+        Request::ReconnectRemote(name) => {
+            client.call::<RemotesReconnect>(ReconnectRemote { name: name.clone() }).await?;
+            format!("reconnected {name}")
+        }
+        Request::Revoke(id) => {
+            client.call::<PermissionsRevoke>(RevokePermission { id: id.clone() }).await?;
+            format!("revoked the grant {id}")
+        }
+        Request::PlanUndo(undo) => {
+            let plan = client.call::<FilesUndo>(UndoFiles { dry_run: true, ..undo.clone() }).await?;
+            return Ok(Some(ScreenAnswer::UndoPlan(undo, plan)));
+        }
+        Request::Undo(undo) => {
+            let undone = client.call::<FilesUndo>(undo).await?;
+            format!("restored {}", undone.paths.join(", "))
+        }
+        Request::Execute(execute) => {
+            let tool = execute.name.clone();
+            let result = client.call::<ToolsExecute>(*execute).await?;
+            return Ok(Some(ScreenAnswer::Result(tool, details::result_lines(&result))));
+        }
+        Request::Details(key, query) => {
+            let lines = details::fetch(client, &query).await?;
+            return Ok(Some(ScreenAnswer::Details(key, lines)));
+        }
+    };
+    Ok(Some(ScreenAnswer::Done(done)))
+}

@@ -1,0 +1,146 @@
+//! The table of the current panel.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Modifier;
+use ratatui::text::Span;
+use ratatui::widgets::{Block, Sparkline};
+
+use crate::output;
+use crate::screen::panel::{Column, FILL, Panel, PanelRow};
+use crate::screen::state::{HitArea, ScreenState};
+use crate::screen::table_view::SortOrder;
+use crate::screen::text::{cells, cut};
+use crate::screen::theme::Tone;
+
+/// Between two columns.
+const GAP: u16 = 1;
+
+/// A panel that is lower than this has no room for the plot of durations.
+const PLOT_FROM: u16 = 14;
+
+/// A column that is shown, and how wide it is.
+#[derive(Debug, PartialEq, Eq)]
+struct ShownColumn {
+    at: usize,
+    width: u16,
+}
+
+pub(super) fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
+    let plot_height = if state.panel == Panel::Calls && area.height >= PLOT_FROM { 5 } else { 0 };
+    let [area, plot] = Layout::vertical([Constraint::Min(1), Constraint::Length(plot_height)]).areas(area);
+    if plot_height > 0 {
+        draw_durations(frame, plot, state);
+    }
+    let theme = state.theme;
+    let panel = state.panel;
+    let rows = state.rows();
+    let [title, head, body] =
+        Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    let view = state.view_mut();
+    view.height = usize::from(body.height);
+    let selected = view.settle(panel, &rows);
+    let (offset, sort, filter) = (view.offset, view.sort, view.filter.clone());
+    let count = panel.rows(&state.data).len();
+    let heading = match filter.is_empty() {
+        true => format!("── {} ", panel.title()),
+        false => format!("── {}: {} of {count} with /{} ", panel.title(), rows.len(), output::one_line(&filter)),
+    };
+    let line = format!("{heading}{}", "─".repeat(usize::from(title.width).saturating_sub(cells(&heading))));
+    let tone = if filter.is_empty() { Tone::Dim } else { Tone::Warn };
+    frame.render_widget(Span::styled(cut(&line, usize::from(title.width)), theme.style(tone)), title);
+    let columns = layout(panel.columns(), &rows, area.width);
+    draw_head(frame, head, state, &columns, sort);
+    for (line, row) in rows.iter().skip(offset).take(usize::from(body.height)).enumerate() {
+        let place = Rect { y: body.y + line as u16, height: 1, ..body };
+        let mut x = place.x;
+        for column in &columns {
+            let Some(cell) = row.cells.get(column.at) else { continue };
+            let text = cut(&cell.text, usize::from(column.width));
+            let width = column.width.min((place.x + place.width).saturating_sub(x));
+            frame.render_widget(Span::styled(text, theme.style(cell.tone)), Rect { x, width, ..place });
+            x += column.width + GAP;
+        }
+        if Some(offset + line) == selected {
+            frame.buffer_mut().set_style(place, theme.selected());
+        }
+        state.hits.push(HitArea::Row(place, row.key.clone()));
+    }
+    if rows.is_empty() {
+        let note = if filter.is_empty() { "nothing here" } else { "no row has these words; Esc shows all" };
+        frame.render_widget(Span::styled(cut(note, usize::from(body.width)), theme.style(Tone::Dim)), body);
+    }
+}
+
+fn draw_head(frame: &mut Frame<'_>, area: Rect, state: &ScreenState, columns: &[ShownColumn], sort: Option<SortOrder>) {
+    let mut x = area.x;
+    for column in columns {
+        let title = state.panel.columns()[column.at].title;
+        let mark = match sort {
+            Some(order) if order.column == column.at => {
+                if order.reverse {
+                    "▼"
+                } else {
+                    "▲"
+                }
+            }
+            _ => "",
+        };
+        let width = usize::from(column.width);
+        let text = format!("{}{mark}", cut(title, width.saturating_sub(cells(mark))));
+        let style = state.theme.style(Tone::Dim);
+        let style = if mark.is_empty() { style } else { style.add_modifier(Modifier::BOLD) };
+        let width = column.width.min((area.x + area.width).saturating_sub(x));
+        frame.render_widget(Span::styled(text, style), Rect { x, width, ..area });
+        x += column.width + GAP;
+    }
+}
+
+/// The columns that fit, none of them narrower than its minimum.
+fn layout(columns: &'static [Column], rows: &[PanelRow], width: u16) -> Vec<ShownColumn> {
+    let content = |at: usize| {
+        let widest = rows.iter().filter_map(|row| row.cells.get(at)).map(|cell| cells(&cell.text)).max().unwrap_or(0);
+        // One more for the mark of the order.
+        u16::try_from(widest.max(cells(columns[at].title) + 1)).unwrap_or(u16::MAX)
+    };
+    let mut by_rank: Vec<usize> = (0..columns.len()).collect();
+    by_rank.sort_by_key(|at| columns[*at].rank);
+    let mut shown: Vec<ShownColumn> = Vec::new();
+    let mut left = width;
+    for at in by_rank {
+        // A column without any content is not worth its place on a narrow screen.
+        let empty = rows.iter().all(|row| row.cells.get(at).is_none_or(|cell| cell.text.is_empty()));
+        let least = columns[at].min.min(content(at)) + if shown.is_empty() { 0 } else { GAP };
+        if columns[at].rank > 0 && (least > left || (empty && !rows.is_empty() && left < 60)) {
+            continue;
+        }
+        let gap = if shown.is_empty() { 0 } else { GAP };
+        shown.push(ShownColumn { at, width: least.min(left) - gap });
+        left = left.saturating_sub(least);
+    }
+    // What is left goes to the columns in the order of their ranks, those that fill last.
+    for fill in [false, true] {
+        for column in &mut shown {
+            if (columns[column.at].max == FILL) == fill {
+                let more = content(column.at).min(columns[column.at].max).saturating_sub(column.width).min(left);
+                column.width += more;
+                left -= more;
+            }
+        }
+    }
+    shown.sort_by_key(|column| column.at);
+    shown
+}
+
+fn draw_durations(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
+    let durations = &state.data.durations;
+    let longest = durations.iter().max().copied().unwrap_or(0);
+    let calls = output::counted(durations.len() as u64, "call");
+    let title = format!(" duration of the last {calls}, up to {} ", output::duration(longest));
+    let width = usize::from(area.width.saturating_sub(2));
+    let skipped = durations.len().saturating_sub(width);
+    // So that a call that took 0 ms shows too.
+    let data: Vec<u64> = durations.iter().skip(skipped).map(|ms| ms + 1).collect();
+    let sparkline = Sparkline::default().data(data).block(Block::bordered().title(title));
+    frame.render_widget(sparkline.style(state.theme.style(Tone::Name)), area);
+}

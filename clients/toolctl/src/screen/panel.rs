@@ -1,0 +1,183 @@
+//! The panels: each is a table of its own file in `panels/`.
+
+use super::daemon_data::DaemonData;
+use super::details::Details;
+use super::fetch::ListKind;
+use super::panels::{audit, calls, changes, events, rules, sessions, shells, sources, tools};
+use super::theme::Tone;
+use crate::output::{one_line, shorten};
+
+/// A longer text of a cell is in the details.
+const MAX_CELL: usize = 400;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Panel {
+    Calls,
+    #[default]
+    Tools,
+    Sources,
+    Sessions,
+    Changes,
+    Shells,
+    Rules,
+    Audit,
+    Events,
+}
+
+/// A column of a panel.
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    /// The column is left out where it would be narrower than this.
+    pub(super) min: u16,
+    pub(super) max: u16,
+    /// Columns with a higher rank are left out first; those of rank 0 never.
+    pub(super) rank: u8,
+}
+
+/// The widest column, which takes all the space that the others leave.
+pub(super) const FILL: u16 = u16::MAX;
+
+pub(super) const fn column(title: &'static str, min: u16, max: u16, rank: u8) -> Column {
+    Column { title, min, max, rank }
+}
+
+pub(super) struct PanelRow {
+    /// The identity of the item, which the selection follows.
+    pub(super) key: String,
+    pub(super) cells: Vec<PanelCell>,
+}
+
+pub(super) struct PanelCell {
+    pub(super) text: String,
+    pub(super) tone: Tone,
+    /// What the column is sorted by, if not by the text.
+    pub(super) number: Option<f64>,
+}
+
+impl PanelCell {
+    pub(super) fn new(tone: Tone, text: impl AsRef<str>) -> Self {
+        Self { text: shorten(&one_line(text.as_ref()), MAX_CELL), tone, number: None }
+    }
+
+    pub(super) fn plain(text: impl AsRef<str>) -> Self {
+        Self::new(Tone::Plain, text)
+    }
+
+    pub(super) fn name(text: impl AsRef<str>) -> Self {
+        Self::new(Tone::Name, text)
+    }
+
+    pub(super) fn number(self, number: f64) -> Self {
+        Self { number: Some(number), ..self }
+    }
+}
+
+impl Panel {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Calls,
+        Self::Tools,
+        Self::Sources,
+        Self::Sessions,
+        Self::Changes,
+        Self::Shells,
+        Self::Rules,
+        Self::Audit,
+        Self::Events,
+    ];
+
+    pub(super) fn index(self) -> usize {
+        Self::ALL.iter().position(|panel| *panel == self).expect("all panels are listed")
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Calls => "Calls",
+            Self::Tools => "Tools",
+            Self::Sources => "Sources",
+            Self::Sessions => "Sessions",
+            Self::Changes => "Changes",
+            Self::Shells => "Shells",
+            Self::Rules => "Rules",
+            Self::Audit => "Audit",
+            Self::Events => "Events",
+        }
+    }
+
+    /// The number beside the title: of current items, not of past ones.
+    pub(super) fn count(self, data: &DaemonData) -> usize {
+        match self {
+            Self::Calls => data.running.len(),
+            Self::Tools => data.tools.len(),
+            Self::Sources => data.plugins.len() + data.servers.len() + data.remotes.len(),
+            Self::Sessions => data.sessions.len(),
+            Self::Shells => data.shells.iter().filter(|shell| shell.running).count(),
+            Self::Changes | Self::Rules | Self::Audit | Self::Events => 0,
+        }
+    }
+
+    pub(super) fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Calls => calls::COLUMNS,
+            Self::Tools => tools::COLUMNS,
+            Self::Sources => sources::COLUMNS,
+            Self::Sessions => sessions::COLUMNS,
+            Self::Changes => changes::COLUMNS,
+            Self::Shells => shells::COLUMNS,
+            Self::Rules => rules::COLUMNS,
+            Self::Audit => audit::COLUMNS,
+            Self::Events => events::COLUMNS,
+        }
+    }
+
+    pub(super) fn rows(self, data: &DaemonData) -> Vec<PanelRow> {
+        match self {
+            Self::Calls => calls::rows(data),
+            Self::Tools => tools::rows(data),
+            Self::Sources => sources::rows(data),
+            Self::Sessions => sessions::rows(data),
+            Self::Changes => changes::rows(data),
+            Self::Shells => shells::rows(data),
+            Self::Rules => rules::rows(data),
+            Self::Audit => audit::rows(data),
+            Self::Events => events::rows(data),
+        }
+    }
+
+    /// The details of the item with this key; `None` when it is gone.
+    pub(super) fn details(self, data: &DaemonData, key: &str) -> Option<Details> {
+        match self {
+            Self::Calls => calls::details(data, key),
+            Self::Tools => tools::details(data, key),
+            Self::Sources => sources::details(data, key),
+            Self::Sessions => sessions::details(data, key),
+            Self::Changes => changes::details(data, key),
+            Self::Shells => shells::details(data, key),
+            Self::Rules => rules::details(data, key),
+            Self::Audit => audit::details(data, key),
+            Self::Events => events::details(data, key),
+        }
+    }
+
+    /// Whether the newest row is on top, and stays selected while new ones arrive.
+    pub(super) fn is_log(self) -> bool {
+        matches!(self, Self::Changes | Self::Audit | Self::Events)
+    }
+
+    /// The list that this panel shows, if it is fetched only while the panel is shown.
+    pub(super) fn lazy_list(self) -> Option<ListKind> {
+        match self {
+            Self::Sources => Some(ListKind::Sources),
+            Self::Sessions => Some(ListKind::Sessions),
+            Self::Changes => Some(ListKind::Changes),
+            Self::Shells => Some(ListKind::Shells),
+            Self::Rules => Some(ListKind::Permissions),
+            Self::Audit => Some(ListKind::Audit),
+            Self::Calls | Self::Tools | Self::Events => None,
+        }
+    }
+
+    /// Whether its list changes without an event, such as the numbers of a running server.
+    pub(super) fn changes_silently(self) -> bool {
+        matches!(self, Self::Sources | Self::Sessions | Self::Shells)
+    }
+}

@@ -1,0 +1,74 @@
+//! The changes that tools made to files, the newest first.
+
+use toold_proto::file::{FileChange, UndoFiles};
+
+use crate::clock::{date_and_time_in, time_of_day_in};
+use crate::screen::daemon_data::DaemonData;
+use crate::screen::details::{Details, DetailsQuery, field};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::theme::Tone;
+
+pub(in crate::screen) const COLUMNS: &[Column] = &[
+    column("AT", 8, 8, 3),
+    column("FILE", 14, FILL, 0),
+    column("STATE", 7, 8, 1),
+    column("TOOL", 6, 20, 2),
+    column("SESSION", 10, 36, 4),
+];
+
+pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a FileChange> {
+    data.changes.iter().find(|change| key(change) == wanted)
+}
+
+fn key(change: &FileChange) -> String {
+    format!("{}/{}/{}", change.session_id, change.call_id.as_str(), change.path)
+}
+
+pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
+    let row = |change: &FileChange| {
+        let (tone, state) = state(change);
+        PanelRow {
+            key: key(change),
+            cells: vec![
+                PanelCell::new(Tone::Dim, time_of_day_in(&change.at, &data.zone)),
+                PanelCell::name(&change.path),
+                PanelCell::new(tone, state),
+                PanelCell::plain(&change.tool),
+                PanelCell::plain(change.session_id.as_str()),
+            ],
+        }
+    };
+    data.changes.iter().rev().map(row).collect()
+}
+
+pub(in crate::screen) fn state(change: &FileChange) -> (Tone, &'static str) {
+    match change {
+        FileChange { undone: true, .. } => (Tone::Dim, "undone"),
+        FileChange { created: true, .. } => (Tone::Good, "created"),
+        FileChange { removed: true, .. } => (Tone::Bad, "removed"),
+        FileChange { .. } => (Tone::Warn, "changed"),
+    }
+}
+
+/// Undoes the call that made the change: the last change of a file could be another call's.
+pub(in crate::screen) fn undo(change: &FileChange) -> UndoFiles {
+    UndoFiles {
+        call_id: Some(change.call_id.clone()),
+        session_id: Some(change.session_id.clone()),
+        all: true,
+        ..UndoFiles::default()
+    }
+}
+
+pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
+    let change = find(data, wanted)?;
+    let lines = vec![
+        field("state", state(change).1),
+        field("tool", &change.tool),
+        field("call", &change.call_id.to_string()),
+        field("session", change.session_id.as_str()),
+        field("at", &date_and_time_in(&change.at, &data.zone)),
+    ];
+    let query = (!change.undone).then(|| DetailsQuery::Change(undo(change)));
+    Some(Details { title: change.path.clone(), lines, query })
+}

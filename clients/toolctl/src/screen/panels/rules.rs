@@ -1,0 +1,125 @@
+//! Permission rules and grants, in the order in which they are listed: grants first.
+
+use toold_proto::permission::{GrantInfo, RuleInfo, Verdict};
+
+use crate::clock::date_and_time_in;
+use crate::screen::daemon_data::DaemonData;
+use crate::screen::details::{Details, field};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::theme::Tone;
+
+pub(in crate::screen) const COLUMNS: &[Column] = &[
+    column("ACTION", 6, 6, 1),
+    column("CATEGORY", 8, 10, 2),
+    column("PATTERN", 12, FILL, 0),
+    column("USES", 4, 6, 4),
+    column("LAST USE", 16, 16, 5),
+    column("FROM", 10, 44, 3),
+];
+
+const VERDICTS: [Verdict; 3] = [Verdict::Allow, Verdict::Ask, Verdict::Deny];
+
+/// The grant with this key; a rule has none, because only its file can remove it.
+pub(in crate::screen) fn find_grant<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a GrantInfo> {
+    data.permissions.as_ref()?.grants.iter().find(|grant| grant_key(grant) == wanted)
+}
+
+fn grant_key(grant: &GrantInfo) -> String {
+    format!("grant {}", grant.id)
+}
+
+/// Rules have no ids, and two equal ones of the same source do not differ for anybody.
+pub(in crate::screen) fn rule_key(rule: &RuleInfo) -> String {
+    let tools = rule.tools.as_deref().unwrap_or_default().join(",");
+    let cwd = rule.cwd.as_deref().unwrap_or_default();
+    let place = format!("{}\n{}\n{cwd}\n{tools}", rule.source, rule.pattern);
+    format!("rule {} {} {place}", rule.category, rule.action.as_str())
+}
+
+pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
+    let Some(list) = &data.permissions else { return Vec::new() };
+    let grants = list.grants.iter().map(|grant| {
+        let used = grant.used_at.as_deref().map(|at| date_and_time_in(at, &data.zone)).unwrap_or_default();
+        PanelRow {
+            key: grant_key(grant),
+            cells: vec![
+                verdict_cell(grant_verdict(grant)),
+                PanelCell::plain(grant.category.as_str()),
+                PanelCell::name(&grant.pattern),
+                PanelCell::plain(grant.uses.to_string()).number(grant.uses as f64),
+                PanelCell::plain(used.get(..16).unwrap_or(&used)),
+                PanelCell::plain(format!("grant: {}", origin(grant))),
+            ],
+        }
+    });
+    let rules = list.rules.iter().map(|rule| PanelRow {
+        key: rule_key(rule),
+        cells: vec![
+            verdict_cell(rule.action),
+            PanelCell::plain(rule.category.as_str()),
+            PanelCell::name(&rule.pattern),
+            PanelCell::plain("").number(-1.0),
+            PanelCell::plain(""),
+            PanelCell::plain(&rule.source),
+        ],
+    });
+    grants.chain(rules).collect()
+}
+
+fn grant_verdict(grant: &GrantInfo) -> Verdict {
+    match grant.action {
+        toold_proto::permission::Action::Allow => Verdict::Allow,
+        toold_proto::permission::Action::Deny => Verdict::Deny,
+    }
+}
+
+fn verdict_cell(verdict: Verdict) -> PanelCell {
+    let tone = match verdict {
+        Verdict::Allow => Tone::Good,
+        Verdict::Ask => Tone::Warn,
+        Verdict::Deny => Tone::Bad,
+    };
+    let strictness = VERDICTS.iter().position(|one| *one == verdict).unwrap_or(0);
+    PanelCell::new(tone, verdict.as_str()).number(strictness as f64)
+}
+
+/// Who or what a grant is for.
+pub(in crate::screen) fn origin(grant: &GrantInfo) -> String {
+    let session = grant.session_id.as_ref().map(|id| id.as_str());
+    let place = grant.project.as_deref().or(session);
+    [Some(grant.scope.as_str()), place].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
+    let list = data.permissions.as_ref()?;
+    if let Some(grant) = find_grant(data, wanted) {
+        let mut lines = vec![
+            field("action", grant_verdict(grant).as_str()),
+            field("category", grant.category.as_str()),
+            field("pattern", &grant.pattern),
+            field("for", &origin(grant)),
+            field("granted", &date_and_time_in(&grant.granted_at, &data.zone)),
+            field("by", grant.by.as_deref().unwrap_or("unknown")),
+            field("uses", &grant.uses.to_string()),
+        ];
+        lines.extend(grant.used_at.as_deref().map(|at| field("last use", &date_and_time_in(at, &data.zone))));
+        lines.extend(grant.expires_at.as_deref().map(|at| field("expires", &date_and_time_in(at, &data.zone))));
+        lines.extend(grant.tools.as_ref().map(|tools| field("tools", &tools.join(" "))));
+        lines.extend((!grant.chain.is_empty()).then(|| field("through", &grant.chain.join(", "))));
+        if let Some(ask) = &grant.asked {
+            let agent = ask.agent.as_deref().map(|agent| format!("{agent}: ")).unwrap_or_default();
+            lines.push(field("answered", &format!("{agent}{} in {}", ask.tool, ask.cwd)));
+        }
+        return Some(Details { title: format!("grant {}", grant.id), lines, query: None });
+    }
+    let rule = list.rules.iter().find(|rule| rule_key(rule) == wanted)?;
+    let mut lines = vec![
+        field("action", rule.action.as_str()),
+        field("category", rule.category.as_str()),
+        field("pattern", &rule.pattern),
+        field("from", &rule.source),
+    ];
+    lines.extend(rule.cwd.as_deref().map(|cwd| field("folder", cwd)));
+    lines.extend(rule.tools.as_ref().map(|tools| field("tools", &tools.join(" "))));
+    Some(Details { title: "rule".to_owned(), lines, query: None })
+}

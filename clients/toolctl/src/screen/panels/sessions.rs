@@ -1,0 +1,57 @@
+//! The sessions in which clients work.
+
+use toold_proto::session::{Mode, SessionInfo};
+
+use crate::clock::date_and_time_in;
+use crate::screen::daemon_data::DaemonData;
+use crate::screen::details::{Details, DetailsQuery, field};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+
+pub(in crate::screen) const COLUMNS: &[Column] = &[
+    column("SESSION", 10, 36, 0),
+    column("CLIENT", 8, 20, 1),
+    column("MODE", 7, 13, 3),
+    column("CONN / CALLS", 12, 14, 4),
+    column("FOLDER", 12, FILL, 2),
+];
+
+pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a SessionInfo> {
+    data.sessions.iter().find(|session| session.session_id.as_str() == wanted)
+}
+
+pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
+    let row = |session: &SessionInfo| PanelRow {
+        key: session.session_id.as_str().to_owned(),
+        cells: vec![
+            PanelCell::name(session.session_id.as_str()),
+            PanelCell::plain(session.client.as_ref().map(|client| client.name.as_str()).unwrap_or_default()),
+            PanelCell::plain(mode(session.mode)),
+            PanelCell::plain(format!("{} / {}", session.connections, session.calls)).number(session.calls as f64),
+            PanelCell::plain(&session.cwd),
+        ],
+    };
+    data.sessions.iter().map(row).collect()
+}
+
+fn mode(mode: Mode) -> String {
+    serde_json::to_value(mode).unwrap_or_default().as_str().unwrap_or_default().to_owned()
+}
+
+pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
+    let session = find(data, wanted)?;
+    let client = session.client.as_ref().map(|client| {
+        format!("{} {}", client.name, client.version.as_deref().unwrap_or_default()).trim_end().to_owned()
+    });
+    let mut lines = vec![
+        field("client", client.as_deref().unwrap_or("unknown")),
+        field("mode", &mode(session.mode)),
+        field("folder", &session.cwd),
+        field("project", &session.project),
+        field("opened", &date_and_time_in(&session.opened_at, &data.zone)),
+        field("connections", &session.connections.to_string()),
+        field("calls", &session.calls.to_string()),
+    ];
+    lines.extend(session.roots.iter().map(|root| field("root", root)));
+    let query = DetailsQuery::Session(session.session_id.clone(), data.zone.clone());
+    Some(Details { title: format!("session {wanted}"), lines, query: Some(query) })
+}

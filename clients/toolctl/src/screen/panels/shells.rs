@@ -1,0 +1,63 @@
+//! Commands in the background.
+
+use toold_proto::shell::ShellInfo;
+
+use crate::clock::date_and_time_in;
+use crate::output;
+use crate::screen::daemon_data::DaemonData;
+use crate::screen::details::{Details, field};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::text::PaneLine;
+use crate::screen::theme::Tone;
+
+pub(in crate::screen) const COLUMNS: &[Column] = &[
+    column("SHELL", 6, 12, 0),
+    column("STATUS", 7, 18, 1),
+    column("OUTPUT", 8, 10, 3),
+    column("COMMAND", 12, FILL, 2),
+    column("FOLDER", 12, 40, 4),
+];
+
+pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a ShellInfo> {
+    data.shells.iter().find(|shell| key(shell) == wanted)
+}
+
+/// Shells are numbered in their session.
+fn key(shell: &ShellInfo) -> String {
+    format!("{}/{}", shell.session_id, shell.shell_id)
+}
+
+pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
+    let row = |shell: &ShellInfo| {
+        let tone = if shell.running { Tone::Good } else { Tone::Dim };
+        PanelRow {
+            key: key(shell),
+            cells: vec![
+                PanelCell::name(&shell.shell_id),
+                PanelCell::new(tone, &shell.status),
+                PanelCell::plain(output::bytes(shell.output_bytes)).number(shell.output_bytes as f64),
+                PanelCell::plain(&shell.command),
+                PanelCell::plain(&shell.cwd),
+            ],
+        }
+    };
+    data.shells.iter().map(row).collect()
+}
+
+pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
+    let shell = find(data, wanted)?;
+    let mut lines = vec![
+        field("command", &shell.command),
+        field("status", &shell.status),
+        field("folder", &shell.cwd),
+        field("session", shell.session_id.as_str()),
+        field("call", &shell.call_id.to_string()),
+        field("started", &date_and_time_in(&shell.started_at, &data.zone)),
+        field("output", &output::bytes(shell.output_bytes)),
+    ];
+    if shell.running {
+        lines.push(PaneLine::empty());
+        lines.push(PaneLine::new(Tone::Dim, format!("to see its output: toolctl shells attach {}", shell.shell_id)));
+    }
+    Some(Details { title: shell.shell_id.clone(), lines, query: None })
+}

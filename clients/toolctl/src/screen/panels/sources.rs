@@ -1,0 +1,180 @@
+//! Where tools come from: plugins, MCP servers and other daemons.
+
+use toold_proto::mcp::{McpServer, McpServerState};
+use toold_proto::plugin::{Plugin, PluginError, PluginStatus};
+use toold_proto::remote::{Remote, RemoteState};
+
+use crate::output;
+use crate::screen::daemon_data::DaemonData;
+use crate::screen::details::{Details, DetailsQuery, field, heading};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::text::{PaneLine, text_lines};
+use crate::screen::theme::Tone;
+
+pub(in crate::screen) const COLUMNS: &[Column] = &[
+    column("SOURCE", 8, 28, 0),
+    column("KIND", 6, 8, 2),
+    column("STATE", 8, 10, 1),
+    column("PROBLEM", 12, 60, 3),
+    column("TOOLS", 10, 40, 4),
+    column("WHERE", 10, FILL, 5),
+];
+
+/// An item of this panel.
+#[derive(Clone, Copy)]
+pub(in crate::screen) enum ToolSource<'a> {
+    Plugin(&'a Plugin),
+    Server(&'a McpServer),
+    Remote(&'a Remote),
+}
+
+pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<ToolSource<'a>> {
+    all(data).find(|source| source.key() == wanted)
+}
+
+fn all(data: &DaemonData) -> impl Iterator<Item = ToolSource<'_>> {
+    let plugins = data.plugins.iter().map(ToolSource::Plugin);
+    let servers = data.servers.iter().map(ToolSource::Server);
+    plugins.chain(servers).chain(data.remotes.iter().map(ToolSource::Remote))
+}
+
+impl ToolSource<'_> {
+    fn key(self) -> String {
+        match self {
+            // A project may have a plugin of the same name.
+            Self::Plugin(plugin) => format!("plugin {}", plugin.path),
+            Self::Server(server) => format!("mcp {} {}", server.name, server.project.as_deref().unwrap_or_default()),
+            Self::Remote(remote) => format!("remote {}", remote.name),
+        }
+    }
+}
+
+pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
+    all(data).map(row).collect()
+}
+
+fn row(source: ToolSource<'_>) -> PanelRow {
+    let (name, kind, state, problem, tools, place) = match source {
+        ToolSource::Plugin(plugin) => {
+            let tone = match plugin.status {
+                PluginStatus::Loaded => Tone::Good,
+                PluginStatus::Failed => Tone::Bad,
+                PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => Tone::Warn,
+            };
+            let error = plugin.error.as_ref().map(|error| error.message.clone());
+            let problem = error.or_else(|| plugin.warnings.first().cloned());
+            let state = PanelCell::new(tone, plugin.status.as_str());
+            (&plugin.name, "plugin", state, problem, plugin.tools.join(" "), plugin.path.clone())
+        }
+        ToolSource::Server(server) => {
+            let tone = match server.state {
+                McpServerState::Running => Tone::Good,
+                McpServerState::Failed => Tone::Bad,
+                McpServerState::Starting => Tone::Warn,
+                McpServerState::Stopped | McpServerState::Disabled => Tone::Dim,
+            };
+            let problem = server.error.clone().or_else(|| server.problems.first().cloned());
+            let state = PanelCell::new(tone, server.state.as_str());
+            (&server.name, "mcp", state, problem, names(&server.tools), server.transport.clone())
+        }
+        ToolSource::Remote(remote) => {
+            let tone = match remote.state {
+                RemoteState::Connected => Tone::Good,
+                RemoteState::Away => Tone::Bad,
+                RemoteState::Connecting => Tone::Warn,
+                RemoteState::Disabled => Tone::Dim,
+            };
+            let problem = remote.error.clone().or_else(|| remote.problems.first().cloned());
+            let state = PanelCell::new(tone, remote.state.as_str());
+            (&remote.name, "remote", state, problem, names(&remote.tools), remote.transport.clone())
+        }
+    };
+    PanelRow {
+        key: source.key(),
+        cells: vec![
+            PanelCell::name(name),
+            PanelCell::plain(kind),
+            state,
+            PanelCell::new(Tone::Bad, problem.unwrap_or_default()),
+            PanelCell::plain(tools),
+            PanelCell::plain(place),
+        ],
+    }
+}
+
+fn names(tools: &[toold_proto::tool::ToolName]) -> String {
+    tools.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
+    Some(match find(data, wanted)? {
+        ToolSource::Plugin(plugin) => {
+            let mut lines = plugin.description.as_deref().map(|text| text_lines(Tone::Plain, text)).unwrap_or_default();
+            lines.push(field("state", plugin.status.as_str()));
+            lines.push(field("file", &plugin.path));
+            lines.extend(plugin.project.as_deref().map(|project| field("project", project)));
+            lines.extend(plugin.version.as_deref().map(|version| field("version", version)));
+            lines.push(field("tools", &plugin.tools.join(" ")));
+            lines.extend(plugin.error.iter().flat_map(error_lines));
+            lines.extend(plugin.warnings.iter().map(|warning| PaneLine::new(Tone::Warn, warning)));
+            let query = DetailsQuery::Plugin(plugin.name.clone(), data.zone.clone());
+            Details { title: format!("plugin {}", plugin.name), lines, query: Some(query) }
+        }
+        ToolSource::Server(server) => {
+            let mut lines = vec![
+                field("state", server.state.as_str()),
+                field("transport", &server.transport),
+                field("scope", server.scope.as_str()),
+                field("calls", &format!("{}, {} failed, {} running", server.calls, server.bad_calls, server.running)),
+                field("starts", &server.starts.to_string()),
+            ];
+            lines.extend(server.project.as_deref().map(|project| field("project", project)));
+            lines.extend(server.pid.map(|pid| field("process", &pid.to_string())));
+            lines.extend(server.protocol.as_deref().map(|protocol| field("protocol", protocol)));
+            lines.extend(server.retry_ms.map(|ms| field("next try in", &output::duration(ms))));
+            if let Some(login) = &server.login {
+                let command = format!("{:?}; toolctl mcp login {}", login.state, server.name);
+                lines.push(field("login", &command));
+            }
+            lines.push(field("tools", &names(&server.tools)));
+            lines.extend(mount_lines(server.error.as_deref(), &server.problems, &server.stderr));
+            Details { title: format!("MCP server {}", server.name), lines, query: None }
+        }
+        ToolSource::Remote(remote) => {
+            let mut lines = vec![
+                field("state", remote.state.as_str()),
+                field("transport", &remote.transport),
+                field("calls", &format!("{}, {} failed, {} running", remote.calls, remote.bad_calls, remote.running)),
+                field("connects", &remote.connects.to_string()),
+            ];
+            lines.extend(remote.version.as_deref().map(|version| field("version", version)));
+            lines.extend(remote.cwd.as_deref().map(|cwd| field("folder", cwd)));
+            lines.extend(remote.retry_ms.map(|ms| field("next try in", &output::duration(ms))));
+            lines.push(field("tools", &names(&remote.tools)));
+            lines.extend(mount_lines(remote.error.as_deref(), &remote.problems, &remote.stderr));
+            Details { title: format!("remote {}", remote.name), lines, query: None }
+        }
+    })
+}
+
+fn error_lines(error: &PluginError) -> Vec<PaneLine> {
+    let mut lines = vec![heading("Error")];
+    lines.extend(text_lines(Tone::Bad, &error.message));
+    if let Some(file) = &error.file {
+        let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+        lines.push(PaneLine::new(Tone::Plain, format!("{file}{line}")));
+    }
+    lines.extend(error.source_line.as_deref().map(|source| PaneLine::new(Tone::Warn, format!("    {source}"))));
+    lines.extend(error.traceback.iter().flat_map(|traceback| text_lines(Tone::Dim, traceback)));
+    lines
+}
+
+fn mount_lines(error: Option<&str>, problems: &[String], stderr: &[String]) -> Vec<PaneLine> {
+    let mut lines: Vec<PaneLine> = error.map(|error| text_lines(Tone::Bad, error)).unwrap_or_default();
+    lines.extend(problems.iter().map(|problem| PaneLine::new(Tone::Warn, problem)));
+    if !stderr.is_empty() {
+        lines.push(heading("Its stderr"));
+        lines.extend(stderr.iter().map(|line| PaneLine::new(Tone::Dim, line)));
+    }
+    lines
+}

@@ -1,0 +1,197 @@
+//! Keys that act on the selected item. Those that end something only open a dialog, which names the item.
+
+use super::{ConfirmDialog, DaemonLink, DetailsView, ScreenState, Scroll};
+use crate::output::one_line;
+use crate::screen::action::{Request, ScreenAction};
+use crate::screen::keymap::KeyCommand;
+use crate::screen::panel::Panel;
+use crate::screen::panels::sources::ToolSource;
+use crate::screen::panels::{calls, changes, rules, sessions, shells, sources, tools};
+use crate::screen::text::PaneLine;
+use crate::screen::theme::Tone;
+
+impl ScreenState {
+    /// The key of the item that the details or the selected row show.
+    pub(super) fn seen_key(&self) -> Option<String> {
+        match &self.details {
+            Some(details) => details.key.clone(),
+            None => self.view().seen().map(str::to_owned),
+        }
+    }
+
+    pub(super) fn run_on_item(&mut self, command: KeyCommand) -> Option<ScreenAction> {
+        match command {
+            KeyCommand::CopyId | KeyCommand::CopyRow => return self.copy(command),
+            KeyCommand::StartDaemon => {
+                self.link = DaemonLink::Gone { starting: true };
+                return Some(ScreenAction::StartDaemon);
+            }
+            _ => {}
+        }
+        if self.is_gone() {
+            self.say(Tone::Warn, "there is no daemon to ask".to_owned());
+            return None;
+        }
+        let key = self.seen_key()?;
+        let done = self.act(command, &key);
+        if done.is_none() && self.confirm.is_none() && self.message.is_none() {
+            self.say(Tone::Warn, "the selected item has ended".to_owned());
+        }
+        done
+    }
+
+    /// `None` when a dialog asks first, when the item is gone, or with a message why not.
+    fn act(&mut self, command: KeyCommand, key: &str) -> Option<ScreenAction> {
+        match command {
+            KeyCommand::CancelCall => {
+                let call = calls::find(&self.data, key)?;
+                let (call_id, session_id) = (call.call_id.clone(), call.session_id.clone());
+                let question = format!("Cancel the call {call_id} of {}?", call.tool);
+                let mut lines = vec![PaneLine::new(Tone::Plain, format!("made by {}", calls::who(&self.data, call)))];
+                lines.extend(call.arguments.as_ref().map(|text| PaneLine::new(Tone::Plain, text)));
+                self.ask(key, question, lines, Request::Cancel(call_id, session_id));
+            }
+            KeyCommand::KillShell => {
+                let shell = shells::find(&self.data, key)?;
+                if !shell.running {
+                    self.say(Tone::Warn, format!("{} has ended", one_line(&shell.shell_id)));
+                    return None;
+                }
+                let question = format!("Kill {} and all its processes?", one_line(&shell.shell_id));
+                let lines = vec![
+                    PaneLine::new(Tone::Plain, &shell.command),
+                    PaneLine::new(Tone::Dim, format!("in {}, session {}", shell.cwd, shell.session_id)),
+                ];
+                let request = Request::KillShell(shell.shell_id.clone(), shell.session_id.clone());
+                self.ask(key, question, lines, request);
+            }
+            KeyCommand::CloseSession => {
+                let session = sessions::find(&self.data, key)?;
+                let question = format!("Close the session {} and cancel its calls?", session.session_id);
+                let client = session.client.as_ref().map(|client| client.name.as_str()).unwrap_or("unknown");
+                let line = format!("client {client}, in {}, {} calls so far", session.cwd, session.calls);
+                let request = Request::CloseSession(session.session_id.clone());
+                self.ask(key, question, vec![PaneLine::new(Tone::Plain, line)], request);
+            }
+            KeyCommand::Revoke => {
+                let Some(grant) = rules::find_grant(&self.data, key) else {
+                    let message = "only grants can be revoked; a rule is removed in its file".to_owned();
+                    self.say(Tone::Warn, message);
+                    return None;
+                };
+                let question = format!("Revoke the grant {}?", one_line(&grant.id));
+                let lines = vec![
+                    PaneLine::new(Tone::Plain, format!("{} {}", grant.category, grant.pattern)),
+                    PaneLine::new(Tone::Dim, format!("for {}, uses: {}", rules::origin(grant), grant.uses)),
+                ];
+                let request = Request::Revoke(grant.id.clone());
+                self.ask(key, question, lines, request);
+            }
+            KeyCommand::Undo => {
+                let change = changes::find(&self.data, key)?;
+                if change.undone {
+                    self.say(Tone::Warn, "it was undone already".to_owned());
+                    return None;
+                }
+                return Some(ScreenAction::Request(Request::PlanUndo(changes::undo(change))));
+            }
+            KeyCommand::CallTool => {
+                let tool = tools::find(&self.data, key)?.clone();
+                return Some(ScreenAction::CallForm(Box::new(tool)));
+            }
+            KeyCommand::Reload => return self.reload(key),
+            KeyCommand::Enable | KeyCommand::Disable => {
+                let ToolSource::Plugin(plugin) = sources::find(&self.data, key)? else {
+                    let message = "only plugins are enabled here; edit the configuration for the others".to_owned();
+                    self.say(Tone::Warn, message);
+                    return None;
+                };
+                let name = plugin.name.clone();
+                if command == KeyCommand::Enable {
+                    return Some(ScreenAction::Request(Request::EnablePlugin(name)));
+                }
+                let question = format!("Disable the plugin {} permanently?", one_line(&name));
+                let lines = vec![PaneLine::new(Tone::Plain, format!("its tools end: {}", plugin.tools.join(" ")))];
+                self.ask(key, question, lines, Request::DisablePlugin(name));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn reload(&mut self, key: &str) -> Option<ScreenAction> {
+        let (name, running, request) = match sources::find(&self.data, key)? {
+            // Calls that run finish with the old code.
+            ToolSource::Plugin(plugin) => {
+                return Some(ScreenAction::Request(Request::ReloadPlugin(plugin.name.clone())));
+            }
+            ToolSource::Server(server) => {
+                (server.name.clone(), server.running, Request::RestartServer(server.name.clone()))
+            }
+            ToolSource::Remote(remote) => {
+                (remote.name.clone(), remote.running, Request::ReconnectRemote(remote.name.clone()))
+            }
+        };
+        let question = format!("Restart the connection to {}?", one_line(&name));
+        let lines = vec![PaneLine::new(Tone::Plain, format!("calls that it runs now, and that fail: {running}"))];
+        self.ask(key, question, lines, request);
+        None
+    }
+
+    fn ask(&mut self, key: &str, question: String, lines: Vec<PaneLine>, request: Request) {
+        let item = Some((self.panel, key.to_owned()));
+        self.confirm = Some(ConfirmDialog {
+            question,
+            lines,
+            scroll: Scroll::default(),
+            readable: true,
+            request,
+            item,
+            since: None,
+        });
+    }
+
+    fn copy(&mut self, command: KeyCommand) -> Option<ScreenAction> {
+        let text = match (command, &self.details) {
+            (KeyCommand::CopyRow, Some(details)) => all_lines(details),
+            (KeyCommand::CopyRow, None) => {
+                let key = self.seen_key()?;
+                let rows = self.rows();
+                let row = rows.iter().find(|row| row.key == key)?;
+                row.cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join("\t")
+            }
+            _ => {
+                let key = self.seen_key()?;
+                id_of(self, &key)?
+            }
+        };
+        let start = crate::output::shorten(&one_line(&text), 40);
+        self.say(Tone::Good, format!("copied: {start}"));
+        Some(ScreenAction::Copy(text))
+    }
+}
+
+fn all_lines(details: &DetailsView) -> String {
+    details.lines.iter().chain(&details.more).map(|line| format!("{}\n", line.text)).collect()
+}
+
+/// The id by which commands name the item.
+fn id_of(state: &ScreenState, key: &str) -> Option<String> {
+    let data = &state.data;
+    Some(match state.panel {
+        Panel::Calls => calls::find(data, key)?.call_id.as_str().to_owned(),
+        Panel::Shells => shells::find(data, key)?.shell_id.clone(),
+        Panel::Changes => changes::find(data, key)?.path.clone(),
+        Panel::Rules => match rules::find_grant(data, key) {
+            Some(grant) => grant.id.clone(),
+            None => data.permissions.as_ref()?.rules.iter().find(|rule| rules::rule_key(rule) == key)?.pattern.clone(),
+        },
+        Panel::Sources => match sources::find(data, key)? {
+            ToolSource::Plugin(plugin) => plugin.name.clone(),
+            ToolSource::Server(server) => server.name.clone(),
+            ToolSource::Remote(remote) => remote.name.clone(),
+        },
+        Panel::Audit => data.audit.iter().find(|entry| entry.id.to_string() == key)?.call_id.as_str().to_owned(),
+        Panel::Tools | Panel::Sessions | Panel::Events => key.to_owned(),
+    })
+}

@@ -1,0 +1,133 @@
+//! Text of others, made safe and cut to the width of the screen.
+
+use ratatui::text::{Line, Span};
+
+use super::theme::{Theme, Tone};
+use crate::output::plain;
+
+/// The prefix of a folded line's continuation, so that it does not look like a line of its own.
+const FOLD: &str = "     ";
+
+/// More lines of one text would only make the screen slow.
+const MAX_LINES: usize = 5_000;
+
+/// A line of a details pane or a dialog, before it is folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PaneLine {
+    pub(super) tone: Tone,
+    pub(super) text: String,
+}
+
+impl PaneLine {
+    pub(super) fn new(tone: Tone, text: impl Into<String>) -> Self {
+        Self { tone, text: plain(&text.into()).replace('\n', " ").replace('\t', "    ") }
+    }
+
+    pub(super) fn empty() -> Self {
+        Self { tone: Tone::Plain, text: String::new() }
+    }
+}
+
+/// The lines of a text.
+pub(super) fn text_lines(tone: Tone, text: &str) -> Vec<PaneLine> {
+    let mut lines: Vec<PaneLine> = text.lines().take(MAX_LINES).map(|line| PaneLine::new(tone, line)).collect();
+    if text.lines().nth(MAX_LINES).is_some() {
+        lines.push(PaneLine::new(Tone::Warn, format!("only the first {MAX_LINES} lines are shown")));
+    }
+    lines
+}
+
+/// The lines of a unified diff.
+pub(super) fn diff_lines(diff: &str) -> Vec<PaneLine> {
+    let mut lines = text_lines(Tone::Plain, diff);
+    for line in &mut lines {
+        line.tone = diff_tone(&line.text);
+    }
+    lines
+}
+
+pub(super) fn diff_tone(line: &str) -> Tone {
+    match line.as_bytes().first() {
+        Some(b'+') => Tone::Good,
+        Some(b'-') => Tone::Bad,
+        Some(b'@') => Tone::Name,
+        _ => Tone::Plain,
+    }
+}
+
+/// All lines, folded so that nothing is cut off.
+pub(super) fn folded(lines: &[PaneLine], width: usize, theme: Theme) -> Vec<Line<'static>> {
+    let fold_one = |line: &PaneLine| {
+        let style = theme.style(line.tone);
+        fold(&line.text, width).into_iter().map(move |part| Line::styled(part, style))
+    };
+    lines.iter().flat_map(fold_one).collect()
+}
+
+pub(super) fn fold(line: &str, width: usize) -> Vec<String> {
+    // A narrower terminal shows the start of each part.
+    let width = width.max(FOLD.len() + 2);
+    let mut parts = vec![String::new()];
+    let mut used = 0;
+    for c in line.chars() {
+        let wide = width_of(c);
+        if used + wide > width {
+            parts.push(FOLD.to_owned());
+            used = FOLD.len();
+        }
+        used += wide;
+        parts.last_mut().expect("it begins with one").push(c);
+    }
+    parts
+}
+
+/// The start of a text that fits, with a mark when something is missing.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if cells(text) <= width {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let wide = width_of(c);
+        if used + wide + 1 > width {
+            break;
+        }
+        used += wide;
+        cut.push(c);
+    }
+    if width > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+/// How many cells a text takes.
+pub(super) fn cells(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().map(width_of).sum() }
+}
+
+fn width_of(c: char) -> usize {
+    if c.is_ascii() { 1 } else { Span::raw(c.encode_utf8(&mut [0; 4]) as &str).width() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_loses_nothing_and_marks_continuations() {
+        assert_eq!(fold("abcdefghijkl", 10), ["abcdefghij", "     kl"]);
+        assert_eq!(fold("日本語日本語", 8), ["日本語日", "     本", "     語"]);
+        assert_eq!(fold("", 8), [""]);
+    }
+
+    #[test]
+    fn a_cut_text_fits() {
+        assert_eq!(
+            (cut("abcdef", 6), cut("abcdef", 4), cut("日本語", 4)),
+            ("abcdef".into(), "abc…".into(), "日…".into())
+        );
+        assert_eq!(cut("ab", 0), "");
+    }
+}

@@ -1,0 +1,347 @@
+//! The full screen of toolctl in a real terminal multiplexer, with a real daemon.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+use toold_tests::{Pane, Setup, Terminal, TestDaemon, Tmux, Wire, toolctl, toold, until};
+
+#[test]
+fn full_screen_shows_panels_answers_a_prompt_and_quits() {
+    let daemon = TestDaemon::asking();
+    let tmux = Tmux::start(&daemon);
+    let pane = tmux.first();
+    pane.run("toolctl");
+    pane.wait("the tools", |screen| screen.contains("DESCRIPTION") && screen.contains("Runs a bash command"));
+    pane.press("Tab");
+    pane.wait("the plugins", |screen| screen.contains("r reload") && !screen.contains("DESCRIPTION"));
+    pane.press("Tab");
+    pane.wait_for("CONN / CALLS");
+
+    let mut agent = daemon.connect();
+    let call = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo it is done"}}));
+    pane.wait("the ask", |screen| {
+        ["permission", "bash asks for permission: shell", "echo it is done", "y  allow once"]
+            .iter()
+            .all(|text| screen.contains(text))
+    });
+    pane.press_until("y", "the panel without the ask", |screen| !screen.contains("allow once"));
+    let result = agent.answer(call)["result"].take();
+    assert_eq!((&result["is_error"], &result["content"][0]["text"]), (&json!(false), &json!("it is done\n")));
+
+    pane.press("BTab");
+    pane.press("BTab");
+    pane.press("BTab");
+    pane.wait_for("duration of the last 1 call,");
+    pane.press("q");
+    let screen = pane.wait_for_prompt();
+    assert!(!screen.contains("q quit"), "{screen}");
+}
+
+/// A daemon that lets every command run.
+fn allowing() -> TestDaemon {
+    let rules = ["shell", "file.read", "file.write"].map(|category| {
+        format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"**\"\naction = \"allow\"\n")
+    });
+    Setup::new().config(&rules.concat()).file("a.txt", "before\n").start()
+}
+
+/// The full screen, in this panel.
+fn open<'a>(tmux: &'a Tmux<'a>, panel: &str, title: &str) -> Pane<'a> {
+    let pane = tmux.first();
+    pane.run("toolctl");
+    pane.wait_for("DESCRIPTION");
+    pane.press(panel);
+    pane.wait(title, |screen| screen.contains(&format!("── {title}")));
+    pane
+}
+
+/// A call that waits until the file appears.
+fn waiting_call(wire: &mut Wire, call_id: &str, file: &str) -> u64 {
+    let command = format!("until test -e {file}; do sleep 0.05; done");
+    let arguments = json!({"command": command});
+    wire.request("tools.execute", json!({"name": "bash", "arguments": arguments, "call_id": call_id}))
+}
+
+#[test]
+fn rows_are_filtered_and_the_help_names_the_keys() {
+    let daemon = TestDaemon::start();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "2", "Tools");
+    pane.press("/");
+    pane.type_text("bash shell");
+    pane.wait("two tools", |screen| screen.contains("with /bash shell") && !screen.contains("apply_patch"));
+    pane.press("Enter");
+    pane.press("Enter");
+    let details = pane.wait("the schema", |screen| screen.contains("Arguments") && screen.contains("\"properties\""));
+    assert!(details.contains("needs"), "{details}");
+    pane.press("q");
+    pane.press("Escape");
+    pane.wait_for("apply_patch");
+    pane.press("?");
+    pane.wait("the help", |screen| {
+        screen.contains("call the tool, with a form") && screen.contains("sort by the next")
+    });
+    pane.press("q");
+    pane.press("s");
+    pane.wait_for("TOOL▲");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn the_call_that_the_dialog_names_is_cancelled_though_rows_have_moved() {
+    let daemon = allowing();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "1", "Calls");
+    let running = |count| pane.wait("the calls", |screen| screen.matches("bash ").count() == count);
+    let [first, second, third] = [("one", 1), ("two", 2), ("three", 3)].map(|(name, count)| {
+        let mut wire = daemon.connect();
+        let id = waiting_call(&mut wire, name, &format!("{name}.end"));
+        running(count);
+        (wire, id)
+    });
+    pane.press("j");
+    pane.press("x");
+    pane.wait_for("Cancel the call two of bash?");
+    // The rows move while the dialog asks.
+    let (mut wire, id) = first;
+    fs::write(daemon.work().join("one.end"), "").unwrap();
+    assert_eq!(wire.answer(id)["result"]["is_error"], false);
+    running(2);
+    pane.press("y");
+    let (mut wire, id) = second;
+    assert_eq!(wire.answer(id)["error"]["code"], -32800);
+    pane.wait_for("cancelled the call two");
+    let (mut wire, id) = third;
+    fs::write(daemon.work().join("three.end"), "").unwrap();
+    assert_eq!(wire.answer(id)["result"]["is_error"], false);
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn details_of_a_call_show_its_output_while_it_runs() {
+    let daemon = allowing();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "1", "Calls");
+    let mut agent = daemon.connect();
+    let command = "echo begun; until test -e end; do sleep 0.05; done; echo all is done";
+    let id = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": command}}));
+    pane.wait_for("bash ");
+    pane.press("Enter");
+    pane.wait("the output", |screen| screen.contains("who ") && screen.lines().any(|line| line.starts_with("│begun")));
+    fs::write(daemon.work().join("end"), "").unwrap();
+    assert_eq!(agent.answer(id)["result"]["is_error"], false);
+    pane.wait_for("bash, ended");
+    pane.press("q");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+fn serve(setup: &Setup) -> Child {
+    setup
+        .command(toold())
+        .arg("serve")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn the_screen_stays_when_the_daemon_is_killed_and_continues_with_the_next_one() {
+    let daemon = TestDaemon::asking();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "2", "Tools");
+    let mut agent = daemon.connect();
+    agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo of the old one"}}));
+    pane.wait_for("allow once");
+    daemon.signal("KILL");
+    pane.wait("the last data without the ask", |screen| {
+        screen.contains("the daemon is gone, waiting")
+            && screen.contains("apply_patch")
+            && !screen.contains("allow once")
+    });
+    // A daemon comes back by itself.
+    let mut next = serve(&daemon.setup);
+    pane.wait("the next daemon", |screen| screen.contains("toold 0.") && !screen.contains("is gone"));
+    let mut agent = until("the next daemon answers", || {
+        std::os::unix::net::UnixStream::connect(daemon.socket()).ok()?;
+        Some(daemon.connect())
+    });
+    let call = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo of the new one"}}));
+    pane.wait_for("echo of the new one");
+    pane.press_until("y", "the panel", |screen| !screen.contains("allow once"));
+    assert_eq!(agent.answer(call)["result"]["is_error"], false);
+    next.kill().unwrap();
+    next.wait().unwrap();
+    // The user starts one.
+    pane.wait_for("the daemon is gone, waiting");
+    pane.press("D");
+    pane.wait("the started daemon", |screen| screen.contains("toold 0.") && !screen.contains("a daemon is"));
+    assert!(daemon.toolctl(&["stop"]).status.success());
+    pane.wait_for("the daemon is gone, waiting");
+    pane.press("q");
+    pane.wait_for_prompt();
+    // What the started daemon would say if it failed at once.
+    fs::remove_file(daemon.setup.path("run/toold.sock.log")).unwrap();
+}
+
+#[test]
+fn a_question_of_a_tool_is_answered_in_the_screen() {
+    let daemon = TestDaemon::start();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "1", "Calls");
+    let mut agent = daemon.connect();
+    let options = json!([{"label": "Left"}, {"label": "Right"}]);
+    let arguments = json!({"question": "Which way?", "options": options});
+    let id = agent.request("tools.execute", json!({"name": "question", "arguments": arguments}));
+    pane.wait("the question", |screen| screen.contains("Which way?") && screen.contains("2  Right"));
+    pane.press_until("2", "the panel", |screen| !screen.contains("Which way?"));
+    let result = agent.answer(id)["result"].take();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("Right"), "{result}");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn a_change_is_undone_after_its_diff_was_shown() {
+    let daemon = allowing();
+    let mut agent = daemon.connect();
+    agent.tool("read", json!({"path": "a.txt"}));
+    let changed = agent.tool("edit", json!({"path": "a.txt", "old": "before", "new": "after"}));
+    assert_eq!(changed["is_error"], false, "{changed}");
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "5", "Changes");
+    pane.wait_for("a.txt");
+    pane.press("u");
+    pane.wait("the diff", |screen| {
+        ["Undo the changes of this call", "-after", "+before"].iter().all(|text| screen.contains(text))
+    });
+    pane.press_until("y", "the end", |screen| screen.contains("undone"));
+    assert_eq!(fs::read_to_string(daemon.work().join("a.txt")).unwrap(), "before\n");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn a_tool_is_called_with_a_form() {
+    let daemon = TestDaemon::asking();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "2", "Tools");
+    pane.press("/");
+    pane.type_text("bash shell command");
+    pane.press("Enter");
+    pane.press("g");
+    pane.press("r");
+    pane.wait("the form", |screen| screen.contains("command:"));
+    pane.type_line("echo by hand");
+    pane.wait_for("Set optional arguments?");
+    pane.press("Enter");
+    pane.wait_for("Call bash");
+    pane.press("Enter");
+    pane.wait("the ask", |screen| screen.contains("bash asks for permission") && screen.contains("echo by hand"));
+    pane.press_until("y", "the result", |screen| screen.contains("result of bash"));
+    pane.wait("the output", |screen| screen.lines().any(|line| line.starts_with("│by hand")));
+    pane.press("q");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn a_grant_is_revoked_after_a_question() {
+    let daemon = TestDaemon::asking();
+    let mut person = daemon.connect();
+    let grant = json!({"category": "shell", "pattern": "make *", "scope": "always"});
+    let granted = person.result("permissions.grant", grant);
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "7", "Rules");
+    pane.wait_for("make *");
+    pane.press("g");
+    pane.press("x");
+    pane.wait_for(&format!("Revoke the grant {}?", granted["id"].as_str().unwrap()));
+    pane.press("y");
+    pane.wait("the other rules", |screen| !screen.contains("make *") && screen.contains("revoked the grant"));
+    let left: Vec<Value> =
+        serde_json::from_value(person.result("permissions.list", json!({}))["grants"].take()).unwrap();
+    assert!(left.is_empty(), "{left:?}");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn forty_columns_show_whole_words() {
+    let daemon = TestDaemon::start();
+    let tmux = Tmux::start(&daemon);
+    tmux.run(&["resize-window", "-x", "40", "-y", "12"]);
+    let pane = open(&tmux, "2", "Tools");
+    for (key, words) in [("2", "apply_patch"), ("4", "toolctl"), ("8", "OUTCOME"), ("9", "session.opened")] {
+        pane.press(key);
+        let screen = pane.wait_for(words);
+        assert!(screen.lines().all(|line| line.chars().count() <= 40), "{screen}");
+    }
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn times_are_in_the_zone_of_the_user() {
+    let daemon = TestDaemon::start();
+    let tmux = Tmux::start(&daemon);
+    let pane = tmux.first();
+    // Nine hours ahead of UTC, in the notation of POSIX.
+    pane.run("TZ=JST-9 toolctl");
+    pane.wait_for("DESCRIPTION");
+    pane.press("9");
+    let screen = pane.wait_for("session.opened");
+    let row = screen.lines().find(|line| line.contains("session.opened")).unwrap();
+    let shown: u64 = row[..2].parse().unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / 3600;
+    // The hour may have ended since.
+    assert!([now, now - 1].iter().any(|hour| (hour + 9) % 24 == shown), "{screen}");
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
+fn the_mouse_selects_rows_and_tabs_and_the_keyboard_copies() {
+    let daemon = TestDaemon::start();
+    let mut names: Vec<String> = Vec::new();
+    let tools = daemon.connect().result("tools.list", json!({}))["tools"].take();
+    names.extend(tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+    // Below the header, the tabs, the title and the names of the columns; the first row has the number 1.
+    let row = 5 + names.iter().position(|name| name == "grep").unwrap();
+    let mut terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
+    terminal.wait_for("apply_patch");
+    terminal.press(&format!("\x1b[<0;3;{row}M\x1b[<0;3;{row}m"));
+    terminal.press("c");
+    // The name in base64: the sequence that sets the clipboard.
+    terminal.wait_for("\x1b]52;c;Z3JlcA==");
+    // The wheel.
+    terminal.press("\x1b[<65;3;10M");
+    terminal.press("c");
+    terminal.wait_for("\x1b]52;c;a2lsbF9zaGVsbA==");
+    terminal.press("\x1b[<0;3;2M");
+    terminal.wait_for("duration");
+    terminal.press("q");
+    assert!(terminal.end().0.success());
+}
+
+#[test]
+fn plain_output_is_a_summary_without_a_terminal() {
+    let daemon = TestDaemon::asking();
+    let mut person = daemon.connect();
+    person.result("permissions.subscribe", json!({}));
+    let mut agent = daemon.connect();
+    agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo it is done"}}));
+    let said = until("the ask", || {
+        let output = daemon.toolctl(&["--plain"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8(output.stdout).unwrap();
+        said.contains("asks for permission").then_some(said)
+    });
+    assert!(said.contains("bash asks for permission: shell echo it is done. Answer with: toolctl approve"), "{said}");
+    assert!(said.contains("has been running for") && said.contains("1 call running"), "{said}");
+}
