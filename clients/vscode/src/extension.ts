@@ -8,6 +8,7 @@ import * as vscode from "vscode";
 
 import { provideEditor } from "./provided.js";
 import { Link, type Part } from "./link.js";
+import { Recent } from "./recent.js";
 import { Asks } from "./ui/asks.js";
 import { watchBuffers } from "./ui/buffers.js";
 import { registerChatTools } from "./ui/chat.js";
@@ -63,7 +64,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     texts,
     showStatus(link, changed.event),
     ...showTrees(link, changed.event),
-    ...registerCommands(link, open, asks, texts),
+    ...registerCommands(link, open, asks, texts, new Recent(context.workspaceState)),
     ...registerChatTools(link, open, context.extension.packageJSON),
     ...watchBuffers(link, changed.event, log),
     registerMcp(context.extension.packageJSON.version),

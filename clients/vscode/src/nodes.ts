@@ -20,7 +20,7 @@ export interface Node {
   file?: { path: string; line: number };
 }
 
-const KINDS: Record<Tool["source"]["kind"], { label: string; icon: string }> = {
+export const KINDS: Record<Tool["source"]["kind"], { label: string; icon: string }> = {
   builtin: { label: "Built-in", icon: "tools" },
   plugin: { label: "Plugins", icon: "extensions" },
   mcp: { label: "MCP servers", icon: "server" },

@@ -2,22 +2,28 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 
-import { logFile, text, type ToolResult } from "toold";
+import { logFile } from "toold";
 import * as vscode from "vscode";
 
-import { argumentsOf, fieldsOf } from "../form.js";
 import type { Link } from "../link.js";
 import type { Node } from "../nodes.js";
+import type { Recent } from "../recent.js";
 import type { Asks } from "./asks.js";
-import { fillIn } from "./form.js";
+import { callTool } from "./call.js";
 import type { Texts } from "./texts.js";
 
-export function registerCommands(link: Link, open: () => Promise<void>, asks: Asks, texts: Texts): vscode.Disposable[] {
+export function registerCommands(
+  link: Link,
+  open: () => Promise<void>,
+  asks: Asks,
+  texts: Texts,
+  recent: Recent,
+): vscode.Disposable[] {
   const commands: Record<string, (node?: Node) => Promise<void>> = {
     "toold.connect": open,
     "toold.call": async (node) => {
       await open();
-      await call(link, texts, node?.name);
+      await callTool(link, texts, recent, node?.name);
     },
     "toold.cancel": () => cancel(link),
     "toold.answer": () => asks.answerOne(link),
@@ -42,56 +48,6 @@ export function registerCommands(link: Link, open: () => Promise<void>, asks: As
       }
     });
   });
-}
-
-/** Calls a tool with a form from its schema, and shows the result. */
-async function call(link: Link, texts: Texts, name: string | undefined): Promise<void> {
-  const tool = link.tools.find((each) => each.name === name) ?? (await pickTool(link));
-  if (!tool) return;
-  const fields = fieldsOf(tool.input_schema);
-  const typed = await fillIn(tool.name, fields);
-  if (!typed) return;
-  const result = await vscode.window.withProgress(
-    { location: vscode.ProgressLocation.Notification, title: tool.name, cancellable: true },
-    async (progress, token) => {
-      const controller = new AbortController();
-      const cancelled = token.onCancellationRequested(() => controller.abort());
-      try {
-        return await link.client.execute(tool.name, argumentsOf(fields, typed), {
-          signal: controller.signal,
-          onProgress(step) {
-            const message = step.kind === "update" ? step.message : step.text.trimEnd().split("\n").at(-1);
-            const increment = step.kind === "update" && step.total ? 100 / step.total : undefined;
-            progress.report({ message, increment });
-          },
-        });
-      } catch (error) {
-        if (controller.signal.aborted) return undefined;
-        throw error;
-      } finally {
-        cancelled.dispose();
-      }
-    },
-  );
-  if (result) await showResult(texts, tool.name, result);
-}
-
-async function pickTool(link: Link) {
-  const items = link.tools.map((tool) => ({
-    label: tool.name,
-    description: tool.source.name,
-    detail: tool.label,
-    tool,
-  }));
-  const chosen = await vscode.window.showQuickPick(items, { title: "Call which tool?", matchOnDescription: true });
-  return chosen?.tool;
-}
-
-async function showResult(texts: Texts, tool: string, result: ToolResult): Promise<void> {
-  const written = text(result);
-  if (result.is_error) void vscode.window.showWarningMessage(`${tool}: ${written.split("\n")[0]}`);
-  const uri = texts.put(`results/${result.call_id}/${tool}`, written);
-  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
 }
 
 async function cancel(link: Link): Promise<void> {
