@@ -28,7 +28,11 @@ export interface Api {
   open(): Promise<void>;
 }
 
+/** Milliseconds between two looks for a daemon, if none could be started. */
+const RETRY_EVERY = 2000;
+
 let current: Link | undefined;
+let retry: NodeJS.Timeout | undefined;
 
 export function activate(context: vscode.ExtensionContext): Api {
   const output = vscode.window.createOutputChannel("toold", { log: true });
@@ -46,16 +50,14 @@ export function activate(context: vscode.ExtensionContext): Api {
   });
   current = link;
 
-  let opened: Promise<void> | undefined;
-  const open = () => {
-    opened ??= (async () => {
-      await link.open();
-      await provideEditor(link.client, editor);
-    })().catch((error: unknown) => {
-      opened = undefined;
+  let provided: Promise<void> | undefined;
+  const open = async () => {
+    await link.open();
+    provided ??= provideEditor(link.client, editor).catch((error: unknown) => {
+      provided = undefined;
       throw error;
     });
-    return opened;
+    await provided;
   };
 
   context.subscriptions.push(
@@ -79,11 +81,21 @@ export function activate(context: vscode.ExtensionContext): Api {
     }),
   );
   // Without a daemon, the status bar says so. A message would only be in the way.
-  open().catch((error: Error) => log(error.message));
+  open().catch((error: Error) => {
+    log(error.message);
+    // Not after `deactivate`.
+    if (current === link) retry = setInterval(() => void openIfRunning(), RETRY_EVERY);
+  });
+  const openIfRunning = async () => {
+    if (!link.connected && !(await link.daemonRuns())) return;
+    clearInterval(retry);
+    open().catch((error: Error) => log(error.message));
+  };
   return { link, open };
 }
 
 export async function deactivate(): Promise<void> {
+  clearInterval(retry);
   await current?.close();
   current = undefined;
 }

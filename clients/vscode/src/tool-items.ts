@@ -1,7 +1,7 @@
 /** The list in which you pick a tool. Does not use `vscode`. */
 import type { Tool } from "toold";
 
-import { KINDS } from "./nodes.js";
+import { KINDS, summary } from "./nodes.js";
 
 export interface ToolItem {
   /** Absent for the heading of a group. */
@@ -25,12 +25,11 @@ export function toolItems(tools: readonly Tool[], recent: readonly string[]): To
 
 function toolItem(tool: Tool): ToolItem {
   const { name, source, permissions, annotations } = tool;
-  const sentence = /^.*?(?:\.(?=\s)|(?=\n)|$)/.exec(tool.description)![0];
   const needs = permissions.length > 0 ? `may need: ${permissions.join(", ")}` : annotations.read_only ? "only reads" : "";
   return {
     tool,
     label: name,
     description: source.kind === "builtin" ? `built-in: ${tool.label}` : `${source.kind} ${source.name}`,
-    detail: [sentence, needs].filter(Boolean).join(" \u2014 "),
+    detail: [summary(tool), needs].filter(Boolean).join(" \u2014 "),
   };
 }

@@ -192,11 +192,13 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
   writeFileSync(join(here.work, "tea.txt"), "green\nblack\n");
   const seen = signal();
   const go = signal();
-  window.person.notice = async (_message, buttons) => {
-    if (window.tabs.length === 0) return buttons.find((button) => button === "Show the Diff");
+  window.person.notice = (_message, buttons) => {
+    return buttons.find((button) => button === (window.tabs.length === 0 ? "Show the Diff" : "More..."));
+  };
+  window.person.pick = async (_title, labels) => {
     seen.fire();
     await go.promise;
-    return buttons.find((button) => button.startsWith("Allow for"));
+    return labels.find((label) => label.startsWith("Allow for"));
   };
   const agent = await here.client();
   // A file must be read before it is overwritten.
@@ -206,6 +208,7 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
   shows("status", `${window.statusItem.text}\n`, here);
   shows("ask", `${window.shown[0]}\n`, here);
   shows("diff", `${window.shown[1]}\n`, here);
+  shows("answers", `${window.shown.at(-1)!}\n`, here);
   assert.equal(window.tabs.length, 1);
   go.fire();
   const result = await written;

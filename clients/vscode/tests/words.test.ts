@@ -160,12 +160,12 @@ test("tools are listed by the last calls, then by source, each with what it does
     items.map(({ label, description = "", detail = "" }) => [label, description, detail]),
     [
       ["Called last", "", ""],
-      ["near", "plugin local", "Does near."],
+      ["near", "plugin local", "Does near"],
       ["Built-in", "", ""],
-      ["read", "built-in: Label of read", "Does read. \u2014 only reads"],
-      ["write", "built-in: Label of write", "Does write. \u2014 may need: file.write"],
+      ["read", "built-in: Label of read", "Does read \u2014 only reads"],
+      ["write", "built-in: Label of write", "Does write \u2014 may need: file.write"],
       ["MCP servers", "", ""],
-      ["far", "mcp server", "Does far."],
+      ["far", "mcp server", "Does far"],
     ],
   );
 });

@@ -7,7 +7,7 @@ import * as vscode from "vscode";
 
 import { sides } from "../diff.js";
 import type { Link } from "../link.js";
-import { askView } from "../prompts.js";
+import { askView, MORE, shortTitles } from "../prompts.js";
 import type { Texts } from "./texts.js";
 
 const SHOW_DIFF = "Show the Diff";
@@ -27,7 +27,7 @@ export class Asks {
     over.addEventListener("abort", () => void this.#close(ask), { once: true });
     const reply = await this.#prompt(ask);
     if (reply !== undefined && !over.aborted) {
-      link.answered(ask);
+      this.#answered(link, ask);
       await this.#close(ask);
     } else if (reply !== undefined) {
       void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
@@ -48,7 +48,7 @@ export class Asks {
     if (!chosen || !reply) return;
     try {
       await link.client.request("permissions.reply", { ...reply, request_id: chosen.ask.request_id });
-      link.answered(chosen.ask);
+      this.#answered(link, chosen.ask);
     } catch (error) {
       if (!(error instanceof UnknownId)) throw error;
       void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
@@ -56,13 +56,29 @@ export class Asks {
     await this.#close(chosen.ask);
   }
 
+  #answered(link: Link, ask: Ask): void {
+    link.answered(ask);
+    // The walkthrough checks off its step.
+    void vscode.commands.executeCommand("setContext", "toold.answered", true);
+  }
+
   async #prompt(ask: Ask): Promise<Reply | undefined> {
     const { message, buttons } = askView(ask);
-    const titles = [...buttons.map(({ title }) => title), ...(ask.diff === undefined ? [] : [SHOW_DIFF])];
+    const titles = shortTitles(buttons, ask.diff === undefined ? [] : [SHOW_DIFF]);
     for (;;) {
       const chosen = await vscode.window.showWarningMessage(message, ...titles);
-      if (chosen !== SHOW_DIFF) return buttons.find(({ title }) => title === chosen)?.reply;
-      await this.#showDiff(ask);
+      if (chosen === SHOW_DIFF) {
+        await this.#showDiff(ask);
+        continue;
+      }
+      if (chosen === MORE) {
+        const answers = buttons.map(({ title, reply }) => ({ label: title, reply }));
+        const answer = await vscode.window.showQuickPick(answers, { title: message, ignoreFocusOut: true });
+        if (answer) return answer.reply;
+        // Back to the notification.
+        continue;
+      }
+      return buttons.find(({ title }) => title === chosen)?.reply;
     }
   }
 

@@ -24,8 +24,10 @@ export async function callTool(link: Link, texts: Texts, recent: Recent, name: s
     // Before the call, so that you can correct arguments with which it fails.
     await recent.called(tool.name, fields, typed);
     const result = await run(link, tool.name, argumentsOf(fields, typed));
-    if (result) await show(texts, tool.name, result);
-    return;
+    if (!result) return;
+    // The walkthrough checks off its step.
+    void vscode.commands.executeCommand("setContext", "toold.called", true);
+    return show(texts, tool.name, result);
   }
 }
 

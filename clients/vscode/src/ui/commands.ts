@@ -11,6 +11,7 @@ import type { Recent } from "../recent.js";
 import type { Asks } from "./asks.js";
 import { callTool } from "./call.js";
 import type { Texts } from "./texts.js";
+import { undoChange } from "./undo.js";
 
 export function registerCommands(
   link: Link,
@@ -27,6 +28,10 @@ export function registerCommands(
     },
     "toold.cancel": () => cancel(link),
     "toold.answer": () => asks.answerOne(link),
+    "toold.undo": async () => {
+      await open();
+      await undoChange(link, texts);
+    },
     "toold.reloadPlugin": async (node) => {
       await open();
       await reloadPlugin(link, node?.name);
@@ -38,6 +43,9 @@ export function registerCommands(
       if (node?.file) await vscode.window.showTextDocument(vscode.Uri.file(await scriptOf(node.file.path)));
     },
     "toold.showLog": () => showLog(link),
+    "toold.getStarted": async () => {
+      await vscode.commands.executeCommand("workbench.action.openWalkthrough", "toold.toold#toold.start");
+    },
   };
   return Object.entries(commands).map(([name, run]) => {
     return vscode.commands.registerCommand(name, async (node?: Node) => {
