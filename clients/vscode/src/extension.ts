@@ -20,6 +20,7 @@ import { linkSettings } from "./ui/settings.js";
 import { showStatus } from "./ui/status.js";
 import { Texts } from "./ui/texts.js";
 import { showTrees } from "./ui/trees.js";
+import { Walkthrough } from "./ui/walkthrough.js";
 
 /** The API for other extensions and for tests. */
 export interface Api {
@@ -39,7 +40,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   const changed = new vscode.EventEmitter<Part>();
   const texts = new Texts();
   const log = (message: string) => output.warn(message);
-  const asks = new Asks(texts, log);
+  const walkthrough = new Walkthrough();
+  const asks = new Asks(texts, walkthrough, log);
   const link: Link = new Link({
     ...linkSettings(),
     folders: (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath),
@@ -66,12 +68,12 @@ export function activate(context: vscode.ExtensionContext): Api {
     texts,
     showStatus(link, changed.event),
     ...showTrees(link, changed.event),
-    ...registerCommands(link, open, asks, texts, new Recent(context.workspaceState)),
+    ...registerCommands({ link, open, asks, texts, recent: new Recent(context.workspaceState), walkthrough }),
     ...registerChatTools(link, open, context.extension.packageJSON),
     ...watchBuffers(link, changed.event, log),
     registerMcp(context.extension.packageJSON.version),
     changed.event((part) => {
-      if (part === "connection") void vscode.commands.executeCommand("setContext", "toold.connected", link.connected);
+      if (part === "connection") void walkthrough.set("connected", link.connected);
     }),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
       if (!event.affectsConfiguration("toold")) return;

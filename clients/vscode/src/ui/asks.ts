@@ -9,15 +9,18 @@ import { sides } from "../diff.js";
 import type { Link } from "../link.js";
 import { askView, MORE, shortTitles } from "../prompts.js";
 import type { Texts } from "./texts.js";
+import type { Walkthrough } from "./walkthrough.js";
 
 const SHOW_DIFF = "Show the Diff";
 
 export class Asks {
   readonly #texts: Texts;
+  readonly #walkthrough: Walkthrough;
   readonly #log: (message: string) => void;
 
-  constructor(texts: Texts, log: (message: string) => void) {
+  constructor(texts: Texts, walkthrough: Walkthrough, log: (message: string) => void) {
     this.#texts = texts;
+    this.#walkthrough = walkthrough;
     this.#log = log;
   }
 
@@ -27,7 +30,7 @@ export class Asks {
     over.addEventListener("abort", () => void this.#close(ask), { once: true });
     const reply = await this.#prompt(ask);
     if (reply !== undefined && !over.aborted) {
-      this.#answered(link, ask);
+      await this.#answered(link, ask);
       await this.#close(ask);
     } else if (reply !== undefined) {
       void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
@@ -48,7 +51,7 @@ export class Asks {
     if (!chosen || !reply) return;
     try {
       await link.client.request("permissions.reply", { ...reply, request_id: chosen.ask.request_id });
-      this.#answered(link, chosen.ask);
+      await this.#answered(link, chosen.ask);
     } catch (error) {
       if (!(error instanceof UnknownId)) throw error;
       void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
@@ -56,10 +59,9 @@ export class Asks {
     await this.#close(chosen.ask);
   }
 
-  #answered(link: Link, ask: Ask): void {
+  async #answered(link: Link, ask: Ask): Promise<void> {
     link.answered(ask);
-    // The walkthrough checks off its step.
-    void vscode.commands.executeCommand("setContext", "toold.answered", true);
+    await this.#walkthrough.set("answered", true);
   }
 
   async #prompt(ask: Ask): Promise<Reply | undefined> {

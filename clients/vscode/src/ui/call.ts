@@ -6,12 +6,13 @@ import { argumentsOf, fieldsOf } from "../form.js";
 import type { Link } from "../link.js";
 import type { Recent } from "../recent.js";
 import { toolItems } from "../tool-items.js";
+import type { Parts } from "./commands.js";
 import { fillIn } from "./form.js";
 import { BACK, pickStep } from "./steps.js";
 import type { Texts } from "./texts.js";
 
 /** Calls the tool of this name, or the one that you pick. */
-export async function callTool(link: Link, texts: Texts, recent: Recent, name: string | undefined): Promise<void> {
+export async function callTool({ link, texts, recent, walkthrough }: Parts, name: string | undefined): Promise<void> {
   const named = link.tools.find((each) => each.name === name);
   for (;;) {
     const tool = named ?? (await pickTool(link, recent));
@@ -25,8 +26,7 @@ export async function callTool(link: Link, texts: Texts, recent: Recent, name: s
     await recent.called(tool.name, fields, typed);
     const result = await run(link, tool.name, argumentsOf(fields, typed));
     if (!result) return;
-    // The walkthrough checks off its step.
-    void vscode.commands.executeCommand("setContext", "toold.called", true);
+    await walkthrough.set("called", true);
     return show(texts, tool.name, result);
   }
 }

@@ -2,7 +2,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 
-import { logFile } from "toold";
+import { Disconnected, logFile } from "toold";
 import * as vscode from "vscode";
 
 import type { Link } from "../link.js";
@@ -12,19 +12,26 @@ import type { Asks } from "./asks.js";
 import { callTool } from "./call.js";
 import type { Texts } from "./texts.js";
 import { undoChange } from "./undo.js";
+import type { Walkthrough } from "./walkthrough.js";
 
-export function registerCommands(
-  link: Link,
-  open: () => Promise<void>,
-  asks: Asks,
-  texts: Texts,
-  recent: Recent,
-): vscode.Disposable[] {
+/** The parts of the window that commands use. */
+export interface Parts {
+  link: Link;
+  /** Connects, and starts the daemon if necessary. */
+  open: () => Promise<void>;
+  asks: Asks;
+  texts: Texts;
+  recent: Recent;
+  walkthrough: Walkthrough;
+}
+
+export function registerCommands(parts: Parts): vscode.Disposable[] {
+  const { link, open, asks, texts, walkthrough } = parts;
   const commands: Record<string, (node?: Node) => Promise<void>> = {
     "toold.connect": open,
     "toold.call": async (node) => {
       await open();
-      await callTool(link, texts, recent, node?.name);
+      await callTool(parts, node?.name);
     },
     "toold.cancel": () => cancel(link),
     "toold.answer": () => asks.answerOne(link),
@@ -43,19 +50,22 @@ export function registerCommands(
       if (node?.file) await vscode.window.showTextDocument(vscode.Uri.file(await scriptOf(node.file.path)));
     },
     "toold.showLog": () => showLog(link),
-    "toold.getStarted": async () => {
-      await vscode.commands.executeCommand("workbench.action.openWalkthrough", "toold.toold#toold.start");
-    },
+    "toold.getStarted": () => walkthrough.open(),
   };
   return Object.entries(commands).map(([name, run]) => {
     return vscode.commands.registerCommand(name, async (node?: Node) => {
       try {
         await run(node);
       } catch (error) {
-        void vscode.window.showErrorMessage(`toold: ${(error as Error).message}`);
+        void vscode.window.showErrorMessage(`toold: ${messageOf(error as Error)}`);
       }
     });
   });
+}
+
+function messageOf(error: Error): string {
+  if (!(error instanceof Disconnected)) return error.message;
+  return "the daemon is gone. This command may have taken effect or not; the next one reconnects.";
 }
 
 async function cancel(link: Link): Promise<void> {

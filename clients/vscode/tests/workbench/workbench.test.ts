@@ -167,11 +167,11 @@ test("a killed daemon is reported once, and the next call starts another", async
   await callWaiting();
   await window.notification("wait_for_ever").getByText("waiting").waitFor();
   await killDaemon();
-  const lost = window.notification(/toold: .*(gone|lost|closed|ended)/);
+  const lost = window.notification("toold: the daemon is gone");
   await lost.waitFor();
+  await window.notification("wait_for_ever").waitFor({ state: "hidden" });
   await window.picture("killed");
   assert.equal(await window.notification("").count(), 1);
-  assert.doesNotMatch(await lost.innerText(), /ECONNRESET|EPIPE|ENOENT|Error:| at /);
   await lost.hover();
   await lost.locator(".codicon-notifications-clear").click();
   await callGreet();
@@ -189,13 +189,15 @@ test("a killed daemon is reported once, and the next call starts another", async
   await callGreet();
 });
 
-test("the walkthrough opens, and its first step is done", async () => {
+test("the walkthrough opens, and the steps that were taken are checked off", async () => {
   await window.command("toold: Get Started");
   const page = window.page.locator(".gettingStartedContainer");
   await page.getByText("Get started with toold").first().waitFor();
   await page.locator(".getting-started-step").filter({ hasText: "Answer a permission request" }).click();
   await page.locator("img[alt='A permission request with its buttons']").waitFor();
-  await page.locator(".codicon-getting-started-step-checked").first().waitFor();
+  for (const step of ["Connect to the daemon", "Call a tool", "Answer a permission request"]) {
+    await page.locator(".getting-started-step").filter({ hasText: step }).locator(".codicon.complete").waitFor();
+  }
   await window.picture("walkthrough");
 });
 
@@ -206,6 +208,8 @@ async function callWaiting(): Promise<void> {
   await window.row("wait_for_ever").first().click();
 }
 
+let guests = 1;
+
 /** Calls a tool by the palette, whether or not a daemon is running. */
 async function callGreet(): Promise<void> {
   await window.command("toold: Call a Tool...");
@@ -213,7 +217,7 @@ async function callGreet(): Promise<void> {
   await window.type("greet");
   await window.row("Greets somebody").first().click();
   await window.titled("greet: name (1/2)");
-  await window.type(`you ${Math.random()}`);
+  await window.type(`guest ${guests++}`);
   const name = await window.input.locator("input").first().inputValue();
   await window.press("Enter");
   await window.row("Call greet").click();

@@ -18,7 +18,7 @@ import { PACKAGE, type DaemonFolders } from "../../../typescript/tests/folders.j
 const run = promisify(execFile);
 
 /** Nothing in the workbench takes longer, in milliseconds. */
-export const PATIENCE = 20_000;
+export const PATIENCE = 60_000;
 
 const MEDIA = join(PACKAGE, "../vscode/media");
 const CHROMIUM_OPTIONS = [
@@ -85,7 +85,7 @@ export class Workbench {
     try {
       const address = await addressOf(server);
       browser = await chromium.launch({ executablePath: variable("CHROMIUM"), args: CHROMIUM_OPTIONS });
-      const page = await browser.newPage({ viewport: { width: 1200, height: 760 } });
+      const page = await browser.newPage({ viewport: { width: 1440, height: 800 } });
       page.setDefaultTimeout(PATIENCE);
       const workbench = new Workbench(page, browser, server);
       await page.goto(`${address}?folder=${encodeURIComponent(here.work)}`);
