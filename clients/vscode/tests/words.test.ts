@@ -8,7 +8,7 @@ import { invocationMessage, texts } from "../src/chat.js";
 import { sides } from "../src/diff.js";
 import { argumentsOf, fieldsOf } from "../src/form.js";
 import { describeProblems, describeSelection, type EditorProblem } from "../src/provided.js";
-import { answerOf, askView, picks } from "../src/prompts.js";
+import { answerOf, askView, lastChanges, MORE, picks, shortTitles } from "../src/prompts.js";
 import { Recent } from "../src/recent.js";
 import { statusView } from "../src/status.js";
 import { toolItems } from "../src/tool-items.js";
@@ -313,4 +313,29 @@ test("an ask for a folder says who wants it, and offers no patterns", () => {
   );
   const suggestions = [{ scope: "session", pattern: ASK.target } as const];
   assert.equal(askView({ ...ASK, suggestions }).buttons[0]?.title, "Allow once");
+});
+
+test("a notification has the answers that fit, and a button for all", () => {
+  const titles = (...all: string[]) => shortTitles(all.map((title) => ({ title, reply: { action: "deny" } })), ["Diff"]);
+  assert.deepEqual(titles("Allow once", "Deny"), ["Allow once", "Deny", "Diff"]);
+  const pattern = "Allow ./some/long/folder/** for this session";
+  assert.deepEqual(titles("Allow once", "Allow for this session", pattern, "Deny"), ["Allow once", MORE, "Diff", "Deny"]);
+});
+
+test("the last change of each file in the window's folders can be undone, the latest first", () => {
+  const change = (path: string, tool: string, more = {}) => {
+    return { session_id: "s", call_id: "c", tool, path, at: "2026-01-31T09:30:00Z", created: false, undone: false, ...more };
+  };
+  const changes = [
+    change("/w/a.txt", "write", { created: true }),
+    change("/w/b.txt", "edit"),
+    change("/w/a.txt", "edit"),
+    change("/w/c.txt", "edit", { undone: true }),
+    change("/elsewhere/d.txt", "edit"),
+    change("/w/e.txt", "bash", { removed: true }),
+  ];
+  assert.deepEqual(
+    lastChanges(changes, ["/w"]).map(({ label, description }) => `${label} ${description.replace(/,.*/, "")}`),
+    ["e.txt removed by bash", "a.txt changed by edit", "b.txt changed by edit"],
+  );
 });
