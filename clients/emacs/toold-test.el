@@ -4,7 +4,8 @@
 
 ;;; Commentary:
 
-;; emacs -Q --batch -L . -l toold-test.el -f toold-test-run
+;; env --ignore-signal=PIPE emacs -Q --batch -L . -l toold-test.el -f toold-test-run
+;; since only an Emacs in batch mode ends when it writes to a daemon that is gone;
 ;; with TOOLCTL set to the program, and toold and toold-test-daemon beside it.  TOOLD_UPDATE=1
 ;; writes the captured screens into the README.
 
@@ -596,6 +597,135 @@ sys.stdin.read()
       (should (string-match-p "is not a file" (toold-text result))))
     (toold--close agent)))
 
+;; A daemon that is killed.
+
+(defun toold-test--kill (pid)
+  "Kill the daemon PID, and wait until it has ended.
+Emacs handles no events meanwhile, so it does not know yet."
+  (signal-process pid 'SIGKILL)
+  (let ((deadline (+ (float-time) 30)))
+    ;; A zombie has closed its files.
+    (while (string-match-p "\\`[0-9]+ (.*) [^ZX]"
+                           (or (toold--read (format "/proc/%d/stat" pid)) ""))
+      (when (> (float-time) deadline)
+        (error "The daemon did not end")))))
+
+(defun toold-test--lost ()
+  "Wait until the loss of the daemon is seen."
+  (toold-test--wait "the loss" (lambda () (not (toold-connected-p)))))
+
+(defmacro toold-test--error-text (&rest body)
+  "The text of the error that BODY signals, as a user sees it."
+  `(condition-case err
+       (progn ,@body (error "No error"))
+     (toold-error (error-message-string err))))
+
+(defun toold-test--survives (run)
+  "Call RUN with a function that kills the daemon.
+Check that there is one message about it, and that the next call
+works.  RUN returns the text of the error that a user sees, if any."
+  (toold-mode 1)
+  (let* ((pid (plist-get (toold-request "daemon.status") :pid))
+         (heard nil)
+         (keep (lambda (format &rest arguments)
+                 (when format
+                   (push (apply #'format-message format arguments) heard))
+                 nil)))
+    (cl-letf (((symbol-function 'message) keep))
+      (let ((text (funcall run (lambda () (toold-test--kill pid)))))
+        (when (stringp text) (push text heard)))
+      (should (equal "hello Bo" (toold-text (toold-execute "greet" '(:name "Bo"))))))
+    (let ((about (cl-remove-if
+                  (lambda (each)
+                    (string-match-p "^wait_for_ever:\\|^greet:\\| done in " each))
+                  heard)))
+      (should (string-match-p "[Tt]he daemon is gone; [^\"]+\\'" (string-join about)))
+      (should-not (cdr about)))))
+
+(defmacro toold-test-deftest-killed (name &rest body)
+  "Define the test NAME, in which BODY kills the daemon by calling `die'."
+  (declare (indent 1))
+  `(toold-test-deftest-alone ,name
+     (toold-test--survives (lambda (die) ,@body))))
+
+(toold-test-deftest-killed toold-killed-idle
+  (funcall die)
+  (toold-test--lost))
+
+(toold-test-deftest-killed toold-killed-idle-and-not-seen-yet
+  (funcall die))
+
+(toold-test-deftest-killed toold-killed-idle-and-not-seen-by-a-list
+  (funcall die)
+  (toold-tools))
+
+(toold-test-deftest-killed toold-killed-idle-and-not-seen-by-a-slash-command
+  (funcall die)
+  (toold-run-command "hi" "there"))
+
+(toold-test-deftest-killed toold-killed-call
+  (toold-test--error-text
+   (toold-execute "wait_for_ever" nil (lambda (_) (funcall die)))))
+
+(toold-test-deftest-killed toold-killed-call-without-waiting
+  (let (heard)
+    (toold-execute-async "wait_for_ever" nil
+                         (lambda (err _) (setq heard err))
+                         (lambda (_) (funcall die)))
+    (toold-test--wait "the end" (lambda () heard))
+    (plist-get heard :message)))
+
+(toold-test-deftest-killed toold-killed-slash-command
+  (run-at-time 0 nil die)
+  ;; It may be over before.
+  (condition-case err
+      (progn (toold-run-command "hi" "there")
+             (toold-test--lost))
+    (toold-gone (error-message-string err))))
+
+(toold-test-deftest-killed toold-killed-ask-answered-at-once
+  (toold-test--answering (lambda (_ _) (funcall die) ?y)
+    (toold-test--error-text (toold-execute "bash" '(:command "touch x")))))
+
+(toold-test-deftest-killed toold-killed-ask-answered-after-the-loss
+  (toold-test--answering (lambda (_ _) (funcall die) (toold-test--lost) ?y)
+    (toold-test--error-text (toold-execute "bash" '(:command "touch x")))))
+
+(toold-test-deftest-killed toold-killed-ask-with-a-reason
+  (cl-letf (((symbol-function 'read-string)
+             (lambda (&rest _) (funcall die) "not here")))
+    (toold-test--answering (lambda (_ _) ?w)
+      (toold-test--error-text
+       (toold-execute "bash" '(:command "touch x"))))))
+
+(toold-test-deftest-killed toold-killed-ask-of-another
+  (let ((other (toold-test--agent)))
+    (toold-test--answering (lambda (_ _) (funcall die) ?y)
+      (toold--request other "tools.execute"
+                      '(:name "bash" :arguments (:command "touch x")
+                        :call_id "1"))
+      (toold-test--lost))))
+
+(toold-test-deftest-killed toold-killed-question
+  (cl-letf (((symbol-function 'completing-read)
+             (lambda (&rest _) (funcall die) "green")))
+    (toold-test--error-text
+     (toold-execute "question" '(:question "Which tea?"
+                                 :options [(:label "green")
+                                           (:label "black")])))))
+
+(toold-test-deftest-killed toold-killed-provided-tool
+  (let ((connection toold--connection))
+    (funcall die)
+    (toold--invoked connection '(:invocation_id "1" :name "emacs_buffers"))
+    (toold-test--lost)))
+
+(toold-test-deftest-killed toold-killed-another-folder
+  (make-directory "below")
+  (let ((default-directory (expand-file-name "below/")))
+    (funcall die)
+    (toold-execute "greet" '(:name "Al"))))
+
 ;; At a terminal, by keys.
 
 (defun toold-test--tmux (&rest arguments)
@@ -697,6 +827,9 @@ sys.stdin.read()
 
 (defun toold-test-run ()
   "Run all tests, or those that TOOLD_TEST names; end Emacs."
+  (unless (string-match "^SigIgn:\t[0-9a-f]*[13579bdf][0-9a-f]\\{3\\}$"
+                        (or (toold--read "/proc/self/status") ""))
+    (error "Run the tests with SIGPIPE ignored: env --ignore-signal=PIPE emacs ..."))
   (setq toold-test--shared (toold-test--folders))
   (let* ((message-log-max t)
          (stats (ert-run-tests-batch (let ((name (getenv "TOOLD_TEST"))) (if (member name (quote (nil ""))) t name))))

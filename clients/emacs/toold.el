@@ -79,6 +79,9 @@ Either t, nil or a list of names."
 (define-error 'toold-error "Toold")
 ;; The daemon did not read the request, so it was not carried out.
 (define-error 'toold-not-read "Toold" 'toold-error)
+;; The connection was lost: an error that users can cause, so that it does not
+;; enter the debugger, and of files, so that its message is shown without quotes.
+(define-error 'toold-gone "Toold" '(toold-error user-error file-error))
 
 
 ;;; The connection
@@ -126,7 +129,9 @@ Sessions get those that are set in the buffer that connects.  A final
              :accessor toold--sessions
              :documentation "By folder: the session's id.")
    (replaced :initform nil :accessor toold--replaced
-             :documentation "Whether the daemon has announced that another one takes over."))
+             :documentation "Whether the daemon has announced that another one takes over.")
+   (reported :initform nil :accessor toold--reported
+             :documentation "Whether a request reports that the connection was lost."))
   :documentation "A connection to the toold daemon.")
 
 (cl-defmethod jsonrpc-connection-send :before
@@ -253,14 +258,17 @@ Return the symbol `full' when the queue of the socket is full."
                                (process-exit-status process))))
             (delete-process process)
             (signal (car failure) (cdr failure))))
-        (apply #'make-instance 'toold-connection
-               :name "toold" :process process :socket process
-               :notification-dispatcher #'toold--notified
-               :on-shutdown #'toold--lost
-               ;; No log: answers can be long.
-               (if (fboundp 'jsonrpc-continuation-count)
-                   '(:events-buffer-config (:size 0))
-                 '(:events-buffer-scrollback-size 0))))
+        (prog1
+            (apply #'make-instance 'toold-connection
+                   :name "toold" :process process :socket process
+                   :notification-dispatcher #'toold--notified
+                   :on-shutdown #'toold--lost
+                   ;; No log: answers can be long.
+                   (if (fboundp 'jsonrpc-continuation-count)
+                       '(:events-buffer-config (:size 0))
+                     '(:events-buffer-scrollback-size 0)))
+          (add-function :around (process-sentinel process)
+                        #'toold--quietly)))
     (file-error
      (let ((why (downcase (format "%s" (cddr err)))))
        (cond
@@ -269,6 +277,12 @@ Return the symbol `full' when the queue of the socket is full."
         (t (signal 'toold-error
                    (list (format "Can't connect to %s: %s" (toold-socket)
                                  (error-message-string err))))))))))
+
+(defun toold--quietly (sentinel &rest arguments)
+  "Call SENTINEL with ARGUMENTS, but hide the exit status.
+A socket has none, and `toold--lost' says what has happened."
+  (cl-letf (((symbol-function 'jsonrpc--message) #'ignore))
+    (apply sentinel arguments)))
 
 (defun toold--spawn ()
   "Start a daemon, unless one is running by now; wait until it answers."
@@ -394,6 +408,11 @@ over before this one reads the request."
   (when (eq connection toold--connection)
     (setq toold--connection nil)
     (toold--prompts-clear)
+    (unless (or (toold--replaced connection) (toold--reported connection))
+      (message "Toold: the daemon is gone; %s"
+               (if toold-start
+                   "the next call starts it"
+                 "waiting until it is back")))
     (toold--reconnect-later 0.25)
     (force-mode-line-update t)))
 
@@ -424,12 +443,22 @@ cannot be sent."
        connection (intern (concat ":" method)) (or params toold--empty)
        :timeout nil
        :success-fn (or on-result #'ignore)
-       :error-fn (or on-error #'ignore))
+       :error-fn (lambda (err)
+                   (funcall (or on-error #'ignore)
+                            (toold--explained connection err))))
     (error
      (if (jsonrpc-running-p connection)
          (signal (car err) (cdr err))
        (signal 'toold-not-read (list (error-message-string err))))))
   (toold--last-id connection))
+
+(defun toold--explained (connection err)
+  "The error object ERR of CONNECTION, in words if the daemon is gone."
+  (if (or (jsonrpc-running-p connection) (not (eql (plist-get err :code) -1)))
+      err
+    (setf (toold--reported connection) t)
+    (list :code -1
+          :message "Toold: the daemon is gone; this may have run or not")))
 
 (defun toold--cancel (connection id)
   "Cancel the request ID in the daemon of CONNECTION."
@@ -460,10 +489,13 @@ A quit cancels the request.  Prompts appear while it waits."
       (unless done
         (toold--cancel connection id)))
     (when failure
-      (if (toold--not-read-p connection failure)
-          (signal 'toold-not-read
-                  '("Another daemon has taken over before the request was read"))
-        (toold--fail failure)))
+      (cond
+       ((toold--not-read-p connection failure)
+        (signal 'toold-not-read
+                '("Another daemon has taken over before the request was read")))
+       ((eql (plist-get failure :code) -1)
+        (signal 'toold-gone (list (plist-get failure :message))))
+       (t (toold--fail failure))))
     result))
 
 (defun toold-request (method &optional params)
@@ -724,25 +756,27 @@ with a prefix argument, ask for all arguments.  While the call runs,
                          commands))
           (name (completing-read "Command: " (toold--table names) nil t)))
      (list name (read-string (format "/%s " name)))))
-  (let ((connection (toold--ensure)))
-    (toold--show (concat "/" name)
-                 (toold--await connection "commands.run"
-                               (list :name name :input input
-                                     :session_id (toold--session
-                                                  connection))))))
+  (toold--show
+   (concat "/" name)
+   (toold--again
+    (lambda (connection)
+      (toold--await connection "commands.run"
+                    (list :name name :input input
+                          :session_id (toold--session connection)))))))
 
 
 ;;; Tools and their arguments
 
 (defun toold-tools ()
   "The tools of the daemon, as a list of plists sorted by name."
-  (let* ((connection (toold--ensure))
-         (session (toold--session connection)))
-    (append (plist-get (toold--await connection "tools.list"
-                                     (list :session_id session)
-                                     toold-request-timeout)
-                       :tools)
-            nil)))
+  (append (plist-get (toold--again
+                      (lambda (connection)
+                        (toold--await
+                         connection "tools.list"
+                         (list :session_id (toold--session connection))
+                         toold-request-timeout)))
+                     :tools)
+          nil))
 
 (defun toold--first-sentence (text)
   "The first sentence of TEXT, on one line."
@@ -1016,14 +1050,19 @@ A value that does not convert stays a string, so that the daemon says why."
     (toold--prompts-show)))
 
 (defun toold--reply (method id params)
-  "Answer the prompt ID by METHOD with PARAMS."
-  (toold--request
-   toold--connection method (append (list :request_id id) params) nil
-   (lambda (err)
-     (if (equal (plist-get (plist-get err :data) :kind) "unknown_request")
-         (message "This was answered already")
-       (message "The daemon did not accept the answer: %s"
-                (plist-get err :message))))))
+  "Answer the prompt ID by METHOD with PARAMS.
+Do nothing when the daemon is gone, and the prompt with it."
+  (when (toold-connected-p)
+    (ignore-error toold-not-read
+      (toold--request
+       toold--connection method (append (list :request_id id) params) nil
+       (lambda (err)
+         (cond
+          ((eql (plist-get err :code) -1))
+          ((equal (plist-get (plist-get err :data) :kind) "unknown_request")
+           (message "This was answered already"))
+          (t (message "The daemon did not accept the answer: %s"
+                      (plist-get err :message)))))))))
 
 (defun toold--ask-for-workspace-p (ask)
   "Whether ASK is for a folder to work in, and not for one file.
@@ -1326,10 +1365,12 @@ Every other request to read suggests patterns."
                                      (plist-get item :arguments)
                                      (plist-get item :cwd)))
             (error (list :error (error-message-string err))))))
-    (toold--request connection "tools.provide_result"
-                    (append (list :invocation_id
-                                  (plist-get item :invocation_id))
-                            answer))))
+    ;; Nobody waits for the result when the daemon is gone.
+    (ignore-error toold-not-read
+      (toold--request connection "tools.provide_result"
+                      (append (list :invocation_id
+                                    (plist-get item :invocation_id))
+                              answer)))))
 
 
 ;;; The mode

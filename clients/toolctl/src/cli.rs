@@ -7,7 +7,7 @@ use crate::commands::{
     notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status,
     stop, tools, undo, upgrade, watch, workspaces,
 };
-use crate::exit::{STATUS_HELP, usage};
+use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
 use crate::screen;
 

@@ -1,5 +1,5 @@
 /** The window's connection to the daemon: the client, and the state that the views show. Does not use `vscode`. */
-import { Client, TooldError, Unreachable, type Ask, type ClientOptions, type Event, type Plugin, type Tool } from "toold";
+import { Client, connect, TooldError, Unreachable, type Ask, type ClientOptions, type Event, type Plugin, type Tool } from "toold";
 
 /** The part of the state that may have changed. The views that show it refresh. */
 export type Part = "connection" | "calls" | "asks" | "tools" | "plugins";
@@ -44,13 +44,31 @@ export class Link {
     return this.client.socket;
   }
 
-  /** Connects, opens the window's session and follows the events. Does nothing when already open. */
-  open(): Promise<void> {
+  /**
+   * Connects, opens the window's session and follows the events. Reconnects when the daemon is gone, and then starts one;
+   * does nothing when connected.
+   */
+  async open(): Promise<void> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });
-    return this.#opening;
+    await this.#opening;
+    if (this.connected && this.tools.length > 0) return;
+    await this.client.connect();
+    await Promise.all([this.#loadTools(), this.#loadPlugins()]);
+  }
+
+  /** Whether a daemon listens. Does not start one. */
+  async daemonRuns(): Promise<boolean> {
+    const { socket, log } = this.#options;
+    try {
+      await (await connect({ socket, log, start: false, reconnect: false })).close();
+      return true;
+    } catch (error) {
+      if (error instanceof TooldError) return false;
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

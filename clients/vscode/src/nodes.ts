@@ -20,7 +20,7 @@ export interface Node {
   file?: { path: string; line: number };
 }
 
-const KINDS: Record<Tool["source"]["kind"], { label: string; icon: string }> = {
+export const KINDS: Record<Tool["source"]["kind"], { label: string; icon: string }> = {
   builtin: { label: "Built-in", icon: "tools" },
   plugin: { label: "Plugins", icon: "extensions" },
   mcp: { label: "MCP servers", icon: "server" },
@@ -38,13 +38,17 @@ export function toolNodes(tools: readonly Tool[]): Node[] {
   });
 }
 
+/** The beginning of the description, up to the first stop. */
+export function summary({ description }: Tool): string {
+  return /^.*?(?=[.:] |, |\n|\.?$)/.exec(description)![0];
+}
+
 function toolNode(tool: Tool): Node {
-  const first = /^.*?(?=\. |, |\n|$)/.exec(tool.description)![0];
   const needs = tool.permissions.length > 0 ? `\n\nMay need: ${tool.permissions.join(", ")}` : "";
   return {
     id: `tool/${tool.name}`,
     label: tool.name,
-    description: tool.source.kind === "builtin" ? tool.label : `${tool.source.name}: ${first}`,
+    description: tool.source.kind === "builtin" ? tool.label : `${tool.source.name}: ${summary(tool)}`,
     tooltip: `${tool.description}${needs}`,
     icon: tool.annotations.read_only ? "eye" : "symbol-method",
     context: "tool",

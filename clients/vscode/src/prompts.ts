@@ -1,5 +1,5 @@
 /** The texts and buttons of permission requests and questions. Does not use `vscode`. */
-import { isForWorkspace, type Answer, type Ask, type Question, type Reply, type Scope } from "toold";
+import { isForWorkspace, type Answer, type Ask, type FilesHistoryResult, type Question, type Reply, type Scope } from "toold";
 
 export interface Button {
   title: string;
@@ -50,6 +50,19 @@ export function askView(ask: Ask): AskView {
   return { message: `${who}${chain} wants ${verb(ask)}${part}: ${shortened(ask.target, ask.cwd)}${line}${reason}`, buttons };
 }
 
+/** Opens the list of all answers. */
+export const MORE = "More...";
+
+/** Characters of buttons that fit into a notification, which cuts longer titles off. */
+const MAX_TITLES = 45;
+
+/** The titles for a notification: all answers if they fit, else the first and the last, and a button for all. */
+export function shortTitles(buttons: readonly Button[], others: readonly string[]): string[] {
+  const titles = buttons.map(({ title }) => title);
+  if ([...titles, ...others].join("").length <= MAX_TITLES) return [...titles, ...others];
+  return [titles[0]!, MORE, ...others, titles.at(-1)!];
+}
+
 function verb(ask: Ask): string {
   switch (ask.category) {
     case "file.read":
@@ -94,4 +107,25 @@ export function answerOf(chosen: readonly Pick[] | undefined): Answer | "words" 
   if (chosen === undefined || chosen.length === 0) return { cancelled: true };
   if (chosen.some((pick) => pick.id === undefined)) return "words";
   return { answer_ids: chosen.map((pick) => pick.id!) };
+}
+
+export interface Change {
+  path: string;
+  label: string;
+  description: string;
+}
+
+/** The last change of each file below these folders that can be undone, the latest first. */
+export function lastChanges(changes: FilesHistoryResult["changes"], folders: readonly string[]): Change[] {
+  const last = new Map<string, Change>();
+  for (const { path, tool, at, undone, created, removed } of changes) {
+    const folder = folders.find((each) => path.startsWith(`${each}/`));
+    if (undone || folder === undefined) continue;
+    const what = removed ? "removed by" : created ? "created by" : "changed by";
+    // Again at the end, which is the latest.
+    last.delete(path);
+    const label = path.slice(folder.length + 1);
+    last.set(path, { path, label, description: `${what} ${tool}, ${new Date(at).toLocaleTimeString()}` });
+  }
+  return [...last.values()].reverse();
 }

@@ -16,7 +16,7 @@ import type * as vscode from "vscode";
 
 import { PACKAGE, ownFolders, signal, test, TOOLD, type DaemonFolders } from "../../typescript/tests/folders.js";
 import type { Api } from "../src/extension.js";
-import { CancellationTokenSource, Range, StandIn, Uri } from "./stand-in.js";
+import { BACK, CancellationTokenSource, Range, StandIn, Uri } from "./stand-in.js";
 
 const SOURCE = join(PACKAGE, "../vscode");
 /** The extension under test: the one in this folder, or a packed one. */
@@ -51,8 +51,13 @@ async function activate(
     deactivate(): Promise<void>;
   };
   loader._load = load;
-  const context = { subscriptions: [] as vscode.Disposable[], extension: { packageJSON: MANIFEST } };
-  const api = extension.activate(context as Partial<vscode.ExtensionContext> as vscode.ExtensionContext);
+  const memory = new Map<string, unknown>();
+  const workspaceState = {
+    get: (key: string) => memory.get(key),
+    update: async (key: string, value: unknown) => void memory.set(key, value),
+  };
+  const context = { subscriptions: [] as vscode.Disposable[], extension: { packageJSON: MANIFEST }, workspaceState };
+  const api = extension.activate(context as unknown as vscode.ExtensionContext);
   here.adopt({
     async close() {
       context.subscriptions.forEach((each) => void each.dispose());
@@ -187,11 +192,13 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
   writeFileSync(join(here.work, "tea.txt"), "green\nblack\n");
   const seen = signal();
   const go = signal();
-  window.person.notice = async (_message, buttons) => {
-    if (window.tabs.length === 0) return buttons.find((button) => button === "Show the Diff");
+  window.person.notice = (_message, buttons) => {
+    return buttons.find((button) => button === (window.tabs.length === 0 ? "Show the Diff" : "More..."));
+  };
+  window.person.pick = async (_title, labels) => {
     seen.fire();
     await go.promise;
-    return buttons.find((button) => button.startsWith("Allow for"));
+    return labels.find((label) => label.startsWith("Allow for"));
   };
   const agent = await here.client();
   // A file must be read before it is overwritten.
@@ -201,6 +208,7 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
   shows("status", `${window.statusItem.text}\n`, here);
   shows("ask", `${window.shown[0]}\n`, here);
   shows("diff", `${window.shown[1]}\n`, here);
+  shows("answers", `${window.shown.at(-1)!}\n`, here);
   assert.equal(window.tabs.length, 1);
   go.fire();
   const result = await written;
@@ -278,7 +286,7 @@ end}
   assert.equal(text(await agent.execute("order")), "accept 2 black");
   assert.deepEqual(
     window.shown.map((line) => line.split("\n")[0]),
-    ["input: Your tea (1/2): cups", "pick: Your tea (2/2): kind"],
+    ["input: Your tea: cups (1/2)", "pick: Your tea: kind (2/2)"],
   );
   window.person.pick = () => undefined;
   assert.equal(text(await agent.execute("order")), "cancel");
@@ -318,16 +326,52 @@ test("a tool is called by a form, shows its progress and can be cancelled", asyn
   const { window, api } = await activate(here);
   await api.open();
   const problems: unknown[] = [];
-  window.person.pick = (title) => (title === "Call which tool?" ? "greet" : undefined);
+  const offered: string[][] = [];
+  const picks = ["greet", "times", "$(play) Call greet"];
+  window.person.pick = (_title, labels) => {
+    offered.push(labels);
+    return picks.shift();
+  };
   window.person.type = (title, validate) => {
     if (title.includes("name")) return "you";
-    problems.push(validate("0"), validate("2"));
+    problems.push(validate(""), validate("x"), validate("0"), validate("2"));
     return "2";
   };
   await window.commands.get("toold.call")!();
-  assert.deepEqual(problems, ["expected at least 1", undefined]);
-  const greeting = window.shown.filter((line) => !line.startsWith("pick:"));
+  assert.deepEqual(problems, [undefined, "expected a whole number, at least 1", "expected at least 1", undefined]);
+  const greeting = window.shown.filter((line) => !line.startsWith("pick: Call which"));
   shows("call", `${greeting.join("\n").replace(/toold:\/results\/[^/]*\//, "toold:/results/CALL/")}\n`, here);
+
+  // The second time, the tool is the first of the list, and the boxes have the values of the first.
+  const values: string[] = [];
+  picks.push("greet", "$(play) Call greet");
+  window.person.type = (_title, _validate, value) => {
+    values.push(value);
+    return value;
+  };
+  await window.commands.get("toold.call")!();
+  assert.equal(offered.at(-2)![0], "greet");
+  assert.deepEqual(values, ["you"]);
+
+  // Back from the optional values to the name, and from there to the list, where you give up.
+  picks.push("greet", BACK);
+  const asked: string[] = [];
+  window.person.type = (title) => {
+    asked.push(title);
+    return asked.length === 1 ? "you" : BACK;
+  };
+  const before = window.shown.length;
+  await window.commands.get("toold.call")!();
+  assert.deepEqual(
+    window.shown.slice(before).map((line) => line.split("\n")[0]),
+    [
+      "pick: Call which tool?",
+      "input: greet: name (1/2)",
+      "pick: greet (2/2)",
+      "input: greet: name (1/2)",
+      "pick: Call which tool?",
+    ],
+  );
 
   const node = { name: "wait_for_ever" };
   const calling = window.commands.get("toold.call")!(node as never) as Promise<void>;

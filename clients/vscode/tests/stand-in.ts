@@ -141,11 +141,62 @@ class TabInputTextDiff implements vscode.TabInputTextDiff {
   ) {}
 }
 
-/** The actions of the user on prompts. By default, each returns `undefined`. */
+/** The actions of the user on prompts. By default, each returns `undefined`; `BACK` is the button that goes back. */
 export interface Person {
   notice(message: string, buttons: string[]): Promise<string | undefined> | string | undefined;
   pick(title: string, labels: string[]): Promise<string | string[] | undefined> | string | string[] | undefined;
-  type(title: string, validate: (typed: string) => unknown): Promise<string | undefined> | string | undefined;
+  type(title: string, validate: (typed: string) => unknown, value: string): Promise<string | undefined> | string | undefined;
+}
+
+export const BACK = "(back)";
+
+/** A quick pick or an input box that the extension made: what it sets is kept, and the events can be fired. */
+class Input {
+  title = "";
+  step?: number;
+  totalSteps?: number;
+  prompt?: string;
+  value = "";
+  validationMessage?: string;
+  buttons: unknown[] = [];
+  items: readonly vscode.QuickPickItem[] = [];
+  selectedItems: readonly vscode.QuickPickItem[] = [];
+  readonly accept = new EventEmitter<void>();
+  readonly changeValue = new EventEmitter<string>();
+  readonly triggerButton = new EventEmitter<vscode.QuickInputButton>();
+  readonly hidden = new EventEmitter<void>();
+  readonly onDidAccept = this.accept.event;
+  readonly onDidChangeValue = this.changeValue.event;
+  readonly onDidTriggerButton = this.triggerButton.event;
+  readonly onDidHide = this.hidden.event;
+
+  constructor(private readonly ask: (input: Input) => Promise<string | string[] | undefined>) {}
+
+  /** The title as VS Code shows it. */
+  get heading(): string {
+    return this.step === undefined ? this.title : `${this.title} (${this.step}/${this.totalSteps})`;
+  }
+
+  type(text: string): string | undefined {
+    this.value = text;
+    this.changeValue.fire(text);
+    return this.validationMessage;
+  }
+
+  show(): void {
+    void this.ask(this).then((answer) => {
+      if (answer === BACK && this.buttons.length > 0) return this.triggerButton.fire(this.buttons[0] as vscode.QuickInputButton);
+      if (answer !== undefined) {
+        this.selectedItems = this.items.filter(({ label }) => [answer].flat().includes(label));
+        if (typeof answer === "string") this.type(answer);
+        this.accept.fire();
+      }
+      // Someone who cannot answer gives up; nobody listens any more if the answer was accepted.
+      this.hidden.fire();
+    });
+  }
+
+  dispose(): void {}
 }
 
 type OpenDocument = Pick<vscode.TextDocument, "uri" | "version" | "isDirty" | "getText" | "lineAt">;
@@ -240,6 +291,8 @@ export class StandIn {
       LanguageModelToolResult,
       McpStdioServerDefinition,
       TabInputTextDiff,
+      QuickInputButtons: { Back: {} },
+      QuickPickItemKind: { Separator: -1, Default: 0 },
       DiagnosticSeverity: { Error: 0, Warning: 1, Information: 2, Hint: 3 },
       TreeItemCollapsibleState: { None: 0, Collapsed: 1, Expanded: 2 },
       StatusBarAlignment: { Left: 1, Right: 2 },
@@ -271,7 +324,9 @@ export class StandIn {
     const window: Pick<
       Window,
       | "activeTextEditor"
+      | "createInputBox"
       | "createOutputChannel"
+      | "createQuickPick"
       | "createStatusBarItem"
       | "registerTreeDataProvider"
       | "setStatusBarMessage"
@@ -313,9 +368,23 @@ export class StandIn {
       showWarningMessage: standIn.#notice("warning") as Window["showWarningMessage"],
       async showInputBox(options = {}, token) {
         standIn.#show(`input: ${options.title}${options.prompt ? `\n  ${options.prompt}` : ""}`);
-        const typed = standIn.person.type(options.title ?? "", (text) => options.validateInput?.(text));
+        const typed = standIn.person.type(options.title ?? "", (text) => options.validateInput?.(text), "");
         return orCancelled(typed, token);
       },
+      createInputBox: () => {
+        const input: Input = new Input(async ({ heading, prompt, value }) => {
+          standIn.#show(`input: ${heading}${prompt ? `\n  ${prompt}` : ""}`);
+          return standIn.person.type(heading, (text) => input.type(text), value);
+        });
+        return input as Partial<vscode.InputBox> as vscode.InputBox;
+      },
+      createQuickPick: (() => {
+        return new Input(async ({ heading, items }) => {
+          const labels = items.filter(({ kind }) => kind !== -1).map(({ label }) => label);
+          standIn.#show([`pick: ${heading}`, ...labels.map((label) => `  ${label}`)].join("\n"));
+          return standIn.person.pick(heading, labels);
+        });
+      }) as unknown as Window["createQuickPick"],
       showQuickPick: (async (
         items: readonly vscode.QuickPickItem[],
         options: vscode.QuickPickOptions = {},

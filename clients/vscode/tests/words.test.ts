@@ -1,70 +1,173 @@
 /** Forms, diffs and texts, from plain data without a daemon. */
 import assert from "node:assert/strict";
 
-import type { Ask } from "toold";
+import type { Ask, Tool } from "toold";
 
 import { test } from "../../typescript/tests/folders.js";
 import { invocationMessage, texts } from "../src/chat.js";
 import { sides } from "../src/diff.js";
 import { argumentsOf, fieldsOf } from "../src/form.js";
 import { describeProblems, describeSelection, type EditorProblem } from "../src/provided.js";
-import { answerOf, askView, picks } from "../src/prompts.js";
+import { answerOf, askView, lastChanges, MORE, picks, shortTitles } from "../src/prompts.js";
+import { Recent } from "../src/recent.js";
 import { statusView } from "../src/status.js";
+import { toolItems } from "../src/tool-items.js";
 
 const FORM = fieldsOf({
   properties: {
     depth: { type: "integer", minimum: 1, maximum: 9, default: 3 },
     path: { type: "string", description: "The folder.", minLength: 1 },
     mode: { enum: ["fast", "slow"] },
-    words: { type: "array", items: { type: "string" } },
+    words: { type: "array", items: { type: "string", maxLength: 3 }, maxItems: 2, uniqueItems: true },
     deep: { type: "boolean" },
-    more: { type: ["object", "null"] },
+    more: { type: ["object", "null"], properties: { x: { type: "number" } }, additionalProperties: false, required: ["x"] },
+    size: { anyOf: [{ $ref: "#/$defs/Size" }, { type: "null" }] },
+    days: { type: "array", items: { enum: [1, 2, 3] } },
+    ratio: { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1, multipleOf: 0.25 },
+    day: { type: "string", format: "date" },
+    code: { type: "string", pattern: "^[a-z]{2}$" },
+    either: { anyOf: [{ type: "integer" }, { type: "string", maxLength: 2 }] },
+    loop: { $ref: "#/$defs/Loop" },
+    odd: { type: "string", pattern: "(?i)x" },
+    password: { type: "string", writeOnly: true },
   },
   required: ["path", "mode"],
+  $defs: {
+    Size: { oneOf: [{ const: "s", title: "Small" }, { const: "l", title: "Large" }] },
+    Loop: { anyOf: [{ $ref: "#/$defs/Loop" }, { type: "null" }] },
+  },
 });
+const labels = (name: string) => field(name).choices?.map(({ label }) => label);
 const field = (name: string) => FORM.find((each) => each.name === name)!;
 
 test("a form asks for what is required first", () => {
   assert.deepEqual(
-    FORM.map(({ name }) => name),
-    ["path", "mode", "depth", "words", "deep", "more"],
+    FORM.slice(0, 4).map(({ name }) => name),
+    ["path", "mode", "depth", "words"],
   );
   assert.equal(field("depth").value, "3");
-  assert.deepEqual(field("mode").choices, ["fast", "slow"]);
-  assert.deepEqual(field("deep").choices, ["", "true", "false"]);
+  assert.deepEqual(labels("mode"), ["fast", "slow"]);
+  assert.deepEqual(labels("deep"), ["true", "false"]);
+  assert.deepEqual([labels("size"), field("size").several], [["Small", "Large"], false]);
+  assert.deepEqual([labels("days"), field("days").several], [["1", "2", "3"], true]);
 });
 
-test("a form says what is wrong while one types", () => {
-  const problems = (name: string, ...typed: string[]) => typed.map((each) => field(name).problem(each));
-  assert.deepEqual(problems("depth", "", "x", "1.5", "0", "10", "4"), [
-    undefined,
-    "expected a number",
-    "expected a whole number",
-    "expected at least 1",
-    "expected at most 9",
-    undefined,
-  ]);
-  assert.deepEqual(problems("path", "", "a"), ["expected at least 1 characters", undefined]);
-  const oneOf = "expected one of fast, slow";
-  assert.deepEqual(problems("mode", "", "slow", "medium"), ["mode is required", undefined, oneOf]);
-  assert.deepEqual(problems("more", "[]", "{}"), ["expected a JSON object: {...}", undefined]);
-  assert.match(field("more").problem("{")!, /JSON/);
+test("a form says what is expected while you type", () => {
+  const cases: [field: string, typed: string, problem: string | undefined][] = [
+    ["depth", "", undefined],
+    ["depth", "x", "expected a whole number from 1 to 9"],
+    ["depth", "1.5", "expected a whole number"],
+    ["depth", "0", "expected at least 1"],
+    ["depth", "10", "expected at most 9"],
+    ["depth", "4", undefined],
+    ["path", "", "expected at least 1 character"],
+    ["path", "a", undefined],
+    ["mode", "", "mode is required: expected one of fast, slow"],
+    ["mode", "medium", "expected one of fast, slow"],
+    ["mode", "slow", undefined],
+    ["deep", "yes", "expected true or false"],
+    ["more", "[]", "expected a JSON object or null"],
+    ["more", "{", "expected a JSON object, and this is not JSON"],
+    ["more", "{}", "expected also x"],
+    ["more", '{"x": "1"}', "x: expected a number"],
+    ["more", '{"x": 1, "y": 2}', "y: not expected here"],
+    ["more", '{"x": 1}', undefined],
+    ["words", "a, b", undefined],
+    ["words", "a, a", "expected no entry twice"],
+    ["words", "a, b, c", "expected at most 2 entries"],
+    ["words", "a, long", "1: expected at most 3 characters, not 4"],
+    ["size", "m", "expected one of: s; l"],
+    ["size", "l", undefined],
+    ["days", '["1","3"]', undefined],
+    ["days", '["7"]', "0: expected one of 1, 2, 3"],
+    ["ratio", "0", "expected more than 0"],
+    ["ratio", "1", "expected less than 1"],
+    ["ratio", "0.3", "expected a multiple of 0.25"],
+    ["ratio", "0.75", undefined],
+    ["day", "tomorrow", "expected a date, such as 2026-01-31"],
+    ["day", "2026-11-25", undefined],
+    ["code", "abc", "expected text that matches ^[a-z]{2}$"],
+    ["either", "abc", "expected one of: a whole number; text"],
+    ["either", "ab", undefined],
+    ["either", "7", undefined],
+    ["loop", "anything", undefined],
+    ["odd", "a pattern for another regex engine is the daemon's to check", undefined],
+  ];
+  assert.deepEqual(
+    cases.map(([name, typed]) => [name, typed, field(name).problem(typed)]),
+    cases,
+  );
+  assert.deepEqual([field("password").secret, field("path").secret], [true, false]);
+  assert.equal(field("ratio").expected, "a number, more than 0, less than 1");
 });
 
 test("a form that is filled in gives arguments, without what was left out", () => {
-  assert.deepEqual(argumentsOf(FORM, ["src", "fast", "", "a, b", "true", ""]), {
+  const typed = (texts: Record<string, string>) => new Map(Object.entries(texts));
+  assert.deepEqual(argumentsOf(FORM, typed({ path: "src", mode: "fast", words: "a, b", deep: "true" })), {
     path: "src",
     mode: "fast",
     words: ["a", "b"],
     deep: true,
   });
-  assert.deepEqual(argumentsOf(FORM, ["src", "slow", "2", '["a,b"]', "", '{"x": 1}']), {
+  const all = { path: "src", mode: "slow", depth: "2", words: '["a,b"]', more: '{"x": 1}', days: '["1","2"]', size: "s" };
+  assert.deepEqual(argumentsOf(FORM, typed(all)), {
     path: "src",
     mode: "slow",
     depth: 2,
     words: ["a,b"],
     more: { x: 1 },
+    days: [1, 2],
+    size: "s",
   });
+  assert.deepEqual(fieldsOf(undefined), []);
+});
+
+test("what you called last is remembered, but no secrets and no documents", async () => {
+  const memory = new Map<string, unknown>();
+  const recent = new Recent({ get: (key) => memory.get(key) as never, update: async (key, value) => void memory.set(key, value) });
+  await recent.called("greet", FORM, new Map([["path", "src"], ["password", "hunter2"], ["code", "x".repeat(5000)]]));
+  await recent.called("read", FORM, new Map());
+  await recent.called("greet", FORM, new Map([["mode", "fast"]]));
+  assert.deepEqual(recent.tools(), ["greet", "read"]);
+  assert.deepEqual(Object.fromEntries(recent.typed("greet")), { path: "src", mode: "fast" });
+  assert.doesNotMatch(JSON.stringify([...memory]), /hunter2/);
+  for (let i = 0; i < 100; i++) await recent.called(`tool_${i}`, [], new Map());
+  assert.ok(recent.tools().length < 50);
+});
+
+test("tools are listed by the last calls, then by source, each with what it does and may need", () => {
+  const tool = (name: string, source: Tool["source"], more: Partial<Tool> = {}): Tool => ({
+    name,
+    label: `Label of ${name}`,
+    description: `Does ${name}. And more.`,
+    input_schema: {},
+    source,
+    parallelizable: false,
+    permissions: [],
+    cacheable: false,
+    annotations: {},
+    ...more,
+  });
+  const builtin = { kind: "builtin", name: "builtin" } as const;
+  const tools = [
+    tool("write", builtin, { permissions: ["file.write"] }),
+    tool("read", builtin, { annotations: { read_only: true } }),
+    tool("near", { kind: "plugin", name: "local" }),
+    tool("far", { kind: "mcp", name: "server" }),
+  ];
+  const items = toolItems(tools, ["near", "unloaded"]);
+  assert.deepEqual(
+    items.map(({ label, description = "", detail = "" }) => [label, description, detail]),
+    [
+      ["Called last", "", ""],
+      ["near", "plugin local", "Does near"],
+      ["Built-in", "", ""],
+      ["read", "built-in: Label of read", "Does read \u2014 only reads"],
+      ["write", "built-in: Label of write", "Does write \u2014 may need: file.write"],
+      ["MCP servers", "", ""],
+      ["far", "mcp server", "Does far"],
+    ],
+  );
 });
 
 const DIFF = `--- a/t.txt
@@ -210,4 +313,29 @@ test("an ask for a folder says who wants it, and offers no patterns", () => {
   );
   const suggestions = [{ scope: "session", pattern: ASK.target } as const];
   assert.equal(askView({ ...ASK, suggestions }).buttons[0]?.title, "Allow once");
+});
+
+test("a notification has the answers that fit, and a button for all", () => {
+  const titles = (...all: string[]) => shortTitles(all.map((title) => ({ title, reply: { action: "deny" } })), ["Diff"]);
+  assert.deepEqual(titles("Allow once", "Deny"), ["Allow once", "Deny", "Diff"]);
+  const pattern = "Allow ./some/long/folder/** for this session";
+  assert.deepEqual(titles("Allow once", "Allow for this session", pattern, "Deny"), ["Allow once", MORE, "Diff", "Deny"]);
+});
+
+test("the last change of each file in the window's folders can be undone, the latest first", () => {
+  const change = (path: string, tool: string, more = {}) => {
+    return { session_id: "s", call_id: "c", tool, path, at: "2026-01-31T09:30:00Z", created: false, undone: false, ...more };
+  };
+  const changes = [
+    change("/w/a.txt", "write", { created: true }),
+    change("/w/b.txt", "edit"),
+    change("/w/a.txt", "edit"),
+    change("/w/c.txt", "edit", { undone: true }),
+    change("/elsewhere/d.txt", "edit"),
+    change("/w/e.txt", "bash", { removed: true }),
+  ];
+  assert.deepEqual(
+    lastChanges(changes, ["/w"]).map(({ label, description }) => `${label} ${description.replace(/,.*/, "")}`),
+    ["e.txt removed by bash", "a.txt changed by edit", "b.txt changed by edit"],
+  );
 });

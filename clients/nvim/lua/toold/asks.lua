@@ -89,7 +89,8 @@ end
 local function reply(ask, answer)
   local params = vim.tbl_extend("force", { request_id = ask.request_id }, answer)
   client.request("permissions.reply", params, function(err)
-    if not err then
+    -- The loss of the daemon is reported already, and the request is gone with it.
+    if not err or err.kind == "disconnected" then
       return
     end
     if err.data and err.data.kind == "unknown_request" then

@@ -124,7 +124,9 @@ function M.open(opened, own, again)
       end
       M.take_tools(list)
       opened.on_progress = require("toold.calls").progressed
-      opened.on_closed = M.lost
+      opened.on_closed = function(_, reported)
+        M.lost(reported or opened.replaced or own ~= generation)
+      end
       connection = opened
       look_after = LOOK_FIRST
       for _, each in ipairs(parts()) do
@@ -178,8 +180,13 @@ function M.finish(err)
   vim.cmd("redrawstatus")
 end
 
-function M.lost(reason)
+--- Call when the connection has ended; `quiet` if you know that already.
+function M.lost(quiet)
   connection = nil
+  if not quiet then
+    local next_step = config.options.start and "the next call starts it" or "waiting until it is back"
+    vim.notify("toold: the daemon is gone; " .. next_step, vim.log.levels.WARN)
+  end
   for _, each in ipairs(parts()) do
     each.on_disconnect()
   end
@@ -187,7 +194,6 @@ function M.lost(reason)
   if looking then
     M.look_later()
   end
-  return reason
 end
 
 --- Tries to connect until a daemon is running, and again when it is lost. Starts none, as you may have stopped it.
@@ -234,7 +240,8 @@ function M.move()
   M.session = nil
   M.open_session(connection, function(err)
     if err then
-      return vim.notify("toold: " .. err.message, vim.log.levels.WARN)
+      -- The next connection has a session in the folder.
+      return err.kind ~= "disconnected" and vim.notify("toold: " .. err.message, vim.log.levels.WARN)
     end
     require("toold.provide").move()
     require("toold.buffers").move()

@@ -57,11 +57,10 @@ function M.on_connect()
     return
   end
   client.request("tools.provide", { tools = provided }, function(err, id)
-    if err then
+    if err and err.kind ~= "disconnected" then
       vim.notify("toold: the daemon refused the editor's tools: " .. err.message, vim.log.levels.WARN)
-    else
-      subscription = id
     end
+    subscription = id
   end, invoked)
 end
 

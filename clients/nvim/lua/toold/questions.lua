@@ -12,7 +12,7 @@ local function reply(question, answer)
   client.request("questions.reply", params, function(err)
     if err and err.data and err.data.kind == "unknown_request" then
       vim.notify("toold: this question was answered already", vim.log.levels.INFO)
-    elseif err then
+    elseif err and err.kind ~= "disconnected" then
       vim.notify("toold: the daemon did not accept the answer: " .. err.message, vim.log.levels.ERROR)
     end
   end)
@@ -69,7 +69,9 @@ local function show(question, chosen, done)
     end,
   }, function(item)
     if not item then
-      vim.notify("toold: not answered; :ToolAsks shows it again", vim.log.levels.INFO)
+      if prompts.is_pending(question.request_id) then
+        vim.notify("toold: not answered; :ToolAsks shows it again", vim.log.levels.INFO)
+      end
       done()
     elseif item.kind == "none" then
       answer({ cancelled = true })

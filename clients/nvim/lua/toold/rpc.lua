@@ -4,6 +4,9 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
+-- The requests that you wait for.
+local CALLS = { ["tools.execute"] = true, ["commands.run"] = true }
+
 local Connection = {}
 Connection.__index = Connection
 
@@ -22,7 +25,7 @@ function M.open(socket, callback)
       last_id = 0,
       -- Called with the params of each `tools.progress`.
       on_progress = function() end,
-      -- Called once, when the stream has ended, with the reason.
+      -- Called once, when the stream has ended, with the reason and whether calls were in flight, which report it.
       on_closed = function() end,
     }, Connection)
     self:read()
@@ -51,12 +54,14 @@ function Connection:read()
   local take = vim.schedule_wrap(function(line)
     self:take(line)
   end)
-  local close = vim.schedule_wrap(function(reason)
-    self:close(reason)
+  local close = vim.schedule_wrap(function()
+    self:close("the daemon is gone")
   end)
-  self.pipe:read_start(function(err, chunk)
+  self.pipe:read_start(function(_, chunk)
     if not chunk then
-      return close(err and "the connection is lost: " .. err or "the daemon closed the connection")
+      -- At once: nobody reads the requests until the main loop closes the connection.
+      self.ended = true
+      return close()
     end
     local from = 1
     while true do
@@ -126,8 +131,11 @@ function Connection:request(method, params, callback, on_item)
   end
   self.last_id = self.last_id + 1
   local id = self.last_id
-  self.waiting[id] = { callback = callback, on_item = on_item }
-  self:send({ jsonrpc = "2.0", id = id, method = method, params = M.object(params) })
+  local request = { callback = callback, on_item = on_item, is_call = CALLS[method], unsent = self.ended }
+  self.waiting[id] = request
+  self:send({ jsonrpc = "2.0", id = id, method = method, params = M.object(params) }, function(err)
+    request.unsent = request.unsent or err ~= nil
+  end)
   return id
 end
 
@@ -150,9 +158,9 @@ function Connection:unsubscribe(method, subscription)
   self:request(method, { subscription = subscription })
 end
 
-function Connection:send(message)
+function Connection:send(message, written)
   -- Written in order. After a write error, reading ends too.
-  self.pipe:write(vim.json.encode(message) .. "\n")
+  self.pipe:write(vim.json.encode(message) .. "\n", written)
 end
 
 --- Closes the connection. Every request in flight gets an error with this reason.
@@ -166,14 +174,16 @@ function Connection:close(reason)
   end
   local waiting = self.waiting
   self.waiting, self.subscriptions = {}, {}
+  local calls = false
   for _, request in pairs(waiting) do
-    local message = self.closed
-    if not self.replaced then
-      message = message .. "; whether the request was carried out is not known, so it is not sent again"
+    local message, not_read = self.closed, self.replaced or request.unsent
+    calls = calls or request.is_call
+    if not not_read then
+      message = message .. "; this may have run or not"
     end
-    guarded(request.callback, { message = message, kind = "disconnected", not_read = self.replaced })
+    guarded(request.callback, { message = message, kind = "disconnected", not_read = not_read })
   end
-  guarded(self.on_closed, self.closed)
+  guarded(self.on_closed, self.closed, calls)
 end
 
 --- Makes an empty table a JSON object, and not a list.

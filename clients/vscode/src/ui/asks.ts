@@ -7,17 +7,20 @@ import * as vscode from "vscode";
 
 import { sides } from "../diff.js";
 import type { Link } from "../link.js";
-import { askView } from "../prompts.js";
+import { askView, MORE, shortTitles } from "../prompts.js";
 import type { Texts } from "./texts.js";
+import type { Walkthrough } from "./walkthrough.js";
 
 const SHOW_DIFF = "Show the Diff";
 
 export class Asks {
   readonly #texts: Texts;
+  readonly #walkthrough: Walkthrough;
   readonly #log: (message: string) => void;
 
-  constructor(texts: Texts, log: (message: string) => void) {
+  constructor(texts: Texts, walkthrough: Walkthrough, log: (message: string) => void) {
     this.#texts = texts;
+    this.#walkthrough = walkthrough;
     this.#log = log;
   }
 
@@ -27,7 +30,7 @@ export class Asks {
     over.addEventListener("abort", () => void this.#close(ask), { once: true });
     const reply = await this.#prompt(ask);
     if (reply !== undefined && !over.aborted) {
-      link.answered(ask);
+      await this.#answered(link, ask);
       await this.#close(ask);
     } else if (reply !== undefined) {
       void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
@@ -48,7 +51,7 @@ export class Asks {
     if (!chosen || !reply) return;
     try {
       await link.client.request("permissions.reply", { ...reply, request_id: chosen.ask.request_id });
-      link.answered(chosen.ask);
+      await this.#answered(link, chosen.ask);
     } catch (error) {
       if (!(error instanceof UnknownId)) throw error;
       void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
@@ -56,13 +59,28 @@ export class Asks {
     await this.#close(chosen.ask);
   }
 
+  async #answered(link: Link, ask: Ask): Promise<void> {
+    link.answered(ask);
+    await this.#walkthrough.set("answered", true);
+  }
+
   async #prompt(ask: Ask): Promise<Reply | undefined> {
     const { message, buttons } = askView(ask);
-    const titles = [...buttons.map(({ title }) => title), ...(ask.diff === undefined ? [] : [SHOW_DIFF])];
+    const titles = shortTitles(buttons, ask.diff === undefined ? [] : [SHOW_DIFF]);
     for (;;) {
       const chosen = await vscode.window.showWarningMessage(message, ...titles);
-      if (chosen !== SHOW_DIFF) return buttons.find(({ title }) => title === chosen)?.reply;
-      await this.#showDiff(ask);
+      if (chosen === SHOW_DIFF) {
+        await this.#showDiff(ask);
+        continue;
+      }
+      if (chosen === MORE) {
+        const answers = buttons.map(({ title, reply }) => ({ label: title, reply }));
+        const answer = await vscode.window.showQuickPick(answers, { title: message, ignoreFocusOut: true });
+        if (answer) return answer.reply;
+        // Back to the notification.
+        continue;
+      }
+      return buttons.find(({ title }) => title === chosen)?.reply;
     }
   }
 

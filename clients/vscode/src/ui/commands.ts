@@ -2,25 +2,43 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 
-import { logFile, text, type ToolResult } from "toold";
+import { Disconnected, logFile } from "toold";
 import * as vscode from "vscode";
 
-import { argumentsOf, fieldsOf } from "../form.js";
 import type { Link } from "../link.js";
 import type { Node } from "../nodes.js";
+import type { Recent } from "../recent.js";
 import type { Asks } from "./asks.js";
-import { fillIn } from "./form.js";
+import { callTool } from "./call.js";
 import type { Texts } from "./texts.js";
+import { undoChange } from "./undo.js";
+import type { Walkthrough } from "./walkthrough.js";
 
-export function registerCommands(link: Link, open: () => Promise<void>, asks: Asks, texts: Texts): vscode.Disposable[] {
+/** The parts of the window that commands use. */
+export interface Parts {
+  link: Link;
+  /** Connects, and starts the daemon if necessary. */
+  open: () => Promise<void>;
+  asks: Asks;
+  texts: Texts;
+  recent: Recent;
+  walkthrough: Walkthrough;
+}
+
+export function registerCommands(parts: Parts): vscode.Disposable[] {
+  const { link, open, asks, texts, walkthrough } = parts;
   const commands: Record<string, (node?: Node) => Promise<void>> = {
     "toold.connect": open,
     "toold.call": async (node) => {
       await open();
-      await call(link, texts, node?.name);
+      await callTool(parts, node?.name);
     },
     "toold.cancel": () => cancel(link),
     "toold.answer": () => asks.answerOne(link),
+    "toold.undo": async () => {
+      await open();
+      await undoChange(link, texts);
+    },
     "toold.reloadPlugin": async (node) => {
       await open();
       await reloadPlugin(link, node?.name);
@@ -32,66 +50,22 @@ export function registerCommands(link: Link, open: () => Promise<void>, asks: As
       if (node?.file) await vscode.window.showTextDocument(vscode.Uri.file(await scriptOf(node.file.path)));
     },
     "toold.showLog": () => showLog(link),
+    "toold.getStarted": () => walkthrough.open(),
   };
   return Object.entries(commands).map(([name, run]) => {
     return vscode.commands.registerCommand(name, async (node?: Node) => {
       try {
         await run(node);
       } catch (error) {
-        void vscode.window.showErrorMessage(`toold: ${(error as Error).message}`);
+        void vscode.window.showErrorMessage(`toold: ${messageOf(error as Error)}`);
       }
     });
   });
 }
 
-/** Calls a tool with a form from its schema, and shows the result. */
-async function call(link: Link, texts: Texts, name: string | undefined): Promise<void> {
-  const tool = link.tools.find((each) => each.name === name) ?? (await pickTool(link));
-  if (!tool) return;
-  const fields = fieldsOf(tool.input_schema);
-  const typed = await fillIn(tool.name, fields);
-  if (!typed) return;
-  const result = await vscode.window.withProgress(
-    { location: vscode.ProgressLocation.Notification, title: tool.name, cancellable: true },
-    async (progress, token) => {
-      const controller = new AbortController();
-      const cancelled = token.onCancellationRequested(() => controller.abort());
-      try {
-        return await link.client.execute(tool.name, argumentsOf(fields, typed), {
-          signal: controller.signal,
-          onProgress(step) {
-            const message = step.kind === "update" ? step.message : step.text.trimEnd().split("\n").at(-1);
-            const increment = step.kind === "update" && step.total ? 100 / step.total : undefined;
-            progress.report({ message, increment });
-          },
-        });
-      } catch (error) {
-        if (controller.signal.aborted) return undefined;
-        throw error;
-      } finally {
-        cancelled.dispose();
-      }
-    },
-  );
-  if (result) await showResult(texts, tool.name, result);
-}
-
-async function pickTool(link: Link) {
-  const items = link.tools.map((tool) => ({
-    label: tool.name,
-    description: tool.source.name,
-    detail: tool.label,
-    tool,
-  }));
-  const chosen = await vscode.window.showQuickPick(items, { title: "Call which tool?", matchOnDescription: true });
-  return chosen?.tool;
-}
-
-async function showResult(texts: Texts, tool: string, result: ToolResult): Promise<void> {
-  const written = text(result);
-  if (result.is_error) void vscode.window.showWarningMessage(`${tool}: ${written.split("\n")[0]}`);
-  const uri = texts.put(`results/${result.call_id}/${tool}`, written);
-  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
+function messageOf(error: Error): string {
+  if (!(error instanceof Disconnected)) return error.message;
+  return "the daemon is gone. This command may have taken effect or not; the next one reconnects.";
 }
 
 async function cancel(link: Link): Promise<void> {

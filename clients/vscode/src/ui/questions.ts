@@ -12,8 +12,8 @@ export async function answerQuestion(question: Question, over: AbortSignal): Pro
   try {
     if (question.schema !== undefined) {
       const fields = fieldsOf(question.schema);
-      const typed = await fillIn(question.question, fields, source.token);
-      return typed ? { content: argumentsOf(fields, typed) } : { cancelled: true };
+      const typed = await fillIn(fields, { title: question.question, submit: "Send", token: source.token });
+      return typed instanceof Map ? { content: argumentsOf(fields, typed) } : { cancelled: true };
     }
     const options = picks(question);
     if (options.length > 0) {
