@@ -1,0 +1,1 @@
+function e(e){return/^[\w@%+=:,./-]+$/.test(e)?e:`'${e.replaceAll(`'`,`'\\''`)}'`}function t(...t){return t.map(e).join(` `)}export{e as n,t};
