@@ -60,7 +60,8 @@ fn a_code_that_is_not_one_signs_nobody_in() {
 fn logging_out_and_revoking_end_connections() {
     let daemon = TestDaemon::start();
     let mut person = daemon.connect();
-    let (first, second, third) = (Browser::signed_in(&daemon), Browser::signed_in(&daemon), Browser::signed_in(&daemon));
+    let (first, second, third) =
+        (Browser::signed_in(&daemon), Browser::signed_in(&daemon), Browser::signed_in(&daemon));
     let sockets = [first.connect(), second.connect(), third.connect()];
     let list = person.result("page.sessions", json!({}))["sessions"].take();
     assert_eq!(list.as_array().unwrap().iter().map(|session| &session["connections"]).collect::<Vec<_>>(), [1, 1, 1]);
@@ -170,7 +171,8 @@ fn a_cookie_is_for_the_page_of_one_daemon_and_for_nothing_else() {
     let token = std::fs::read_to_string(daemon.state().join("mcp-token")).unwrap();
     let bearer = format!("Bearer {token}");
     let with_token = |own: &[(&str, &str)]| {
-        let headers: Vec<(&str, &str)> = [("cookie", ""), ("authorization", &bearer)].iter().chain(own).copied().collect();
+        let headers: Vec<(&str, &str)> =
+            [("cookie", ""), ("authorization", &bearer)].iter().chain(own).copied().collect();
         browser.upgrade("/page/rpc", &headers).err()
     };
     assert_eq!(with_token(&[]), Some(401));
@@ -222,7 +224,8 @@ fn files_are_found_by_their_exact_names() {
         let plain = browser.send("GET", "/page/", &[("Accept-Encoding", refused)], "");
         assert_eq!((plain.header("content-encoding"), &plain.body), (None, &index.body), "{refused}");
     }
-    let embedded = browser.send("GET", "/page/", &[("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")], "");
+    let embedded =
+        browser.send("GET", "/page/", &[("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")], "");
     assert_eq!(embedded.status, 403);
     let linked = browser.send("GET", "/page/", &[("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")], "");
     assert_eq!(linked.status, 200);
@@ -305,7 +308,8 @@ fn a_page_is_a_person_with_fewer_rights() {
     let daemon = TestDaemon::start();
     let mut page = Browser::signed_in(&daemon).connect();
     let mut person = daemon.connect();
-    let theirs = person.result("session.open", json!({"cwd": daemon.work(), "session_id": "theirs"}))["session_id"].take();
+    let theirs =
+        person.result("session.open", json!({"cwd": daemon.work(), "session_id": "theirs"}))["session_id"].take();
     let own = page.result("session.open", json!({"cwd": daemon.work(), "client": {"name": "page"}}));
     let listed = page.result("tools.execute", json!({"name": "list"}));
     assert_eq!(listed["is_error"], false, "{listed}");
@@ -353,7 +357,8 @@ fn a_page_answers_an_agents_ask() {
 fn a_page_speaks_no_mcp() {
     let daemon = TestDaemon::start();
     let mut page = Browser::signed_in(&daemon).connect();
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     assert_eq!(page.call("initialize", params)["error"]["code"], -32601);
 }
 
@@ -368,7 +373,8 @@ fn browsers_stay_signed_in_when_the_daemon_restarts() {
     // The old daemon holds the port until it ends.
     let status = until("the next daemon serves the page", || {
         let next = TcpStream::connect(&browser.address).ok().and(Some(()));
-        next.and_then(|()| browser.upgrade("/page/rpc", &[]).ok()).map(|mut socket| socket.result("daemon.status", json!({})))
+        next.and_then(|()| browser.upgrade("/page/rpc", &[]).ok())
+            .map(|mut socket| socket.result("daemon.status", json!({})))
     });
     assert_eq!(status["pid"], pid);
     let process = pid.as_u64().unwrap().to_string();
@@ -492,7 +498,8 @@ fn a_wrong_section_is_found_and_listens_nowhere() {
     std::fs::set_permissions(folder.join("open.pem"), std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::write(folder.join("no-key.pem"), std::fs::read(folder.join("cert.pem")).unwrap()).unwrap();
     std::fs::set_permissions(folder.join("no-key.pem"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    let tls = |cert: &str, key: &str| format!("listen = \"127.0.0.1:0\"\ntls_cert = \"~/{cert}\"\ntls_key = \"~/{key}\"\n");
+    let tls =
+        |cert: &str, key: &str| format!("listen = \"127.0.0.1:0\"\ntls_cert = \"~/{cert}\"\ntls_key = \"~/{key}\"\n");
     let mut setup = Some(setup);
     for (section, words) in [
         ("listen = \"page.example:1\"\n".to_owned(), ["page.listen", "not an address"]),
@@ -541,7 +548,10 @@ fn toolctl_prints_the_link_and_nothing_else_to_a_pipe() {
     let link = String::from_utf8(link.stdout).unwrap();
     let rest = link.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, rest) = rest.split_once("/page/#code=").unwrap();
-    assert!(port.parse::<u16>().is_ok() && rest.len() == "0123456789abcdef0123456789abcdef&ask=ask-7\n".len(), "{link}");
+    assert!(
+        port.parse::<u16>().is_ok() && rest.len() == "0123456789abcdef0123456789abcdef&ask=ask-7\n".len(),
+        "{link}"
+    );
     let answer = daemon.toolctl(&["page", "--json"]);
     let opened: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert!(opened["url"].as_str().unwrap().ends_with(opened["code"].as_str().unwrap()));
@@ -558,7 +568,8 @@ fn toolctl_prints_the_link_and_nothing_else_to_a_pipe() {
 
 #[test]
 fn toolctl_opens_the_browser_of_the_environment() {
-    let daemon = Setup::new().file("browser.sh", "#!/bin/sh\necho \"$1\" > opened.new && mv opened.new opened\n").start();
+    let daemon =
+        Setup::new().file("browser.sh", "#!/bin/sh\necho \"$1\" > opened.new && mv opened.new opened\n").start();
     let program = daemon.work().join("browser.sh");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
     let run = |arguments: &[&str], variables: &[(&str, &str)]| {

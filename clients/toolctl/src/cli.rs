@@ -4,8 +4,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     agents, approve, audit, call, completions, config, connect, doctor, events, hook, list, logs, man, mcp, memories,
-    notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills, status,
-    stop, tools, undo, upgrade, watch, workspaces,
+    notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills,
+    status, stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;

@@ -151,6 +151,9 @@ impl Lifecycle {
 
     /// Whether anybody would lose something if the daemon ended now.
     fn is_used(&self) -> bool {
-        self.connections() > 0 || self.is_busy() || self.http.get().is_some_and(Result::is_ok) || self.page.is_configured()
+        self.connections() > 0
+            || self.is_busy()
+            || self.http.get().is_some_and(Result::is_ok)
+            || self.page.is_configured()
     }
 }

@@ -13,13 +13,13 @@ use toold_proto::page::{OpenPage, OpenedPage, PageSessionList, RevokePageSession
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, DIM, counted, one_line, print_json};
-use crate::{browser, connection, table};
+use crate::{browser, clock, connection, table};
 
 /// Open the daemon's page in a browser
 ///
 /// Prints a link that signs one browser in, once, within 2 minutes, and opens it. The page shows running calls, asks
 /// and questions, tools, plugins, rules and history. For a phone, set listen, tls_cert and tls_key in [page] of the
-/// configuration, and scan the code.
+/// configuration, and scan the code. With --plain, and when stdout is no terminal, it prints the link alone.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct PageArgs {
@@ -31,9 +31,6 @@ pub(crate) struct PageArgs {
     /// Draw the link as a QR code, for a phone; the default where other machines reach the page
     #[arg(long, conflicts_with_all = ["json", "plain"])]
     qr: bool,
-    /// Print the link alone, and open no browser; the default when stdout is no terminal
-    #[arg(long, conflicts_with = "json")]
-    plain: bool,
     /// Show this prompt first: the id of an ask or a question
     #[arg(long, value_name = "REQUEST_ID")]
     ask: Option<String>,
@@ -68,7 +65,7 @@ pub(crate) async fn run(args: PageArgs, globals: &Globals) -> anyhow::Result<u8>
             let opened = client.call::<PageOpen>(OpenPage { ask: args.ask.clone() }).await?;
             match args.json {
                 true => print_json(&opened)?,
-                false => show(&args, &opened).await?,
+                false => show(&args, globals, &opened).await?,
             }
         }
         Some(PageAction::Sessions { json }) => {
@@ -86,17 +83,14 @@ pub(crate) async fn run(args: PageArgs, globals: &Globals) -> anyhow::Result<u8>
     Ok(OK)
 }
 
-async fn show(args: &PageArgs, opened: &OpenedPage) -> anyhow::Result<()> {
-    let mut out = output::stdout();
-    writeln!(out, "{}", one_line(&opened.url))?;
-    out.flush()?;
-    drop(out);
-    if args.plain || !(output::stdout_is_terminal() || args.qr) {
+async fn show(args: &PageArgs, globals: &Globals, opened: &OpenedPage) -> anyhow::Result<()> {
+    output::print_unfolded(&format!("{}\n", one_line(&opened.url)))?;
+    if globals.plain || !(output::stdout_is_terminal() || args.qr) {
         return Ok(());
     }
     if args.qr || !opened.loopback {
         match qr_code(&opened.url) {
-            Some(code) => write!(output::stdout(), "{code}")?,
+            Some(code) => output::print_unfolded(&code)?,
             None => writeln!(output::stderr(), "the link is too long for a QR code in a terminal")?,
         }
     }
@@ -137,22 +131,19 @@ fn print_sessions(list: &PageSessionList) -> anyhow::Result<()> {
         writeln!(output::stderr(), "no browser is signed in")?;
         return Ok(());
     }
-    let mut shown = table::new(table::terminal_width());
+    let mut shown = table::new(output::terminal_width());
     shown.set_header(table::header(&["ID", "FROM", "SIGNED IN", "LAST USED", "OPEN", "BROWSER"]));
     for session in &list.sessions {
         shown.add_row([
             table::name(&session.id.to_string()),
             Cell::new(one_line(&session.from)),
-            Cell::new(&session.signed_in_at),
-            Cell::new(&session.last_used_at),
+            Cell::new(clock::date_and_time(&session.signed_in_at)),
+            Cell::new(clock::date_and_time(&session.last_used_at)),
             Cell::new(session.connections),
             Cell::new(one_line(&session.browser)),
         ]);
     }
-    let mut out = output::stdout();
-    out.write_all(table::render(&shown).as_bytes())?;
-    out.flush()?;
-    Ok(())
+    output::print(&table::render(&shown))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
 use super::panels::changes;
 use super::text::{PaneLine, diff_lines, text_lines};
 use super::theme::Tone;
-use crate::event_line;
 use crate::clock::time_of_day_in;
+use crate::event_line;
 use crate::output;
 
 /// Diffs of more files would take long to fetch.

@@ -70,7 +70,10 @@ impl PageConfig {
             format!("page.listen: {listen:?} is not an address and port, such as \"127.0.0.1:7346\"")
         })?;
         let is_mcps = address.port() != 0 && mcp.listen.as_deref().and_then(listen_address) == Some(address);
-        ensure!(!is_mcps, "page.listen: {address} is mcp.listen already; leave page.listen out to serve the page there");
+        ensure!(
+            !is_mcps,
+            "page.listen: {address} is mcp.listen already; leave page.listen out to serve the page there"
+        );
         let tls = self.tls(home)?;
         if tls.is_none() && !address.ip().is_loopback() && !self.allow_remote {
             bail!(

@@ -103,13 +103,7 @@ impl PageSignIns {
 
     /// Signs a browser in with a code, which is then no longer valid; returns its cookie, which is valid for this host
     /// name alone.
-    pub(crate) fn sign_in(
-        &self,
-        code: &str,
-        host: &str,
-        from: String,
-        browser: String,
-    ) -> Result<String, CodeRefused> {
+    pub(crate) fn sign_in(&self, code: &str, host: &str, from: String, browser: String) -> Result<String, CodeRefused> {
         let digest = blake3::hash(code.as_bytes());
         let mut state = self.0.lock();
         state.forget_old();

@@ -24,7 +24,8 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 
 async fn open(request: MethodRequest, wanted: OpenPage) -> Result<OpenedPage, ErrorObjectOwned> {
     // It becomes a part of the link.
-    let is_id = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let is_id =
+        |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     if let Some(ask) = wanted.ask.as_deref().filter(|ask| !is_id(ask)) {
         return Err(invalid_params(&format!("ask: {ask:?} is not the id of a request")));
     }

@@ -14,7 +14,11 @@ use crate::rpc::error::{invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
-    add_async::<SecretsList, _>(module, Right::Administrator, |request, NoParams {}| async move { list(&request).await })?;
+    add_async::<SecretsList, _>(
+        module,
+        Right::Administrator,
+        |request, NoParams {}| async move { list(&request).await },
+    )?;
     add_async::<SecretsSet, _>(module, Right::Administrator, set)?;
     add_async::<SecretsRemove, _>(module, Right::Administrator, remove)?;
     add_async::<SecretsUnlock, _>(module, Right::Administrator, unlock)

@@ -113,11 +113,9 @@ pub(super) fn may_call_in(request: &MethodRequest, session: &Session) -> Result<
             let words = format!("session {} is not the page's: open one with session.open", session.id);
             Err(object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied")))
         }
-        OpenerKind::Page
-        | OpenerKind::Person
-        | OpenerKind::Agent
-        | OpenerKind::Token
-        | OpenerKind::Descendant => Ok(()),
+        OpenerKind::Page | OpenerKind::Person | OpenerKind::Agent | OpenerKind::Token | OpenerKind::Descendant => {
+            Ok(())
+        }
     }
 }
 

@@ -37,8 +37,8 @@ use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::located::{located, may_read};
 use crate::rpc::outboxes::OutboxWriter;
-use crate::rpc::session::may_call_in;
 use crate::rpc::provider_lists::{self, FinderTools, check_callers};
+use crate::rpc::session::may_call_in;
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
 
 /// How many tools a search returns if it does not say so.

@@ -433,8 +433,7 @@ impl HttpGate {
 
     /// The whole body, of `max` bytes at most.
     async fn body(&self, headers: &HeaderMap, body: Incoming, max: usize) -> Result<Bytes, HttpAnswer> {
-        let too_large =
-            || refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {max} bytes"));
+        let too_large = || refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {max} bytes"));
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > max) {
             return Err(too_large());

@@ -3,8 +3,8 @@
 use toold_proto::audit::AuditEntry;
 use toold_proto::event::Outcome;
 
-use crate::commands::audit::needs;
 use crate::clock::{date_and_time_in, time_of_day_in};
+use crate::commands::audit::needs;
 use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field, heading};

@@ -211,7 +211,8 @@ impl PageGate {
             }
             Err(CodeRefused::Wrong) => {
                 tracing::warn!(from, "a browser showed a code that is not valid");
-                let words = "the code is not valid: it was used, or is older than 2 minutes; run toolctl page for a new one";
+                let words =
+                    "the code is not valid: it was used, or is older than 2 minutes; run toolctl page for a new one";
                 refusal(StatusCode::FORBIDDEN, words)
             }
             Err(CodeRefused::TooMany) => {
@@ -237,8 +238,8 @@ impl PageGate {
 
     fn set_cookie(&self, headers: &HeaderMap, value: &str, more: &str) -> HeaderValue {
         // A proxy with TLS in front counts too.
-        let is_secure = self.tls.is_some()
-            || headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
+        let is_secure =
+            self.tls.is_some() || headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
         let secure = if is_secure { "; Secure" } else { "" };
         let cookie = format!("{}={value}; Path=/page; HttpOnly; SameSite=Strict{secure}{more}", self.cookie);
         cookie.parse().expect("it has no control characters")
@@ -259,7 +260,11 @@ impl PageGate {
             return refusal(StatusCode::UNAUTHORIZED, "not signed in: run toolctl page");
         };
         let ended = browser.ended.child_token();
-        self.services.engine.tasks.spawn(end_after(browser.remaining, ended.clone(), self.services.lifecycle.stopping()));
+        self.services.engine.tasks.spawn(end_after(
+            browser.remaining,
+            ended.clone(),
+            self.services.lifecycle.stopping(),
+        ));
         let held = (client.place, browser, ended.clone().drop_guard());
         websocket::upgrade(&gate.clients, request, Peer::of_token(Principal::Page), ended, held)
     }

@@ -55,8 +55,8 @@ pub(super) fn find_host(headers: &HeaderMap, hosts: &[String], local: IpAddr) ->
 pub(super) fn check_own(headers: &HeaderMap) -> Result<(), &'static str> {
     let (origin, host) = (only(headers, ORIGIN), only(headers, HOST));
     // Behind a proxy with TLS, the origin has another scheme than this listener, and the proxy's name.
-    let of_origin = origin
-        .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
+    let of_origin =
+        origin.and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
     match (of_origin, host) {
         (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host) => check_site(headers),
         (None, _) if !headers.contains_key(ORIGIN) => Err("the origin is missing: only the page itself may do this"),
@@ -106,7 +106,9 @@ mod tests {
         check_host("192.168.1.5:8443", Some("192.168.1.5"));
         check_host("Page.Example:9", Some("page.example"));
         check_host("proxy.example:8443", Some("proxy.example"));
-        for other in ["proxy.example", "192.168.1.6", "evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "a b"] {
+        for other in
+            ["proxy.example", "192.168.1.6", "evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "a b"]
+        {
             check_host(other, None);
         }
     }
