@@ -55,6 +55,8 @@ const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
     ("permissions allow", "request_id", values::asks),
     ("permissions allow", "pattern", values::suggested_patterns),
     ("permissions deny", "request_id", values::asks),
+    ("page", "ask", values::asks),
+    ("page revoke", "id", values::page_sessions),
     ("plugins show", "name", values::plugins),
     ("plugins logs", "name", values::plugins),
     ("plugins profile", "name", values::plugins),

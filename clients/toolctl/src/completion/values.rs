@@ -11,8 +11,8 @@ use toold_proto::event::{EventBody, Outcome};
 use toold_proto::file::FileHistory;
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 use toold_proto::method::{
-    DaemonGetConfig, FilesHistory, McpServersList, MemoriesList, PermissionsList, PermissionsPending, PluginsList,
-    RemotesList, SecretsList, SessionsList, ShellsList, SkillsList, ToolsList, WorkspacesList,
+    DaemonGetConfig, FilesHistory, McpServersList, MemoriesList, PageSessionsList, PermissionsList, PermissionsPending,
+    PluginsList, RemotesList, SecretsList, SessionsList, ShellsList, SkillsList, ToolsList, WorkspacesList,
 };
 use toold_proto::plugin::ListPlugins;
 use toold_proto::shell::ListShells;
@@ -103,6 +103,13 @@ pub(super) fn suggested_patterns(current: &OsStr) -> Vec<CompletionCandidate> {
     }
     let suggestions = asks.into_iter().flat_map(|ask| ask.suggestions);
     offer(current, suggestions.map(|suggestion| (suggestion.pattern, suggestion.scope.as_str().to_owned())))
+}
+
+/// Browsers that are signed in to the page.
+pub(super) fn page_sessions(current: &OsStr) -> Vec<CompletionCandidate> {
+    let list = ask(async |client: Client| client.call::<PageSessionsList>(NoParams {}).await);
+    let sessions = list.into_iter().flat_map(|list| list.sessions);
+    offer(current, sessions.map(|session| (session.id.to_string(), session.browser)))
 }
 
 pub(super) fn skills(current: &OsStr) -> Vec<CompletionCandidate> {

@@ -19,6 +19,7 @@ const MAX_PATTERN = 10_000;
 export function AskPrompt({ ask }: { ask: Ask }) {
   const { ready, answer } = useAnswer(ask.request_id);
   const [explaining, setExplaining] = useState(false);
+  const [all, setAll] = useState(false);
   const choices = choicesOf(ask);
   const answers = choices.map((choice) => ({
     ...choice,
@@ -66,13 +67,13 @@ export function AskPrompt({ ask }: { ask: Ask }) {
       {explaining ? (
         <Refusal ready={ready} onDeny={deny} onBack={() => setExplaining(false)} />
       ) : (
-        <div class="choices" role="group" aria-label="Answers">
+        <div class={`choices${all ? " all" : ""}`} role="group" aria-label="Answers">
           {answers.map(({ key, label, pattern, action, run }) => (
             <button
               key={key}
               type="button"
               disabled={!ready}
-              class={action === "deny" ? "danger" : key === "y" ? "primary" : ""}
+              class={action === "deny" ? "danger" : key === "y" ? "primary" : "further"}
               aria-keyshortcuts={key}
               onClick={run}
             >
@@ -88,8 +89,17 @@ export function AskPrompt({ ask }: { ask: Ask }) {
               </span>
             </button>
           ))}
-          <button type="button" disabled={!ready} aria-keyshortcuts="d" onClick={() => setExplaining(true)}>
+          <button
+            type="button"
+            class="further"
+            disabled={!ready}
+            aria-keyshortcuts="d"
+            onClick={() => setExplaining(true)}
+          >
             <Key name="d" /> deny, with a reason
+          </button>
+          <button type="button" class="plain unfold" aria-expanded={all} onClick={() => setAll(!all)}>
+            {all ? "Fewer answers" : "More answers"}
           </button>
         </div>
       )}

@@ -30,9 +30,9 @@ export function Explained({ ask }: { ask: Ask }) {
             <Text class="mono" value={command.command ?? "a redirect"} max={1000} />
             {command.reads_only && <Badge tone="good">changes nothing</Badge>}
             {command.known && (
-              <Badge>
-                <Text value={`${command.known.name} ${command.known.version}`} />
-              </Badge>
+              <span class="dim small">
+                known: <Text value={`${command.known.name} (${command.known.version})`} />
+              </span>
             )}
           </p>
           {command.unsure !== undefined && (
