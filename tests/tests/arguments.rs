@@ -183,9 +183,10 @@ fn toolctl_refuses_keys_that_a_tool_does_not_know() {
     let built_in = daemon.toolctl(&["call", "read", "file_path=x"]);
     let said = String::from_utf8(built_in.stderr).unwrap();
     assert!(said.contains("unknown argument \"file_path\": use \"path\""), "{said}");
-    // Arguments as JSON are sent as they are.
-    let json = daemon.toolctl(&["call", "plain", "--quiet", "--json", r#"{"to": 1, "too": 3}"#]);
-    assert_eq!(String::from_utf8_lossy(&json.stdout), "1 nil nil absent\n", "{json:?}");
+    let json = daemon.toolctl(&["call", "plain", "--json", r#"{"to": 1, "too": 3}"#]);
+    assert_eq!(json.status.code(), Some(2));
+    let said = String::from_utf8(json.stderr).unwrap();
+    assert!(said.contains("unknown argument \"too\": did you mean \"to\"?"), "{said}");
 }
 
 fn repeated(wire: &mut Wire, arguments: Value) -> (Value, usize) {

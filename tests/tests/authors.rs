@@ -98,7 +98,7 @@ fn a_path_without_a_plugin_or_without_tests_is_named() {
     let setup = Setup::new().file("untested.lua", "").file("p/plugin.lua", "");
     for command in ["check", "test"] {
         let (code, out, err) = run(&setup, &["plugins", command, "no-such"]);
-        assert!(code == 1 && format!("{out}{err}").contains("no-such: No such file"), "{command}: {code} {out}{err}");
+        assert!(code == 5 && err.contains("there is no file or folder no-such"), "{command}: {code} {out}{err}");
     }
     for (path, expected) in [("untested.lua", "untested_test.lua"), ("p", "p/plugin_test.lua")] {
         let (code, _, err) = run(&setup, &["plugins", "test", path]);

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -313,6 +314,14 @@ fn commands_of_all_documents_are_understood() {
 #[test]
 fn configurations_of_all_documents_are_right() {
     let place = tempfile::tempdir().unwrap();
+    // The files that the documents name in the user's home.
+    let made = rcgen::generate_simple_self_signed(vec!["desk.example.net".to_owned()]).unwrap();
+    fs::create_dir_all(place.path().join(".config/toold")).unwrap();
+    for (name, text) in [("page.pem", made.cert.pem()), ("page-key.pem", made.signing_key.serialize_pem())] {
+        let file = place.path().join(".config/toold").join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
     let (mut seen, mut wrong) = (0, Vec::new());
     for document in documents() {
         // Files of other programs, not the daemon's configuration.

@@ -83,7 +83,6 @@ const WRONG: &[&[&str]] = &[
     &["permissions", "check", "--explain", "file.read", "x"],
     &["permissions", "grant", "nothing", "x"],
     &["approve"],
-    &["--plain"],
     &[],
 ];
 

@@ -495,5 +495,5 @@ fn toolctl_shows_the_servers_and_starts_them_again() {
     let other = daemon.toolctl(&["mcp", "servers", "--json"]);
     let other: Value = serde_json::from_slice(&other.stdout).unwrap();
     assert_ne!(other["servers"][0]["pid"], json["servers"][0]["pid"]);
-    assert_eq!(daemon.toolctl(&["mcp", "restart", "x"]).status.code(), Some(3));
+    assert_eq!(daemon.toolctl(&["mcp", "restart", "x"]).status.code(), Some(5));
 }

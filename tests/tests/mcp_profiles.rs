@@ -650,7 +650,7 @@ fn mistakes_in_profiles_are_reported_with_their_line_and_a_suggestion() {
             ":2: mcp.clients.a.profile: there is no profile wbe",
         ),
         ("[mcp.clients.a]\nprofile = \"without-file-and-shell\"\n", "did you mean without-files-and-shell?"),
-        ("[mcp.profiles.web]\nmode = \"plam\"\n", ":2: mcp.profiles.web.mode: "),
+        ("[mcp.profiles.web]\nmode = \"plam\"\n", ":2:8: mcp.profiles.web.mode: "),
         ("[mcp.profiles.web]\nmode = \"yolo\"\n", "expected `plan` or `default`"),
         ("[mcp.profiles.web]\ntolls = []\n", "did you mean tools?"),
         ("[mcp.profiles.web]\ntools = [\"[\"]\n", ":2: mcp.profiles.web.tools: "),

@@ -279,7 +279,7 @@ fn registry_that_fails_is_named_with_the_reason() {
     let registry = LocalRegistry::of(Vec::new());
     let daemon = start(&registry);
     let unknown = daemon.toolctl(&["mcp", "add", "io.github.no/body", "--yes"]);
-    assert_eq!(unknown.status.code(), Some(3));
+    assert_eq!(unknown.status.code(), Some(5));
     assert!(
         text(&unknown.stderr).contains("there is no registry_server io.github.no/body"),
         "{}",

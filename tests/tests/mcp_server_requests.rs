@@ -324,6 +324,10 @@ fn nobody_is_asked_for_a_call_that_has_ended() {
                 break request;
             }
         };
+        until("the server holds the call", || {
+            let seen = client.result("tools/call", json!({"name": "s_seen", "arguments": {}}));
+            seen["content"][0]["text"].as_str().unwrap().contains("held").then_some(())
+        });
         client.result("tools/call", json!({"name": "s_tell", "arguments": {}}));
         client.answer(id);
         until("the prompt is closed", || {

@@ -34,14 +34,20 @@ fn a_rule_that_can_match_nothing_is_a_mistake_with_its_line() {
         (rule("shell", "ls", "allow", "cwd = \"/srv/../www\""), "did you mean \"/www\"?"),
         (rule("shell", "ls", "allow", "cwd = \"www\""), "is not absolute"),
     ] {
+        // A choice that does not exist has a place of its own.
+        let place = match said {
+            "did you mean shell?" => "config.toml:3:12:",
+            "did you mean allow?" => "config.toml:5:10:",
+            _ => "config.toml:2:",
+        };
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
         let (output, code) = check(&setup, "config.toml");
-        assert!(code == Some(1) && output.contains("config.toml:2:") && output.contains(said), "{text}{output}");
+        assert!(code == Some(1) && output.contains(place) && output.contains(said), "{text}{output}");
         // A project's file is read in the same way, except that relative folders are in the project.
         if !text.contains("cwd = \"www\"") {
             let setup = Setup::new().file("p/.toold/config.toml", format!("\n{text}"));
             let (output, code) = check(&setup, "p/.toold/config.toml");
-            assert!(code == Some(1) && output.contains("config.toml:2:") && output.contains(said), "{text}{output}");
+            assert!(code == Some(1) && output.contains(place) && output.contains(said), "{text}{output}");
         }
     }
 }
@@ -59,9 +65,15 @@ fn a_name_that_nothing_can_have_is_a_mistake_with_its_line() {
         ("permission.protected_writes = [\"deploy/\"]\n", "did you mean deploy/**?"),
         ("network.allow_private = [\"http://10.0.0.1\"]\n", "10.0.0.1"),
     ] {
+        // A choice that does not exist has a place of its own.
+        let place = match said {
+            "did you mean shell?" => "config.toml:3:12:",
+            "did you mean allow?" => "config.toml:5:10:",
+            _ => "config.toml:2:",
+        };
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
         let (output, code) = check(&setup, "config.toml");
-        assert!(code == Some(1) && output.contains("config.toml:2:") && output.contains(said), "{text}{output}");
+        assert!(code == Some(1) && output.contains(place) && output.contains(said), "{text}{output}");
     }
 }
 

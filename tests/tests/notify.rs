@@ -135,7 +135,7 @@ fn nothing_is_tried_without_a_configuration_and_errors_name_their_key() {
     let wrong = "[notify]\nafter = \"soon\"\n";
     let checked = Setup::new().config(wrong).command(toold()).args(["config", "check"]).output().unwrap();
     let words = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(!checked.status.success() && words.contains("config.toml:2: notify.after: "), "{words}");
+    assert!(!checked.status.success() && words.contains("config.toml:2:9: notify.after: "), "{words}");
 }
 
 /// A server with threads of its own.

@@ -58,7 +58,7 @@ fn errors_name_their_place_and_the_next_line_runs() {
         assert!(err.contains(part), "{part}: {err}");
     }
     let output = piped(&daemon, &["none"], "1\n");
-    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(output.status.code(), Some(5));
     assert!(text(&output.stderr).contains("there is no plugin none"), "{}", text(&output.stderr));
 }
 

@@ -336,6 +336,8 @@ fn argument(command: &str, name: &str) -> String {
 fn options(command: &str) -> &'static [&'static str] {
     match command {
         "agents install" | "mcp install" => &["--yes"],
+        // Without a name, it needs a terminal.
+        "call" => &["read"],
         "upgrade" => &["--check"],
         _ => &[],
     }

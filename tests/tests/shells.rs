@@ -259,7 +259,7 @@ fn toolctl_lists_writes_and_kills() {
     output_until(&mut wire, "got these words\r\n");
     let killed = daemon.toolctl(&["shells", "kill", &id]);
     assert_eq!(String::from_utf8(killed.stdout).unwrap(), format!("{id}: killed\n"));
-    assert_eq!(daemon.toolctl(&["shells", "kill", "sh_99"]).status.code(), Some(3));
+    assert_eq!(daemon.toolctl(&["shells", "kill", "sh_99"]).status.code(), Some(5));
     let json: Value = serde_json::from_slice(&daemon.toolctl(&["shells", "list", "--json"]).stdout).unwrap();
     assert_eq!(json["shells"][0]["status"], "killed");
 }

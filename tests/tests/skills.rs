@@ -48,7 +48,7 @@ fn toolctl_lists_shows_and_examines_skills() {
     assert_eq!(doctor.status.code(), Some(1));
     assert!(out(&doctor).contains("bad/SKILL.md: is named"), "{}", out(&doctor));
     let none = run(&daemon, &["skills", "show", "none"]);
-    assert_eq!(none.status.code(), Some(3));
+    assert_eq!(none.status.code(), Some(5));
 }
 
 #[test]

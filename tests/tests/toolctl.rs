@@ -475,7 +475,8 @@ fn screen_shows_the_daemon_and_quits_on_q() {
     let mut screen = Terminal::run(&mut command);
     screen.wait_for("Counts");
     assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
-    screen.press("\x1b[Z\x1b[Z");
+    // The panel of events.
+    screen.press("9");
     screen.wait_for("call.finished");
     screen.press("q");
     let (status, written) = screen.end();

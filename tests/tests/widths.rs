@@ -42,7 +42,8 @@ category = "shell"
 pattern = "echo *"
 action = "allow"
 [mcp.servers.absent]
-command = ["/nonexistent/server", "with", "some", "arguments"]
+command = "/nonexistent/server"
+args = ["with", "some", "arguments"]
 "#;
 
 /// A daemon with something to show in each table.

@@ -13,10 +13,9 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use crate::cli::Cli;
 use crate::exit::{OK, USAGE};
 
 /// The user waits at the keyboard, and a folder may be on a slow file system.
@@ -79,11 +78,12 @@ const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
 ];
 
 /// Answers a shell that asks for completions by an environment variable. Called before anything is read or written.
-pub(crate) fn run_if_asked() -> Option<ExitCode> {
+/// The function makes the command line.
+pub(crate) fn run_if_asked(command: fn() -> Command) -> Option<ExitCode> {
     let shell = std::env::var("COMPLETE").ok().filter(|shell| !shell.is_empty() && shell != "0")?;
     let (sender, answered) = mpsc::sync_channel(1);
     // Not joined: the process ends, whatever the thread waits for.
-    std::thread::spawn(move || sender.send(shells::answer(&shell)));
+    std::thread::spawn(move || sender.send(shells::answer(&shell, || with_values(command(), ""))));
     // Nobody reads the messages of a completion.
     Some(ExitCode::from(match answered.recv_timeout(LONGEST) {
         Ok(Ok(())) | Err(mpsc::RecvTimeoutError::Timeout) => OK,
@@ -92,10 +92,6 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
 }
 
 /// The command line with the values of its arguments.
-fn command() -> Command {
-    with_values(Cli::command(), "")
-}
-
 fn with_values(command: Command, path: &str) -> Command {
     let command = command.mut_args(|arg| match completer(path, arg.get_id().as_str()) {
         Some(completer) => arg.add(ArgValueCompleter::new(completer)),
@@ -118,7 +114,10 @@ fn completer(path: &str, argument: &str) -> Option<ValueLookup> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     /// Texts and numbers that only the user knows, by the argument's name, or by it and its subcommand.
     const FREE: &[&str] = &[

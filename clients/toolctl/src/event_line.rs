@@ -191,7 +191,7 @@ mod tests {
     fn an_event_is_a_line() {
         let started = json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "read", "client": "nvim",
             "cwd": "/p", "arguments": "path=src/a.rs"});
-        check(event(started), "03:04:05Z call.started        read path=src/a.rs from nvim c");
+        check(event(started), "03:04:05Z call.started        read path=src/a.rs by nvim in /p c");
         let finished = json!({"kind": "call.finished", "call_id": "c", "session_id": "s", "tool": "read",
             "outcome": "ok", "duration_ms": 1500});
         check(event(finished), "03:04:05Z call.finished       read ok in 1.5 s c");
@@ -206,7 +206,7 @@ mod tests {
     fn a_call_says_who_makes_it() {
         let mut started = json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "read",
             "client": "nvim", "cwd": "/p", "arguments": "path=a\u{1b}"});
-        check(event(started.clone()), "03:04:05Z call.started        read c path=a\\u{1b} by nvim in /p");
+        check(event(started.clone()), "03:04:05Z call.started        read path=a\\u{1b} by nvim in /p c");
         started.as_object_mut().unwrap().retain(|key, _| !["client", "cwd", "arguments"].contains(&key.as_str()));
         check(event(started), "03:04:05Z call.started        read c");
     }

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 
 mod arguments;
+mod audit_needs;
 mod clock;
 mod completion;
 mod confirm;
@@ -19,7 +20,6 @@ mod keys;
 mod live;
 mod output;
 mod path_names;
-mod picker;
 mod profiles;
 mod program;
 mod prompts;
@@ -32,10 +32,10 @@ mod version_check;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 fn main() -> ExitCode {
-    if let Some(code) = completion::run_if_asked() {
+    if let Some(code) = completion::run_if_asked(cli::Cli::command) {
         return code;
     }
     let arguments: Vec<_> = std::env::args_os().collect();

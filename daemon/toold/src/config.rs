@@ -560,7 +560,7 @@ mod tests {
     #[test]
     fn all_unknown_keys_are_reported_at_once() {
         let problems = loaded("[limits]\na = 1\n[spool]\nb = 2\n").problems;
-        assert!(problems.len() == 2 && problems[1].contains(":4: "), "{problems:?}");
+        assert!(problems.len() == 2 && problems[1].contains(":4:1: "), "{problems:?}");
     }
 
     /// In one file: unknown keys, wrong types, values that are none of the choices, lacking keys, rules and hooks.
@@ -626,7 +626,8 @@ disabled = ["No Plugin"]
     fn a_wrong_type_of_any_key_is_reported_on_its_line() {
         let mut text = String::new();
         let mut keys = Vec::new();
-        for leaf in schema::leaf_keys() {
+        // The tests' environment sets the other one, which counts instead of the file.
+        for leaf in schema::leaf_keys().into_iter().filter(|leaf| leaf.key != "limits.result_bytes") {
             let wrong = if leaf.text && leaf.scalar { "[[1]]" } else { "'wrong type'" };
             text.push_str(&format!("{} = {wrong}\n", leaf.key));
             keys.push(leaf.key);

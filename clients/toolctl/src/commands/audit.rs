@@ -10,6 +10,7 @@ use toold_proto::event::{Outcome, SubscribeEvents};
 use toold_proto::method::{self, EventsSubscribe};
 use toold_proto::tool::{SessionId, ToolName};
 
+use crate::audit_needs::needs;
 use crate::clock::date_and_time;
 use crate::commands::call::session_id;
 use crate::exit::OK;
@@ -148,12 +149,6 @@ fn line(entry: &AuditEntry) -> String {
 fn took(entry: &AuditEntry) -> String {
     let saved = entry.original_ms.map(|original| format!(", cached (saved {})", output::duration(original)));
     format!("{}{}", output::duration(entry.duration_ms), saved.unwrap_or_default())
-}
-
-/// The permissions that a call needed, on one line.
-pub(crate) fn needs(entry: &AuditEntry) -> String {
-    let needs: Vec<String> = entry.decisions.iter().map(|need| format!("{} {}", need.category, need.target)).collect();
-    output::shorten(&one_line(&needs.join("; ")), 200)
 }
 
 fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {

@@ -1,5 +1,7 @@
 //! `toolctl call`: calls a tool, shows its progress, and asks for permissions and answers that it needs.
 
+mod picker;
+
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::globals::Globals;
 use crate::live::{LiveOutput, Stdout};
 use crate::output::{self, BAD, DIM, WARN, one_line, print_json, tame};
 use crate::prompts::Prompter;
-use crate::{arguments, connection, keys, picker};
+use crate::{arguments, connection, keys};
 
 /// Call a tool
 ///

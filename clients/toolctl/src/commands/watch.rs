@@ -109,8 +109,8 @@ impl CallBars {
         match event["kind"].as_str() {
             Some("call.progress") => {
                 let progress = event["progress"].to_string();
-                let last = self.last.insert(id(event), progress);
-                last.is_some_and(|last| last == event["progress"].to_string())
+                let last = self.last.insert(id(event), progress.clone());
+                last.is_some_and(|last| last == progress)
             }
             Some("call.finished") => {
                 self.last.remove(&id(event));

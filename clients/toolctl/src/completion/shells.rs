@@ -5,11 +5,11 @@
 
 use std::io::{self, Write};
 
+use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{CompletionCandidate, complete};
 use clap_complete::env::Shells;
 
-use crate::completion::command;
 use crate::completion::line::{OpenWord, set_words, split};
 
 const BASH: &str = r#"_toolctl() {
@@ -74,14 +74,14 @@ pub(crate) fn write_script(shell: &str, out: &mut impl Write) -> io::Result<()> 
 ///
 /// # Errors
 /// The shell is unknown, there is nothing to complete, or stdout is closed.
-pub(super) fn answer(shell: &str) -> io::Result<()> {
+pub(super) fn answer(shell: &str, command: impl Fn() -> Command) -> io::Result<()> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--").skip(1);
     let mut out = io::stdout().lock();
     match shell {
         "bash" => {
             let (line, current) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
             let (words, last) = split(&line);
-            let found = candidates(words, &last.text)?;
+            let found = candidates(&mut command(), words, &last.text)?;
             for value in found.iter().filter_map(|candidate| for_bash(candidate, &last, &current)) {
                 writeln!(out, "{value}")?;
             }
@@ -90,7 +90,7 @@ pub(super) fn answer(shell: &str) -> io::Result<()> {
             let mut words: Vec<String> = arguments.collect();
             let last = words.pop().unwrap_or_default();
             let last = if shell == "fish" { split(&last).1.text } else { last };
-            for candidate in candidates(words, &last)? {
+            for candidate in candidates(&mut command(), words, &last)? {
                 let help = candidate.get_help().map(|help| format!("\t{}", first_line(&help.to_string())));
                 writeln!(out, "{}{}", candidate.get_value().to_string_lossy(), help.unwrap_or_default())?;
             }
@@ -104,13 +104,13 @@ pub(super) fn answer(shell: &str) -> io::Result<()> {
     out.flush()
 }
 
-fn candidates(mut words: Vec<String>, last: &str) -> io::Result<Vec<CompletionCandidate>> {
+fn candidates(command: &mut Command, mut words: Vec<String>, last: &str) -> io::Result<Vec<CompletionCandidate>> {
     words.push(last.to_owned());
     set_words(&words);
     let index = words.len() - 1;
     let folder = std::env::current_dir().ok();
     let words = words.into_iter().map(Into::into).collect();
-    let mut found = complete(&mut command(), words, index, folder.as_deref())?;
+    let mut found = complete(command, words, index, folder.as_deref())?;
     // A line break would be another candidate.
     found.retain(|candidate| !candidate.get_value().to_string_lossy().contains(char::is_control));
     // Options are many, and few of them are wanted where a value stands: they come once a dash is typed.

@@ -105,7 +105,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let current = state.panel.index();
     let mut first = current;
     let mut used = cells(&titles[current]);
-    while first > 0 && used + cells(&titles[first - 1]) + 1 <= width {
+    while first > 0 && used + cells(&titles[first - 1]) < width {
         first -= 1;
         used += cells(&titles[first]);
     }

@@ -201,7 +201,7 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     Ok(Rule { category, pattern, action, tools, cwd, project: place.project.clone(), origin: place.origin.clone() })
 }
 
-/// Every problem with a rule, each with its key, where [`read_rule`] reports the first. A category or an action that does
+/// Every problem with a rule, where [`read_rule`] reports the first. A category or an action that does
 /// not exist is none of them: it is named with its place in the text.
 pub fn rule_mistakes(config: &RuleConfig, place: &RulePlace) -> Vec<String> {
     if Category::parse(&config.category).is_none() {
@@ -215,11 +215,11 @@ pub fn rule_mistakes(config: &RuleConfig, place: &RulePlace) -> Vec<String> {
         cwd: None,
     };
     let alone = [
-        ("pattern", RuleConfig { pattern: config.pattern.clone(), ..harmless.clone() }),
-        ("tools", RuleConfig { tools: config.tools.clone(), ..harmless.clone() }),
-        ("cwd", RuleConfig { cwd: config.cwd.clone(), ..harmless }),
+        RuleConfig { pattern: config.pattern.clone(), ..harmless.clone() },
+        RuleConfig { tools: config.tools.clone(), ..harmless.clone() },
+        RuleConfig { cwd: config.cwd.clone(), ..harmless },
     ];
-    alone.iter().filter_map(|(key, rule)| Some(format!("{key}: {}", read_rule(rule, place).err()?))).collect()
+    alone.iter().filter_map(|rule| Some(read_rule(rule, place).err()?.to_string())).collect()
 }
 
 /// A pattern of paths with `~` and the folder that it is relative to expanded.

@@ -53,7 +53,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join(".claude/settings.json");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let mut is_off = |text: &str| {
+        let is_off = |text: &str| {
             std::fs::write(&file, text).unwrap();
             of(HookAgent::ClaudeCode, home.path()).is_some()
         };

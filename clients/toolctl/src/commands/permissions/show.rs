@@ -56,7 +56,7 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
             Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
             Cell::new(origin(grant)),
             Cell::new(uses(grant)),
-            Cell::new(grant.used_at.as_deref().map(|at| clock::date(at)).unwrap_or_default()),
+            Cell::new(grant.used_at.as_deref().map(clock::date).unwrap_or_default()),
         ]);
     }
     match grants {

@@ -3,8 +3,8 @@
 use toold_proto::audit::AuditEntry;
 use toold_proto::event::Outcome;
 
+use crate::audit_needs::needs;
 use crate::clock::{date_and_time_in, time_of_day_in};
-use crate::commands::audit::needs;
 use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field, heading};
@@ -53,7 +53,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
         field("took", &output::duration(entry.duration_ms)),
         field("client", entry.client.as_deref().unwrap_or("unknown")),
         field("session", entry.session_id.as_str()),
-        field("call", &entry.call_id.to_string()),
+        field("call", entry.call_id.as_ref()),
         field("source", &entry.source),
         field("input", &output::bytes(entry.input_bytes)),
         field("output", &output::bytes(entry.output_bytes)),

@@ -88,7 +88,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     let mut lines = vec![
         field("who", &who(data, call)),
         field("session", call.session_id.as_str()),
-        field("call", &call.call_id.to_string()),
+        field("call", call.call_id.as_ref()),
         field("folder", &folder(data, call)),
         field("runs for", &output::duration(elapsed_ms(call))),
     ];

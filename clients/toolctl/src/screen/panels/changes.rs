@@ -65,7 +65,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     let lines = vec![
         field("state", state(change).1),
         field("tool", &change.tool),
-        field("call", &change.call_id.to_string()),
+        field("call", change.call_id.as_ref()),
         field("session", change.session_id.as_str()),
         field("at", &date_and_time_in(&change.at, &data.zone)),
     ];

@@ -33,7 +33,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
                 PanelCell::name(tool.name.as_str()),
                 PanelCell::plain(source(tool)),
                 PanelCell::new(Tone::Warn, needs(tool)),
-                PanelCell::plain(recent.map(|recent| sparkline(recent)).unwrap_or_default()).number(last),
+                PanelCell::plain(recent.map(sparkline).unwrap_or_default()).number(last),
                 PanelCell::plain(first_sentence(&tool.description, 300)),
             ],
         }

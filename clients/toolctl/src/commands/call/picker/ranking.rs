@@ -59,7 +59,7 @@ pub(super) mod tests {
     use super::*;
     use serde_json::json;
 
-    pub(in crate::picker) fn tools() -> Vec<Tool> {
+    pub(in crate::commands::call::picker) fn tools() -> Vec<Tool> {
         let described = [
             ("bash", "Runs a command"),
             ("git_read_tree", "Lists the files of a commit"),
