@@ -33,6 +33,8 @@ fn full_screen_shows_panels_answers_a_prompt_and_quits() {
     pane.press("BTab");
     pane.press("BTab");
     pane.wait_for("duration of the last 1 call,");
+    pane.press("9");
+    pane.wait_for("call.finished");
     pane.press("q");
     let screen = pane.wait_for_prompt();
     assert!(!screen.contains("q quit"), "{screen}");
@@ -326,7 +328,10 @@ fn the_mouse_selects_rows_and_tabs_and_the_keyboard_copies() {
     terminal.press("\x1b[<0;3;2M");
     terminal.wait_for("duration");
     terminal.press("q");
-    assert!(terminal.end().0.success());
+    let (status, written) = terminal.end();
+    assert!(status.success(), "{written:?}");
+    // The terminal is as it was before.
+    assert!(written.contains("\x1b[?1049l"), "{written:?}");
 }
 
 #[test]

@@ -469,23 +469,6 @@ fn on_a_terminal_output_comes_as_it_is_made_and_once() {
 }
 
 #[test]
-fn screen_shows_the_daemon_and_quits_on_q() {
-    let daemon = with_plugin();
-    let mut command = daemon.setup.command(toolctl());
-    let mut screen = Terminal::run(&mut command);
-    screen.wait_for("Counts");
-    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
-    // The panel of events.
-    screen.press("9");
-    screen.wait_for("call.finished");
-    screen.press("q");
-    let (status, written) = screen.end();
-    assert!(status.success(), "{written}");
-    // The terminal is as it was before.
-    assert!(written.contains("\x1b[?1049l"), "{written:?}");
-}
-
-#[test]
 fn without_a_terminal_the_screen_is_wrong_usage() {
     let daemon = TestDaemon::start();
     let output = daemon.toolctl(&[]);

@@ -11,7 +11,7 @@ fn as_of_the_first_version(setup: &Setup) {
     let folder = setup.path("home/Documents").display().to_string();
     let rows = format!(
         "ALTER TABLE sessions DROP COLUMN owner; ALTER TABLE grants DROP COLUMN review; DROP TABLE workspaces; \
-         ALTER TABLE grants DROP COLUMN asked; ALTER TABLE grants DROP COLUMN uses; ALTER TABLE grants DROP COLUMN used_at; \
+         ALTER TABLE grants DROP COLUMN asked; ALTER TABLE grants DROP COLUMN uses; ALTER TABLE grants DROP COLUMN used_at; ALTER TABLE audit DROP COLUMN original_ms; \
          INSERT INTO grants VALUES ('wide', 'shell', 'git *', 'allow', 'always', NULL, NULL, NULL, '[]', NULL, 0, NULL), \
          ('exact', 'shell', 'ls', 'allow', 'always', NULL, NULL, NULL, '[]', NULL, 0, NULL); \
          INSERT INTO sessions VALUES ('old', CAST('{folder}' AS BLOB), CAST('' AS BLOB), '{{\"name\": \"claude-code\"}}', NULL, \
