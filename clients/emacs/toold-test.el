@@ -604,9 +604,12 @@ sys.stdin.read()
 Emacs handles no events meanwhile, so it does not know yet."
   (signal-process pid 'SIGKILL)
   (let ((deadline (+ (float-time) 30)))
-    ;; A zombie has closed its files.
-    (while (string-match-p "\\`[0-9]+ (.*) [^ZX]"
-                           (or (toold--read (format "/proc/%d/stat" pid)) ""))
+    ;; Files are closed by the last thread, and the first one may end before it.
+    (while (cl-some (lambda (thread)
+                      (string-match-p "\\`[0-9]+ (.*) [^ZX]"
+                                      (or (toold--read (concat thread "/stat")) "")))
+                    (ignore-errors
+                      (directory-files (format "/proc/%d/task" pid) t "\\`[0-9]")))
       (when (> (float-time) deadline)
         (error "The daemon did not end")))))
 

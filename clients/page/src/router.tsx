@@ -1,10 +1,12 @@
 /** The views and their addresses: `#/decide/REQUEST_ID` is an ask in the view Decide. */
 import type { ComponentChildren, FunctionComponent } from "preact";
-import { lazy, Suspense } from "preact/compat";
+import { useEffect, useErrorBoundary } from "preact/hooks";
 import { Route, Router, Switch, useLocation } from "wouter-preact";
 import { useHashLocation } from "wouter-preact/use-hash-location";
 
 import { Empty } from "./components.tsx";
+import { onDemand } from "./on-demand.tsx";
+import { Block } from "./text.tsx";
 
 interface View {
   path: string;
@@ -16,12 +18,12 @@ interface View {
 
 /** A view's folder has its style sheet and its parts; the browser loads it when it is opened first. */
 export const VIEWS: readonly View[] = [
-  { path: "/now", title: "Now", key: "n", Component: lazy(() => import("./views/now/index.tsx")) },
-  { path: "/decide", title: "Decide", key: "d", Component: lazy(() => import("./views/decide/index.tsx")) },
-  { path: "/tools", title: "Tools", key: "t", Component: lazy(() => import("./views/tools/index.tsx")) },
-  { path: "/sources", title: "Sources", key: "s", Component: lazy(() => import("./views/sources/index.tsx")) },
-  { path: "/rules", title: "Rules", key: "r", Component: lazy(() => import("./views/rules/index.tsx")) },
-  { path: "/history", title: "History", key: "h", Component: lazy(() => import("./views/history/index.tsx")) },
+  { path: "/now", title: "Now", key: "n", Component: onDemand(() => import("./views/now/index.tsx")) },
+  { path: "/decide", title: "Decide", key: "d", Component: onDemand(() => import("./views/decide/index.tsx")) },
+  { path: "/tools", title: "Tools", key: "t", Component: onDemand(() => import("./views/tools/index.tsx")) },
+  { path: "/sources", title: "Sources", key: "s", Component: onDemand(() => import("./views/sources/index.tsx")) },
+  { path: "/rules", title: "Rules", key: "r", Component: onDemand(() => import("./views/rules/index.tsx")) },
+  { path: "/history", title: "History", key: "h", Component: onDemand(() => import("./views/history/index.tsx")) },
 ];
 
 export { Link as ViewLink, useLocation, useRoute } from "wouter-preact";
@@ -41,21 +43,34 @@ const Start = VIEWS[0]!.Component;
 
 /** The view that the address names. Each view reads the rest of the address by `useRoute`. */
 export function Views() {
+  const [path] = useLocation();
+  const [fault, reset] = useErrorBoundary();
+  // Another view, or another part of this one, may do better.
+  useEffect(reset, [path]);
+  if (fault !== undefined) {
+    return (
+      <Empty title="This view has failed">
+        <p>Its other parts, and the daemon, are not affected. The browser&#39;s console has the details.</p>
+        <Block value={String(fault)} label="Error" />
+        <button type="button" onClick={reset}>
+          Try again
+        </button>
+      </Empty>
+    );
+  }
   return (
-    <Suspense fallback={<p class="loading">Loading…</p>}>
-      <Switch>
-        <Route path="/">
-          <Start />
+    <Switch>
+      <Route path="/">
+        <Start />
+      </Route>
+      {VIEWS.map(({ path, Component }) => (
+        <Route key={path} path={`${path}/*?`}>
+          <Component />
         </Route>
-        {VIEWS.map(({ path, Component }) => (
-          <Route key={path} path={`${path}/*?`}>
-            <Component />
-          </Route>
-        ))}
-        <Route>
-          <Empty title="There is no such view" />
-        </Route>
-      </Switch>
-    </Suspense>
+      ))}
+      <Route>
+        <Empty title="There is no such view" />
+      </Route>
+    </Switch>
   );
 }

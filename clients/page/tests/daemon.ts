@@ -50,8 +50,7 @@ export class TestDaemon {
 
   /** Kills the daemon as a crash would. */
   async kill(): Promise<void> {
-    const { processes } = await this.#ask<{ processes: number[] }>("processes");
-    for (const pid of processes) process.kill(pid, "SIGKILL");
+    await this.#ask("kill");
   }
 
   /** Runs toolctl as a person would, and returns what it prints. */

@@ -101,6 +101,28 @@ test("the page reconnects when the daemon is replaced", async ({ signedIn, agent
   await expect(signedIn.getByRole("listitem").filter({ hasText: "codex" })).toContainText("asking");
 });
 
+test.describe("without its service worker", () => {
+  // Requests of a service worker pass by the test.
+  test.use({ serviceWorkers: "block" });
+
+  test("a part of the page that could not be loaded is loaded later", async ({ signedIn, daemon }) => {
+    const heading = signedIn.getByRole("heading", { name: "Grants" });
+    await signedIn.route("**/assets/**", (route) => route.abort());
+    await signedIn.getByRole("link", { name: "Rules" }).click();
+    await expect(signedIn.getByText("This part of the page could not be loaded")).toBeVisible();
+    await signedIn.unroute("**/assets/**");
+    await daemon.toolctl("restart");
+    await expect(heading).toBeVisible();
+
+    await signedIn.route("**/assets/**", (route) => route.abort());
+    await signedIn.getByRole("link", { name: "Tools" }).click();
+    await expect(signedIn.getByText("This part of the page could not be loaded")).toBeVisible();
+    await signedIn.unroute("**/assets/**");
+    await signedIn.getByRole("button", { name: "Load the page again" }).click();
+    await expect(signedIn.getByRole("searchbox")).toBeVisible();
+  });
+});
+
 test("a page whose daemon was killed waits for it, and signs in again where it was", async ({
   signedIn,
   daemon,

@@ -2,7 +2,7 @@
 //!
 //! The first line on standard input is a JSON object ([`FolderContents`]; `{}` is enough), and the first line on standard
 //! output says where everything is ([`FolderPaths`]). Each further line in is a command ([`FolderCommand`]), which is
-//! answered by one line: `{"pid": 7}`, `{"processes": [7]}`, `{"stopped": [7]}` or `{"error": "..."}`.
+//! answered by one line: `{"pid": 7}`, `{"processes": [7]}`, `{"stopped": [7]}`, `{"killed": [7]}` or `{"error": "..."}`.
 //!
 //! When standard input ends or a signal comes, it stops every process that belongs to these folders, whoever started it,
 //! and removes the folders. So a test that is killed leaves nothing behind. It exits with 1 when a process had to be
@@ -58,6 +58,8 @@ enum FolderCommand {
     Start,
     /// Stops the daemon and waits until every process of these folders has ended and the socket is gone.
     Stop,
+    /// Kills them, as a crash would, and waits until they have ended. The socket stays.
+    Kill,
     /// Lists the daemons of these folders and the processes that they started.
     Processes,
 }
@@ -144,6 +146,7 @@ impl DaemonFolders {
         Ok(match serde_json::from_str(line).with_context(|| format!("{line} is not a command"))? {
             FolderCommand::Start => json!({"pid": self.start()?}),
             FolderCommand::Stop => json!({"stopped": self.stop()?}),
+            FolderCommand::Kill => json!({"killed": self.kill()?}),
             FolderCommand::Processes => json!({"processes": self.processes()}),
         })
     }
@@ -180,14 +183,7 @@ impl DaemonFolders {
         if self.socket().exists() && self.request_shutdown().is_err() {
             signal_all(&stopped, Signal::TERM);
         }
-        let start = Instant::now();
-        while let Some(pid) = stopped.iter().find(|pid| self.is_ours(**pid)) {
-            ensure!(start.elapsed() < STOP_TIMEOUT, "process {pid} is left: {}", command_line(*pid));
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if let Some(mut child) = self.child.take() {
-            child.wait()?;
-        }
+        self.wait_for(&stopped)?;
         let left = self.processes();
         ensure!(
             left.is_empty(),
@@ -196,6 +192,26 @@ impl DaemonFolders {
         );
         ensure!(!self.socket().exists(), "the socket is left");
         Ok(stopped)
+    }
+
+    fn kill(&mut self) -> anyhow::Result<Vec<u32>> {
+        let killed = self.processes();
+        signal_all(&killed, Signal::KILL);
+        self.wait_for(&killed)?;
+        Ok(killed)
+    }
+
+    /// Waits until these processes, and the daemon that was started from here, have ended with all their threads.
+    fn wait_for(&mut self, ending: &[u32]) -> anyhow::Result<()> {
+        let start = Instant::now();
+        while let Some(pid) = ending.iter().find(|pid| self.is_ours(**pid)) {
+            ensure!(start.elapsed() < STOP_TIMEOUT, "process {pid} is left: {}", command_line(*pid));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if let Some(mut child) = self.child.take() {
+            child.wait()?;
+        }
+        Ok(())
     }
 
     fn request_shutdown(&self) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use crate::output::{self, BAD, GOOD, one_line, print_json};
 
 /// Try out how you are notified of requests that wait for your answer
 ///
-/// The section [notify] of the configuration sets the ways: a command, the desktop, or a server such as ntfy.
+/// The section notify of the configuration sets the ways: a command, the desktop, or a server such as ntfy.
 #[derive(Debug, Args)]
 pub(crate) struct NotifyArgs {
     #[command(subcommand)]

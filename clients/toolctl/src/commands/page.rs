@@ -18,8 +18,8 @@ use crate::{browser, clock, connection, table};
 /// Open the daemon's page in a browser
 ///
 /// Prints a link that signs one browser in, once, within 2 minutes, and opens it. The page shows running calls, asks
-/// and questions, tools, plugins, rules and history. For a phone, set listen, tls_cert and tls_key in [page] of the
-/// configuration, and scan the code. With --plain, and when stdout is no terminal, it prints the link alone.
+/// and questions, tools, plugins, rules and history. For a phone, set listen, tls_cert and tls_key in the section page
+/// of the configuration, and scan the code. With --plain, and when stdout is no terminal, it prints the link alone.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct PageArgs {

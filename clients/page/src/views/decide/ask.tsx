@@ -1,17 +1,15 @@
 /** A request for permission: who asks for what, and the answers. */
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isForWorkspace, type Ask } from "toold/browser";
 
 import { Badge } from "../../components.tsx";
+import { Diff } from "../../formatted.tsx";
 import { Key, useKeys } from "../../keys.tsx";
 import { Block, Text } from "../../text.tsx";
 import { useAnswer } from "./answer.ts";
 import { choicesOf, replyOf } from "./choices.ts";
 import { Explained } from "./explained.tsx";
 import { Expiry } from "./expiry.tsx";
-
-const Diff = lazy(() => import("../../diff.tsx"));
 
 /** A pattern is shown whole: it is what the answer allows. */
 const MAX_PATTERN = 10_000;
@@ -59,9 +57,7 @@ export function AskPrompt({ ask }: { ask: Ask }) {
       {ask.diff !== undefined && (
         <section>
           <h3>Change</h3>
-          <Suspense fallback={<Block value={ask.diff} label="Diff" />}>
-            <Diff value={ask.diff} />
-          </Suspense>
+          <Diff value={ask.diff} />
         </section>
       )}
       {explaining ? (

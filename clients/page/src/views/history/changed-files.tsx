@@ -1,13 +1,11 @@
 /** The files that a session changed, with the diff of the last change of each. */
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { Badge } from "../../components.tsx";
+import { Diff } from "../../formatted.tsx";
 import { Text } from "../../text.tsx";
 import { groupBy, invertDiff, previewUndo, type FileChange } from "./file-changes.ts";
 import type { UndoPlan } from "./undo-dialog.tsx";
-
-const Diff = lazy(() => import("../../diff.tsx"));
 
 interface ChangesProps {
   changes: readonly FileChange[];
@@ -99,11 +97,7 @@ function ChangeDiff({ change }: { change: FileChange }) {
     );
   }
   if (diff.text === undefined) return <p class="loading">Loading…</p>;
-  return (
-    <Suspense fallback={<p class="loading">Loading…</p>}>
-      <Diff value={diff.text} />
-    </Suspense>
-  );
+  return <Diff value={diff.text} />;
 }
 
 export function ChangeState({ change: { undone, created, removed } }: { change: FileChange }) {

@@ -1,18 +1,18 @@
 /** The view History: past calls with filters and plots, and sessions with the files that they changed. */
 import { useMemo } from "preact/hooks";
-import { lazy, Suspense } from "preact/compat";
 
 import "./history.css";
 import { Empty } from "../../components.tsx";
+import { onDemand } from "../../on-demand.tsx";
 import { useLocation, useRoute, ViewLink } from "../../router.tsx";
 import { useAuditLog } from "./audit-log.ts";
 import { FilterForm, filters, matches, selectionOf, useSeenNames } from "./filters.tsx";
 import { LogState } from "./log-state.tsx";
 
-const CallList = lazy(() => import("./call-list.tsx"));
-const Plots = lazy(() => import("./plots.tsx"));
-const Sessions = lazy(() => import("./sessions.tsx"));
-const SessionView = lazy(() => import("./session.tsx"));
+const CallList = onDemand(() => import("./call-list.tsx"));
+const Plots = onDemand(() => import("./plots.tsx"));
+const Sessions = onDemand(() => import("./sessions.tsx"));
+const SessionView = onDemand(() => import("./session.tsx"));
 
 const TABS = [
   { path: "/history", title: "Calls" },
@@ -33,15 +33,13 @@ export default function HistoryView() {
           </ViewLink>
         ))}
       </nav>
-      <Suspense fallback={<p class="loading">Loading…</p>}>
-        {isSession ? (
-          <SessionView key={params.id} id={params.id} />
-        ) : current.title === "Sessions" ? (
-          <Sessions />
-        ) : (
-          <Calls plots={current.title === "Plots"} />
-        )}
-      </Suspense>
+      {isSession ? (
+        <SessionView key={params.id} id={params.id} />
+      ) : current.title === "Sessions" ? (
+        <Sessions />
+      ) : (
+        <Calls plots={current.title === "Plots"} />
+      )}
     </div>
   );
 }
@@ -66,11 +64,10 @@ function Calls({ plots }: { plots: boolean }) {
             <p>The audit log has each call of every agent and client. Choose another time, or reset the filters.</p>
           </Empty>
         )
+      ) : plots ? (
+        <Plots entries={shown} />
       ) : (
-        // Its own boundary: suspending this component would close its log.
-        <Suspense fallback={<p class="loading">Loading…</p>}>
-          {plots ? <Plots entries={shown} /> : <CallList entries={shown} />}
-        </Suspense>
+        <CallList entries={shown} />
       )}
     </>
   );

@@ -1,12 +1,10 @@
 /** Undoing changes of files: first what would happen, then a confirmation, then how it went. */
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Badge } from "../../components.tsx";
+import { Diff } from "../../formatted.tsx";
 import { Text } from "../../text.tsx";
 import { groupBy, previewUndo, undo, type FileChange } from "./file-changes.ts";
-
-const Diff = lazy(() => import("../../diff.tsx"));
 
 export interface UndoPlan {
   title: string;
@@ -144,11 +142,8 @@ function Previews({ files }: { files: readonly FilePreview[] }) {
           {conflict === undefined && count > 1 && (
             <p class="dim">{count} changes of this file are undone, one after another. This is the last one:</p>
           )}
-          {diff !== undefined && (
-            <Suspense fallback={<p class="loading">Loading…</p>}>
-              {diff === "" ? <p class="dim">The text does not change.</p> : <Diff value={diff} />}
-            </Suspense>
-          )}
+          {diff === "" && <p class="dim">The text does not change.</p>}
+          {diff && <Diff value={diff} />}
         </section>
       ))}
     </div>

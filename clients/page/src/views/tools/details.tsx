@@ -1,14 +1,12 @@
 /** A tool: its description, schema and claims, and its time and cost. */
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
 import type { Tool } from "toold/browser";
 
 import { Badge, Copy } from "../../components.tsx";
+import { Markdown } from "../../formatted.tsx";
 import { Block, Text } from "../../text.tsx";
 import { duration } from "../../time.tsx";
 import { latencies, latencyWindow, tokensOf } from "./catalogue.ts";
-
-const Markdown = lazy(() => import("../../markdown.tsx"));
 
 export function ToolDetails({ tool }: { tool: Tool }) {
   const { name, label, description, source, version } = tool;
@@ -39,9 +37,7 @@ export function ToolDetails({ tool }: { tool: Tool }) {
           )}
         </p>
       </header>
-      <Suspense fallback={<Block value={description} />}>
-        <Markdown value={description} />
-      </Suspense>
+      <Markdown value={description} />
       <Facts tool={tool} />
       <details>
         <summary>Schema</summary>

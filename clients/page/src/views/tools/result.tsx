@@ -1,15 +1,13 @@
 /** The outcome of a call: its blocks, its structured data and metadata, or why it failed. */
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
 import type { Block as ResultBlock, ToolResult } from "toold/browser";
 
 import { Badge, Copy } from "../../components.tsx";
+import { Markdown } from "../../formatted.tsx";
 import { Block, Text } from "../../text.tsx";
 import { bytes, duration } from "../../time.tsx";
 import { adviceFor, type CallEnd, type PageCall } from "./calls.ts";
 import { JsonTree, Structured } from "./json-tree.tsx";
-
-const Markdown = lazy(() => import("../../markdown.tsx"));
 
 /** Types that a browser shows as pictures. SVG is not among them: it is a document. */
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]);
@@ -101,13 +99,7 @@ function TextContent({ value }: { value: string }) {
         )}
         <Copy value={value} label="Copy the text" />
       </div>
-      {asMarkdown ? (
-        <Suspense fallback={<Block value={value} />}>
-          <Markdown value={value} />
-        </Suspense>
-      ) : (
-        <Block value={value} label="Text of the result" />
-      )}
+      {asMarkdown ? <Markdown value={value} /> : <Block value={value} label="Text of the result" />}
     </div>
   );
 }

@@ -42,7 +42,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; font-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'none'; \
                       frame-ancestors 'none'; base-uri 'none'";
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), display-capture=(), payment=(), usb=(), serial=(), \
-                           bluetooth=(), midi=(), publickey-credentials-get=()";
+                           midi=(), publickey-credentials-get=()";
 
 /// A listener's part for browsers.
 pub(super) struct PageSite {

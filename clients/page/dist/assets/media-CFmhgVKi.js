@@ -1,0 +1,1 @@
+import{f as e,p as t}from"./text-5pygWDSo.js";function n(n){let[r,i]=e(()=>matchMedia(n).matches);return t(()=>{let e=matchMedia(n),t=()=>i(e.matches);return t(),e.addEventListener(`change`,t),()=>e.removeEventListener(`change`,t)},[n]),r}export{n as t};

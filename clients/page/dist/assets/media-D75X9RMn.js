@@ -1,1 +1,0 @@
-import{d as e,f as t}from"./text-D2KHDZlY.js";function n(n){let[r,i]=e(()=>matchMedia(n).matches);return t(()=>{let e=matchMedia(n),t=()=>i(e.matches);return t(),e.addEventListener(`change`,t),()=>e.removeEventListener(`change`,t)},[n]),r}export{n as t};
