@@ -458,7 +458,7 @@ cannot be sent."
       err
     (setf (toold--reported connection) t)
     (list :code -1
-          :message "Toold: the daemon is gone; this may have run or not")))
+          :message "Toold: the daemon is gone; it may or may not have run")))
 
 (defun toold--cancel (connection id)
   "Cancel the request ID in the daemon of CONNECTION."

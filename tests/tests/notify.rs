@@ -63,7 +63,7 @@ fn command_reports_a_request_once_with_a_link_to_it() {
     let (_caller, ask) = asking(&daemon, &mut person, "echo one");
     let first = until("the command has run", || sent(&daemon).first().cloned());
     let [title, text, link] = first.split('|').collect::<Vec<_>>().try_into().unwrap();
-    assert_eq!(title, "toold: an approval waits");
+    assert_eq!(title, "toold: approval needed");
     assert!(text.starts_with("bash") && text.ends_with("needs approval (shell): echo one"), "{text}");
     assert_eq!(link, format!("https://desk.example:8443/page/#/decide/{}", ask["request_id"].as_str().unwrap()));
     // The next request is reported alone.
@@ -80,7 +80,7 @@ fn requests_that_still_wait_are_reported_together() {
     deny(&mut person, &answered);
     let _waiting = [asking(&daemon, &mut person, "echo two"), asking(&daemon, &mut person, "echo three")];
     let first = until("the command has run", || sent(&daemon).first().cloned());
-    assert!(first.starts_with("toold: 2 approvals wait|bash"), "{first}");
+    assert!(first.starts_with("toold: 2 approvals needed|bash"), "{first}");
     assert!(!first.contains("echo") && first.ends_with('|'), "no details and no link: {first}");
 }
 
@@ -173,7 +173,7 @@ fn post_has_the_form_of_ntfy_and_no_details_by_default() {
         let head: Vec<&str> = head.lines().collect();
         assert_eq!(head[0], "POST /topic HTTP/1.1");
         let click = format!("click: http://desk:1/page/#/decide/{}", ask["request_id"].as_str().unwrap());
-        for header in ["title: toold: an approval waits", "priority: high", "authorization: Bearer tk_1", &click] {
+        for header in ["title: toold: approval needed", "priority: high", "authorization: Bearer tk_1", &click] {
             assert!(head.contains(&header), "{header} in {head:?}");
         }
         assert!(body.contains("needs approval (shell)"), "{body}");
@@ -272,7 +272,7 @@ fn desktop_shows_a_notification_in_which_nothing_is_markup() {
     let mut person = subscribed(&daemon);
     let (_caller, _) = asking(&daemon, &mut person, "echo '<b>x</b>'");
     let (summary, body) = seen.recv_timeout(PATIENCE).unwrap();
-    assert_eq!(summary, "toold: an approval waits");
+    assert_eq!(summary, "toold: approval needed");
     assert!(body.ends_with("needs approval (shell): echo '&lt;b&gt;x&lt;/b&gt;'"), "{body}");
     drop(desktop);
 }

@@ -179,7 +179,7 @@ function Connection:close(reason)
     local message, not_read = self.closed, self.replaced or request.unsent
     calls = calls or request.is_call
     if not not_read then
-      message = message .. "; this may have run or not"
+      message = message .. "; it may or may not have run"
     end
     guarded(request.callback, { message = message, kind = "disconnected", not_read = not_read })
   end

@@ -17,9 +17,10 @@ use crate::{browser, clock, connection, table};
 
 /// Open the daemon's page in a browser
 ///
-/// Prints a link that signs one browser in, once, within 2 minutes, and opens it. The page shows running calls, asks
-/// and questions, tools, plugins, rules and history. For a phone, set listen, tls_cert and tls_key in the section page
-/// of the configuration, and scan the code. With --plain, and when stdout is no terminal, it prints the link alone.
+/// Prints a link that signs one browser in, once, within 2 minutes, and opens it. The page shows running calls,
+/// permission prompts and questions, tools, plugins, rules and history. For a phone, set listen, tls_cert and tls_key in
+/// the section page of the configuration, and scan the code. With --plain, and when stdout is no terminal, it prints the
+/// link alone.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct PageArgs {
@@ -31,7 +32,7 @@ pub(crate) struct PageArgs {
     /// Draw the link as a QR code, for a phone; the default where other machines reach the page
     #[arg(long, conflicts_with_all = ["json", "plain"])]
     qr: bool,
-    /// Show this prompt first: the id of an ask or a question
+    /// Show this prompt first: the id of a permission prompt or a question
     #[arg(long, value_name = "REQUEST_ID")]
     ask: Option<String>,
     /// Print JSON, and open no browser

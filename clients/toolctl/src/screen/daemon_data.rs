@@ -187,14 +187,14 @@ impl DaemonData {
                 &[ListKind::Sessions]
             }
             EventBody::ShellStarted { .. } | EventBody::ShellExited { .. } => &[ListKind::Shells],
-            EventBody::CallStarted { call_id, session_id, tool, agent, .. } => {
+            EventBody::CallStarted { call_id, session_id, tool, agent, client, cwd, arguments } => {
                 self.running.push(RunningCall {
                     call_id: call_id.clone(),
                     session_id: session_id.clone(),
                     tool: tool_title(agent.as_deref(), tool.as_str()),
-                    client: json["client"].as_str().map(str::to_owned),
-                    cwd: json["cwd"].as_str().map(str::to_owned),
-                    arguments: preview(&json["arguments"]),
+                    client: client.clone(),
+                    cwd: cwd.clone(),
+                    arguments: arguments.clone(),
                     since: began(&event.at),
                     message: String::new(),
                     ratio: None,
@@ -272,15 +272,6 @@ impl RunningCall {
                 self.ratio = progress.filter(|_| total > 0.0).map(|progress| (progress / total).clamp(0.0, 1.0));
             }
         }
-    }
-}
-
-/// The arguments of a call: a text that the daemon has shortened, or JSON.
-fn preview(arguments: &Value) -> Option<String> {
-    match arguments {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
     }
 }
 

@@ -7,7 +7,7 @@ use toold_proto::file::{FileHistory, UndoFiles};
 use toold_proto::method::{CallsGet, CallsList, FilesHistory, FilesUndo, PluginsLogs, PluginsShow};
 use toold_proto::plugin::NamePlugin;
 use toold_proto::plugin_log::LogsOfPlugin;
-use toold_proto::provide::{CallInfo, CallState, GetCall, ListCalls};
+use toold_proto::provide::{CallState, CallWait, GetCall, ListCalls};
 use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
 
 use super::panels::changes;
@@ -88,23 +88,20 @@ pub(super) async fn fetch(client: &Client, query: &DetailsQuery) -> Result<Vec<P
 
 async fn call(client: &Client, call_id: &CallId, session_id: &SessionId) -> Result<Vec<PaneLine>, ClientError> {
     let params = GetCall { call_id: call_id.clone(), session_id: Some(session_id.clone()) };
-    let json = match client.call_as::<CallsGet, Value>(params).await {
-        Ok(json) => json,
+    let info = match client.call::<CallsGet>(params).await {
+        Ok(info) => info,
         // The daemon remembers few calls that have ended.
         Err(ClientError::Rpc(_)) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let mut lines = Vec::new();
-    let waits = match json["waits_for"].as_str() {
-        Some("lane") => Some("for another call of its session"),
-        Some("turn") => Some("for its turn in the plugin, or for an identical call"),
-        Some("permission") => Some("for permission"),
-        Some("answer") => Some("for an answer to its question"),
-        Some(other) => Some(other),
-        None => None,
-    };
+    let waits = info.waits_for.map(|wait| match wait {
+        CallWait::Lane => "for another call of its session",
+        CallWait::Turn => "for its turn in the plugin, or for an identical call",
+        CallWait::Permission => "for permission",
+        CallWait::Answer => "for an answer to its question",
+    });
     lines.extend(waits.map(|waits| field("waits", waits)));
-    let info: CallInfo = serde_json::from_value(json).map_err(ClientError::BadAnswer)?;
     if let Some(output) = info.output.as_deref().filter(|output| !output.is_empty()) {
         lines.push(heading("Output"));
         lines.extend(text_lines(Tone::Plain, output));

@@ -157,7 +157,7 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
     bind(Panels, &[Char('?')], "?", "help", "show this help", KeyCommand::Help),
     bind(In(Panel::Calls), &[Char('x')], "x", "cancel", "cancel the call; asks first", KeyCommand::CancelCall),
     bind(In(Panel::Tools), &[Char('r')], "r", "run", "call the tool, with a form for its arguments", KeyCommand::CallTool),
-    bind(In(Panel::Sources), &[Char('r')], "r", "reload", "reload the plugin, restart the server or reconnect; asks if calls end", KeyCommand::Reload),
+    bind(In(Panel::Sources), &[Char('r')], "r", "reload", "reload the plugin; restart the server or reconnect, which asks first", KeyCommand::Reload),
     bind(In(Panel::Sources), &[Char('e')], "e", "enable", "enable the plugin permanently", KeyCommand::Enable),
     bind(In(Panel::Sources), &[Char('d')], "d", "disable", "disable the plugin permanently; asks first", KeyCommand::Disable),
     bind(In(Panel::Sessions), &[Char('x')], "x", "close", "close the session and cancel its calls; asks first", KeyCommand::CloseSession),

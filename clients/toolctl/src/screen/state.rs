@@ -241,7 +241,7 @@ impl ScreenState {
         let Some((panel, key)) = self.confirm.as_ref().and_then(|confirm| confirm.item.as_ref()) else { return };
         if panel.details(&self.data, key).is_none() {
             self.confirm = None;
-            self.say(Tone::Warn, "it has ended in the meantime".to_owned());
+            self.say(Tone::Warn, "the item is gone".to_owned());
         }
     }
 

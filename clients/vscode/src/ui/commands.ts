@@ -65,7 +65,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
 
 function messageOf(error: Error): string {
   if (!(error instanceof Disconnected)) return error.message;
-  return "the daemon is gone. This command may have taken effect or not; the next one reconnects.";
+  return "the daemon is gone. This command may or may not have taken effect; the next one reconnects.";
 }
 
 async function cancel(link: Link): Promise<void> {

@@ -29,10 +29,10 @@ pub struct PageConfig {
     /// `mcp.listen` if that is set, or else at a loopback address whose port the system chooses when the first link
     /// is made. Takes effect at the next start.
     pub listen: Option<String>,
-    /// Serve the page without TLS at an address that other machines can reach. Everybody on the network between can
+    /// Serve the page without TLS at an address that other machines can reach. Anyone on the network in between can
     /// read and change it, and so decide for you: set it only where a VPN or a proxy protects the way.
     pub allow_remote: bool,
-    /// The file of the certificate and those above it, as PEM, to serve the page with TLS at `page.listen`. It is read
+    /// The file with the certificate and its intermediates, as PEM, to serve the page with TLS at `page.listen`. It is read
     /// again when the configuration is reloaded.
     pub tls_cert: Option<String>,
     /// The file of the certificate's private key, as PEM. Only you may be able to read it.
@@ -70,10 +70,7 @@ impl PageConfig {
             format!("page.listen: {listen:?} is not an address and port, such as \"127.0.0.1:7346\"")
         })?;
         let is_mcps = address.port() != 0 && mcp.listen.as_deref().and_then(listen_address) == Some(address);
-        ensure!(
-            !is_mcps,
-            "page.listen: {address} is mcp.listen already; leave page.listen out to serve the page there"
-        );
+        ensure!(!is_mcps, "page.listen: {address} is already mcp.listen; remove page.listen to serve the page there");
         let tls = self.tls(home)?;
         if tls.is_none() && !address.ip().is_loopback() && !self.allow_remote {
             bail!(
@@ -101,7 +98,7 @@ impl PageConfig {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(certificates, private)
-            .context("page.tls_key: the key does not fit the certificate of page.tls_cert")?;
+            .context("page.tls_key: the key does not match the certificate of page.tls_cert")?;
         Ok(Some(Arc::new(config)))
     }
 

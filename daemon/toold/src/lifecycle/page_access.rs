@@ -121,7 +121,7 @@ impl PageAccess {
         let (reply, served) = oneshot::channel();
         // Both fail only when the daemon stops.
         let answer = async { self.orders.send(reply).await.ok().and(served.await.ok()) };
-        answer.await.unwrap_or_else(|| Err("the daemon stops".to_owned()))
+        answer.await.unwrap_or_else(|| Err("the daemon is stopping".to_owned()))
     }
 
     /// Waits until somebody wants to open the page. Cancel-safe.

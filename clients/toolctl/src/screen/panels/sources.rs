@@ -1,6 +1,6 @@
 //! Where tools come from: plugins, MCP servers and other daemons.
 
-use toold_proto::mcp::{McpServer, McpServerState};
+use toold_proto::mcp::{McpLoginState, McpServer, McpServerState};
 use toold_proto::plugin::{Plugin, PluginError, PluginStatus};
 use toold_proto::remote::{Remote, RemoteState};
 
@@ -133,8 +133,12 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             lines.extend(server.protocol.as_deref().map(|protocol| field("protocol", protocol)));
             lines.extend(server.retry_ms.map(|ms| field("next try in", &output::duration(ms))));
             if let Some(login) = &server.login {
-                let command = format!("{:?}; toolctl mcp login {}", login.state, server.name);
-                lines.push(field("login", &command));
+                let text = match login.state {
+                    McpLoginState::LoggedIn => "logged in".to_owned(),
+                    McpLoginState::Required => format!("required: toolctl mcp login {}", server.name),
+                    McpLoginState::Locked => "the secrets are locked: toolctl secrets unlock".to_owned(),
+                };
+                lines.push(field("login", &text));
             }
             lines.push(field("tools", &names(&server.tools)));
             lines.extend(mount_lines(server.error.as_deref(), &server.problems, &server.stderr));

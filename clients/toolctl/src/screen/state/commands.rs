@@ -35,7 +35,7 @@ impl ScreenState {
         let key = self.seen_key()?;
         let done = self.act(command, &key);
         if done.is_none() && self.confirm.is_none() && self.message.is_none() {
-            self.say(Tone::Warn, "the selected item has ended".to_owned());
+            self.say(Tone::Warn, "the selected item is gone".to_owned());
         }
         done
     }
@@ -111,7 +111,8 @@ impl ScreenState {
                     return Some(ScreenAction::Request(Request::EnablePlugin(name)));
                 }
                 let question = format!("Disable the plugin {} permanently?", one_line(&name));
-                let lines = vec![PaneLine::new(Tone::Plain, format!("its tools end: {}", plugin.tools.join(" ")))];
+                let lines =
+                    vec![PaneLine::new(Tone::Plain, format!("its tools disappear: {}", plugin.tools.join(" ")))];
                 self.ask(key, question, lines, Request::DisablePlugin(name));
             }
             _ => {}
@@ -120,20 +121,21 @@ impl ScreenState {
     }
 
     fn reload(&mut self, key: &str) -> Option<ScreenAction> {
-        let (name, running, request) = match sources::find(&self.data, key)? {
+        let (question, running, request) = match sources::find(&self.data, key)? {
             // Calls that run finish with the old code.
             ToolSource::Plugin(plugin) => {
                 return Some(ScreenAction::Request(Request::ReloadPlugin(plugin.name.clone())));
             }
             ToolSource::Server(server) => {
-                (server.name.clone(), server.running, Request::RestartServer(server.name.clone()))
+                let question = format!("Restart the MCP server {}?", one_line(&server.name));
+                (question, server.running, Request::RestartServer(server.name.clone()))
             }
             ToolSource::Remote(remote) => {
-                (remote.name.clone(), remote.running, Request::ReconnectRemote(remote.name.clone()))
+                let question = format!("Reconnect to {}?", one_line(&remote.name));
+                (question, remote.running, Request::ReconnectRemote(remote.name.clone()))
             }
         };
-        let question = format!("Restart the connection to {}?", one_line(&name));
-        let lines = vec![PaneLine::new(Tone::Plain, format!("calls that it runs now, and that fail: {running}"))];
+        let lines = vec![PaneLine::new(Tone::Plain, format!("running calls that fail: {running}"))];
         self.ask(key, question, lines, request);
         None
     }

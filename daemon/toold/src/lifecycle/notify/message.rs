@@ -52,11 +52,11 @@ impl NotificationText {
     pub(super) fn of(prompts: &[UnansweredPrompt], page: Option<&str>) -> Self {
         let asks = prompts.iter().filter(|prompt| prompt.is_ask).count();
         let title = match (asks, prompts.len() - asks) {
-            (1, 0) => "toold: an approval waits".to_owned(),
-            (0, 1) => "toold: a question waits".to_owned(),
-            (asks, 0) => format!("toold: {asks} approvals wait"),
-            (0, questions) => format!("toold: {questions} questions wait"),
-            (asks, questions) => format!("toold: {} requests wait", asks + questions),
+            (1, 0) => "toold: approval needed".to_owned(),
+            (0, 1) => "toold: a question for you".to_owned(),
+            (asks, 0) => format!("toold: {asks} approvals needed"),
+            (0, questions) => format!("toold: {questions} questions for you"),
+            (asks, questions) => format!("toold: {} requests for you", asks + questions),
         };
         let all = |text: &dyn Fn(&UnansweredPrompt) -> String| {
             let texts: Vec<String> = prompts.iter().map(|prompt| one_line(&text(prompt), MAX_ONE)).collect();
@@ -116,12 +116,12 @@ mod tests {
     fn one_request_is_named_and_linked() {
         let made =
             NotificationText::of(&[ask("curl -H 'Authorization: Bearer abcdefghij'\nls")], Some("https://d:1/page/"));
-        assert_eq!(made.title, "toold: an approval waits");
+        assert_eq!(made.title, "toold: approval needed");
         assert_eq!(made.full, "bash of codex needs approval (shell): curl -H 'Authorization: [redacted]' ls");
         assert_eq!(made.brief, "bash of codex needs approval (shell)");
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/ask_e_1"));
         let made = NotificationText::of(&[question()], Some("https://d:1"));
-        assert_eq!([made.title, made.full], ["toold: a question waits", "a tool asks a question: Which one?"]);
+        assert_eq!([made.title, made.full], ["toold: a question for you", "a tool asks a question: Which one?"]);
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/question_e_2"));
     }
 
@@ -129,9 +129,9 @@ mod tests {
     fn several_requests_are_one_bounded_text() {
         let many: Vec<UnansweredPrompt> = (0..20).map(|n| ask(&format!("{n} {}", "x".repeat(300)))).collect();
         let made = NotificationText::of(&many, None);
-        assert_eq!(made.title, "toold: 20 approvals wait");
+        assert_eq!(made.title, "toold: 20 approvals needed");
         assert!(made.full.len() <= MAX_ALL && made.full.ends_with('…'), "{}", made.full);
-        assert_eq!(NotificationText::of(&[ask("ls"), question()], None).title, "toold: 2 requests wait");
-        assert_eq!(NotificationText::of(&[question(), question()], None).title, "toold: 2 questions wait");
+        assert_eq!(NotificationText::of(&[ask("ls"), question()], None).title, "toold: 2 requests for you");
+        assert_eq!(NotificationText::of(&[question(), question()], None).title, "toold: 2 questions for you");
     }
 }

@@ -109,7 +109,7 @@ impl NotifyWays {
             (ProcessEnding::TimedOut, _) => Err(format!("{program} took longer than {} s", TIMEOUT.as_secs())),
             (ProcessEnding::Exited | ProcessEnding::Cancelled, code) => {
                 let ended = code.map_or("by a signal".to_owned(), |code| format!("with status {code}"));
-                Err(format!("{program} ended {ended}: {}", finished.stderr.to_text().trim()))
+                Err(with_details(format!("{program} ended {ended}"), &finished.stderr.to_text()))
             }
         }
     }
@@ -120,7 +120,7 @@ impl NotifyWays {
         let body = text.link.iter().fold(words.to_owned(), |words, link| format!("{words}\n{link}"));
         desktop::notify(&bus, &text.title, &body)
             .await
-            .map_err(|error| format!("the desktop does not show it: {error}"))
+            .map_err(|error| format!("can't show a desktop notification: {error}"))
     }
 }
 
@@ -148,9 +148,17 @@ impl PostWay {
             200..300 => Ok(()),
             status => {
                 let body = String::from_utf8_lossy(&response.body);
-                Err(format!("{} answers {status}: {}", self.url, body.trim()))
+                Err(with_details(format!("{} answers {status}", self.url), &body))
             }
         }
+    }
+}
+
+/// An error, and what the program or the server said about it, if anything.
+fn with_details(error: String, said: &str) -> String {
+    match said.trim() {
+        "" => error,
+        said => format!("{error}: {said}"),
     }
 }
 

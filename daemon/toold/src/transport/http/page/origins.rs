@@ -60,7 +60,7 @@ pub(super) fn check_own(headers: &HeaderMap) -> Result<(), &'static str> {
     match (of_origin, host) {
         (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host) => check_site(headers),
         (None, _) if !headers.contains_key(ORIGIN) => Err("the origin is missing: only the page itself may do this"),
-        (_, _) => Err("this is another origin than the page's: only the page itself may do this"),
+        (_, _) => Err("this request comes from another origin: only the page itself may do this"),
     }
 }
 
