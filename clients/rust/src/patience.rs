@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use toold_proto::method::{
     AuditQuery, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpLoginBegin, McpLoginFinish,
-    McpLogout, McpRestart, Method, PluginsDisable, PluginsEnable, PluginsProfile, PluginsReload, PluginsTrust,
-    RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill, ShellsWrite, ToolsExecute,
-    ToolsExecuteBatch, UpgradeCheck,
+    McpLogout, McpRestart, Method, NotifyTest, PluginsDisable, PluginsEnable, PluginsProfile, PluginsReload,
+    PluginsTrust, RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill, ShellsWrite,
+    ToolsExecute, ToolsExecuteBatch, UpgradeCheck,
 };
 
 use crate::start;
@@ -41,6 +41,7 @@ const SLOW: &[&str] = &[
     AuditQuery::NAME,
     DaemonReload::NAME,
     McpRestart::NAME,
+    NotifyTest::NAME,
     PluginsDisable::NAME,
     PluginsEnable::NAME,
     PluginsReload::NAME,

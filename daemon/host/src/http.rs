@@ -218,7 +218,10 @@ impl Http {
             }
             visited.push(url);
             if visited.len() > limits.redirects {
-                let words = format!("{} redirects, and no end: the last was to {}", visited.len(), next.url);
+                let words = match limits.redirects {
+                    0 => format!("it redirects to {}, which is not followed", next.url),
+                    _ => format!("{} redirects, and no end: the last was to {}", visited.len(), next.url),
+                };
                 return Err(HttpError::TooManyRedirects(words));
             }
             if visited.iter().any(|seen| seen == next.url.as_str()) && next.method == request.method {

@@ -227,8 +227,7 @@ impl Daemon {
                 tracing::warn!(address = %page.address, "the page is served to other machines without TLS (page.allow_remote)");
             }
             services.lifecycle.page.set_served(Ok(page));
-            let origin = page.origin(&services.config.loaded().config.page.hosts);
-            services.notifier.set_page(Some(format!("{origin}/page/")));
+            services.notifier.set_page(page);
         }
         services.engine.tasks.spawn(socket.accept(self.clients.clone()));
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_engine::Settings;
 use toold_host::http::target;
 use toold_host::secret_text::SecretText;
 
@@ -81,9 +82,17 @@ impl NotifyConfig {
         let no_way = "nothing is sent: set command, desktop or post";
         check("", (*self != Self::default() && !self.is_on()).then(|| no_way.to_owned()));
         check(".command", self.command.first().and_then(|name| program(name.clone(), home).err()));
+        check(".command", text_in_a_script(&self.command));
         for (key, url) in [(".post", &self.post), (".link", &self.link)] {
             check(key, url.as_deref().and_then(|url| target::parse(url).err()).map(|error| error.to_string()));
         }
+        let is_longer = |link: &String| target::parse(link).is_ok_and(|url| url.query().or(url.fragment()).is_some());
+        let address_only = "expected the address alone, without ? and #, such as https://desk.example:8443";
+        check(".link", self.link.as_ref().filter(|link| is_longer(link)).map(|_| address_only.to_owned()));
+        let end = Settings::default().ask_timeout;
+        let minutes = end.as_secs() / 60;
+        let too_late = format!("a request ends after {minutes} minutes, so nothing would be sent: choose less");
+        check(".after", (self.after.0 >= end).then_some(too_late));
         check(".token", self.secret_token(var).err());
         let no_post = "it is for post, which is not set";
         check(".token", (self.token.is_some() && self.post.is_none()).then(|| no_post.to_owned()));
@@ -94,6 +103,22 @@ impl NotifyConfig {
     pub(crate) fn secret_token(&self, var: &dyn Fn(&str) -> Option<String>) -> Result<Option<SecretText>, String> {
         self.token.as_deref().map(|token| expand::variables(token, var)).transpose()
     }
+}
+
+/// Why a command is refused whose script would run the text of a request, which agents choose.
+fn text_in_a_script(command: &[String]) -> Option<String> {
+    let name = Path::new(command.first()?).file_name()?.to_str()?;
+    let runs_scripts = ["sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "env"];
+    let has_place = |argument: &&String| ["{title}", "{text}", "{link}"].iter().any(|place| argument.contains(place));
+    let is_script = |argument: &str| argument.starts_with('-') && argument.contains(['c', 'e']);
+    let follows = command.windows(2).find(|pair| is_script(&pair[0]) && has_place(&&pair[1]))?;
+    runs_scripts.contains(&name).then(|| {
+        format!(
+            "{name} would run the text of a request, which an agent chose, as part of a script: in {:?}, use \"$1\" \
+             instead, and give {{text}} as a further argument",
+            follows[1]
+        )
+    })
 }
 
 #[cfg(test)]
@@ -112,6 +137,24 @@ mod tests {
         check("desktop = true\nafter = \"1m 30s\"", &[]);
         check("post = \"https://ntfy.sh/x\"\ntoken = \"${secret:NTFY}\"\nlink = \"http://desk:1\"", &[]);
         check("after = \"1s\"", &["notify: nothing is sent: set command, desktop or post"]);
+        for command in [
+            r#"["sh", "-c", "notify-send '{text}'"]"#,
+            r#"["/bin/bash", "-ec", "echo {title}"]"#,
+            r#"["env", "A=b", "sh", "-c", "say {text}"]"#,
+            r#"["python3", "-c", "print('{text}')"]"#,
+        ] {
+            let config: NotifyConfig = toml::from_str(&format!("command = {command}")).unwrap();
+            let problems = config.problems(None, &|_| None);
+            assert!(problems.len() == 1 && problems[0].contains("as part of a script"), "{command}: {problems:?}");
+        }
+        check(r#"command = ["sh", "-c", "notify-send \"$1\"", "sh", "{text}"]"#, &[]);
+        check(
+            "desktop = true\nafter = \"10m\"\nlink = \"https://desk.example/?a=1\"",
+            &[
+                "notify.link: expected the address alone, without ? and #, such as https://desk.example:8443",
+                "notify.after: a request ends after 10 minutes, so nothing would be sent: choose less",
+            ],
+        );
         check("command = [\"./tell\"]", &["notify.command: \"./tell\" is neither a name nor an absolute path"]);
         check(
             "desktop = true\ntoken = \"${secret:a b}\"",

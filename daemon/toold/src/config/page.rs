@@ -1,10 +1,11 @@
 //! `[page]`: the daemon's page in a browser.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
+use http::uri::Authority;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -104,8 +105,25 @@ impl PageConfig {
 
     /// Why the section cannot be used.
     pub(crate) fn problem(&self, mcp: &McpConfig, home: Option<&Path>) -> Option<String> {
-        self.listener(mcp, home).err().map(|error| format!("{error:#}"))
+        let bad_host = self.hosts.iter().find(|host| !is_host_name(host)).map(|host| {
+            format!("page.hosts: {host:?} is not a host name or an address, such as \"desk.example\" or \"desk.example:8443\"")
+        });
+        bad_host.or_else(|| self.listener(mcp, home).err().map(|error| format!("{error:#}")))
     }
+}
+
+/// A name or an address, with or without a port, that a browser can be sent to.
+fn is_host_name(host: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    };
+    let of_authority = |host: Authority| {
+        let bare = host.host().trim_start_matches('[').trim_end_matches(']');
+        let port = host.as_str().strip_prefix(host.host()).unwrap_or_default();
+        let has_port = port.is_empty() || host.port_u16().is_some_and(|port| port != 0);
+        has_port && !host.as_str().contains('@') && (is_name(bare) || bare.parse::<IpAddr>().is_ok())
+    };
+    host.parse::<IpAddr>().is_ok() || host.parse::<Authority>().is_ok_and(of_authority)
 }
 
 fn read_certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
@@ -121,4 +139,30 @@ fn read_key(file: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
     let text = private_file::read(file, MAX_PEM)?;
     PrivateKeyDer::from_pem_slice(&text)
         .with_context(|| format!("{} holds no private key: expected -----BEGIN PRIVATE KEY-----", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_names_and_addresses() {
+        for right in ["desk.example", "desk", "desk.example:8443", "192.168.1.5", "::1", "[fe80::1]:8443", "a_b-c:1"] {
+            assert!(is_host_name(right), "{right}");
+        }
+        for wrong in [
+            "",
+            "*",
+            "*.example",
+            "https://desk.example",
+            "desk.example/page",
+            "desk:99999",
+            "desk:",
+            "desk:0",
+            "u@desk",
+            "a b",
+        ] {
+            assert!(!is_host_name(wrong), "{wrong}");
+        }
+    }
 }

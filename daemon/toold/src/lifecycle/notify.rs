@@ -22,6 +22,7 @@ use toold_proto::notify::{NotifyReport, NotifyResult, NotifyWay};
 use crate::config::active_config::ActiveConfig;
 use crate::lifecycle::notify::message::{NotificationText, UnansweredPrompt};
 use crate::lifecycle::notify::ways::NotifyWays;
+use crate::lifecycle::page_access::PageAddress;
 
 /// Requests that become due within this time are reported together.
 const TOGETHER: Duration = Duration::from_secs(2);
@@ -39,12 +40,14 @@ pub struct Notifier {
     answering: Mutex<Option<(AskSubscription, QuestionSubscription)>>,
     /// Why each way failed the last time.
     failures: Mutex<BTreeMap<NotifyWay, String>>,
-    page: ArcSwapOption<String>,
+    page: Mutex<Option<PageAddress>>,
 }
 
 struct NotifySettings {
     after: Duration,
     link: Option<String>,
+    /// The names by which browsers reach the page, see [`PageAddress::origin`].
+    page_hosts: Vec<String>,
     ways: NotifyWays,
 }
 
@@ -68,7 +71,7 @@ impl Notifier {
             changed: tokio::sync::Notify::new(),
             answering: Mutex::default(),
             failures: Mutex::default(),
-            page: ArcSwapOption::empty(),
+            page: Mutex::default(),
         });
         let (configured, secrets) = (notifier.clone(), secrets.clone());
         config.follow(move |active| configured.configure(active, &secrets));
@@ -83,8 +86,8 @@ impl Notifier {
     }
 
     /// Notifications link to the page at this address from now on, unless the configuration names another.
-    pub fn set_page(&self, address: Option<String>) {
-        self.page.store(address.map(Arc::new));
+    pub(crate) fn set_page(&self, address: PageAddress) {
+        *self.page.lock() = Some(address);
     }
 
     /// Failures of the last notifications, as sentences for the user.
@@ -107,7 +110,9 @@ impl Notifier {
         let ways = ways.ok().flatten();
         *self.answering.lock() = (ways.is_some() && config.wait)
             .then(|| (self.engine.asks.subscribe(true, None), self.engine.questions.subscribe(None)));
-        let settings = ways.map(|ways| NotifySettings { after: config.after.0, link: config.link.clone(), ways });
+        let page_hosts = active.loaded().config.page.hosts.clone();
+        let (after, link) = (config.after.0, config.link.clone());
+        let settings = ways.map(|ways| NotifySettings { after, link, page_hosts, ways });
         self.settings.store(settings.map(Arc::new));
         self.failures.lock().clear();
         self.changed.notify_one();
@@ -185,6 +190,7 @@ impl Notifier {
     }
 
     fn link(&self, settings: &NotifySettings) -> Option<String> {
-        settings.link.clone().or_else(|| self.page.load().as_deref().cloned())
+        let of_page = |page: PageAddress| page.origin(&settings.page_hosts);
+        settings.link.clone().or_else(|| self.page.lock().map(of_page))
     }
 }

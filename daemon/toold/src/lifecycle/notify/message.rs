@@ -31,7 +31,8 @@ impl From<Ask> for UnansweredPrompt {
 impl From<Question> for UnansweredPrompt {
     fn from(question: Question) -> Self {
         let asker = question.agent.or(question.tool).unwrap_or_else(|| "a tool".to_owned());
-        let summary = format!("{asker} asks a question");
+        // Names of agents are their own choice: at its beginning, one could be taken for an option of a program.
+        let summary = format!("question of {asker}");
         Self { request_id: question.request_id, is_ask: false, summary, details: question.question }
     }
 }
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(made.brief, "bash of codex needs approval (shell)");
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/ask_e_1"));
         let made = NotificationText::of(&[question()], Some("https://d:1"));
-        assert_eq!([made.title, made.full], ["toold: a question for you", "a tool asks a question: Which one?"]);
+        assert_eq!([made.title, made.full], ["toold: a question for you", "question of a tool: Which one?"]);
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/question_e_2"));
     }
 
