@@ -535,6 +535,12 @@ sys.stdin.read()
                  (toold--headline '(:tool "bash" :category "shell"
                                     :target "echo \e[2J\nrm x")))))
 
+(ert-deftest toold-every-waiting-agent-is-named ()
+  (should (equal "bash for codex and claude wants shell: ls"
+                 (toold--headline '(:tool "bash" :category "shell" :target "ls"
+                                    :agent "codex"
+                                    :agents ["codex" "emacs" "claude"])))))
+
 (defconst toold-test--question
   '(:question "Which colour?"
     :options [(:label "Red" :description "as blood") (:label "Green")]))

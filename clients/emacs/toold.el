@@ -1073,11 +1073,14 @@ Every other request to read suggests patterns."
 (defun toold--headline (ask)
   "The request ASK on one line."
   (let ((chain (append (plist-get ask :chain) nil))
-        (reason (plist-get ask :reason)))
+        (reason (plist-get ask :reason))
+        (agents (cl-remove-if
+                 (lambda (agent) (member agent '(nil "emacs")))
+                 (or (append (plist-get ask :agents) nil)
+                     (list (plist-get ask :agent))))))
     (toold--line
      (concat (plist-get ask :tool)
-             (and (not (member (plist-get ask :agent) '(nil "emacs")))
-                  (format " for %s" (plist-get ask :agent)))
+             (and agents (format " for %s" (string-join agents " and ")))
              (and chain (format " (of %s)" (string-join chain ", ")))
              (if (toold--ask-for-workspace-p ask)
                  (concat " wants a folder to work in: "

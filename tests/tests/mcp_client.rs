@@ -391,7 +391,7 @@ fn a_server_asks_the_person_at_the_frontend_that_called() {
         let id = wire.request("tools.execute", json!({"name": "s_ask", "progress": true}));
         if options.is_empty() {
             let waits = wire.notification("tools.progress");
-            assert!(waits.to_string().contains("waiting for a call of another session"), "{waits}");
+            assert!(waits.to_string().contains("waiting: a call of another session"), "{waits}");
             drop(other);
         }
         let asked = next_form(&mut wire);

@@ -200,7 +200,7 @@ fn a_shared_server_that_does_not_say_for_which_call_it_asks_serves_one_session_a
     // Now it knows, and the call waits for that of the other session.
     let id = one.request("tools.execute", json!({"name": "s_ask", "progress": true}));
     let waits = one.notification("tools.progress");
-    assert!(waits.to_string().contains("waiting for a call of another session"), "{waits}");
+    assert!(waits.to_string().contains("waiting: a call of another session"), "{waits}");
     assert_eq!(text(&two.tool("s_release", json!({"key": "k"}))), "released");
     two.answer(held);
     let asked = next_form(&mut one);

@@ -450,7 +450,7 @@ fn a_shared_server_that_does_not_say_for_which_call_it_asks_for_roots_gets_none_
     let params = json!({"name": "s_ask", "arguments": {"method": "roots/list"}, "progress": true});
     let id = one.request("tools.execute", params);
     let waits = one.notification("tools.progress");
-    assert!(waits.to_string().contains("waiting for a call of another session"), "{waits}");
+    assert!(waits.to_string().contains("waiting: a call of another session"), "{waits}");
     two.tool("s_tell", json!({}));
     two.answer(held);
     assert_eq!(read(&one.answer(id)["result"])[0], uris(&[&daemon.work()]));

@@ -209,6 +209,11 @@ fact("control characters of a command are shown and not obeyed", function()
   equal("bash wants shell: echo ^[[2J rm x", headline)
 end)
 
+fact("a request names every agent that waits for the answer", function()
+  local both = { tool = "bash", category = "shell", target = "ls", agent = "codex", agents = { "codex", "nvim", "claude" } }
+  equal("bash for codex and claude wants shell: ls", require("toold.asks").headline(both))
+end)
+
 local QUESTION = {
   question = "Which colour?",
   options = { { label = "Red", description = "as blood" }, { label = "Green" } },

@@ -26,7 +26,7 @@ export function finishLogin(): void {
     if (sent || link.value.state !== "connected") return;
     sent = true;
     request("mcp.login.finish", { redirected_to }, { timeout: Infinity }).then(
-      ({ name }) => toast(`Signed in to ${name}. You can close this tab.`),
+      ({ name }) => toast(`Logged in to ${name}. You can close this tab.`),
       report,
     );
   });

@@ -18,7 +18,7 @@ const MAX_TEXT = 20_000;
 /** The oldest first. It changes at most once a frame. */
 export const messages = signal<readonly LoggedMessage[]>([]);
 
-let kept: LoggedMessage[] = [];
+const kept: LoggedMessage[] = [];
 let count = 0;
 let planned = false;
 
@@ -31,9 +31,4 @@ export function note(direction: LoggedMessage["direction"], text: string): void 
     planned = false;
     messages.value = [...kept];
   });
-}
-
-export function clearMessages(): void {
-  kept = [];
-  messages.value = [];
 }

@@ -16,9 +16,9 @@ export function onDemand<Props extends object>(
 ): FunctionComponent<Props> {
   const code = signal<{ Loaded?: FunctionComponent<Props>; problem?: string }>({});
   const attempt = () =>
-    load().then(
+    loadStyles().then(load).then(
       ({ default: Loaded }) => (code.value = { Loaded }),
-      (error: unknown) => (code.value = { problem: String(error) }),
+      (error: unknown) => (code.value = { ...code.peek(), problem: String(error) }),
     );
   return function OnDemand(props: Props) {
     const { Loaded, problem } = code.value;
@@ -31,6 +31,28 @@ export function onDemand<Props extends object>(
     if (problem !== undefined && state === "connected") return <NotLoaded problem={problem} />;
     return <p class="loading">Loading…</p>;
   };
+}
+
+/** Style sheets that could not be loaded. Vite adds each of them to the document only once. */
+const failedStyles = new Set<HTMLLinkElement>();
+const noteStyle = ({ target }: Event) => {
+  if (target instanceof HTMLLinkElement && target.rel === "stylesheet") failedStyles.add(target);
+};
+addEventListener("error", noteStyle, { capture: true });
+
+/** Loads those again: code that comes later would otherwise be shown without its styles. */
+async function loadStyles(): Promise<void> {
+  const loads = [...failedStyles].map((failed) => {
+    const link = failed.cloneNode() as HTMLLinkElement;
+    const loaded = new Promise<void>((resolve, reject) => {
+      link.onload = () => resolve();
+      link.onerror = () => reject(new Error(`could not load ${link.href}`));
+    });
+    failedStyles.delete(failed);
+    failed.replaceWith(link);
+    return loaded;
+  });
+  await Promise.all(loads);
 }
 
 /** Another daemon may have another version of the page, with other files. */

@@ -33,7 +33,7 @@ export function HashRouter({ children }: { children: ComponentChildren }) {
   return <Router hook={useHashLocation}>{children}</Router>;
 }
 
-/** The view of the address, and the first part of its path. */
+/** The view that the first part of the address names. */
 export function useView(): View {
   const [path] = useLocation();
   return VIEWS.find((view) => path === view.path || path.startsWith(`${view.path}/`)) ?? VIEWS[0]!;
@@ -44,13 +44,14 @@ const Start = VIEWS[0]!.Component;
 /** The view that the address names. Each view reads the rest of the address by `useRoute`. */
 export function Views() {
   const [path] = useLocation();
-  const [fault, reset] = useErrorBoundary();
+  // Preact reports an error that a boundary catches nowhere else.
+  const [fault, reset] = useErrorBoundary((error) => console.error(error));
   // Another view, or another part of this one, may do better.
   useEffect(reset, [path]);
   if (fault !== undefined) {
     return (
       <Empty title="This view has failed">
-        <p>Its other parts, and the daemon, are not affected. The browser&#39;s console has the details.</p>
+        <p>The other views and the daemon are not affected. The browser&#39;s console has the details.</p>
         <Block value={String(fault)} label="Error" />
         <button type="button" onClick={reset}>
           Try again

@@ -33,7 +33,7 @@ export async function startFromLink(): Promise<void> {
 const refusal = signal<string | undefined>(undefined);
 
 /** Splits a fragment into the code and the address of a view. */
-export function parseFragment(fragment: string): { code?: string; route: string } {
+function parseFragment(fragment: string): { code?: string; route: string } {
   const text = fragment.replace(/^#/, "");
   if (!/(^|&)code=/.test(text)) return { route: text };
   const [path = "", ...rest] = text.split("&").filter((part) => !part.includes("="));

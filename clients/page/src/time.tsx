@@ -9,17 +9,31 @@ setInterval(() => {
 }, 1000);
 document.addEventListener("visibilitychange", () => (clock.value = Date.now()));
 
-const whole = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "long" });
-const hour = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false });
-const year = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
+/** In the browser's locale, but always with 24 hours. */
+const format = (options: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat(undefined, { ...options, hourCycle: "h23" });
+const minute = { hour: "2-digit", minute: "2-digit" } as const;
+const second = { ...minute, second: "2-digit" } as const;
+const day = { day: "numeric", month: "short" } as const;
+
+/** The formats of all times and dates in the page. */
+export const formats = {
+  whole: format({ dateStyle: "full", timeStyle: "long" }),
+  year: format({ dateStyle: "medium" }),
+  day: format(day),
+  dayMinute: format({ ...day, ...minute }),
+  daySecond: format({ ...day, ...second }),
+  minute: format(minute),
+  second: format(second),
+  millisecond: format({ ...second, fractionalSecondDigits: 3 }),
+};
 
 /** How long ago a time was, or the time itself if that is longer than an hour; the whole of it is in the tooltip. */
 export function Time({ at }: { at: string | Date }) {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return <span>unknown</span>;
   return (
-    <time dateTime={time.toISOString()} title={whole.format(time)}>
+    <time dateTime={time.toISOString()} title={formats.whole.format(time)}>
       {ago(time, clock.value)}
     </time>
   );
@@ -30,8 +44,8 @@ export function ago(time: Date, now: number): string {
   if (seconds < 0) return `in ${duration(-seconds * 1000)}`;
   if (seconds < 2) return "now";
   if (seconds < 3600) return `${duration(seconds < 60 ? seconds * 1000 : Math.floor(seconds / 60) * 60_000)} ago`;
-  if (seconds < 12 * 3600) return hour.format(time);
-  return seconds < 300 * 24 * 3600 ? day.format(time) : year.format(time);
+  if (seconds < 12 * 3600) return formats.second.format(time);
+  return seconds < 300 * 24 * 3600 ? formats.dayMinute.format(time) : formats.year.format(time);
 }
 
 /** `340 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min`. */
@@ -58,11 +72,11 @@ function units(seconds: number): string {
     .join(" ");
 }
 
-/** `512 B`, `1.5 KB`, `10 MB`. */
+/** `512 B`, `1.5 KiB`, `10 MiB`. */
 export function bytes(count: number): string {
-  const units = ["B", "KB", "MB", "GB", "TB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
   let value = count;
-  for (; value >= 1000 && at < units.length - 1; at += 1) value /= 1000;
+  for (; value >= 1024 && at < units.length - 1; at += 1) value /= 1024;
   return `${at === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[at]}`;
 }

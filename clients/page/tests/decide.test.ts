@@ -25,7 +25,7 @@ test("a command line is allowed as a whole, by a key", async ({ signedIn, agent,
   expect((await answer).isError).toBe(false);
   expect(readFileSync(join(daemon.paths.work, "a.txt"), "utf8")).toBe("tea\n");
   await expect(signedIn.getByText("Nothing to decide")).toBeVisible();
-  await expect(signedIn.getByLabel("Answered lately")).toContainText("by you, here");
+  await expect(signedIn.getByLabel("Recently answered")).toContainText("by you, here");
 });
 
 test("a change is shown as a diff, and denied with a reason", async ({ signedIn, agent }) => {
@@ -60,7 +60,7 @@ test("an ask that was answered elsewhere disappears, with a note of who did", as
   await other.getByRole("button", { name: "allow once" }).click();
   expect((await answer).isError).toBe(false);
   await expect(signedIn.getByRole("article")).toBeHidden();
-  await expect(signedIn.getByLabel("Answered lately")).toContainText(/touch a.txt allowed by (?!you)/);
+  await expect(signedIn.getByLabel("Recently answered")).toContainText(/touch a.txt allowed by (?!you)/);
   await expect(signedIn.getByRole("link", { name: "Decide" })).toHaveText("Decide");
   await other.context().close();
 });

@@ -113,6 +113,11 @@ test.describe("without its service worker", () => {
     await signedIn.unroute("**/assets/**");
     await daemon.toolctl("restart");
     await expect(heading).toBeVisible();
+    // A style sheet that could not be loaded is listed too, but its rules cannot be read.
+    const rules = await signedIn.evaluate(
+      () => [...document.styleSheets].find(({ href }) => href?.includes("/rules-"))?.cssRules.length,
+    );
+    expect(rules).toBeGreaterThan(0);
 
     await signedIn.route("**/assets/**", (route) => route.abort());
     await signedIn.getByRole("link", { name: "Tools" }).click();

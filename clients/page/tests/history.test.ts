@@ -250,7 +250,7 @@ test("a session shows what it asked, and who answered", async ({ signedIn: page,
   const { asks } = await askDaemon(daemon, "permissions.pending", {});
   await askDaemon(daemon, "permissions.reply", { request_id: asks[0]!.request_id, action: "allow" });
   expect((await answer).isError ?? false).toBe(false);
-  await expect(page.getByRole("region", { name: "3 entries" })).toContainText(/asked.*shell.*touch tea.*allow/);
+  await expect(page.getByRole("region", { name: "3 entries" })).toContainText(/asked.*shell.*touch tea.*allowed by /);
 });
 
 test("the changes of a session that has ended are undone as a whole, and stop at those of another", async ({

@@ -99,6 +99,8 @@ test("a broken plugin shows the line, and recovers when it is fixed", async ({ s
   await expect(page.getByRole("heading", { name: "prices loaded" })).toBeVisible();
   await expect(page.getByRole("link", { name: "price" })).toBeVisible();
   await page.getByRole("button", { name: "Disable" }).click();
+  await expect(page.getByRole("dialog")).toContainText("Its tools disappear: price");
+  await page.getByRole("button", { name: "Disable the plugin" }).click();
   await expect(page.getByRole("heading", { name: "prices disabled" })).toBeVisible();
   await page.getByRole("button", { name: "Enable" }).click();
   await expect(page.getByRole("heading", { name: "prices loaded" })).toBeVisible();
@@ -182,7 +184,7 @@ test("content of a project is trusted in a terminal, with the command that the p
   await writeFile(join(project, "plugins/theirs.lua"), GOOD.replaceAll('"greet"', '"theirs"'));
   await openSources(page);
   await page.getByRole("textbox", { name: "Folder" }).fill(daemon.paths.work);
-  await page.getByRole("button", { name: "Work there" }).click();
+  await page.getByRole("button", { name: "Open the folder" }).click();
   await page.getByRole("link", { name: "theirs" }).click();
   await expect(page.getByRole("heading", { name: "theirs untrusted" })).toBeVisible();
   const command = await page.getByText(/^toolctl plugins trust /).textContent();
@@ -210,7 +212,7 @@ test("content of a project is shown with what it would allow, to a person who ma
   await openSources(page);
   await page.reload();
   await page.getByRole("textbox", { name: "Folder" }).fill(daemon.paths.work);
-  await page.getByRole("button", { name: "Work there" }).click();
+  await page.getByRole("button", { name: "Open the folder" }).click();
   const project = page.getByRole("region", { name: "Project" });
   await expect(project).toContainText("not trusted");
   await expect(project).toContainText(/Would allow without asking:.*shell.*make \*/);
@@ -239,24 +241,24 @@ test.describe("with a server that wants a login", () => {
       await askDaemon(daemon, "secrets.unlock", { passphrase: "the passphrase of this test" });
       await openSources(page, "/mcp/s");
       await page.getByRole("button", { name: /^(Restart|Start)$/ }).click();
-      await expect(page.getByText("sign in needed")).toBeVisible();
-      await page.getByRole("button", { name: "Sign in" }).click();
+      await expect(page.getByText("login needed")).toBeVisible();
+      await page.getByRole("button", { name: "Log in" }).click();
       const link = page.getByRole("link", { name: "Open the login page" });
       await expect(link).toHaveAttribute("rel", "noopener noreferrer");
       const [tab] = await Promise.all([context.waitForEvent("page"), link.click()]);
-      await expect(tab.getByText("Signed in to s")).toBeVisible();
+      await expect(tab.getByText("Logged in to s")).toBeVisible();
       expect(tab.url()).not.toContain("code=");
-      await expect(page.getByText("signed in", { exact: true })).toBeVisible();
+      await expect(page.getByText("logged in", { exact: true })).toBeVisible();
       await expect(page.getByRole("link", { name: "s_read" })).toBeVisible();
       await tab.close();
-      await page.getByRole("region", { name: "Login" }).getByRole("button", { name: "Sign out" }).click();
-      await expect(page.getByText("sign in needed")).toBeVisible();
+      await page.getByRole("region", { name: "Login" }).getByRole("button", { name: "Log out" }).click();
+      await expect(page.getByText("login needed")).toBeVisible();
 
       // No login page redirects to another address than that of the loopback, so a person copies where the tab ends.
       await page.goto((await pageLink()).replace("127.0.0.1", "localhost"));
       await page.getByText("connected", { exact: true }).waitFor();
       await openSources(page, "/mcp/s");
-      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("button", { name: "Log in", exact: true }).click();
       const address = new Promise<string>((resolve) =>
         context.on("request", (sent) => {
           if (sent.url().includes("code=")) resolve(sent.url());
@@ -265,7 +267,7 @@ test.describe("with a server that wants a login", () => {
       await link.click();
       await page.getByRole("textbox", { name: /Address/ }).fill(await address);
       await page.getByRole("button", { name: "Finish the login" }).click();
-      await expect(page.getByText("signed in", { exact: true })).toBeVisible();
+      await expect(page.getByText("logged in", { exact: true })).toBeVisible();
     },
   );
 });

@@ -28,7 +28,9 @@ const FOLDER: Button[] = [
 /** The message and buttons of a permission request, with a button for each suggestion. */
 export function askView(ask: Ask): AskView {
   const chain = ask.chain?.length ? ` through ${ask.chain.join(", ")}` : "";
-  const agent = ask.agent === undefined || ask.agent === "vscode" ? "" : ` for ${ask.agent}`;
+  // Several agents may wait for the same answer.
+  const agents = (ask.agents ?? [ask.agent]).filter((agent) => agent !== undefined && agent !== "vscode");
+  const agent = agents.length === 0 ? "" : ` for ${agents.join(" and ")}`;
   const who = (ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`) + agent;
   if (isForWorkspace(ask)) {
     return { message: `${who}${chain} wants a folder to work in: ${ask.reason ?? ask.target}`, buttons: FOLDER };

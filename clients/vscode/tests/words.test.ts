@@ -315,6 +315,12 @@ test("an ask for a folder says who wants it, and offers no patterns", () => {
   assert.equal(askView({ ...ASK, suggestions }).buttons[0]?.title, "Allow once");
 });
 
+test("an ask names every agent that waits for the answer", () => {
+  const agents = ["codex", "vscode", "claude"];
+  const suggestions = [{ scope: "session", pattern: ASK.target } as const];
+  assert.match(askView({ ...ASK, suggestions, agent: "codex", agents }).message, /^list for codex and claude wants /);
+});
+
 test("a notification has the answers that fit, and a button for all", () => {
   const titles = (...all: string[]) => shortTitles(all.map((title) => ({ title, reply: { action: "deny" } })), ["Diff"]);
   assert.deepEqual(titles("Allow once", "Deny"), ["Allow once", "Deny", "Diff"]);

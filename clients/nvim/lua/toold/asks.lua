@@ -59,11 +59,20 @@ function M.choices(ask)
   return choices
 end
 
+--- The agents other than this editor whose calls wait for the answer.
+local function agents(ask)
+  local all = ask.agents and #ask.agents > 0 and ask.agents or { ask.agent }
+  return vim.tbl_filter(function(agent)
+    return agent ~= "nvim"
+  end, all)
+end
+
 --- The request on one line.
 function M.headline(ask)
   local who = ask.tool
-  if ask.agent and ask.agent ~= "nvim" and not is_for_workspace(ask) then
-    who = who .. " for " .. ask.agent
+  local others = agents(ask)
+  if #others > 0 and not is_for_workspace(ask) then
+    who = who .. " for " .. table.concat(others, " and ")
   end
   if ask.chain and #ask.chain > 0 then
     who = who .. " (of " .. table.concat(ask.chain, ", ") .. ")"

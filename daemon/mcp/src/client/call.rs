@@ -62,7 +62,7 @@ pub(super) async fn converse(
     let (turns, session) = (&connection.link.notifications.turns, &cx.session.id);
     if turns.is_taken(session) {
         cx.message(format!(
-            "waiting for a call of another session: MCP server {server} does not say for which call it asks"
+            "waiting: a call of another session is running, and MCP server {server} does not say for which call it asks"
         ));
     }
     let _turn = tokio::select! {

@@ -97,7 +97,7 @@ const TONES: Record<string, string> = { allow: "good", deny: "bad" };
 
 function Outcomes() {
   return (
-    <section class="outcomes small" aria-label="Answered lately" aria-live="polite">
+    <section class="outcomes small" aria-label="Recently answered" aria-live="polite">
       {outcomes.value.map((outcome) => (
         <p key={outcome.id}>
           <Text class="mono" value={outcome.subject} max={80} />{" "}

@@ -1,10 +1,17 @@
 /** The last prompts that have ended, and who answered them. */
 import { signal } from "@preact/signals";
-import type { Ask, PermissionEvent, Question, QuestionEvent } from "toold/browser";
+import type { Answerer, Ask, PermissionEvent, Question, QuestionEvent, Scope } from "toold/browser";
 
 import { onResolved } from "../../prompts.ts";
 
 type Resolved = Extract<PermissionEvent | QuestionEvent, { type: "resolved" }>;
+
+/** How a prompt has ended; only asks have a scope. */
+interface Resolution {
+  action: Resolved["action"];
+  scope?: Scope | null;
+  by?: Answerer;
+}
 
 export interface PromptOutcome {
   readonly id: string;
@@ -29,7 +36,7 @@ onResolved.add((prompt, resolved) => {
     subject: subjectOf(prompt),
     at: new Date(),
     action: resolved.action,
-    text: textOf(resolved),
+    text: textOf(resolved, answeredHere.delete(prompt.request_id)),
   };
   outcomes.value = [outcome, ...outcomes.value].slice(0, MAX_OUTCOMES);
 });
@@ -42,15 +49,22 @@ const WORDS: Record<Resolved["action"], string> = {
   allow: "allowed",
   deny: "denied",
   answered: "answered",
-  cancelled: "closed",
+  cancelled: "not answered",
   expired: "expired: nobody answered in time",
 };
 
-function textOf(resolved: Resolved): string {
-  const scope = "scope" in resolved && resolved.scope && resolved.scope !== "once" ? resolved.scope : "";
-  const held = { "": "", session: " in this session", project: " in this project", always: " always" }[scope];
-  let by = "";
-  if (answeredHere.delete(resolved.request_id)) by = " by you, here";
-  else if (resolved.by) by = ` by ${resolved.by.client ?? `connection ${resolved.by.connection}`}`;
-  return `${WORDS[resolved.action]}${held}${by}`;
+const HELD: Record<Scope, string> = {
+  once: "",
+  session: " in this session",
+  project: " in this project",
+  always: " always",
+};
+
+/** `here`: it was answered in this page. */
+export function textOf({ action, scope, by }: Resolution, here = false): string {
+  const held = HELD[scope ?? "once"];
+  let who = "";
+  if (here) who = " by you, here";
+  else if (by) who = ` by ${by.client ?? `connection ${by.connection}`}`;
+  return `${WORDS[action]}${held}${who}`;
 }

@@ -5,15 +5,8 @@ import type { AuditEntry, AuditQueryParams } from "toold/browser";
 
 import { request, subscribe } from "../../daemon.ts";
 
-/** An entry, with the members of daemons that record which answers came from the cache. */
-export type HistoryEntry = AuditEntry & {
-  cached?: boolean;
-  /** With `cached`: how long the call took that produced the result. */
-  original_ms?: number;
-};
-
 /** How much time the cache saved, in milliseconds. */
-export function savedBy({ original_ms, duration_ms }: HistoryEntry): number {
+export function savedBy({ original_ms, duration_ms }: AuditEntry): number {
   return original_ms === undefined ? 0 : Math.max(0, original_ms - duration_ms);
 }
 
@@ -28,7 +21,7 @@ const GATHER = 200;
 
 export class AuditLog {
   /** Sorted by `id`, the oldest first. */
-  readonly entries = signal<readonly HistoryEntry[]>([]);
+  readonly entries = signal<readonly AuditEntry[]>([]);
   readonly loading = signal(false);
   /** There are no earlier calls. */
   readonly complete = signal(false);
@@ -103,7 +96,7 @@ export class AuditLog {
       this.lost.value = lost;
       return entries.length;
     }
-    const earlier: HistoryEntry[] = [];
+    const earlier: AuditEntry[] = [];
     const start = Math.max(0, first - 1 - span);
     for (let after = start, more = true; more;) {
       const page = await this.#query({ after });

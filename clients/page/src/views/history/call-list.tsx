@@ -1,12 +1,12 @@
 /** The calls, the newest first; only those on the screen are in the document. */
 import { useRef } from "preact/hooks";
+import type { AuditEntry } from "toold/browser";
 import { WindowVirtualizer, type WindowVirtualizerHandle } from "virtua";
 
 import { useKeys } from "../../keys.tsx";
-import type { HistoryEntry } from "./audit-log.ts";
 import { EntryRow, useOpened } from "./entry.tsx";
 
-export default function CallList({ entries }: { entries: readonly HistoryEntry[] }) {
+export default function CallList({ entries }: { entries: readonly AuditEntry[] }) {
   const list = useRef<WindowVirtualizerHandle>(null);
   const [open, toggle] = useOpened<number>();
   const before = useRef(entries);
@@ -27,7 +27,7 @@ export default function CallList({ entries }: { entries: readonly HistoryEntry[]
   return (
     <section aria-label={`${entries.length} calls, the newest first`}>
       <WindowVirtualizer ref={list} data={entries} itemSize={44} shift={grown && scrollY > 0}>
-        {(entry: HistoryEntry) => (
+        {(entry: AuditEntry) => (
           <EntryRow key={entry.id} entry={entry} open={open.has(entry.id)} onToggle={() => toggle(entry.id)} />
         )}
       </WindowVirtualizer>
@@ -36,7 +36,7 @@ export default function CallList({ entries }: { entries: readonly HistoryEntry[]
 }
 
 /** A row that is not on the screen appears first a moment after it was scrolled to. */
-function focusRow(list: WindowVirtualizerHandle | null, entries: readonly HistoryEntry[], at: number): void {
+function focusRow(list: WindowVirtualizerHandle | null, entries: readonly AuditEntry[], at: number): void {
   const entry = entries[at];
   if (entry === undefined) return;
   const find = () => document.querySelector<HTMLElement>(`[data-entry="${entry.id}"]`);

@@ -1,24 +1,24 @@
 /** A call of the audit log: as a row, and its details. */
 import { useState } from "preact/hooks";
-import type { Outcome } from "toold/browser";
+import type { AuditEntry, Outcome } from "toold/browser";
 
 import { Badge, Copy, type Tone } from "../../components.tsx";
 import { ViewLink } from "../../router.tsx";
 import { Block, Text } from "../../text.tsx";
-import { bytes, duration } from "../../time.tsx";
-import { savedBy, type HistoryEntry } from "./audit-log.ts";
+import { bytes, duration, formats } from "../../time.tsx";
+import { savedBy } from "./audit-log.ts";
 
 /** The agent or client that called. */
-export function whoOf({ agent, client }: HistoryEntry): string {
+export function whoOf({ agent, client }: AuditEntry): string {
   return agent ?? client ?? "";
 }
 
 /** The permissions that a call needed, on one line. */
-export function needsOf({ decisions }: HistoryEntry): string {
+export function needsOf({ decisions }: AuditEntry): string {
   return decisions.map(({ category, target }) => `${category} ${target}`).join("; ");
 }
 
-export function outcomeTone(outcome: Outcome): Tone {
+function outcomeTone(outcome: Outcome): Tone {
   switch (outcome) {
     case "ok":
       return "good";
@@ -36,26 +36,17 @@ export function outcomeTone(outcome: Outcome): Tone {
   }
 }
 
-export function OutcomeBadge({ outcome }: { outcome: Outcome }) {
+function OutcomeBadge({ outcome }: { outcome: Outcome }) {
   return <Badge tone={outcomeTone(outcome)}>{outcome.replace("_", " ")}</Badge>;
 }
-
-const moment = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
-const whole = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
 
 /** A time to the second, in the viewer's time zone. */
 export function Moment({ at }: { at: string }) {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return <span>unknown</span>;
   return (
-    <time dateTime={time.toISOString()} title={whole.format(time)}>
-      {moment.format(time)}
+    <time dateTime={time.toISOString()} title={formats.whole.format(time)}>
+      {formats.daySecond.format(time)}
     </time>
   );
 }
@@ -72,7 +63,7 @@ export function useOpened<Key>(): [ReadonlySet<Key>, (key: Key) => void] {
 }
 
 /** A row that opens and closes the call's details. */
-export function EntryRow({ entry, open, onToggle }: { entry: HistoryEntry; open: boolean; onToggle: () => void }) {
+export function EntryRow({ entry, open, onToggle }: { entry: AuditEntry; open: boolean; onToggle: () => void }) {
   return (
     <article class={`entry ${open ? "open" : ""}`}>
       <button type="button" class="entry-row" data-entry={entry.id} aria-expanded={open} onClick={onToggle}>
@@ -95,16 +86,16 @@ export function EntryRow({ entry, open, onToggle }: { entry: HistoryEntry; open:
   );
 }
 
-function EntryDetails({ entry }: { entry: HistoryEntry }) {
+function EntryDetails({ entry }: { entry: AuditEntry }) {
   const ended = new Date(Date.parse(entry.at) + entry.duration_ms);
   return (
     <div class="entry-details">
       <dl class="facts">
         <dt>Began</dt>
-        <dd>{whole.format(new Date(entry.at))}</dd>
+        <dd>{formats.whole.format(new Date(entry.at))}</dd>
         <dt>Ended</dt>
         <dd>
-          {whole.format(ended)}, after {duration(entry.duration_ms)}
+          {formats.whole.format(ended)}, after {duration(entry.duration_ms)}
         </dd>
         <dt>Source</dt>
         <dd>

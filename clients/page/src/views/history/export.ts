@@ -1,7 +1,7 @@
 /** The shown calls as files: JSON, and CSV for spreadsheets. */
-import type { HistoryEntry } from "./audit-log.ts";
+import type { AuditEntry } from "toold/browser";
 
-const COLUMNS: Record<string, (entry: HistoryEntry) => string | number | undefined> = {
+const COLUMNS: Record<string, (entry: AuditEntry) => string | number | undefined> = {
   id: ({ id }) => id,
   at: ({ at }) => at,
   tool: ({ tool }) => tool,
@@ -20,7 +20,7 @@ const COLUMNS: Record<string, (entry: HistoryEntry) => string | number | undefin
     decisions.map(({ verdict, category, target, rule }) => `${verdict} ${category} ${target} by ${rule}`).join("\n"),
 };
 
-export function toCsv(entries: readonly HistoryEntry[]): string {
+export function toCsv(entries: readonly AuditEntry[]): string {
   const rows = entries.map((entry) =>
     Object.values(COLUMNS)
       .map((column) => cell(column(entry)))

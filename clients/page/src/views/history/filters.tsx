@@ -1,11 +1,11 @@
 /** Which calls the history shows, and the form that chooses them. */
 import { signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
-import type { Outcome } from "toold/browser";
+import type { AuditEntry, Outcome } from "toold/browser";
 
 import { useMedia } from "../../media.ts";
 import { needsOf, whoOf } from "./entry.tsx";
-import type { AuditSelection, HistoryEntry } from "./audit-log.ts";
+import type { AuditSelection } from "./audit-log.ts";
 
 export interface Filters {
   range: RangeName;
@@ -71,7 +71,7 @@ export function selectionOf({ range, from, tool, session, outcome }: Filters): A
 }
 
 /** The part that the page selects among the loaded calls. */
-export function matches(entry: HistoryEntry, { range, to, who, decision, text }: Filters): boolean {
+export function matches(entry: AuditEntry, { range, to, who, decision, text }: Filters): boolean {
   const until = range === "between" ? isoTime(to) : undefined;
   if (until !== undefined && Date.parse(entry.at) > Date.parse(until)) return false;
   if (who && entry.agent !== who && entry.client !== who) return false;
@@ -109,11 +109,11 @@ interface SeenNames {
 }
 
 /** Names to choose from. They grow only: a filter would otherwise remove its own alternatives. */
-export function useSeenNames(entries: readonly HistoryEntry[]): SeenNames {
+export function useSeenNames(entries: readonly AuditEntry[]): SeenNames {
   const seen = useRef<SeenNames>({ tool: [], who: [], session: [] });
   return useMemo(() => {
     const { tool, who, session } = seen.current;
-    const grown = (known: readonly string[], names: (entry: HistoryEntry) => (string | undefined)[]) =>
+    const grown = (known: readonly string[], names: (entry: AuditEntry) => (string | undefined)[]) =>
       [...new Set([...known, ...entries.flatMap((entry) => names(entry).filter((name) => name !== undefined))])].sort();
     seen.current = {
       tool: grown(tool, (entry) => [entry.tool]),

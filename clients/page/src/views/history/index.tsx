@@ -60,7 +60,7 @@ function Calls({ plots }: { plots: boolean }) {
       {shown.length === 0 ? (
         !log.loading.value &&
         log.complete.value && (
-          <Empty title={entries.value.length === 0 ? "No calls at that time" : "No call fits the filters"}>
+          <Empty title={entries.value.length === 0 ? "No calls at that time" : "No call matches the filters"}>
             <p>The audit log has each call of every agent and client. Choose another time, or reset the filters.</p>
           </Empty>
         )

@@ -1,9 +1,11 @@
 /** How much of the audit log is loaded, what else can be loaded, and the export. */
+import type { AuditEntry } from "toold/browser";
+
 import { Text } from "../../text.tsx";
-import type { AuditLog, HistoryEntry } from "./audit-log.ts";
+import type { AuditLog } from "./audit-log.ts";
 import { download, toCsv } from "./export.ts";
 
-export function LogState({ log, shown }: { log: AuditLog; shown: readonly HistoryEntry[] }) {
+export function LogState({ log, shown }: { log: AuditLog; shown: readonly AuditEntry[] }) {
   const count = log.entries.value.length;
   const { loading, complete, lost, problem } = log;
   const save = (type: "json" | "csv") => {

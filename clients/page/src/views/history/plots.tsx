@@ -1,23 +1,19 @@
 /** Plots of the chosen calls: how many, how many denied, how long, and what the cache saved. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { CacheStatsResult } from "toold/browser";
+import type { AuditEntry, CacheStatsResult } from "toold/browser";
 import uPlot from "uplot";
 
 import { Empty, Table } from "../../components.tsx";
 import { request } from "../../daemon.ts";
 import { Text } from "../../text.tsx";
-import { bytes, duration } from "../../time.tsx";
+import { bytes, duration, formats } from "../../time.tsx";
 import { report } from "../../toasts.tsx";
-import type { HistoryEntry } from "./audit-log.ts";
 import { axis, Plot, type PlotColors } from "./plot.tsx";
 import { intervals, latencies, type Interval, type ToolLatency } from "./statistics.ts";
 
 const MAX_TOOLS = 12;
-const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const time = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-export default function Plots({ entries }: { entries: readonly HistoryEntry[] }) {
+export default function Plots({ entries }: { entries: readonly AuditEntry[] }) {
   const time = useMemo(() => intervals(entries), [entries]);
   const tools = useMemo(() => latencies(entries, MAX_TOOLS), [entries]);
   if (entries.length === 0) return <Empty title="No calls to plot" />;
@@ -138,7 +134,7 @@ function LatencyPlot({ tools }: { tools: readonly ToolLatency[] }) {
   );
 }
 
-function Cache({ entries, widthMs, intervals }: Timed & { entries: readonly HistoryEntry[] }) {
+function Cache({ entries, widthMs, intervals }: Timed & { entries: readonly AuditEntry[] }) {
   const [stats, setStats] = useState<CacheStatsResult & { saved_ms?: number }>();
   useEffect(() => void request("cache.stats", {}).then(setStats, report), []);
   const data = useMemo(() => timed(intervals, ({ savedMs }) => savedMs / 1000), [intervals]);
@@ -205,7 +201,7 @@ function IntervalTable({ caption, intervals, value }: IntervalTableProps) {
       rows={intervals}
       keyOf={({ start }) => start}
       columns={[
-        { title: "From", cell: ({ start }) => time.format(start) },
+        { title: "From", cell: ({ start }) => formats.dayMinute.format(start) },
         { title: caption, numeric: true, cell: value },
       ]}
     />
@@ -236,7 +232,7 @@ function overTime(
 /** Within a day the times, else the days. */
 function timeLabels(seconds: readonly number[]): string[] {
   const [first = 0, last = 0] = [seconds[0], seconds.at(-1)];
-  const format = last - first > 2 * 24 * 3600 ? date : hour;
+  const format = last - first > 2 * 24 * 3600 ? formats.day : formats.minute;
   return seconds.map((second) => format.format(second * 1000));
 }
 

@@ -1,6 +1,6 @@
 /** Sessions that made calls or changed files, the most recent first. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { SessionInfo } from "toold/browser";
+import type { AuditEntry, SessionInfo } from "toold/browser";
 
 import { Badge, Empty, Table } from "../../components.tsx";
 import { request } from "../../daemon.ts";
@@ -8,7 +8,7 @@ import { useLocation, ViewLink } from "../../router.tsx";
 import { Text } from "../../text.tsx";
 import { Time } from "../../time.tsx";
 import { report } from "../../toasts.tsx";
-import { useAuditLog, type HistoryEntry } from "./audit-log.ts";
+import { useAuditLog } from "./audit-log.ts";
 import { sessionPath } from "./entry.tsx";
 import { useFileChanges, type FileChange } from "./file-changes.ts";
 
@@ -67,7 +67,7 @@ export default function Sessions() {
 }
 
 function gather(
-  entries: readonly HistoryEntry[],
+  entries: readonly AuditEntry[],
   changes: readonly FileChange[],
   open: readonly SessionInfo[],
 ): PastSession[] {

@@ -1,5 +1,7 @@
 /** Figures about calls, for the plots. */
-import { savedBy, type HistoryEntry } from "./audit-log.ts";
+import type { AuditEntry } from "toold/browser";
+
+import { savedBy } from "./audit-log.ts";
 
 export interface Interval {
   /** In milliseconds since 1970. */
@@ -22,7 +24,7 @@ const WIDTHS = [1, 5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60].map((minutes) => min
 const MAX_INTERVALS = 180;
 
 /** Equal intervals from the first call to the last, without gaps. */
-export function intervals(entries: readonly HistoryEntry[]): { widthMs: number; intervals: Interval[] } {
+export function intervals(entries: readonly AuditEntry[]): { widthMs: number; intervals: Interval[] } {
   const times = entries.map(({ at }) => Date.parse(at));
   let [first, last] = [Infinity, -Infinity];
   for (const time of times) [first, last] = [Math.min(first, time), Math.max(last, time)];
@@ -46,7 +48,7 @@ export function intervals(entries: readonly HistoryEntry[]): { widthMs: number; 
 }
 
 /** Of the tools with the most calls, the most first. Calls that did not run don't count. */
-export function latencies(entries: readonly HistoryEntry[], max: number): ToolLatency[] {
+export function latencies(entries: readonly AuditEntry[], max: number): ToolLatency[] {
   const byTool = new Map<string, number[]>();
   for (const { tool, outcome, duration_ms, cached } of entries) {
     if (cached || (outcome !== "ok" && outcome !== "error" && outcome !== "timed_out")) continue;

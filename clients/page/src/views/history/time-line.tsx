@@ -1,27 +1,29 @@
 /** The time line of a session: its calls, asks, and changes of files. */
 import { useEffect, useState } from "preact/hooks";
-import type { Ask, Event } from "toold/browser";
+import type { Ask, AuditEntry, Event } from "toold/browser";
 
-import { Badge } from "../../components.tsx";
+import { Badge, type Tone } from "../../components.tsx";
 import { subscribe } from "../../daemon.ts";
 import { Text } from "../../text.tsx";
-import type { HistoryEntry } from "./audit-log.ts";
+import { textOf } from "../decide/outcomes.ts";
 import { CallChanges, ChangeState, within } from "./changed-files.tsx";
 import { EntryRow, Moment } from "./entry.tsx";
 import { groupBy, type FileChange } from "./file-changes.ts";
 import type { UndoPlan } from "./undo-dialog.tsx";
 
+const RESOLUTION_TONES: Record<string, Tone> = { allow: "good", deny: "bad" };
+
 type Resolved = Extract<Event, { kind: "permission.resolved" }>["resolved"];
 
 export type SessionItem =
-  | { kind: "call"; at: string; entry: HistoryEntry; changes: readonly FileChange[] }
+  | { kind: "call"; at: string; entry: AuditEntry; changes: readonly FileChange[] }
   | { kind: "ask"; at: string; ask: Ask; resolved?: Resolved }
   | { kind: "change"; at: string; change: FileChange };
 
 type AskItem = Extract<SessionItem, { kind: "ask" }>;
 
 export function timeLine(
-  entries: readonly HistoryEntry[],
+  entries: readonly AuditEntry[],
   asks: readonly AskItem[],
   changes: readonly FileChange[],
 ): SessionItem[] {
@@ -92,15 +94,9 @@ export function SessionRow({ item, open, onToggle, folder, onUndo }: SessionRowP
           {item.resolved ? (
             <>
               {" "}
-              <Badge tone={item.resolved.action === "allow" ? "good" : "bad"}>
-                {item.resolved.action}
-                {item.resolved.scope ? `, ${item.resolved.scope}` : ""}
-              </Badge>{" "}
-              {item.resolved.by && (
-                <span class="dim">
-                  by <Text value={String(item.resolved.by.client ?? "somebody")} />
-                </span>
-              )}
+              <Badge tone={RESOLUTION_TONES[item.resolved.action] ?? "neutral"}>
+                <Text value={textOf(item.resolved)} max={80} />
+              </Badge>
             </>
           ) : (
             <span class="dim"> not answered yet</span>

@@ -56,8 +56,8 @@ const LIST_EVERY = 2_000;
 const SHOW_EVERY = 100;
 const MAX_ENDED = 500;
 const MAX_OUTPUT = 64 * 1024;
-/** How a tool that waits for its turn says so in its progress. */
-const WAITING = /^waiting\b/;
+/** How the daemon says in a call's progress that the call waits for its turn; a tool's own words differ. */
+const WAITING = /^waiting: /;
 
 /** By session, the oldest session first. It changes when a call begins, changes its state or is not shown any more. */
 export const lanes = signal<readonly Lane[]>([]);
@@ -172,7 +172,7 @@ function progressed(call: LiveCall, progress: Progress, at: number): void {
   }
   const { state } = call.phases.at(-1)!;
   const waits = progress.kind === "message" && WAITING.test(progress.text);
-  // The prompt decides about "asking": a call that waits for an answer says that it waits, too.
+  // The prompt decides about "asking": a call that waits for an answer reports progress, too.
   if (state !== "asking") enter(call, waits ? "waiting" : "running", at);
   dirty.add(call);
   plan();

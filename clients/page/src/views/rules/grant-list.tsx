@@ -23,7 +23,7 @@ export function GrantList() {
     <section class="stack" aria-labelledby="grants-title">
       <h2 id="grants-title">Grants</h2>
       {permissions.value && grants.length === 0 && (
-        <p class="dim">There are none. An answer to a prompt that holds for longer than once becomes a grant.</p>
+        <p class="dim">No grants. An answer that holds longer than once creates one.</p>
       )}
       <ul class="entries" aria-label="Grants">
         {grants.map((grant) => (

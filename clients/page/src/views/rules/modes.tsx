@@ -12,11 +12,7 @@ const MODES: readonly { mode: Mode; about: string; tone: Tone }[] = [
   { mode: "default", about: "rules, grants and prompts decide", tone: "neutral" },
   { mode: "plan", about: "read only: everything that changes something is denied", tone: "info" },
   { mode: "accept_edits", about: "edits of files in the session's folders are allowed without a prompt", tone: "warn" },
-  {
-    mode: "yolo",
-    about: "everything is allowed, but for what rules deny and for secrets and control files",
-    tone: "bad",
-  },
+  { mode: "yolo", about: "everything is allowed, except what rules deny, secrets and control files", tone: "bad" },
 ];
 
 export function Modes() {
@@ -77,7 +73,7 @@ async function change({ session_id, cwd, client }: SessionInfo, mode: Mode): Pro
     !dangerous ||
     (await confirm({
       title: `Set the mode ${mode}?`,
-      body: `In the session of ${client?.name ?? "a client without a name"} in ${cwd}, ${about}. Nobody is asked.`,
+      body: `In the session of ${client?.name ?? "a client without a name"} in ${cwd}, ${about}.`,
       action: `Set ${mode}`,
       danger: true,
     }));

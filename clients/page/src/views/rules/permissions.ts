@@ -27,7 +27,7 @@ export const CATEGORIES: readonly Category[] = [
 
 /** The decision where no rule, grant or mode says otherwise. */
 export const DEFAULTS: Readonly<Record<Category, string>> = {
-  shell: "asks, but for commands that only read, which are allowed",
+  shell: "asks, except for commands that only read",
   "file.write": "asks",
   "file.read": "is allowed in the session's folders, and asks elsewhere",
   network: "is denied",

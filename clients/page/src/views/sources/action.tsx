@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { ERROR_CODES, RpcError } from "toold/browser";
 
 import { Copy } from "../../components.tsx";
+import { confirm, type Confirmation } from "../../confirm.tsx";
 import { Text } from "../../text.tsx";
 
 interface ActionProps {
@@ -10,6 +11,8 @@ interface ActionProps {
   /** Does the same in a terminal; absent when nothing does. */
   command?: string;
   run: () => Promise<unknown>;
+  /** Asked before it runs. */
+  question?: Confirmation;
   /** Called when it has succeeded. */
   onDone?: () => void;
   tone?: "primary" | "danger";
@@ -17,10 +20,11 @@ interface ActionProps {
 }
 
 /** A button, and below it why its request failed. */
-export function Action({ label, command, run, onDone, tone, disabled = false }: ActionProps) {
+export function Action({ label, command, run, question, onDone, tone, disabled = false }: ActionProps) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>();
   const start = async () => {
+    if (question && !(await confirm(question))) return;
     setBusy(true);
     setProblem(undefined);
     try {
@@ -41,6 +45,13 @@ export function Action({ label, command, run, onDone, tone, disabled = false }: 
       {problem !== undefined && <Refusal problem={problem} command={command} />}
     </div>
   );
+}
+
+/** The question before something that ends the calls that run there; none when no call does. */
+export function failing(running: number, title: string, action: string): Confirmation | undefined {
+  if (running === 0) return undefined;
+  const body = running === 1 ? "1 running call fails." : `${running} running calls fail.`;
+  return { title, body, action, danger: true };
 }
 
 /** Why a request failed. If the page has no right to it, the command that a person can run instead. */
@@ -71,9 +82,4 @@ export function Command({ value }: { value: string }) {
       <Copy value={value} />
     </p>
   );
-}
-
-/** A word of a shell command. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

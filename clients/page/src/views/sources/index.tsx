@@ -80,7 +80,7 @@ function Overview({ inventory, reload }: { inventory: Inventory; reload: () => v
         />
       </div>
       {rows.length === 0 ? (
-        <Empty title="No source fits the filter" />
+        <Empty title="No source matches the filter" />
       ) : (
         <Table
           caption="Sources"
@@ -120,7 +120,7 @@ function Project({ version }: { version: string }) {
     <Section title="Project">
       <p class="dim">
         {folder === undefined ? (
-          "Plugins and configuration of a project are shown once this page works in its folder."
+          "Open a folder to see its project's plugins and configuration."
         ) : (
           <>
             This page works in <Text class="mono" value={folder} />.
@@ -137,7 +137,7 @@ function Project({ version }: { version: string }) {
             onInput={(event) => setPath(event.currentTarget.value)}
           />
         </label>
-        <Action label="Work there" disabled={path.trim() === ""} run={() => openSession(path.trim())} />
+        <Action label="Open the folder" disabled={path.trim() === ""} run={() => openSession(path.trim())} />
       </div>
       {folder !== undefined && <TrustReview key={folder} path={folder} version={version} />}
     </Section>

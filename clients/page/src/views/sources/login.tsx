@@ -1,13 +1,14 @@
-/** Signing in to a mounted server: the login page opens in a tab of its own, which ends in this page again. */
+/** Logging in to a mounted server: the login page opens in a tab of its own, which ends in this page again. */
 import { useState } from "preact/hooks";
 import type { McpLoginBeginResult, McpServer } from "toold/browser";
 
 import { request } from "../../daemon.ts";
 import { redirectAddress } from "../../login-redirect.ts";
+import { quote } from "../../shell.ts";
 import { Text } from "../../text.tsx";
 import { Time } from "../../time.tsx";
 import { toast } from "../../toasts.tsx";
-import { Action, quoted } from "./action.tsx";
+import { Action } from "./action.tsx";
 import { Section } from "./parts.tsx";
 
 export function Login({ server, onDone }: { server: McpServer; onDone: () => void }) {
@@ -20,9 +21,9 @@ export function Login({ server, onDone }: { server: McpServer; onDone: () => voi
     setRedirected("");
     onDone();
   };
-  const signOut = async () => {
+  const logOut = async () => {
     const { not_revoked } = await request("mcp.logout", { name });
-    toast(not_revoked ? `Signed out, but its tokens stay valid until they expire: ${not_revoked}` : "Signed out");
+    toast(not_revoked ? `Logged out, but its tokens stay valid until they expire: ${not_revoked}` : "Logged out");
   };
   const waiting = begun !== undefined && login?.state !== "logged_in";
   return (
@@ -30,13 +31,13 @@ export function Login({ server, onDone }: { server: McpServer; onDone: () => voi
       {login && <LoginFacts login={login} />}
       <div class="buttons">
         <Action
-          label={login?.state === "logged_in" ? "Sign in again" : "Sign in"}
+          label={login?.state === "logged_in" ? "Log in again" : "Log in"}
           tone={login?.state === "required" ? "primary" : undefined}
-          command={`toolctl mcp login ${quoted(name)}`}
+          command={`toolctl mcp login ${quote(name)}`}
           run={async () => setBegun(await request("mcp.login.begin", { name, redirect_uri: redirect.uri }))}
         />
         {login?.state === "logged_in" && (
-          <Action label="Sign out" command={`toolctl mcp logout ${quoted(name)}`} run={signOut} onDone={done} />
+          <Action label="Log out" command={`toolctl mcp logout ${quote(name)}`} run={logOut} onDone={done} />
         )}
       </div>
       {waiting && (
@@ -44,10 +45,10 @@ export function Login({ server, onDone }: { server: McpServer; onDone: () => voi
           <p>
             {begun.issuer ? (
               <>
-                <Text value={begun.issuer} /> asks you to sign in
+                <Text value={begun.issuer} /> asks you to log in
               </>
             ) : (
-              "Sign in"
+              "Log in"
             )}
             {begun.scopes.length > 0 && (
               <>

@@ -54,7 +54,7 @@ export function PluginLogs({ name }: { name: string }) {
         </label>
       </form>
       {chosen.length === 0 && (
-        <p class="dim">{events.length === 0 ? "It has logged nothing lately." : "No entry fits the filter."}</p>
+        <p class="dim">{events.length === 0 ? "It has logged nothing lately." : "No entry matches the filter."}</p>
       )}
       {chosen.length > shown && (
         <button type="button" onClick={() => setShown(shown + MAX_SHOWN)}>

@@ -4,9 +4,10 @@ import type { Plugin, PluginsShowResult } from "toold/browser";
 
 import { Badge, Empty } from "../../components.tsx";
 import { request } from "../../daemon.ts";
-import { Block, Text } from "../../text.tsx";
+import { quote } from "../../shell.ts";
+import { Block, oneLine, Text } from "../../text.tsx";
 import { bytes, duration, Time } from "../../time.tsx";
-import { Action, Command, quoted } from "./action.tsx";
+import { Action, Command } from "./action.tsx";
 import type { Inventory } from "./inventory.ts";
 import { PluginLogs } from "./logs.tsx";
 import { Lines, PluginErrorView, Section, StateBadge, ToolTable } from "./parts.tsx";
@@ -44,12 +45,12 @@ export function PluginDetails({ name, inventory, reload }: { name: string; inven
       {plugin.error && (
         <Section title="Error">
           <PluginErrorView error={plugin.error} />
-          {plugin.tools.length > 0 && <p class="dim">Its last good version still serves.</p>}
+          {plugin.tools.length > 0 && <p class="dim">Its last good version keeps working.</p>}
         </Section>
       )}
       {plugin.status === "untrusted" && (
         <Section title="Not trusted">
-          <p>It belongs to a project, and serves only once you trust its content.</p>
+          <p>It belongs to a project and is loaded only once you trust its content.</p>
           <TrustReview path={plugin.path} version={version} />
         </Section>
       )}
@@ -64,9 +65,9 @@ export function PluginDetails({ name, inventory, reload }: { name: string; inven
       </Section>
       <Section title="In a terminal">
         <p>A plugin&#39;s tests and checks run outside the daemon, and a profile is a file, so they need a terminal:</p>
-        <Command value={`toolctl plugins test ${quoted(plugin.path)}`} />
-        <Command value={`toolctl plugins check ${quoted(plugin.path)}`} />
-        {plugin.status === "loaded" && <Command value={`toolctl plugins profile ${quoted(name)}`} />}
+        <Command value={`toolctl plugins test ${quote(plugin.path)}`} />
+        <Command value={`toolctl plugins check ${quote(plugin.path)}`} />
+        {plugin.status === "loaded" && <Command value={`toolctl plugins profile ${quote(name)}`} />}
       </Section>
     </>
   );
@@ -129,13 +130,13 @@ function PluginFacts({ plugin, shown }: { plugin: Plugin; shown: PluginsShowResu
   );
 }
 
-function PluginActions({ plugin: { name, status }, reload }: { plugin: Plugin; reload: () => void }) {
+function PluginActions({ plugin: { name, status, tools }, reload }: { plugin: Plugin; reload: () => void }) {
   return (
     <div class="buttons">
       {status !== "disabled" && (
         <Action
           label="Reload"
-          command={`toolctl plugins reload ${quoted(name)}`}
+          command={`toolctl plugins reload ${quote(name)}`}
           run={() => request("plugins.reload", { name })}
           onDone={reload}
         />
@@ -144,15 +145,23 @@ function PluginActions({ plugin: { name, status }, reload }: { plugin: Plugin; r
         <Action
           label="Enable"
           tone="primary"
-          command={`toolctl plugins enable ${quoted(name)}`}
+          command={`toolctl plugins enable ${quote(name)}`}
           run={() => request("plugins.enable", { name })}
           onDone={reload}
         />
       ) : (
         <Action
           label="Disable"
-          command={`toolctl plugins disable ${quoted(name)}`}
+          command={`toolctl plugins disable ${quote(name)}`}
           run={() => request("plugins.disable", { name })}
+          question={{
+            title: `Disable the plugin ${oneLine(name)}?`,
+            body: `It stays disabled until you enable it again. ${
+              tools.length === 0 ? "It has no tools." : `Its tools disappear: ${tools.join(" ")}`
+            }`,
+            action: "Disable the plugin",
+            danger: true,
+          }}
           onDone={reload}
         />
       )}
@@ -226,7 +235,7 @@ function RefusedNeeds({ name, refused }: { name: string; refused: NonNullable<Pl
       {refused.some(({ pattern }) => pattern !== undefined) && (
         <>
           <p>To choose what to grant, run in a terminal:</p>
-          <Command value={`toolctl plugins grant ${quoted(name)}`} />
+          <Command value={`toolctl plugins grant ${quote(name)}`} />
         </>
       )}
     </Section>

@@ -1,9 +1,10 @@
 /** One mounted daemon: its state, tools and output. */
 import { Empty } from "../../components.tsx";
 import { request } from "../../daemon.ts";
-import { Block, Text } from "../../text.tsx";
+import { quote } from "../../shell.ts";
+import { Block, oneLine, Text } from "../../text.tsx";
 import { duration, Time } from "../../time.tsx";
-import { Action, quoted } from "./action.tsx";
+import { Action, failing } from "./action.tsx";
 import type { Inventory } from "./inventory.ts";
 import { Lines, Section, StateBadge, ToolTable } from "./parts.tsx";
 
@@ -56,8 +57,9 @@ export function RemoteDetails({ name, inventory, reload }: { name: string; inven
         <div class="buttons">
           <Action
             label="Reconnect"
-            command={`toolctl remotes reconnect ${quoted(name)}`}
+            command={`toolctl remotes reconnect ${quote(name)}`}
             run={() => request("remotes.reconnect", { name }, { timeout: Infinity })}
+            question={failing(remote.running, `Reconnect to ${oneLine(name)}?`, "Reconnect")}
             onDone={reload}
             disabled={remote.state === "disabled"}
           />

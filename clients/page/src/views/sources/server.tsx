@@ -3,10 +3,11 @@ import type { McpServer } from "toold/browser";
 
 import { Badge, Empty, Table } from "../../components.tsx";
 import { request } from "../../daemon.ts";
-import { Block, Text } from "../../text.tsx";
+import { quote } from "../../shell.ts";
+import { Block, oneLine, Text } from "../../text.tsx";
 import { bytes, duration, Time } from "../../time.tsx";
 import { toast } from "../../toasts.tsx";
-import { Action, quoted } from "./action.tsx";
+import { Action, failing } from "./action.tsx";
 import type { Inventory } from "./inventory.ts";
 import { Login } from "./login.tsx";
 import { Lines, Section, StateBadge, ToolTable } from "./parts.tsx";
@@ -31,8 +32,9 @@ export function ServerDetails({ name, inventory, reload }: { name: string; inven
         <div class="buttons">
           <Action
             label={server.state === "stopped" ? "Start" : "Restart"}
-            command={`toolctl mcp restart ${quoted(name)}`}
+            command={`toolctl mcp restart ${quote(name)}`}
             run={restart}
+            question={failing(server.running, `Restart the MCP server ${oneLine(name)}?`, "Restart the server")}
             onDone={reload}
             disabled={server.state === "disabled"}
           />
@@ -70,9 +72,9 @@ export function ServerDetails({ name, inventory, reload }: { name: string; inven
 export function LoginBadge({ state }: { state: NonNullable<McpServer["login"]>["state"] }) {
   switch (state) {
     case "logged_in":
-      return <Badge tone="good">signed in</Badge>;
+      return <Badge tone="good">logged in</Badge>;
     case "required":
-      return <Badge tone="warn">sign in needed</Badge>;
+      return <Badge tone="warn">login needed</Badge>;
     case "locked":
       return <Badge tone="warn">secrets are locked</Badge>;
   }
@@ -83,7 +85,7 @@ function ServerFacts({ server }: { server: McpServer }) {
     ["Transport", server.transport],
     [
       "Shared by",
-      { shared: "all sessions", project: "the sessions of a project", session: "nobody: one per session" }[
+      { shared: "all sessions", project: "the sessions of a project", session: "nothing: one process per session" }[
         server.scope
       ],
     ],

@@ -4,9 +4,10 @@ import type { PluginsTrustResult } from "toold/browser";
 
 import { Badge } from "../../components.tsx";
 import { request } from "../../daemon.ts";
+import { quote } from "../../shell.ts";
 import { Block, Text } from "../../text.tsx";
 import { bytes, Time } from "../../time.tsx";
-import { Command, quoted, Refusal } from "./action.tsx";
+import { Command, Refusal } from "./action.tsx";
 
 type TrustItem = PluginsTrustResult["items"][number];
 
@@ -22,7 +23,7 @@ export function TrustReview({ path, version }: { path: string; version: string }
     );
     return () => void (current = false);
   }, [path, version]);
-  const command = `toolctl plugins trust ${quoted(path)}`;
+  const command = `toolctl plugins trust ${quote(path)}`;
   if (problem !== undefined) return <Refusal problem={problem} command={command} />;
   if (!report) return <p class="loading">Loading…</p>;
   if (report.items.length === 0) return <p class="dim">There is nothing here that needs trust.</p>;

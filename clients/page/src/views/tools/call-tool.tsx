@@ -121,7 +121,7 @@ function Problems({ problems }: { problems: readonly ArgumentProblem[] }) {
   if (problems.length === 0) return null;
   return (
     <div class="problem" role="alert">
-      <p>The arguments do not fit the tool:</p>
+      <p>The arguments do not match the tool&#39;s schema:</p>
       <ul class="problem-list">
         {problems.map(({ path, message }) => (
           <li key={`${path.join("/")} ${message}`}>
@@ -133,7 +133,7 @@ function Problems({ problems }: { problems: readonly ArgumentProblem[] }) {
   );
 }
 
-/** For whatever a form cannot express. Arguments that do not fit are sent all the same: that is how to see the refusal. */
+/** For whatever a form cannot express. Arguments that do not match are sent too: that is how to see the refusal. */
 function JsonEditor({ text, schema, onChange }: { text: string; schema: unknown; onChange: (text: string) => void }) {
   const value = parsed(text);
   const problems = useMemo(() => (value === undefined ? [] : findProblems(schema, value)), [text, schema]);

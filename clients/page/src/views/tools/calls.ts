@@ -101,7 +101,7 @@ async function run(call: PageCall): Promise<void> {
   }
 }
 
-export function advance(live: LiveProgress, item: CallProgress): LiveProgress {
+function advance(live: LiveProgress, item: CallProgress): LiveProgress {
   const dropped = live.dropped + (item.dropped ?? 0);
   switch (item.kind) {
     case "output":

@@ -71,9 +71,9 @@ function Facts({ tool }: { tool: Tool }) {
   const claims = [
     annotations.read_only === true && "only reads",
     annotations.read_only === false && "changes things",
-    annotations.destructive === true && "may destroy",
+    annotations.destructive === true && "may be destructive",
     annotations.idempotent === true && "idempotent",
-    annotations.open_world === true && "reaches the outside",
+    annotations.open_world === true && "reaches external systems",
     annotations.task !== undefined && `task: ${annotations.task}`,
   ].filter((claim) => claim !== false);
   return (
@@ -90,7 +90,7 @@ function Facts({ tool }: { tool: Tool }) {
       </dd>
       {claims.length > 0 && (
         <>
-          <dt title="As the tool declares it. No decision depends on it.">It claims</dt>
+          <dt title="As the tool declares it. No decision depends on it.">Claims</dt>
           <dd class="row">
             {claims.map((claim) => (
               <Badge key={claim}>{claim}</Badge>

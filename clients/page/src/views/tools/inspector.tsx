@@ -4,18 +4,10 @@ import { useState } from "preact/hooks";
 import { Copy } from "../../components.tsx";
 import type { LoggedMessage } from "../../messages.ts";
 import { Block, Text } from "../../text.tsx";
-import { bytes } from "../../time.tsx";
+import { bytes, formats } from "../../time.tsx";
 import type { PageCall } from "./calls.ts";
 import { mcpUrl } from "./catalogue.ts";
 import { curlCommand, toolctlCommand } from "./commands.ts";
-
-const time = new Intl.DateTimeFormat("en", {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  fractionalSecondDigits: 3,
-  hour12: false,
-});
 
 /** The call that the arguments would make, to copy. */
 export function CopyCall({ tool, args, folder }: { tool: string; args: unknown; folder: string | undefined }) {
@@ -60,8 +52,8 @@ function WireMessage({ message, started }: { message: LoggedMessage; started: nu
         <summary>
           <span class={`wire-${direction}`}>{direction === "sent" ? "→ sent" : "← received"}</span> {titleOf(text)}{" "}
           <span class="dim small">
-            <time dateTime={at.toISOString()}>{time.format(at)}</time>, +{Math.max(0, at.getTime() - started)} ms,{" "}
-            {bytes(length)}
+            <time dateTime={at.toISOString()}>{formats.millisecond.format(at)}</time>, +
+            {Math.max(0, at.getTime() - started)} ms, {bytes(length)}
           </span>
         </summary>
         {open && (

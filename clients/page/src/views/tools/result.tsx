@@ -36,7 +36,7 @@ function Failure({ error, after }: { error: Error; after: number }) {
         </p>
       )}
       {advice && <p>{advice}</p>}
-      {data && Object.keys(data).length > 0 && <Details title="Data of the error" value={data} />}
+      {data && Object.keys(data).length > 0 && <Details title="Error data" value={data} />}
     </section>
   );
 }

@@ -30,7 +30,11 @@ export function Running({ call }: { call: PageCall }) {
           <WaitsFor call={call} />
         </>
       )}
-      {dropped > 0 && <p class="small dim">{dropped} notifications of progress were lost.</p>}
+      {dropped > 0 && (
+        <p class="small dim">
+          {dropped === 1 ? "1 progress update was lost." : `${dropped} progress updates were lost.`}
+        </p>
+      )}
       {output !== "" && <Block value={output} from="end" label="Output of the tool" />}
       {!ended && content?.map((block, at) => <Content key={at} block={block} />)}
     </section>
