@@ -166,6 +166,15 @@ impl AgentProcesses {
             |id: &ProcessId| known.agents.get(id).is_some_and(|clients| clients.iter().any(|client| *client != own));
         lineage.ancestors().iter().copied().take_while(|id| !known.frontends.contains(id)).find(is_agent)
     }
+
+    /// Whether a process is an agent, or below one. On the socket an agent says so itself; elsewhere it may not.
+    pub(super) fn include(&self, lineage: &Lineage) -> bool {
+        let is_one = {
+            let known = self.known.read();
+            lineage.own().is_some_and(|own| known.agents.contains_key(&own) && !known.frontends.contains(&own))
+        };
+        is_one || self.above(lineage).is_some()
+    }
 }
 
 /// The kinds of ancestors of a client.
