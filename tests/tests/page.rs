@@ -546,7 +546,7 @@ fn a_wrong_section_is_found_and_listens_nowhere() {
         (tls("key.pem", "key.pem"), ["page.tls_cert", "no certificate"]),
         (tls("cert.pem", "no-key.pem"), ["page.tls_key", "no private key"]),
         (tls("cert.pem", "open.pem"), ["page.tls_key", "chmod 600"]),
-        (tls("cert.pem", "other.pem"), ["page.tls_key", "does not fit"]),
+        (tls("cert.pem", "other.pem"), ["page.tls_key", "does not match"]),
     ] {
         let daemon = setup.take().unwrap().config(&format!("[page]\n{section}")).start();
         let check = daemon.setup.command(toold_tests::toold()).args(["config", "check"]).output().unwrap();
