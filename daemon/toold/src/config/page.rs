@@ -136,7 +136,7 @@ fn user_by_name(name: &str) -> Option<u32> {
     Some(nix::unistd::User::from_name(name).ok()??.uid.as_raw())
 }
 
-/// Users are told apart on Linux only.
+/// Only on Linux does the daemon distinguish users.
 #[cfg(not(target_os = "linux"))]
 fn user_by_name(_name: &str) -> Option<u32> {
     None

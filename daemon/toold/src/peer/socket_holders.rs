@@ -97,7 +97,7 @@ fn is_a_persons(pid: u32, agents: &AgentProcesses) -> bool {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::{AsFd, AsRawFd};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -108,13 +108,13 @@ mod tests {
         let agents = AgentProcesses::load(folder.path().join("agents"));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&stream);
+        let descriptor = stream.as_raw_fd();
         let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap();
         let inode = link.to_str().unwrap().trim_start_matches("socket:[").trim_end_matches(']').parse().unwrap();
         let user = rustix::process::geteuid().as_raw();
         // The daemon's own process, which this one is here, is no person.
         assert!(!are_people(inode, user, &agents));
-        let given = OwnedFd::from(stream.as_fd().try_clone_to_owned().unwrap());
+        let given = stream.as_fd().try_clone_to_owned().unwrap();
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::from(given)).spawn().unwrap();
         drop(stream);
         // The command's own copy of the descriptor is closed with it.
