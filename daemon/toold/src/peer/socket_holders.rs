@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_a_persons_when_only_their_programs_have_it() {
+    fn the_daemon_and_the_processes_below_it_are_not_people() {
         let folder = tempfile::tempdir().unwrap();
         let agents = AgentProcesses::load(folder.path().join("agents"));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -112,13 +112,12 @@ mod tests {
         let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap();
         let inode = link.to_str().unwrap().trim_start_matches("socket:[").trim_end_matches(']').parse().unwrap();
         let user = rustix::process::geteuid().as_raw();
-        // The daemon's own process, which this one is here, is no person.
+        // This process stands for the daemon.
         assert!(!are_people(inode, user, &agents));
         let given = stream.as_fd().try_clone_to_owned().unwrap();
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::from(given)).spawn().unwrap();
         drop(stream);
-        // The command's own copy of the descriptor is closed with it.
-        assert!(are_people(inode, user, &agents));
+        assert!(!are_people(inode, user, &agents));
         child.kill().unwrap();
         child.wait().unwrap();
     }
