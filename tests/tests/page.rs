@@ -281,6 +281,29 @@ fn every_answer_has_the_headers_that_protect_it() {
 }
 
 #[test]
+fn no_answer_is_taken_for_another_type() {
+    let alone = TestDaemon::start();
+    let with_clients = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").start();
+    for (daemon, status) in [(alone, 404), (with_clients, 401)] {
+        let (browser, _) = Browser::at(&daemon);
+        for path in ["/x", "/mcp", "/rpc", "/metrics"] {
+            let answer = browser.get(path);
+            assert_eq!((answer.status, answer.header("x-content-type-options")), (status, Some("nosniff")), "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_proxys_user_has_to_exist() {
+    let setup = Setup::new().config("[page]\nproxy_user = \"no such user\"\n");
+    let check = setup.command(toold_tests::toold()).args(["config", "check"]).output().unwrap();
+    let found = String::from_utf8(check.stdout).unwrap() + &String::from_utf8(check.stderr).unwrap();
+    assert!(!check.status.success() && found.contains("page.proxy_user"), "{found}");
+    let setup = Setup::new().config("[page]\nproxy_user = \"root\"\n");
+    assert!(setup.command(toold_tests::toold()).args(["config", "check"]).status().unwrap().success());
+}
+
+#[test]
 fn those_who_are_not_signed_in_push_nobody_out() {
     let daemon = TestDaemon::start();
     let browser = Browser::signed_in(&daemon);
@@ -414,10 +437,20 @@ fn the_page_is_served_where_the_configuration_says() {
 fn turning_the_page_off_takes_effect_at_once() {
     let daemon = TestDaemon::start();
     let browser = Browser::signed_in(&daemon);
-    std::fs::write(daemon.setup.path("config/toold/config.toml"), "[page]\nenabled = false\n").unwrap();
+    let open = browser.connect();
+    let (mut late, code) = Browser::at(&daemon);
+    let config = daemon.setup.path("config/toold/config.toml");
+    std::fs::write(&config, "[page]\nenabled = false\n").unwrap();
     assert_eq!(daemon.connect().result("daemon.reload", json!({}))["applied"], true);
     assert_eq!(browser.get("/page/").status, 404);
     assert_eq!(browser.upgrade("/page/rpc", &[]).err(), Some(404));
+    open.wait_for_end();
+    // Nobody who was signed in comes back with it.
+    std::fs::write(&config, "").unwrap();
+    assert_eq!(daemon.connect().result("daemon.reload", json!({}))["applied"], true);
+    assert_eq!(browser.get("/page/session").status, 401);
+    assert_eq!(daemon.connect().result("page.sessions", json!({}))["sessions"], json!([]));
+    assert_eq!(late.sign_in(&code).status, 403);
 }
 
 /// A self-made certificate for these names, in `cert.pem` and `key.pem` of a folder; gives the certificate.
@@ -459,13 +492,15 @@ fn a_certificate_serves_the_page_with_tls_and_is_read_again() {
     let opened = person.result("page.open", json!({}));
     assert!(opened["url"].as_str().unwrap().starts_with("https://localhost:"), "{opened}");
     let browser = Browser { address: opened["address"].as_str().unwrap().to_owned(), cookie: None };
-    let login = |code: &Value| {
+    let login = |scheme: &str, code: &Value| {
         let host = browser.address.replace("127.0.0.1", "localhost");
-        let origin = format!("https://{host}");
+        let origin = format!("{scheme}://{host}");
         let headers = [("Host", host.as_str()), ("Origin", &origin), ("Content-Type", "application/json")];
         browser.request("POST", "/page/login", &headers, &json!({"code": code}).to_string())
     };
-    let answer = over_tls(&browser, &first, &login(&opened["code"])).unwrap();
+    let plain = over_tls(&browser, &first, &login("http", &opened["code"])).unwrap();
+    assert_eq!(plain.status, 403, "a page without TLS is another one");
+    let answer = over_tls(&browser, &first, &login("https", &opened["code"])).unwrap();
     assert_eq!(answer.status, 204);
     assert!(answer.header("set-cookie").unwrap().ends_with("; Secure"), "{}", answer.head);
     // Without TLS, there is no answer of HTTP.
@@ -511,7 +546,7 @@ fn a_wrong_section_is_found_and_listens_nowhere() {
         (tls("key.pem", "key.pem"), ["page.tls_cert", "no certificate"]),
         (tls("cert.pem", "no-key.pem"), ["page.tls_key", "no private key"]),
         (tls("cert.pem", "open.pem"), ["page.tls_key", "chmod 600"]),
-        (tls("cert.pem", "other.pem"), ["page.tls_key", "does not fit"]),
+        (tls("cert.pem", "other.pem"), ["page.tls_key", "does not match"]),
     ] {
         let daemon = setup.take().unwrap().config(&format!("[page]\n{section}")).start();
         let check = daemon.setup.command(toold_tests::toold()).args(["config", "check"]).output().unwrap();

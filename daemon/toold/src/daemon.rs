@@ -149,6 +149,7 @@ impl Daemon {
         });
         let daemon = Self { clients: ClientServer::new(&services)?, services };
         daemon.services.engine.tasks.spawn(daemon.clone().serve_page_when_asked());
+        daemon.services.engine.tasks.spawn(daemon.clone().sign_out_when_turned_off());
         Ok(daemon)
     }
 
@@ -243,6 +244,22 @@ impl Daemon {
             };
             // The requester may be gone.
             let _ = order.send(self.page_address());
+        }
+    }
+
+    /// Signs all browsers out when the configuration turns the page off: those of before do not come back with it. Ends
+    /// when the daemon stops.
+    async fn sign_out_when_turned_off(self) {
+        let lifecycle = &self.services.lifecycle;
+        let (stop, mut changes) = (lifecycle.stopping(), self.services.config.loaded_changes());
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = changes.changed() => if changed.is_err() { return },
+            }
+            if !changes.borrow_and_update().config.page.enabled {
+                lifecycle.page.sign_ins.revoke(None);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ pub mod frontends;
 pub(crate) mod page_sign_ins;
 pub mod sessions;
 pub mod share_codes;
+pub(crate) mod socket_holders;
 pub mod workspaces;
 
 use std::path::PathBuf;

@@ -4,10 +4,7 @@
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, toold, until};
 
-use crate::peers::{GRANT, RequestScript, grant_everything, is_refused, nothing_is_granted};
-
-const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n\
-                     [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
+use crate::peers::{ALLOW, GRANT, RequestScript, grant_everything, is_refused, nothing_is_granted};
 
 /// A process that a command leaves behind, as detached as possible: no parents, session, or variables. It connects
 /// once the file `go` is there.

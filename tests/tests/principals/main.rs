@@ -4,6 +4,7 @@ mod agents;
 mod environment;
 mod joining;
 mod left_behind;
+mod page;
 mod peers;
 mod upgrade;
 mod workspaces;

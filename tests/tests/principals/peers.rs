@@ -56,6 +56,10 @@ done = subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, stdout=subpr
 print(json.dumps({"status": done.returncode, "output": done.stdout}))
 "#;
 
+/// Rules with which a command of a tool needs no approval.
+pub(crate) const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n\
+                     [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
+
 /// Requests that a separate program sends.
 pub(crate) struct RequestScript {
     pub(crate) script: PathBuf,

@@ -41,11 +41,22 @@ pub struct PageConfig {
     /// Host names by which browsers reach the page, in addition to `localhost` and the address itself; links name the
     /// first one.
     pub hosts: Vec<String>,
+    /// The user of a proxy on this machine in front of the page, such as `www-data`, as a name or a number. No other user
+    /// than you and this one is served. The proxy has to keep others out: the page does not see who is behind it.
+    pub proxy_user: Option<String>,
 }
 
 impl Default for PageConfig {
     fn default() -> Self {
-        Self { enabled: true, listen: None, allow_remote: false, tls_cert: None, tls_key: None, hosts: Vec::new() }
+        Self {
+            enabled: true,
+            listen: None,
+            allow_remote: false,
+            tls_cert: None,
+            tls_key: None,
+            hosts: Vec::new(),
+            proxy_user: None,
+        }
     }
 }
 
@@ -106,10 +117,35 @@ impl PageConfig {
     /// Why the section cannot be used.
     pub(crate) fn problem(&self, mcp: &McpConfig, home: Option<&Path>) -> Option<String> {
         let bad_host = self.hosts.iter().find(|host| !is_host_name(host)).map(|host| {
-            format!("page.hosts: {host:?} is not a host name or an address, such as \"desk.example\" or \"desk.example:8443\"")
+            format!(
+                "page.hosts: {host:?} is not a host name or an address, such as \"desk.example\" or \"desk.example:8443\""
+            )
         });
-        bad_host.or_else(|| self.listener(mcp, home).err().map(|error| format!("{error:#}")))
+        let of_listener = || self.listener(mcp, home).err().or_else(|| self.proxy_user_id().err());
+        bad_host.or_else(|| of_listener().map(|error| format!("{error:#}")))
     }
+
+    /// The number of `proxy_user`. May ask a service for it.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub(crate) fn proxy_user_id(&self) -> anyhow::Result<Option<u32>> {
+        let Some(user) = &self.proxy_user else { return Ok(None) };
+        // A name may consist of digits, so it goes first.
+        let id = user_by_name(user).or_else(|| user.parse().ok());
+        id.map(Some).with_context(|| format!("page.proxy_user: this machine has no user {user:?}"))
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn user_by_name(name: &str) -> Option<u32> {
+    Some(nix::unistd::User::from_name(name).ok()??.uid.as_raw())
+}
+
+/// Only on Linux does the daemon distinguish users.
+#[cfg(not(target_os = "linux"))]
+fn user_by_name(_name: &str) -> Option<u32> {
+    None
 }
 
 /// A name or an address, with or without a port, that a browser can be sent to.

@@ -152,6 +152,9 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     let services = &daemon.services;
     services.lifecycle.hand_over.set_predecessor(Some(from));
     services.lifecycle.page.restore(turn.take_page());
+    if !services.config.loaded().config.page.enabled {
+        services.lifecycle.page.sign_ins.revoke(None);
+    }
     turn.serving(services.engine.events.epoch()).await?;
     let (daemon, stop) = (daemon.clone(), daemon.services.lifecycle.stopping());
     services.engine.tasks.spawn(async move {

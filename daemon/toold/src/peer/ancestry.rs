@@ -52,6 +52,21 @@ pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessio
     Ok(PeerOrigin::of(Hold::Unknown))
 }
 
+/// The process and its ancestors, if no tool started it; `None` for a tool's, and where that cannot be told.
+#[cfg(target_os = "linux")]
+pub(super) fn lineage_of_a_persons(pid: u32) -> Option<Lineage> {
+    let process = HeldProcess::of_id(pid);
+    // Whose tool it is does not matter here.
+    let sessions = Sessions::default();
+    let origin = (0..TRIES).find_map(|_| look(&process, &sessions).transpose())?.ok()?;
+    matches!(origin.hold, Hold::Free).then_some(origin.lineage)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn lineage_of_a_persons(_pid: u32) -> Option<Lineage> {
+    Some(Lineage::default())
+}
+
 /// Where there is no `/proc`, toold cannot tell descendants from people; the security document says so.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn origin_of(
@@ -134,6 +149,11 @@ mod linux {
             // Negative for a process that was reaped, 0 for one outside of this namespace.
             let pid = about.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
             Ok(pid.filter(|pid| *pid > 0).map(|pid| Self { pid, descriptor: Some(descriptor) }))
+        }
+
+        /// The process that has this id now.
+        pub(super) fn of_id(pid: u32) -> Self {
+            Self { pid, descriptor: None }
         }
 
         /// Whether it has had its id until now.

@@ -13,6 +13,7 @@ use toold_engine::time::rfc3339;
 use toold_proto::page::PageSession;
 
 use crate::config::random::random_hex;
+use crate::peer::agent_processes::ProcessId;
 
 /// How long a code is valid.
 const CODE_FOR: Duration = Duration::from_secs(120);
@@ -61,6 +62,8 @@ pub(crate) struct BrowserRecord {
     cookie: String,
     from: String,
     browser: String,
+    #[serde(default)]
+    processes: Vec<ProcessId>,
     age_s: u64,
     idle_s: u64,
 }
@@ -70,6 +73,7 @@ struct SignedIn {
     cookie: blake3::Hash,
     from: String,
     browser: String,
+    processes: Arc<[ProcessId]>,
     since: Instant,
     used: Instant,
     /// Fires when it is signed out.
@@ -78,9 +82,20 @@ struct SignedIn {
     held: Arc<()>,
 }
 
+/// A browser that wants to sign in.
+pub(crate) struct NewBrowser {
+    /// Its address, and its name for itself.
+    pub(crate) from: String,
+    pub(crate) browser: String,
+    /// Its processes that connect, if it is on this machine.
+    pub(crate) processes: Vec<ProcessId>,
+}
+
 /// A browser that is signed in. While it is held, the browser is in use.
 #[derive(Clone)]
 pub(crate) struct PageBrowser {
+    /// Those of its processes that signed it in, if it is on this machine.
+    pub(crate) processes: Arc<[ProcessId]>,
     /// Fires when it is signed out.
     pub(crate) ended: CancellationToken,
     /// The rest of its time, however it is used.
@@ -103,7 +118,7 @@ impl PageSignIns {
 
     /// Signs a browser in with a code, which is then no longer valid; returns its cookie, which is valid for this host
     /// name alone.
-    pub(crate) fn sign_in(&self, code: &str, host: &str, from: String, browser: String) -> Result<String, CodeRefused> {
+    pub(crate) fn sign_in(&self, code: &str, host: &str, new: NewBrowser) -> Result<String, CodeRefused> {
         let digest = blake3::hash(code.as_bytes());
         let mut state = self.0.lock();
         state.forget_old();
@@ -129,8 +144,9 @@ impl PageSignIns {
         let signed_in = SignedIn {
             id: state.last_id,
             cookie: digest_of(&cookie, host),
-            from,
-            browser,
+            from: new.from,
+            browser: new.browser,
+            processes: new.processes.into(),
             since: now,
             used: now,
             ended: CancellationToken::new(),
@@ -150,7 +166,8 @@ impl PageSignIns {
             if browser.cookie == digest {
                 browser.used = Instant::now();
                 let (ended, remaining) = (browser.ended.clone(), MAX_AGE.saturating_sub(browser.since.elapsed()));
-                found = Some(PageBrowser { ended, remaining, _held: browser.held.clone() });
+                let processes = browser.processes.clone();
+                found = Some(PageBrowser { processes, ended, remaining, _held: browser.held.clone() });
             }
         }
         found
@@ -181,6 +198,7 @@ impl PageSignIns {
             cookie: browser.cookie.to_hex().to_string(),
             from: browser.from.clone(),
             browser: browser.browser.clone(),
+            processes: browser.processes.to_vec(),
             age_s: browser.since.elapsed().as_secs(),
             idle_s: browser.used.elapsed().as_secs(),
         });
@@ -199,8 +217,9 @@ impl PageSignIns {
             };
             state.last_id = state.last_id.max(record.id);
             let (ended, held) = Default::default();
-            let BrowserRecord { id, from, browser, .. } = record;
-            state.browsers.push(SignedIn { id, cookie, from, browser, since, used, ended, held });
+            let BrowserRecord { id, from, browser, processes, .. } = record;
+            let processes = processes.into();
+            state.browsers.push(SignedIn { id, cookie, from, browser, processes, since, used, ended, held });
         }
     }
 
@@ -255,15 +274,19 @@ impl SignInState {
 mod tests {
     use super::*;
 
+    fn browser(from: &str, browser: &str) -> NewBrowser {
+        NewBrowser { from: from.to_owned(), browser: browser.to_owned(), processes: Vec::new() }
+    }
+
     fn signed_in(sign_ins: &PageSignIns) -> String {
         let code = sign_ins.make_code().code;
-        sign_ins.sign_in(&code, "localhost", "127.0.0.1".to_owned(), "b".to_owned()).unwrap()
+        sign_ins.sign_in(&code, "localhost", browser("127.0.0.1", "b")).unwrap()
     }
 
     #[test]
     fn a_code_is_valid_once_and_wrong_ones_keep_nobody_out() {
         let sign_ins = PageSignIns::default();
-        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", String::new(), String::new());
+        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", browser("", ""));
         let code = sign_ins.make_code().code;
         assert_eq!(code.len(), 32);
         assert!(try_code(&code).is_ok());
@@ -278,7 +301,7 @@ mod tests {
         let sign_ins = PageSignIns::default();
         let code = sign_ins.make_code().code;
         tokio::time::advance(CODE_FOR).await;
-        assert!(sign_ins.sign_in(&code, "localhost", String::new(), String::new()).is_err());
+        assert!(sign_ins.sign_in(&code, "localhost", browser("", "")).is_err());
 
         let (idle, used) = (signed_in(&sign_ins), signed_in(&sign_ins));
         for _ in 0..2 {
@@ -300,7 +323,7 @@ mod tests {
     fn there_is_a_handful_of_codes() {
         let sign_ins = PageSignIns::default();
         let codes: Vec<String> = (0..=MAX_CODES).map(|_| sign_ins.make_code().code).collect();
-        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", String::new(), String::new());
+        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", browser("", ""));
         assert_eq!(try_code(&codes[0]), Err(CodeRefused::Wrong));
         assert!(codes[1..].iter().all(|code| try_code(code).is_ok()));
     }
@@ -333,7 +356,7 @@ mod tests {
         assert_eq!(sign_ins.revoke(None), 1);
         assert!(browser.ended.is_cancelled());
         assert!(sign_ins.find(&cookie, "localhost").is_none());
-        assert!(sign_ins.sign_in(&code, "localhost", String::new(), String::new()).is_err());
+        assert!(sign_ins.sign_in(&code, "localhost", browser("", "")).is_err());
     }
 
     #[test]

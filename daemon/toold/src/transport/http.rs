@@ -25,8 +25,11 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::header::{
+    ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -150,6 +153,13 @@ impl HttpGate {
     }
 
     async fn answer(&self, request: Request<Incoming>, client: HttpConnection) -> HttpAnswer {
+        let mut answer = self.route(request, client).await;
+        // A browser that is led here by another site shows no answer as another type than the one it has.
+        answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        answer
+    }
+
+    async fn route(&self, request: Request<Incoming>, client: HttpConnection) -> HttpAnswer {
         match (&self.page, &self.tokens) {
             (Some(page), _) if page::is_below(request.uri().path()) => page.answer(self, request, client).await,
             (_, Some(tokens)) => self.answer_with_token(tokens, request, client.place).await,
@@ -167,9 +177,9 @@ impl HttpGate {
         let offered = websocket::is_upgrade(&request).then(|| websocket::offered_token(&request)).flatten();
         let Some(shown) = bearer(&request).or(offered).and_then(|token| gate.tokens.find(token)) else {
             let mut answer = refusal(StatusCode::UNAUTHORIZED, "send a token: Authorization: Bearer TOKEN");
-            answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer realm=\"toold\""));
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toold\""));
             // The body was not read, and is not waited for.
-            answer.headers_mut().insert(CONNECTION, http::HeaderValue::from_static("close"));
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return answer;
         };
         place.has_shown_a_token();
@@ -203,7 +213,7 @@ impl HttpGate {
         match metrics::text(&self.clients.services).await {
             Ok(text) => {
                 let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
-                let kind = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
+                let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
                 answer.headers_mut().insert(CONTENT_TYPE, kind);
                 answer
             }
@@ -286,13 +296,13 @@ fn bearer<B>(request: &Request<B>) -> Option<&str> {
 fn not_allowed(methods: &'static str) -> HttpAnswer {
     let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, &format!("expected {methods}"));
     let allowed = methods.split(", or ").next().unwrap_or(methods);
-    answer.headers_mut().insert(ALLOW, http::HeaderValue::from_static(allowed));
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }
 
 /// Whether a request comes from a page of this very server (RFC 6454, section 5), whose `Host` is checked still.
 fn is_same_origin(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     match (text(ORIGIN).and_then(|origin| origin.strip_prefix("http://")), text(HOST)) {
         (Some(origin), Some(host)) => origin.eq_ignore_ascii_case(host),
         _ => false,
@@ -302,7 +312,7 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
 fn refusal(status: StatusCode, words: &str) -> HttpAnswer {
     let mut answer = Response::new(Full::new(Bytes::from(format!("{words}\n"))).boxed());
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     answer
 }
 

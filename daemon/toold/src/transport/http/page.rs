@@ -4,7 +4,7 @@
 //! [`origins`] keeps other web pages out.
 
 mod files;
-mod local_user;
+mod local_peer;
 mod origins;
 
 use std::sync::Arc;
@@ -21,22 +21,28 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use rustls::ServerConfig;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use toold_engine::call::Principal;
 
 use super::{HttpAnswer, HttpConnection, HttpGate, not_allowed, refusal, websocket};
+use crate::config::page::PageConfig;
 use crate::peer::Peer;
-use crate::peer::page_sign_ins::{CodeRefused, PageBrowser};
+use crate::peer::agent_processes::ProcessId;
+use crate::peer::page_sign_ins::{CodeRefused, NewBrowser, PageBrowser};
+use crate::peer::socket_holders::people_with;
 use crate::rpc::Services;
 use crate::transport::ClientServer;
 use crate::transport::http::page::files::PageFiles;
-use crate::transport::http::page::origins::PageHost;
+use crate::transport::http::page::local_peer::OtherEnd;
 
 /// Bytes of the body of a sign-in.
 const MAX_LOGIN: usize = 1_024;
 /// Characters of a browser's name for itself that are kept.
 const MAX_BROWSER: usize = 200;
+/// Looks for a connection's processes at one time. Each takes all of a core.
+const MAX_LOOKS: usize = 2;
 /// The page may load the daemon's own files and nothing else, and runs no inline script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; font-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'none'; \
@@ -66,6 +72,7 @@ pub(super) struct PageGate {
     /// Cookies are sent to all ports of a host, so each daemon has a name of its own.
     cookie: String,
     tls: Option<Arc<ArcSwap<ServerConfig>>>,
+    looks: Semaphore,
 }
 
 /// Whether a request is for the page.
@@ -89,7 +96,7 @@ impl PageGate {
         if let Some(tls) = &tls {
             services.engine.tasks.spawn(renew(services.clone(), tls.clone()));
         }
-        Self { files: PageFiles::default(), services, cookie, tls }
+        Self { files: PageFiles::default(), services, cookie, tls, looks: Semaphore::new(MAX_LOOKS) }
     }
 
     /// With the certificate of now.
@@ -125,10 +132,17 @@ impl PageGate {
             Ok(host) => host,
             Err(words) => return refusal(StatusCode::FORBIDDEN, words),
         };
-        let shown = self.browser(headers, host.name());
-        let is_for_anyone = shown.is_none() && !is_for_sign_in(request.uri().path());
-        if !is_for_anyone && !self.is_own_user(&host, &client).await {
-            return refusal(StatusCode::FORBIDDEN, "this page belongs to another user of this machine");
+        let shown = self.browser(headers, &host);
+        let asks = is_for_sign_in(request.uri().path());
+        // Without a cookie, there is nothing but a sign-in to have.
+        let decides = asks && (shown.is_some() || request.uri().path() == "/page/login");
+        let mut processes = Vec::new();
+        if asks || shown.is_some() {
+            let known = shown.as_ref().map(|shown| shown.processes.clone()).unwrap_or_default();
+            match self.check_caller(config, &client, decides.then_some(known)).await {
+                Ok(found) => processes = found,
+                Err(words) => return refusal(StatusCode::FORBIDDEN, words),
+            }
         }
         if shown.is_some() {
             client.place.has_shown_a_token();
@@ -136,8 +150,8 @@ impl PageGate {
         let path = request.uri().path();
         let method = request.method();
         match path.strip_prefix("/page").unwrap_or(path) {
-            "/login" if method == Method::POST => self.login(gate, request, client, host.name()).await,
-            "/logout" if method == Method::POST => self.logout(headers, host.name()),
+            "/login" if method == Method::POST => self.login(gate, request, client, &host, processes).await,
+            "/logout" if method == Method::POST => self.logout(headers, &host),
             "/login" | "/logout" => not_allowed("POST"),
             "/session" if method == Method::GET => match (origins::check_site(headers), shown) {
                 (Err(words), _) => refusal(StatusCode::FORBIDDEN, words),
@@ -161,14 +175,41 @@ impl PageGate {
         cookies(headers, &self.cookie).find_map(|value| self.services.lifecycle.page.sign_ins.find(value, host))
     }
 
-    /// Whether no other user of this machine connects. Behind a proxy that `page.hosts` names, the proxy does.
-    async fn is_own_user(&self, host: &PageHost, client: &HttpConnection) -> bool {
-        match host {
-            PageHost::Configured(_) => true,
-            PageHost::Machine(_) => {
-                let user = local_user::user_of(client.peer, client.local).await;
-                user.is_none_or(|user| user == rustix::process::geteuid().as_raw())
-            }
+    /// Whoever connects may have the page. One that decides must be a person's program, or one of the processes that are
+    /// known to be; returns its processes on this machine.
+    ///
+    /// # Errors
+    /// Why not.
+    async fn check_caller(
+        &self,
+        config: &PageConfig,
+        client: &HttpConnection,
+        decides: Option<Arc<[ProcessId]>>,
+    ) -> Result<Vec<ProcessId>, &'static str> {
+        let end = local_peer::other_end(client.peer, client.local).await;
+        let socket = match end {
+            OtherEnd::Elsewhere => return Ok(Vec::new()),
+            OtherEnd::Closed => return Err("the program that sent this is gone"),
+            OtherEnd::Here(socket) => socket,
+        };
+        if socket.user != rustix::process::geteuid().as_raw() && !is_proxy_user(config, socket.user).await {
+            return Err("this page belongs to another user of this machine; for a proxy, set page.proxy_user");
+        }
+        let Some(known) = decides else { return Ok(Vec::new()) };
+        let agents = self.services.agent_processes.clone();
+        let people = {
+            // It is never closed.
+            let _place = self.looks.acquire().await;
+            let look = move || people_with(socket.inode, socket.user, &agents, &known);
+            tokio::task::spawn_blocking(look).await
+        };
+        let Some(people) = people.ok().flatten() else {
+            return Err("a tool or an agent cannot use the page: open it in your own browser");
+        };
+        // One that closed the socket before the look was not seen.
+        match local_peer::other_end(client.peer, client.local).await == end {
+            true => Ok(people),
+            false => Err("the program that sent this is gone"),
         }
     }
 
@@ -178,12 +219,13 @@ impl PageGate {
         request: Request<Incoming>,
         client: HttpConnection,
         host: &str,
+        processes: Vec<ProcessId>,
     ) -> HttpAnswer {
         #[derive(Deserialize)]
         struct Login {
             code: String,
         }
-        if let Err(words) = origins::check_own(request.headers()) {
+        if let Err(words) = origins::check_own(request.headers(), self.tls.is_some()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         let (parts, body) = request.into_parts();
@@ -201,7 +243,8 @@ impl PageGate {
         let browser = parts.headers.get(USER_AGENT).map(|name| String::from_utf8_lossy(name.as_bytes()));
         let browser: String = browser.unwrap_or_default().chars().take(MAX_BROWSER).collect();
         let from = client.peer.ip().to_canonical().to_string();
-        match self.services.lifecycle.page.sign_ins.sign_in(code.trim(), host, from.clone(), browser) {
+        let new = NewBrowser { from: from.clone(), browser, processes };
+        match self.services.lifecycle.page.sign_ins.sign_in(code.trim(), host, new) {
             Ok(cookie) => {
                 tracing::info!(from, "a browser signed in to the page");
                 client.place.has_shown_a_token();
@@ -225,7 +268,7 @@ impl PageGate {
     }
 
     fn logout(&self, headers: &HeaderMap, host: &str) -> HttpAnswer {
-        if let Err(words) = origins::check_own(headers) {
+        if let Err(words) = origins::check_own(headers, self.tls.is_some()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         for cookie in cookies(headers, &self.cookie) {
@@ -253,7 +296,7 @@ impl PageGate {
         client: HttpConnection,
         shown: Option<PageBrowser>,
     ) -> HttpAnswer {
-        if let Err(words) = origins::check_own(request.headers()) {
+        if let Err(words) = origins::check_own(request.headers(), self.tls.is_some()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         let Some(browser) = shown else {
@@ -268,6 +311,13 @@ impl PageGate {
         let held = (client.place, browser, ended.clone().drop_guard());
         websocket::upgrade(&gate.clients, request, Peer::of_token(Principal::Page), ended, held)
     }
+}
+
+/// Whether this is the user of the proxy that the configuration names.
+async fn is_proxy_user(config: &PageConfig, user: u32) -> bool {
+    let config = config.clone();
+    let named = tokio::task::spawn_blocking(move || config.proxy_user_id()).await;
+    matches!(named, Ok(Ok(Some(named))) if named == user)
 }
 
 /// Whether a request below `/page` is for more than a file.

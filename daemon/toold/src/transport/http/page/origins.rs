@@ -14,49 +14,35 @@ use crate::transport::http::names::{bare, is_host, only};
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// The name by which a browser reached the page.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum PageHost {
-    /// A loopback name, or the address that the connection came to.
-    Machine(String),
-    /// One of `page.hosts`.
-    Configured(String),
-}
-
-impl PageHost {
-    /// In lower case, without a port, as browsers keep cookies.
-    pub(super) fn name(&self) -> &str {
-        let (Self::Machine(name) | Self::Configured(name)) = self;
-        name
-    }
-}
-
-/// The host must be this machine by a name that no other site can point here.
+/// The name by which a browser reached the page, in lower case and without a port, as browsers keep cookies. It must be
+/// this machine's by a name that no other site can point here, or one of `page.hosts`.
 ///
 /// # Errors
 /// It is not, for the person at the browser.
-pub(super) fn find_host(headers: &HeaderMap, hosts: &[String], local: IpAddr) -> Result<PageHost, &'static str> {
+pub(super) fn find_host(headers: &HeaderMap, hosts: &[String], local: IpAddr) -> Result<String, &'static str> {
     let host = only(headers, HOST).and_then(|host| host.parse::<Authority>().ok());
     let host = host.ok_or("the header Host is missing, or is not one name")?;
     let name = bare(host.host()).to_ascii_lowercase();
     let is_machine = ["localhost", "127.0.0.1", "::1"].contains(&name.as_str())
         || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical() == local.to_canonical());
-    match (is_machine, hosts.iter().any(|known| is_host(known, &host))) {
-        (true, _) => Ok(PageHost::Machine(name)),
-        (false, true) => Ok(PageHost::Configured(name)),
-        (false, false) => Err("unknown host name: add it to page.hosts"),
+    match is_machine || hosts.iter().any(|known| is_host(known, &host)) {
+        true => Ok(name),
+        false => Err("unknown host name: add it to page.hosts"),
     }
 }
 
-/// The request comes from the page itself.
+/// The request comes from the page itself, which this listener serves with TLS or without.
 ///
 /// # Errors
 /// Why not.
-pub(super) fn check_own(headers: &HeaderMap) -> Result<(), &'static str> {
+pub(super) fn check_own(headers: &HeaderMap, tls: bool) -> Result<(), &'static str> {
     let (origin, host) = (only(headers, ORIGIN), only(headers, HOST));
-    // Behind a proxy with TLS, the origin has another scheme than this listener, and the proxy's name.
-    let of_origin =
-        origin.and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
+    // Behind a proxy with TLS, the origin has another scheme than this listener, and the proxy's name. With TLS here, one
+    // without TLS is a page that somebody on the way may have made.
+    let of_origin = origin.and_then(|origin| {
+        let plain = origin.strip_prefix("http://").filter(|_| !tls);
+        plain.or_else(|| origin.strip_prefix("https://"))
+    });
     match (of_origin, host) {
         (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host) => check_site(headers),
         (None, _) if !headers.contains_key(ORIGIN) => Err("the origin is missing: only the page itself may do this"),
@@ -96,7 +82,7 @@ mod tests {
         let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
         let hosts = ["page.example".to_owned(), "proxy.example:8443".to_owned()];
         let found = find_host(&headers, &hosts, IpAddr::from([192, 168, 1, 5])).ok();
-        assert_eq!(found.as_ref().map(PageHost::name), expected, "{host}");
+        assert_eq!(found.as_deref(), expected, "{host}");
     }
 
     #[test]
