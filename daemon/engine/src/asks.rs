@@ -348,6 +348,10 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     ended.resolved.scope = Some(scope);
     ended.resolved.by = Some(replier.by.clone());
     ended.reply = Some(reply.clone());
+    if granted {
+        // The call that goes on uses the grant in any case, and not only if it is slower than the next lines.
+        engine.policy_is_changing();
+    }
     let was_there = prompts.resolve(id, ended);
     if granted {
         // After the answer, or the call would see the grant first.

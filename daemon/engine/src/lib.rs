@@ -207,6 +207,15 @@ impl Engine {
         self.generation.send_modify(|generation| *generation += 1);
     }
 
+    /// Calls that go on from here see the change. Those that wait hear of it by [`policy_changed`](Self::policy_changed), which
+    /// has to follow.
+    pub(crate) fn policy_is_changing(&self) {
+        self.generation.send_if_modified(|generation| {
+            *generation += 1;
+            false
+        });
+    }
+
     /// Wakes everything that waits for a decision that may have changed.
     pub fn policy_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.generation.subscribe()
