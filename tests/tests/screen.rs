@@ -209,6 +209,29 @@ fn a_question_of_a_tool_is_answered_in_the_screen() {
 }
 
 #[test]
+fn an_answer_that_is_remembered_takes_two_presses_and_a_long_diff_is_scrolled_to_its_end() {
+    let daemon = TestDaemon::asking();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "2", "Tools");
+    let mut agent = daemon.connect();
+    let text: String = (0..500).map(|n| format!("line {n}\n")).collect();
+    let arguments = json!({"path": "big.txt", "content": text});
+    let call = agent.request("tools.execute", json!({"name": "write", "arguments": arguments}));
+    pane.wait("the start", |screen| screen.contains("+line 0") && screen.contains("allow only at the end"));
+    pane.press_until("y", "a refusal", |screen| screen.contains("read the prompt to its end first"));
+    pane.press("PageDown");
+    pane.wait("the next lines", |screen| !screen.contains("+line 0") && screen.contains("allow only at the end"));
+    pane.press("G");
+    pane.wait_for("+line 499");
+    pane.press("s");
+    pane.wait_for("press s again: allow in this session");
+    pane.press_until("s", "the panel", |screen| !screen.contains("allow once"));
+    assert_eq!(agent.answer(call)["result"]["is_error"], false);
+    assert_eq!(fs::read_to_string(daemon.work().join("big.txt")).unwrap(), text);
+    pane.press_until("q", "the shell", |screen| !screen.contains("toold 0."));
+}
+
+#[test]
 fn a_change_is_undone_after_its_diff_was_shown() {
     let daemon = allowing();
     let mut agent = daemon.connect();

@@ -18,6 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(30);
 /// A pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPress {
+    /// Without Ctrl or Alt: Ctrl-A is not the `a` that answers a prompt.
     Char(char),
     /// Escape, Ctrl-C or Ctrl-D.
     Exit,
@@ -107,7 +108,7 @@ pub(crate) fn key(event: KeyEvent) -> KeyPress {
     match event.code {
         KeyCode::Esc => KeyPress::Exit,
         KeyCode::Char('c' | 'd') if event.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Exit,
-        KeyCode::Char(c) => KeyPress::Char(c),
+        KeyCode::Char(c) if !event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => KeyPress::Char(c),
         _ => KeyPress::Other,
     }
 }

@@ -171,7 +171,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::screen::action::ScreenAction;
     use crate::screen::fixtures::{ask, drawn, happened, press_char, question, state};
 
     #[test]
@@ -240,9 +239,32 @@ mod tests {
         └──────────────────────────────────────────────────────────┘
         q quit  ? help  r run  Enter details  / filter  s sort
         ");
-        // A prompt that is not readable must not be answered.
-        assert!(drawn(&mut state, 60, 10).contains("too small"));
-        assert!(!matches!(press_char(&mut state, 'y'), Some(ScreenAction::Request(_))));
+    }
+
+    #[test]
+    fn an_ask_scrolls_on_a_low_screen() {
+        let mut state = state();
+        state.permission(ask("1", "git push"));
+        insta::assert_snapshot!(drawn(&mut state, 60, 10), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ┌ permission ──────────────────────────────────────────────┐
+        │? bash asks for permission: shell                         │
+        │  git push                                                │
+        │  agent: session s                                        │
+        │  folder: /x                                              │
+        │8 lines below: PgDn; n can deny now, allow only at the end│
+        └──────────────────────────────────────────────────────────┘
+        q quit  ? help  r run  Enter details  / filter  s sort
+        ");
+        insta::assert_snapshot!(drawn(&mut state, 30, 8), @r"
+         Calls  Tools 1  Sources  Ses…
+        ┌ permission ────────────────┐
+        │? bash asks for permission: │
+        │     shell                  │
+        │13 more: PgDn, n to deny    │
+        └────────────────────────────┘
+        q quit  ? help  r run
+        ");
     }
 
     #[test]
