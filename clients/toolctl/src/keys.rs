@@ -10,7 +10,7 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 
-use crate::output;
+use crate::{output, terminal};
 
 /// How often the thread that waits for a key checks whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
@@ -43,6 +43,7 @@ pub(crate) fn has_terminal() -> bool {
 impl KeyReader {
     /// Keys that were pressed before this are discarded.
     pub(crate) fn open() -> io::Result<Self> {
+        terminal::guard()?;
         enable_raw_mode()?;
         // Fails only where there is no terminal, and then there are no keys either.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
@@ -69,7 +70,7 @@ impl KeyReader {
         }
     }
 
-    /// The next key, mouse event, or new size of the terminal; `None` when the terminal is gone. Cancel-safe.
+    /// The next key, mouse event, paste, or new size of the terminal; `None` when the terminal is gone. Cancel-safe.
     pub(crate) async fn next_terminal_event(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -78,7 +79,7 @@ impl KeyReader {
 impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Fails only if the terminal library panics, and then no thread reads.
+        // A panic of the thread has ended toolctl.
         let _ = self.reader.take().map(JoinHandle::join);
         let _ = disable_raw_mode();
     }

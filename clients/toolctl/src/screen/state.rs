@@ -317,6 +317,16 @@ impl ScreenState {
         }
     }
 
+    /// A pasted text goes only into a text that is being typed: as keys, it could do anything.
+    pub(super) fn paste(&mut self, text: &str) {
+        if self.places() != [KeyPlace::Typing] {
+            return self
+                .say(Tone::Warn, "a text can be pasted only where one is typed, such as in the filter".to_owned());
+        }
+        let text = text.trim_end_matches(['\r', '\n']);
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).for_each(|c| self.type_char(c));
+    }
+
     /// Adds it to the text that is being typed, if any.
     fn type_char(&mut self, c: char) {
         if self.filtering {
