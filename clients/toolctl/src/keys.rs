@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
@@ -26,13 +26,12 @@ pub(crate) enum KeyPress {
     Other,
 }
 
-/// The terminal in raw mode, until this is dropped. The drop waits for the thread that reads, at most [`LOOK_EVERY`]:
+/// The terminal in raw mode, until this is dropped. The drop waits for the thread that reads, about [`LOOK_EVERY`]:
 /// keys that are pressed after it belong to whoever reads the terminal next.
 pub(crate) struct KeyReader {
     events: mpsc::Receiver<Event>,
     stop: Arc<AtomicBool>,
-    /// `None` only while this is dropped.
-    reader: Option<JoinHandle<()>>,
+    reader: JoinHandle<()>,
 }
 
 /// Whether there is a terminal to ask on.
@@ -54,7 +53,7 @@ impl KeyReader {
             let stop = Arc::clone(&stop);
             move || read(&sender, &stop)
         });
-        Ok(Self { events, stop, reader: Some(reader) })
+        Ok(Self { events, stop, reader })
     }
 
     /// The next key; `None` when the terminal is gone. Cancel-safe.
@@ -79,8 +78,11 @@ impl KeyReader {
 impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A panic of the thread has ended toolctl.
-        let _ = self.reader.take().map(JoinHandle::join);
+        // On a terminal that is closed, the thread never stops: the terminal library reads its end again and again.
+        let latest = Instant::now() + LOOK_EVERY * 10;
+        while !self.reader.is_finished() && Instant::now() < latest {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let _ = disable_raw_mode();
     }
 }
