@@ -6,8 +6,9 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::wait::until;
 
@@ -83,9 +84,16 @@ impl Terminal {
         self.written.lock().unwrap().clone()
     }
 
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Waits for the program's end; gives its status and everything that it wrote.
+    #[track_caller]
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = until("the program ends", || self.child.try_wait().unwrap());
+        let modes = tcgetattr(&self.keys).unwrap().local_modes;
+        assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO), "the terminal is not as it was: {modes:?}");
         self.reader.take().expect("nobody else takes it").join().unwrap();
         (status, self.written())
     }

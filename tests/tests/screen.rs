@@ -1,8 +1,10 @@
 //! The full screen of toolctl in a real terminal multiplexer, with a real daemon.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use toold_tests::{Pane, Setup, Terminal, TestDaemon, Tmux, Wire, toolctl, toold, until};
 
@@ -209,6 +211,30 @@ fn a_question_of_a_tool_is_answered_in_the_screen() {
 }
 
 #[test]
+fn an_answer_that_is_remembered_takes_two_presses_and_a_long_diff_is_scrolled_to_its_end() {
+    let daemon = TestDaemon::asking();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "2", "Tools");
+    let mut agent = daemon.connect();
+    let text: String = (0..500).map(|n| format!("line {n}\n")).collect();
+    let arguments = json!({"path": "big.txt", "content": text});
+    let call = agent.request("tools.execute", json!({"name": "write", "arguments": arguments}));
+    pane.wait("the start", |screen| screen.contains("+line 0") && screen.contains("allow only at the end"));
+    pane.press_until("y", "a refusal", |screen| screen.contains("read the prompt to its end first"));
+    pane.press("PageDown");
+    pane.wait("the next lines", |screen| !screen.contains("+line 0") && screen.contains("allow only at the end"));
+    pane.press("G");
+    pane.wait_for("+line 499");
+    pane.press("s");
+    pane.wait_for("press s again: allow in this session");
+    pane.press_until("s", "the panel", |screen| !screen.contains("allow once"));
+    assert_eq!(agent.answer(call)["result"]["is_error"], false);
+    assert_eq!(fs::read_to_string(daemon.work().join("big.txt")).unwrap(), text);
+    pane.press("q");
+    pane.wait_for_prompt();
+}
+
+#[test]
 fn a_change_is_undone_after_its_diff_was_shown() {
     let daemon = allowing();
     let mut agent = daemon.connect();
@@ -332,6 +358,130 @@ fn the_mouse_selects_rows_and_tabs_and_the_keyboard_copies() {
     assert!(status.success(), "{written:?}");
     // The terminal is as it was before.
     assert!(written.contains("\x1b[?1049l"), "{written:?}");
+}
+
+#[test]
+fn a_server_is_restarted_and_a_daemon_reconnected_after_a_question() {
+    let far = TestDaemon::start();
+    let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/stand_in.py");
+    let server = format!("[mcp.servers.helper]\ncommand = \"python3\"\nargs = [{stand_in:?}]\n");
+    let socket = far.socket();
+    let remote =
+        format!("[remotes.far]\ncommand = [{:?}, \"connect\"]\nenv = {{ TOOLD_SOCKET = {socket:?} }}\n", toolctl());
+    let daemon = Setup::new().config(&(server + &remote)).start();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "3", "Sources");
+    for (name, question, done) in [
+        ("helper mcp", "Restart the MCP server helper?", "restarted helper"),
+        ("far remote", "Reconnect to far?", "reconnected far"),
+    ] {
+        pane.press("/");
+        pane.type_text(name);
+        pane.wait("the row", |screen| {
+            screen.contains("── Sources: 1 of ") && screen.contains(&format!("with /{name} "))
+        });
+        pane.press("Enter");
+        pane.press("r");
+        pane.wait_for(question);
+        pane.wait_for("running calls that fail: 0");
+        pane.press("y");
+        pane.wait_for(done);
+        pane.press("Escape");
+        pane.wait("all rows", |screen| !screen.contains("with /"));
+    }
+    pane.press("q");
+    pane.wait_for_prompt();
+    // The server's process ends before the terminal does.
+    fs::write(daemon.setup.path("config/toold/config.toml"), "").unwrap();
+    let mut wire = daemon.connect();
+    until("nothing is mounted", || {
+        (wire.result("mcp.servers", json!({}))["servers"] == json!([])
+            && wire.result("remotes.list", json!({}))["remotes"] == json!([]))
+        .then_some(())
+    });
+}
+
+/// The sequences that end what the screen switches on: the mouse, the paste mode, the other screen, a hidden cursor.
+const LEFT: [&str; 4] = ["\x1b[?1000l", "\x1b[?2004l", "\x1b[?1049l", "\x1b[?25h"];
+
+#[test]
+fn a_signal_restores_the_terminal_and_is_the_status() {
+    let daemon = TestDaemon::start();
+    for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131)] {
+        let terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
+        terminal.wait_for("apply_patch");
+        terminal.signal(signal);
+        let (ended, written) = terminal.end();
+        assert_eq!(ended.code(), Some(status), "{written:?}");
+        for left in LEFT {
+            assert!(written.contains(left), "{left:?} in {written:?}");
+        }
+    }
+    // The session was closed, as by `q`.
+    until("the sessions are closed", || {
+        let sessions = daemon.connect().result("session.list", json!({}))["sessions"].take();
+        let names = sessions.as_array().unwrap().iter().map(|session| session["client"]["name"].clone());
+        (!names.collect::<Vec<_>>().contains(&json!("toolctl"))).then_some(())
+    });
+}
+
+#[test]
+fn the_screen_ends_when_its_terminal_is_closed() {
+    let daemon = TestDaemon::start();
+    let tmux = Tmux::start(&daemon);
+    open(&tmux, "2", "Tools");
+    // Closes the terminal, and waits until no process is left.
+    drop(tmux);
+}
+
+#[test]
+fn a_signal_restores_the_terminal_while_a_form_or_a_search_has_it() {
+    let daemon = TestDaemon::start();
+    let mut screen = Terminal::run(&mut daemon.setup.command(toolctl()));
+    screen.wait_for("apply_patch");
+    screen.press("r");
+    screen.wait_for("input:");
+    let form = Terminal::run(daemon.setup.command(toolctl()).args(["call", "bash", "--form"]));
+    form.wait_for("command:");
+    let search = Terminal::run(daemon.setup.command(toolctl()).arg("call"));
+    search.wait_for("type to search");
+    for terminal in [screen, form, search] {
+        terminal.signal(Signal::TERM);
+        let (ended, written) = terminal.end();
+        assert_eq!(ended.code(), Some(143), "{written:?}");
+        assert!(written.ends_with("\x1b[?25h"), "{written:?}");
+    }
+}
+
+#[test]
+fn a_pasted_text_is_typed_into_the_filter_and_presses_no_keys() {
+    let daemon = TestDaemon::start();
+    let mut terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
+    terminal.wait_for("\x1b[?2004h");
+    terminal.wait_for("apply_patch");
+    // As keys, it would quit.
+    terminal.press("\x1b[200~q9\n\x1b[201~");
+    terminal.wait_for("can be pasted only where");
+    terminal.press("/\x1b[200~web_fetch\n\x1b[201~");
+    terminal.wait_for("with /web_fetch");
+    terminal.press("\r");
+    terminal.press("c");
+    // The name in base64: the sequence that sets the clipboard.
+    terminal.wait_for("\x1b]52;c;d2ViX2ZldGNo");
+    terminal.press("q");
+    assert!(terminal.end().0.success());
+}
+
+#[test]
+fn a_mouse_report_outside_the_screen_is_harmless() {
+    let daemon = TestDaemon::start();
+    let mut terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
+    terminal.wait_for("apply_patch");
+    terminal.press("\x1b[<0;0;0M\x1b[M   \x1b[32;0;0M?");
+    terminal.wait_for("Esc q ? back");
+    terminal.press("qq");
+    let (status, written) = terminal.end();
+    assert!(status.success() && !written.contains("panicked"), "{written:?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn the_last_change_is_shown_and_taken_back_when_its_session_and_the_daemon_are_g
     let mut terminal = Terminal::run(&mut command(&daemon, &["undo"]));
     terminal.wait_for("-after");
     terminal.wait_for("+between");
-    terminal.press_until("y", "restored a.txt");
+    terminal.press_until("y", "undid the changes to a.txt");
     assert!(terminal.end().0.success());
     assert_eq!(content(&daemon), "between\n");
     run(&daemon, &["undo", "--yes", "a.txt"]);

@@ -13,6 +13,7 @@ use toold_proto::tool::Tool;
 use crate::arguments;
 use crate::output::{first_sentence, one_line, plain};
 use crate::path_names::is_path;
+use crate::terminal;
 
 use files::FileCompleter;
 
@@ -46,6 +47,7 @@ pub(crate) fn fill_schema(
     given: &Map<String, Value>,
     problems: &[ArgumentProblem],
 ) -> anyhow::Result<Option<Map<String, Value>>> {
+    terminal::guard()?;
     match asked(schema, purpose, given.clone(), problems) {
         Ok(filled) => Ok(filled),
         Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(None),

@@ -4,13 +4,13 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 
-use crate::output;
+use crate::{output, terminal};
 
 /// How often the thread that waits for a key checks whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
@@ -18,6 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(30);
 /// A pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPress {
+    /// Without Ctrl or Alt: Ctrl-A is not the `a` that answers a prompt.
     Char(char),
     /// Escape, Ctrl-C or Ctrl-D.
     Exit,
@@ -25,13 +26,12 @@ pub(crate) enum KeyPress {
     Other,
 }
 
-/// The terminal in raw mode, until this is dropped. The drop waits for the thread that reads, at most [`LOOK_EVERY`]:
+/// The terminal in raw mode, until this is dropped. The drop waits for the thread that reads, about [`LOOK_EVERY`]:
 /// keys that are pressed after it belong to whoever reads the terminal next.
 pub(crate) struct KeyReader {
     events: mpsc::Receiver<Event>,
     stop: Arc<AtomicBool>,
-    /// `None` only while this is dropped.
-    reader: Option<JoinHandle<()>>,
+    reader: JoinHandle<()>,
 }
 
 /// Whether there is a terminal to ask on.
@@ -42,6 +42,7 @@ pub(crate) fn has_terminal() -> bool {
 impl KeyReader {
     /// Keys that were pressed before this are discarded.
     pub(crate) fn open() -> io::Result<Self> {
+        terminal::guard()?;
         enable_raw_mode()?;
         // Fails only where there is no terminal, and then there are no keys either.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
@@ -52,7 +53,7 @@ impl KeyReader {
             let stop = Arc::clone(&stop);
             move || read(&sender, &stop)
         });
-        Ok(Self { events, stop, reader: Some(reader) })
+        Ok(Self { events, stop, reader })
     }
 
     /// The next key; `None` when the terminal is gone. Cancel-safe.
@@ -68,7 +69,7 @@ impl KeyReader {
         }
     }
 
-    /// The next key, mouse event, or new size of the terminal; `None` when the terminal is gone. Cancel-safe.
+    /// The next key, mouse event, paste, or new size of the terminal; `None` when the terminal is gone. Cancel-safe.
     pub(crate) async fn next_terminal_event(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -77,8 +78,11 @@ impl KeyReader {
 impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Fails only if the terminal library panics, and then no thread reads.
-        let _ = self.reader.take().map(JoinHandle::join);
+        // On a terminal that is closed, the thread never stops: the terminal library reads its end again and again.
+        let latest = Instant::now() + LOOK_EVERY * 10;
+        while !self.reader.is_finished() && Instant::now() < latest {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let _ = disable_raw_mode();
     }
 }
@@ -107,7 +111,7 @@ pub(crate) fn key(event: KeyEvent) -> KeyPress {
     match event.code {
         KeyCode::Esc => KeyPress::Exit,
         KeyCode::Char('c' | 'd') if event.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Exit,
-        KeyCode::Char(c) => KeyPress::Char(c),
+        KeyCode::Char(c) if !event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => KeyPress::Char(c),
         _ => KeyPress::Other,
     }
 }

@@ -26,6 +26,7 @@ mod prompts;
 mod screen;
 mod sources;
 mod table;
+mod terminal;
 mod tool_names;
 mod tool_title;
 mod version_check;

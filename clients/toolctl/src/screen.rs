@@ -33,6 +33,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::exit::{OK, usage};
 use crate::globals::Globals;
+use crate::terminal::OrderlyEnd;
 use crate::{clock, connection, keys, output};
 use action::{Request, ScreenAction};
 use answer::ScreenAnswer;
@@ -79,13 +80,18 @@ pub(crate) async fn run(args: ScreenArgs, globals: &Globals) -> anyhow::Result<u
     let link = ScreenLink::open(client).await?;
     let mut screen = OpenScreen::open(globals, state, link)?;
     let ended = screen.watch().await;
+    let in_form = screen.terminal.is_none();
     // Before the session is closed, which may take a moment.
     let link = screen.link.take();
     drop(screen);
+    if in_form {
+        // Its thread still waits for a key.
+        crate::terminal::restore();
+    }
     if let Some(link) = link {
         link.close().await;
     }
-    ended.map(|()| OK)
+    ended
 }
 
 /// The terminal, and everything that the screen waits for.
@@ -102,11 +108,14 @@ struct OpenScreen<'a> {
     /// `None` while a form has the terminal.
     terminal: Option<ScreenTerminal>,
     form: FormTask,
+    signals: OrderlyEnd,
     draw_at: Option<Instant>,
 }
 
 /// Something that happened.
 enum Happening {
+    /// A signal, which ends toolctl with this status.
+    Signal(u8),
     Terminal(Option<Event>),
     Draw,
     Daemon(anyhow::Result<DaemonItem>),
@@ -121,12 +130,13 @@ impl<'a> OpenScreen<'a> {
         let (sender, answers) = mpsc::channel(32);
         let terminal = Some(ScreenTerminal::open(state.mouse)?);
         let (linking, form) = (LinkTask::default(), FormTask::default());
+        let signals = OrderlyEnd::await_signals()?;
         let draw_at = Some(Instant::now());
-        Ok(Self { globals, state, link: Some(link), linking, sender, answers, terminal, form, draw_at })
+        Ok(Self { globals, state, link: Some(link), linking, sender, answers, terminal, form, signals, draw_at })
     }
 
-    /// Until the user quits or the terminal is gone.
-    async fn watch(&mut self) -> anyhow::Result<()> {
+    /// Until the user quits, a signal comes, or the terminal is gone. Returns the exit status.
+    async fn watch(&mut self) -> anyhow::Result<u8> {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -134,6 +144,7 @@ impl<'a> OpenScreen<'a> {
             // All of these are cancel-safe.
             let happening = tokio::select! {
                 biased;
+                status = self.signals.next() => Happening::Signal(status),
                 event = next_event(&mut self.terminal) => Happening::Terminal(event),
                 () = sleep_until(self.draw_at.unwrap_or_else(Instant::now)), if self.draw_at.is_some() => Happening::Draw,
                 item = next_item(&mut self.link) => Happening::Daemon(item),
@@ -144,8 +155,8 @@ impl<'a> OpenScreen<'a> {
             };
             let is_draw = matches!(happening, Happening::Draw);
             let at_once = matches!(happening, Happening::Terminal(_) | Happening::Form(_));
-            if !self.take(happening)? {
-                return Ok(());
+            if let Some(status) = self.take(happening)? {
+                return Ok(status);
             }
             if at_once {
                 self.draw_at = Some(Instant::now());
@@ -155,10 +166,11 @@ impl<'a> OpenScreen<'a> {
         }
     }
 
-    /// Whether to go on.
-    fn take(&mut self, happening: Happening) -> anyhow::Result<bool> {
+    /// The exit status, if it is the end.
+    fn take(&mut self, happening: Happening) -> anyhow::Result<Option<u8>> {
         match happening {
-            Happening::Terminal(None) => return Ok(false),
+            Happening::Signal(status) => return Ok(Some(status)),
+            Happening::Terminal(None) => return Ok(Some(OK)),
             Happening::Terminal(Some(event)) => {
                 let action = match event {
                     Event::Key(key) => self.state.press(key),
@@ -166,7 +178,11 @@ impl<'a> OpenScreen<'a> {
                         self.state.click(mouse);
                         None
                     }
-                    Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Paste(_) => None,
+                    Event::Paste(text) => {
+                        self.state.paste(&text);
+                        None
+                    }
+                    Event::Resize(..) | Event::FocusGained | Event::FocusLost => None,
                 };
                 if let Some(action) = action {
                     return self.perform(action);
@@ -209,13 +225,13 @@ impl<'a> OpenScreen<'a> {
             Happening::Answer(answer) => self.state.take(answer),
             Happening::Tick => self.state.tick(),
         }
-        Ok(true)
+        Ok(None)
     }
 
-    /// Whether to go on.
-    fn perform(&mut self, action: ScreenAction) -> anyhow::Result<bool> {
+    /// The exit status, if it is the end.
+    fn perform(&mut self, action: ScreenAction) -> anyhow::Result<Option<u8>> {
         match action {
-            ScreenAction::Quit => return Ok(false),
+            ScreenAction::Quit => return Ok(Some(OK)),
             ScreenAction::StartDaemon => self.linking.begin_with_start(self.globals),
             ScreenAction::Copy(text) => {
                 if let Some(terminal) = &mut self.terminal {
@@ -237,7 +253,7 @@ impl<'a> OpenScreen<'a> {
             }
             ScreenAction::Request(request) => self.send(request),
         }
-        Ok(true)
+        Ok(None)
     }
 
     fn send(&mut self, request: Request) {

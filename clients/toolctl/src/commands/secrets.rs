@@ -16,7 +16,7 @@ use toold_proto::secret::{
 use crate::exit::{OK, interrupted};
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
-use crate::{connection, table};
+use crate::{connection, table, terminal};
 
 /// Set, list or remove the secrets that the configuration uses
 ///
@@ -111,6 +111,7 @@ fn is_interactive() -> bool {
 /// count.
 fn read(question: &str, twice: bool) -> anyhow::Result<String> {
     let mut text = if is_interactive() {
+        terminal::guard()?;
         let mut prompt = Password::new(question).with_display_mode(PasswordDisplayMode::Hidden);
         if !twice {
             prompt = prompt.without_confirmation();

@@ -19,7 +19,7 @@ use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR, not_found, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
-use crate::{connection, table};
+use crate::{connection, table, terminal};
 
 /// The key that detaches from a shell: Ctrl-], as in telnet.
 const DETACH: u8 = 0x1d;
@@ -336,6 +336,7 @@ struct RawTerminal(Termios);
 
 impl RawTerminal {
     fn begin() -> std::io::Result<Self> {
+        terminal::guard()?;
         let before = tcgetattr(std::io::stdin())?;
         let mut raw = before.clone();
         raw.make_raw();

@@ -85,7 +85,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     } else {
         let mut out = output::stdout();
         for path in &undone.paths {
-            writeln!(out, "restored {}", shown(path, &cwd))?;
+            writeln!(out, "undid the changes to {}", shown(path, &cwd))?;
         }
         out.flush()?;
     }

@@ -8,7 +8,7 @@ use toold_proto::tool::Category;
 
 use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain};
 
-/// How many lines of a diff are shown; a note says how many are hidden.
+/// How many lines of a diff are shown where it cannot be scrolled; a note says how many are hidden.
 const MAX_DIFF_LINES: usize = 400;
 
 /// One way to answer.
@@ -71,6 +71,11 @@ pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
 }
 
 impl AskChoice {
+    /// Whether it allows more than what is asked for now: it is remembered, or counts for other parts too.
+    pub(crate) fn allows_more(&self) -> bool {
+        self.action == Action::Allow && (self.scope != Scope::Once || self.all_parts)
+    }
+
     pub(crate) fn reply(&self, ask: &Ask) -> ReplyPermission {
         ReplyPermission {
             scope: Some(self.scope),
@@ -100,8 +105,17 @@ pub(crate) fn scope_words(scope: Scope) -> &'static str {
     }
 }
 
-/// The whole prompt, on as many lines as it takes.
+/// The prompt, on as many lines as it takes; of a long diff the start.
 pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
+    show_up_to(ask, MAX_DIFF_LINES, out)
+}
+
+/// [`show`] with the whole diff.
+pub(crate) fn show_whole(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
+    show_up_to(ask, usize::MAX, out)
+}
+
+fn show_up_to(ask: &Ask, diff_lines: usize, out: &mut impl Write) -> io::Result<()> {
     let through = match ask.chain.as_slice() {
         [] => String::new(),
         chain => format!(" {DIM}(through {}){DIM:#}", one_line(&chain.join(", "))),
@@ -131,7 +145,7 @@ pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  {DIM}reason:{DIM:#} {}", one_line(reason))?;
     }
     if let Some(diff) = &ask.diff {
-        show_diff(diff, out)?;
+        show_diff_up_to(diff, diff_lines, out)?;
     }
     Ok(())
 }
@@ -142,7 +156,11 @@ fn indented(text: &str, width: usize) -> String {
 }
 
 pub(crate) fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
-    for line in diff.lines().take(MAX_DIFF_LINES) {
+    show_diff_up_to(diff, MAX_DIFF_LINES, out)
+}
+
+fn show_diff_up_to(diff: &str, most: usize, out: &mut impl Write) -> io::Result<()> {
+    for line in diff.lines().take(most) {
         let style = match line.as_bytes().first() {
             Some(b'+') => GOOD,
             Some(b'-') => BAD,
@@ -151,7 +169,7 @@ pub(crate) fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
         };
         writeln!(out, "  {style}{}{style:#}", plain(line))?;
     }
-    let hidden = diff.lines().count().saturating_sub(MAX_DIFF_LINES);
+    let hidden = diff.lines().count().saturating_sub(most);
     if hidden > 0 {
         writeln!(out, "  {WARN}{hidden} more lines are not shown{WARN:#}")?;
     }

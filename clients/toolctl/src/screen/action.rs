@@ -128,7 +128,7 @@ async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswe
         }
         Request::Undo(undo) => {
             let undone = client.call::<FilesUndo>(undo).await?;
-            format!("restored {}", undone.paths.join(", "))
+            format!("undid the changes to {}", undone.paths.join(", "))
         }
         Request::Execute(execute) => {
             let tool = execute.name.clone();

@@ -154,13 +154,15 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
 /// The end of a text that is being typed.
 fn one_line_keeping_end(text: &str, width: u16) -> String {
     let text = output::plain(text).replace(['\n', '\t'], " ");
-    let mut hidden = 0;
     let most = usize::from(width.saturating_sub(3));
-    let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    while cells(&text[starts.get(hidden).copied().unwrap_or(text.len())..]) > most {
-        hidden += 1;
-    }
-    text[starts.get(hidden).copied().unwrap_or(text.len())..].to_owned()
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += cells(c.encode_utf8(&mut [0; 4]));
+        used <= most
+    };
+    let mut end: Vec<char> = text.chars().rev().take_while(fits).collect();
+    end.reverse();
+    end.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -171,7 +173,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::screen::action::ScreenAction;
     use crate::screen::fixtures::{ask, drawn, happened, press_char, question, state};
 
     #[test]
@@ -202,6 +203,42 @@ mod tests {
         for text in ["███░░░░░░░ 25 %", "nvim", "command=make", "/home/me/x", "step"] {
             assert!(screen.contains(text), "{text}\n{screen}");
         }
+    }
+
+    #[test]
+    fn the_narrowest_screen_shows_the_number_of_a_progress_without_its_bar() {
+        let mut state = state();
+        state.panel = Panel::Calls;
+        happened(&mut state, json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash"}));
+        let progress = json!({"kind": "update", "progress": 2, "total": 5, "message": "step"});
+        happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
+        let screen = drawn(&mut state, 30, 8);
+        assert!(screen.contains("40 %") && !screen.contains('░'), "{screen}");
+    }
+
+    #[test]
+    fn times_in_utc_are_shown_in_full() {
+        let mut state = state();
+        happened(&mut state, json!({"kind": "notice", "level": "info", "message": "hello"}));
+        state.panel = Panel::Events;
+        for width in [30, 100] {
+            let screen = drawn(&mut state, width, 8);
+            assert!(screen.contains("03:04:05Z "), "{screen}");
+        }
+    }
+
+    #[test]
+    fn empty_panels_say_why_they_are_empty() {
+        let mut state = state();
+        state.panel = Panel::Calls;
+        let screen = drawn(&mut state, 100, 20);
+        assert!(
+            screen.contains("nothing here") && screen.contains("durations of calls: none has ended yet"),
+            "{screen}"
+        );
+        press_char(&mut state, '/');
+        press_char(&mut state, 'x');
+        assert!(drawn(&mut state, 100, 20).contains("no row has these words"));
     }
 
     #[test]
@@ -240,9 +277,32 @@ mod tests {
         └──────────────────────────────────────────────────────────┘
         q quit  ? help  r run  Enter details  / filter  s sort
         ");
-        // A prompt that is not readable must not be answered.
-        assert!(drawn(&mut state, 60, 10).contains("too small"));
-        assert!(!matches!(press_char(&mut state, 'y'), Some(ScreenAction::Request(_))));
+    }
+
+    #[test]
+    fn an_ask_scrolls_on_a_low_screen() {
+        let mut state = state();
+        state.permission(ask("1", "git push"));
+        insta::assert_snapshot!(drawn(&mut state, 60, 10), @r"
+         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        ┌ permission ──────────────────────────────────────────────┐
+        │? bash asks for permission: shell                         │
+        │  git push                                                │
+        │  agent: session s                                        │
+        │  folder: /x                                              │
+        │8 lines below: PgDn; n can deny now, allow only at the end│
+        └──────────────────────────────────────────────────────────┘
+        q quit  ? help  r run  Enter details  / filter  s sort
+        ");
+        insta::assert_snapshot!(drawn(&mut state, 30, 8), @r"
+         Calls  Tools 1  Sources  Ses…
+        ┌ permission ────────────────┐
+        │? bash asks for permission: │
+        │     shell                  │
+        │13 more: PgDn, n to deny    │
+        └────────────────────────────┘
+        q quit  ? help  r run
+        ");
     }
 
     #[test]

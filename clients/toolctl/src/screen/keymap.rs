@@ -23,6 +23,8 @@ pub(super) enum KeyPlace {
     In(Panel),
     /// In every panel, while there is no daemon.
     Gone,
+    /// While more than one prompt waits.
+    Prompts,
     Details,
     Help,
     Confirm,
@@ -59,6 +61,8 @@ pub(super) enum KeyCommand {
     Undo,
     Revoke,
     StartDaemon,
+    NextPrompt,
+    PreviousPrompt,
     Yes,
     No,
     /// Ends a text that is typed.
@@ -101,7 +105,7 @@ const fn bind(
 }
 
 use BoundKey::{Char, Code, Ctrl};
-use KeyPlace::{Always, Confirm, Details, Gone, Help, In, Panels, Typing};
+use KeyPlace::{Always, Confirm, Details, Gone, Help, In, Panels, Prompts, Typing};
 
 const DOWN: &[BoundKey] = &[Char('j'), Code(KeyCode::Down)];
 const UP: &[BoundKey] = &[Char('k'), Code(KeyCode::Up)];
@@ -139,6 +143,9 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
     bind(Help, PAGE_UP, "PgUp", "", "scroll a page up", KeyCommand::Move(Movement::PageUp)),
     bind(Help, FIRST, "g Home", "", "to the start", KeyCommand::Move(Movement::First)),
     bind(Help, LAST, "G End", "", "to the end", KeyCommand::Move(Movement::Last)),
+
+    bind(Prompts, &[Ctrl('n')], "Ctrl-N", "next prompt", "the next prompt that waits", KeyCommand::NextPrompt),
+    bind(Prompts, &[Ctrl('p')], "Ctrl-P", "", "the previous prompt that waits", KeyCommand::PreviousPrompt),
 
     bind(Details, LEAVE, "Esc q", "back", "close the details", KeyCommand::Leave),
     bind(Details, &[Char('?')], "?", "help", "show this help", KeyCommand::Help),
@@ -197,7 +204,7 @@ impl BoundKey {
     fn is(self, event: KeyEvent) -> bool {
         let control = event.modifiers.contains(KeyModifiers::CONTROL);
         match self {
-            Self::Char(c) => event.code == KeyCode::Char(c) && !control,
+            Self::Char(c) => event.code == KeyCode::Char(c) && !control && !event.modifiers.contains(KeyModifiers::ALT),
             Self::Ctrl(c) => event.code == KeyCode::Char(c) && control,
             Self::Code(code) => event.code == code,
         }
@@ -211,9 +218,13 @@ mod tests {
     #[test]
     fn no_key_has_two_meanings_in_one_place() {
         for panel in Panel::ALL {
-            for places in
-                [vec![Gone, Panels, In(panel)], vec![Details, In(panel)], vec![Confirm], vec![Typing], vec![Help]]
-            {
+            for places in [
+                vec![Gone, Prompts, Panels, In(panel)],
+                vec![Prompts, Details, In(panel)],
+                vec![Confirm],
+                vec![Typing],
+                vec![Help],
+            ] {
                 let keys: Vec<BoundKey> = applicable(&places).flat_map(|binding| binding.keys).copied().collect();
                 for (at, key) in keys.iter().enumerate() {
                     assert!(!keys[..at].contains(key), "{key:?} in {places:?}");
@@ -228,7 +239,7 @@ mod tests {
         for binding in BINDINGS {
             let entry = match binding.place {
                 In(_) => format!("`{}` {}", binding.label, binding.help),
-                Panels | Details | Typing => format!("| `{}` | {} |", binding.label, binding.help),
+                Panels | Prompts | Details | Typing => format!("| `{}` | {} |", binding.label, binding.help),
                 Always | Gone => format!("`{}`", binding.label),
                 // Their keys stand on the screen itself.
                 Help | Confirm => continue,

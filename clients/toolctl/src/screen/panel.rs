@@ -37,6 +37,12 @@ pub(super) struct Column {
 /// The widest column, which takes all the space that the others leave.
 pub(super) const FILL: u16 = u16::MAX;
 
+/// A column of times of day, which end with a `Z` in UTC.
+pub(super) const fn time_column(title: &'static str, rank: u8) -> Column {
+    let width = "12:00:00Z".len() as u16;
+    column(title, width, width, rank)
+}
+
 pub(super) const fn column(title: &'static str, min: u16, max: u16, rank: u8) -> Column {
     Column { title, min, max, rank }
 }
@@ -49,6 +55,8 @@ pub(super) struct PanelRow {
 
 pub(super) struct PanelCell {
     pub(super) text: String,
+    /// What is shown where the text does not fit, instead of its start.
+    pub(super) short: Option<String>,
     pub(super) tone: Tone,
     /// What the column is sorted by, if not by the text.
     pub(super) number: Option<f64>,
@@ -56,7 +64,7 @@ pub(super) struct PanelCell {
 
 impl PanelCell {
     pub(super) fn new(tone: Tone, text: impl AsRef<str>) -> Self {
-        Self { text: shorten(&one_line(text.as_ref()), MAX_CELL), tone, number: None }
+        Self { text: shorten(&one_line(text.as_ref()), MAX_CELL), short: None, tone, number: None }
     }
 
     pub(super) fn plain(text: impl AsRef<str>) -> Self {
@@ -65,6 +73,10 @@ impl PanelCell {
 
     pub(super) fn name(text: impl AsRef<str>) -> Self {
         Self::new(Tone::Name, text)
+    }
+
+    pub(super) fn short(self, short: String) -> Self {
+        Self { short: Some(short), ..self }
     }
 
     pub(super) fn number(self, number: f64) -> Self {

@@ -22,11 +22,12 @@ use super::panel::{Panel, PanelRow};
 use super::table_view::TableView;
 use super::text::diff_lines;
 use super::theme::{Theme, Tone};
+use crate::keys::{KeyPress, key};
 use crate::output::one_line;
 use mouse::Click;
 pub(super) use mouse::HitArea;
 use overlays::{ConfirmDialog, DetailsView, Scroll};
-use prompts::PromptState;
+use prompts::{PromptPress, PromptState};
 
 #[derive(Default)]
 pub(super) struct ScreenState {
@@ -286,39 +287,56 @@ impl ScreenState {
 
     /// The places that the help is about.
     pub(super) fn places_below_help(&self) -> Vec<KeyPlace> {
-        if self.details.is_some() {
-            vec![KeyPlace::Details, KeyPlace::In(self.panel)]
-        } else if self.is_gone() {
-            vec![KeyPlace::Gone, KeyPlace::Panels, KeyPlace::In(self.panel)]
-        } else {
-            vec![KeyPlace::Panels, KeyPlace::In(self.panel)]
-        }
+        let mut places = vec![KeyPlace::In(self.panel)];
+        places.push(if self.details.is_some() { KeyPlace::Details } else { KeyPlace::Panels });
+        places.extend((self.is_gone() && self.details.is_none()).then_some(KeyPlace::Gone));
+        places.extend((self.data.prompts.len() > 1).then_some(KeyPlace::Prompts));
+        places
     }
 
     pub(super) fn press(&mut self, event: KeyEvent) -> Option<ScreenAction> {
         self.message = None;
         if self.prompt_is_shown() && !self.prompt.is_typing() {
-            let pressed = self.prompt.press(&self.data, event);
-            if let Some(action) = pressed {
-                return action;
+            match self.prompt.press(&self.data, event) {
+                PromptPress::Taken(action) => return action,
+                PromptPress::Unread => {
+                    self.say(Tone::Warn, "read the prompt to its end first: PgDn".to_owned());
+                    return None;
+                }
+                PromptPress::Unnamed => {}
             }
         }
         let bound = binding(&self.places(), event);
-        match (bound, event.code) {
+        match (bound, key(event)) {
             (Some(bound), _) => self.run(bound.command, event),
-            (None, KeyCode::Char(c)) if self.filtering => {
-                self.view_mut().filter.push(c);
-                None
-            }
-            (None, KeyCode::Char(c)) if self.prompt.is_typing() => {
-                self.prompt.type_char(c);
+            (None, KeyPress::Char(c)) => {
+                self.type_char(c);
                 None
             }
             (None, _) => None,
         }
     }
 
-    /// Whether the oldest prompt is on the screen. A dialog, the help, or a text that the user works on goes first.
+    /// A pasted text goes only into a text that is being typed: as keys, it could do anything.
+    pub(super) fn paste(&mut self, text: &str) {
+        if self.places() != [KeyPlace::Typing] {
+            return self
+                .say(Tone::Warn, "a text can be pasted only where one is typed, such as in the filter".to_owned());
+        }
+        let text = text.trim_end_matches(['\r', '\n']);
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).for_each(|c| self.type_char(c));
+    }
+
+    /// Adds it to the text that is being typed, if any.
+    fn type_char(&mut self, c: char) {
+        if self.filtering {
+            self.view_mut().filter.push(c);
+        } else {
+            self.prompt.type_char(c);
+        }
+    }
+
+    /// Whether a prompt is on the screen. A dialog, the help, or a text that the user works on goes first.
     pub(super) fn prompt_is_shown(&self) -> bool {
         self.confirm.is_none() && self.help.is_none() && !self.filtering && !self.data.prompts.is_empty()
     }
@@ -353,6 +371,8 @@ impl ScreenState {
                 self.theme = self.theme.next();
                 self.say(Tone::Good, format!("theme: {}", self.theme.name.label()));
             }
+            KeyCommand::NextPrompt => self.prompt.turn(&self.data, 1),
+            KeyCommand::PreviousPrompt => self.prompt.turn(&self.data, self.data.prompts.len().saturating_sub(1)),
             KeyCommand::Yes => return self.confirmed(),
             KeyCommand::No => self.confirm = None,
             KeyCommand::Accept => {
@@ -406,6 +426,8 @@ impl ScreenState {
             confirm.scroll.go(movement);
         } else if let Some(scroll) = &mut self.help {
             scroll.go(movement);
+        } else if self.prompt.scrolls && self.prompt_is_shown() {
+            self.prompt.scroll.go(movement);
         } else if let Some(details) = &mut self.details {
             details.scroll.go(movement);
         } else {

@@ -155,7 +155,7 @@ fn the_person_beside() -> Vec<DayStep> {
         toolctl(&["undo", "--list"]).shows("longest.py"),
         read("docs/design.md").shows("`report` knows people"),
         write("docs/design.md", "# Design\n\nRewritten.\n").shows("design.md"),
-        toolctl(&["undo", "--yes", "docs/design.md"]).shows("restored docs/design.md"),
+        toolctl(&["undo", "--yes", "docs/design.md"]).shows("undid the changes to docs/design.md"),
         read("docs/design.md").shows("`count` knows text"),
         edit("docs/design.md", "knows people.", "knows people. `longest` knows words.").shows("knows words"),
         bash("git commit -qam 'Document the longest word' && git log -1 --format=%s")

@@ -8,14 +8,13 @@ mod ranking;
 use std::io;
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use toold_proto::tool::Tool;
 
 use crate::keys::{self, KeyPress, KeyReader};
+use crate::terminal::{ModeOn, TerminalMode};
 use ranking::Ranking;
 
 /// How often the size of the terminal is checked.
@@ -24,38 +23,26 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The tool that the user picks; `None` when the user cancels. stdout stays free for the result.
 pub(crate) async fn pick(tools: Vec<Tool>) -> anyhow::Result<Option<Tool>> {
     let mut keys = KeyReader::open()?;
-    let _screen = AlternateScreen::enter()?;
+    let _screen = ModeOn::enter(TerminalMode::AlternateScreen)?;
+    let _paste = ModeOn::enter(TerminalMode::Paste)?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stderr()))?;
     let mut picker = Picker::new(tools);
     loop {
         terminal.draw(|frame| draw::draw(frame, &mut picker))?;
-        let event = match tokio::time::timeout(LOOK_EVERY, keys.next_event()).await {
-            Ok(Some(event)) => event,
+        let end = match tokio::time::timeout(LOOK_EVERY, keys.next_terminal_event()).await {
+            Ok(Some(Event::Key(key))) => picker.press(key),
+            Ok(Some(Event::Paste(text))) => {
+                picker.paste(&text);
+                None
+            }
+            Ok(Some(_)) | Err(_) => None,
             Ok(None) => return Ok(None),
-            Err(_) => continue,
         };
-        match picker.press(event) {
+        match end {
             None => {}
             Some(PickEnd::Cancelled) => return Ok(None),
             Some(PickEnd::Picked(tool)) => return Ok(Some(*tool)),
         }
-    }
-}
-
-/// The terminal's other screen, until this is dropped.
-struct AlternateScreen;
-
-impl AlternateScreen {
-    fn enter() -> io::Result<Self> {
-        execute!(io::stderr(), EnterAlternateScreen)?;
-        Ok(Self)
-    }
-}
-
-impl Drop for AlternateScreen {
-    fn drop(&mut self) {
-        // Fails only when the terminal is gone.
-        let _ = execute!(io::stderr(), crossterm::cursor::Show, LeaveAlternateScreen);
     }
 }
 
@@ -111,6 +98,12 @@ impl Picker {
         None
     }
 
+    /// A line break in it picks nothing.
+    fn paste(&mut self, text: &str) {
+        let words: Vec<&str> = text.split(|c: char| c.is_control()).filter(|word| !word.is_empty()).collect();
+        self.search(format!("{}{}", self.query, words.join(" ")));
+    }
+
     fn step(&mut self, by: isize) {
         let last = self.matching.len().saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(by).min(last);
@@ -146,6 +139,14 @@ mod tests {
         press(&mut picker, KeyCode::PageDown);
         let last = picker.tools.last().unwrap().clone();
         assert_eq!(press(&mut picker, KeyCode::Enter), Some(PickEnd::Picked(Box::new(last))));
+    }
+
+    #[test]
+    fn a_pasted_text_is_searched_for_and_picks_nothing() {
+        let mut picker = Picker::new(ranking::tests::tools());
+        press(&mut picker, KeyCode::Char('r'));
+        picker.paste("ed\nit\n");
+        assert_eq!(picker.query, "red it");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::confirm::confirm;
 use crate::exit::{NOT_RUN, OK, interrupted, usage};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, NAME, WARN, one_line, plain};
-use crate::{connection, keys, program};
+use crate::{connection, keys, program, terminal};
 
 /// Mount a server of the MCP registry
 ///
@@ -156,6 +156,7 @@ fn value_of(input: &RegistryInput, asks: bool) -> anyhow::Result<Option<String>>
             (None, true) => Err(usage(format!("the server wants {}: pass --set {0}=VALUE", input.name))),
         };
     }
+    terminal::guard()?;
     let label = format!("{}:", one_line(&input.name));
     let help = one_line(input.description.as_deref().unwrap_or("leave it empty to omit it"));
     let answer = if input.choices.is_empty() {

@@ -1,4 +1,4 @@
-//! The oldest prompt, over the panel.
+//! A prompt, over the panel.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -7,29 +7,27 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use toold_proto::permission::Ask;
 
-use crate::output::plain;
+use crate::output::{counted, plain};
 use crate::prompts::WaitingPrompt;
 use crate::prompts::ask::{self, choices};
 use crate::prompts::question;
 use crate::screen::state::ScreenState;
-use crate::screen::text::{PaneLine, diff_tone, folded};
+use crate::screen::text::{PaneLine, cells, cut, diff_tone, folded};
 use crate::screen::theme::{Theme, Tone};
 
-/// The oldest prompt, over the lower part of the panel, which is returned.
+/// The prompt, over the lower part of the panel, which is returned. What does not fit scrolls.
 pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) -> Rect {
-    let Some(request) = state.data.prompts.front() else { return Rect::ZERO };
+    let Some(request) = state.prompt.current(&state.data) else { return Rect::ZERO };
     let theme = state.theme;
     let width = usize::from(area.width.saturating_sub(2));
     let fold = |lines: Vec<PaneLine>| folded(&lines, width, theme);
-    let (title, body, needed, keys) = match request {
+    let (title, mut body, keys) = match request {
         WaitingPrompt::Permission(request) => {
-            let body = fold(ask_lines(request));
-            // Everything but the diff must be readable, or the end of a long command could be allowed unseen.
-            let needed = fold(ask_lines(&Ask { diff: None, ..Ask::clone(request) })).len();
             let mut text = Vec::new();
             // Writing to memory does not fail.
             let _ = ask::show_choices(&choices(request), &mut text);
-            ("permission", body, needed, fold(key_lines(&text)))
+            let keys = fold(key_lines(&text)).into_iter().map(|line| named_key(line, theme)).collect();
+            ("permission", fold(ask_lines(request)), keys)
         }
         WaitingPrompt::Question(asked) => {
             let mut text = Vec::new();
@@ -41,56 +39,78 @@ pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenS
             if asked.schema.is_some() {
                 lines.push(PaneLine::new(Tone::Plain, "  f  fill in the form"));
             }
-            let body = fold(lines);
-            let needed = body.len();
-            ("question", body, needed, Vec::new())
+            ("question", fold(lines), Vec::new())
         }
     };
-    let entry = state.prompt.entry.as_ref().map(|entry| {
-        Line::from(vec![
-            Span::styled(format!("{}: ", entry.label), theme.style(Tone::Heading)),
-            Span::raw(super::one_line_keeping_end(&entry.text, area.width.saturating_sub(12))),
-            Span::styled("█", theme.style(Tone::Dim)),
-        ])
-    });
-    let below = keys.len() + usize::from(entry.is_some());
-    let wanted = u16::try_from(body.len() + below + 2).unwrap_or(u16::MAX);
-    let height = wanted.min(area.height);
+    let last_line = last_line(state, width);
+    let most = usize::from(area.height.saturating_sub(2));
+    let all = body.len() + keys.len() + usize::from(last_line.is_some());
+    let fits = all <= most;
+    // The keys stay in sight beside a text that scrolls, unless they would take most of the room.
+    let keys: Vec<Line<'_>> = if fits || keys.len() * 2 < most {
+        keys
+    } else {
+        body.extend(keys);
+        Vec::new()
+    };
+    let height = u16::try_from(all + 2).unwrap_or(u16::MAX).min(area.height);
     let popup = Rect { y: area.y + area.height - height, height, ..area };
-    let more = state.data.prompts.len() - 1;
-    let waiting = if more > 0 { format!(", {more} more waiting") } else { String::new() };
-    let block = Block::bordered().title(format!(" {title}{waiting} ")).border_style(theme.style(Tone::Warn));
+    let count = state.data.prompts.len();
+    let id = request.id().to_owned();
+    let at = state.data.prompts.iter().position(|prompt| *prompt.id() == id).unwrap_or(0);
+    let of = if count > 1 { format!(" {} of {count}", at + 1) } else { String::new() };
+    let block = Block::bordered().title(format!(" {title}{of} ")).border_style(theme.style(Tone::Warn));
     let inner = block.inner(popup);
     frame.render_widget(Clear, popup);
     frame.render_widget(block, popup);
-    let [top, bottom] =
-        Layout::vertical([Constraint::Fill(1), Constraint::Length(u16::try_from(below).unwrap_or(u16::MAX))])
-            .areas(inner);
-    let hidden = body.len() > usize::from(top.height);
-    // The end of a long diff may be missing here, but never the target of the prompt.
-    if usize::from(top.height) < needed + usize::from(hidden) {
-        state.prompt.hide();
-        let note = "the screen is too small for this prompt; use toolctl approve";
-        let note = folded(&[PaneLine::new(Tone::Warn, note)], width, theme);
-        frame.render_widget(Paragraph::new(note), inner);
-        return popup;
+    let rows = |lines: usize| Constraint::Length(u16::try_from(lines).unwrap_or(u16::MAX));
+    let below = usize::from(!fits || last_line.is_some());
+    let [text, pinned, bottom] = Layout::vertical([Constraint::Fill(1), rows(keys.len()), rows(below)]).areas(inner);
+    let total = body.len();
+    let shown = usize::from(text.height);
+    let top = state.prompt.settle(&id, total, shown);
+    frame.render_widget(Paragraph::new(body.into_iter().skip(top).take(shown).collect::<Vec<_>>()), text);
+    frame.render_widget(Paragraph::new(keys), pinned);
+    let position = || {
+        let (tone, text) = match state.prompt.is_read_to_end() {
+            true => (Tone::Dim, format!("lines {} to {} of {total}; PgUp and PgDn scroll", top + 1, top + shown)),
+            false => (Tone::Warn, more_below(title, total.saturating_sub(top + shown), width)),
+        };
+        Line::styled(cut(&text, width), theme.style(tone))
+    };
+    if below > 0 {
+        frame.render_widget(last_line.unwrap_or_else(position), bottom);
     }
-    state.prompt.show(request.id());
-    frame.render_widget(Paragraph::new(body), top);
-    if hidden {
-        let note = Line::styled("… more: toolctl permissions pending", theme.style(Tone::Warn));
-        frame.render_widget(note, Rect { y: top.y + top.height - 1, height: 1, ..top });
-    }
-    let keys: Vec<Line<'_>> = keys.into_iter().map(|line| named_key(line, theme)).chain(entry).collect();
-    frame.render_widget(Paragraph::new(keys), bottom);
     popup
 }
 
-/// The prompt as `toolctl approve` shows it.
+/// The text that is typed, or the key that is to be pressed again.
+fn last_line(state: &ScreenState, width: usize) -> Option<Line<'static>> {
+    let theme = state.theme;
+    let entry = state.prompt.entry.as_ref().map(|entry| {
+        let room = u16::try_from(width.saturating_sub(10)).unwrap_or(u16::MAX);
+        Line::from(vec![
+            Span::styled(format!("{}: ", entry.label), theme.style(Tone::Heading)),
+            Span::raw(super::one_line_keeping_end(&entry.text, room)),
+            Span::styled("█", theme.style(Tone::Dim)),
+        ])
+    });
+    let armed = state.prompt.armed.as_ref();
+    entry.or_else(|| armed.map(|armed| Line::styled(cut(&armed.hint(), width), theme.style(Tone::Warn))))
+}
+
+/// How much of an unread prompt is below, and what can be done.
+fn more_below(title: &str, lines: usize, width: usize) -> String {
+    let (refuse, answer) = if title == "permission" { ("deny", "allow") } else { ("refuse", "choose") };
+    let long = format!("{} below: PgDn; n can {refuse} now, {answer} only at the end", counted(lines as u64, "line"));
+    if cells(&long) <= width { long } else { format!("{lines} more: PgDn, n to {refuse}") }
+}
+
+/// The prompt as `toolctl approve` shows it, with the whole diff.
 fn ask_lines(request: &Ask) -> Vec<PaneLine> {
     let mut text = Vec::new();
     // Writing to memory does not fail.
-    let _ = ask::show(request, &mut text);
+    let _ = ask::show_whole(request, &mut text);
     let mut lines = key_lines(&text);
     for line in &mut lines {
         line.tone = match line.text.trim_start().as_bytes().first() {

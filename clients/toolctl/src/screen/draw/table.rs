@@ -56,7 +56,9 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSt
         let mut x = place.x;
         for column in &columns {
             let Some(cell) = row.cells.get(column.at) else { continue };
-            let text = cut(&cell.text, usize::from(column.width));
+            let room = usize::from(column.width);
+            let short = cell.short.as_ref().filter(|_| cells(&cell.text) > room);
+            let text = cut(short.unwrap_or(&cell.text), room);
             let width = column.width.min((place.x + place.width).saturating_sub(x));
             frame.render_widget(Span::styled(text, theme.style(cell.tone)), Rect { x, width, ..place });
             x += column.width + GAP;
@@ -135,8 +137,13 @@ fn layout(columns: &'static [Column], rows: &[PanelRow], width: u16) -> Vec<Show
 fn draw_durations(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
     let durations = &state.data.durations;
     let longest = durations.iter().max().copied().unwrap_or(0);
-    let calls = output::counted(durations.len() as u64, "call");
-    let title = format!(" duration of the last {calls}, up to {} ", output::duration(longest));
+    let title = match durations.len() as u64 {
+        0 => " durations of calls: none has ended yet ".to_owned(),
+        count => {
+            let calls = output::counted(count, "call");
+            format!(" duration of the last {calls}, up to {} ", output::duration(longest))
+        }
+    };
     let width = usize::from(area.width.saturating_sub(2));
     let skipped = durations.len().saturating_sub(width);
     // So that a call that took 0 ms shows too.

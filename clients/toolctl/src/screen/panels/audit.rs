@@ -8,13 +8,13 @@ use crate::clock::{date_and_time_in, time_of_day_in};
 use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field, heading};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, time_column};
 use crate::screen::text::PaneLine;
 use crate::screen::theme::Tone;
 use crate::tool_title::tool_title;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
-    column("BEGAN", 8, 8, 2),
+    time_column("BEGAN", 2),
     column("TOOL", 8, 28, 0),
     column("OUTCOME", 7, 12, 1),
     column("TOOK", 7, 12, 3),

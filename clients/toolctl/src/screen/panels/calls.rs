@@ -45,7 +45,9 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             cells: vec![
                 PanelCell::name(&call.tool),
                 PanelCell::plain(output::duration(ms)).number(ms as f64),
-                PanelCell::plain(call.ratio.map(bar).unwrap_or_default()).number(ratio),
+                PanelCell::plain(call.ratio.map(bar).unwrap_or_default())
+                    .short(call.ratio.map(percent).unwrap_or_default())
+                    .number(ratio),
                 PanelCell::plain(who(data, call)),
                 PanelCell::plain(call.arguments.as_deref().unwrap_or_default()),
                 message,
@@ -59,7 +61,11 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
 /// `███████░░░ 70 %`.
 pub(in crate::screen) fn bar(ratio: f64) -> String {
     let full = (ratio * BAR as f64).round() as usize;
-    format!("{}{} {:.0} %", "█".repeat(full), "░".repeat(BAR - full), ratio * 100.0)
+    format!("{}{} {}", "█".repeat(full), "░".repeat(BAR - full), percent(ratio))
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.0} %", ratio * 100.0)
 }
 
 fn elapsed_ms(call: &RunningCall) -> u64 {

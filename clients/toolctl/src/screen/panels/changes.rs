@@ -5,11 +5,11 @@ use toold_proto::file::{FileChange, UndoFiles};
 use crate::clock::{date_and_time_in, time_of_day_in};
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, time_column};
 use crate::screen::theme::Tone;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
-    column("AT", 8, 8, 3),
+    time_column("AT", 3),
     column("FILE", 14, FILL, 0),
     column("STATE", 7, 8, 1),
     column("TOOL", 6, 20, 2),

@@ -5,11 +5,11 @@ use anstyle::{AnsiColor, Color, Effects};
 use crate::clock::time_of_day_in;
 use crate::screen::daemon_data::{DaemonData, EventLine};
 use crate::screen::details::{Details, json_lines};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, time_column};
 use crate::screen::theme::Tone;
 
 pub(in crate::screen) const COLUMNS: &[Column] =
-    &[column("AT", 8, 8, 1), column("EVENT", 12, 19, 0), column("WHAT", 12, FILL, 2)];
+    &[time_column("AT", 1), column("EVENT", 12, 19, 0), column("WHAT", 12, FILL, 2)];
 
 pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
     let row = |event: &EventLine| {

@@ -1,4 +1,4 @@
-//! Answers to the oldest prompt: a permission prompt or a question of a tool.
+//! Answers to the prompt on the screen: a permission prompt or a question of a tool.
 
 use std::time::Instant;
 
@@ -6,7 +6,9 @@ use crossterm::event::{KeyCode, KeyEvent};
 use toold_proto::permission::{Action, Ask, ReplyPermission};
 use toold_proto::question::Question;
 
+use super::overlays::Scroll;
 use crate::keys::{KeyPress, key};
+use crate::output::one_line;
 pub(super) use crate::prompts::READ_FOR;
 use crate::prompts::WaitingPrompt;
 use crate::prompts::ask::choices;
@@ -16,8 +18,17 @@ use crate::screen::daemon_data::DaemonData;
 
 #[derive(Default)]
 pub(in crate::screen) struct PromptState {
+    /// The id of the prompt that the user went to. Without it, the oldest is shown.
+    current: Option<String>,
     /// The id of the prompt on the screen, and when it appeared.
     pub(super) shown: Option<(String, Instant)>,
+    pub(super) scroll: Scroll,
+    /// Its text does not fit.
+    pub(super) scrolls: bool,
+    /// The end of its text was on the screen.
+    read_to_end: bool,
+    /// An answer that counts when its key is pressed again.
+    pub(in crate::screen) armed: Option<ArmedAnswer>,
     /// The id of a prompt whose answer has been sent.
     answered: Option<String>,
     /// The options chosen so far, of a question that takes several.
@@ -26,30 +37,75 @@ pub(in crate::screen) struct PromptState {
     pub(in crate::screen) entry: Option<PromptEntry>,
 }
 
-/// A text for the prompt that was the oldest when it was begun.
+/// A text for the prompt that was shown when it was begun.
 pub(in crate::screen) struct PromptEntry {
     request_id: String,
     pub(in crate::screen) label: &'static str,
     pub(in crate::screen) text: String,
 }
 
+/// An answer whose key was pressed once.
+pub(in crate::screen) struct ArmedAnswer {
+    key: KeyCode,
+    pub(super) since: Instant,
+    /// The answer, in words.
+    label: String,
+}
+
+/// What a key did.
+pub(super) enum PromptPress {
+    /// The prompt does not name it.
+    Unnamed,
+    Taken(Option<ScreenAction>),
+    /// It answers only after the end of the prompt was on the screen.
+    Unread,
+}
+
+impl ArmedAnswer {
+    /// What to press, and what it answers.
+    pub(in crate::screen) fn hint(&self) -> String {
+        format!("press {} again: {}", self.key, self.label)
+    }
+}
+
 impl PromptState {
-    /// Called when the oldest prompt is drawn, readable as a whole.
-    pub(in crate::screen) fn show(&mut self, id: &str) {
-        if self.shown.as_ref().is_none_or(|(shown, _)| shown != id) {
-            self.shown = Some((id.to_owned(), Instant::now()));
-            self.chosen.clear();
-        }
+    /// The prompt to show.
+    pub(in crate::screen) fn current<'a>(&self, data: &'a DaemonData) -> Option<&'a WaitingPrompt> {
+        let chosen = data.prompts.iter().find(|prompt| self.current.as_deref() == Some(prompt.id()));
+        chosen.or_else(|| data.prompts.front())
     }
 
-    /// Called when the oldest prompt is not readable, and must not be answered.
-    pub(in crate::screen) fn hide(&mut self) {
-        self.shown = None;
-        self.entry = None;
+    /// Goes to the prompt that is `by` places further on; after the last comes the first.
+    pub(super) fn turn(&mut self, data: &DaemonData, by: usize) {
+        let Some(id) = self.current(data).map(WaitingPrompt::id) else { return };
+        let at = data.prompts.iter().position(|prompt| prompt.id() == id).unwrap_or(0);
+        self.current = data.prompts.get((at + by) % data.prompts.len()).map(|prompt| prompt.id().to_owned());
+    }
+
+    /// Called when a prompt of `total` lines is drawn, `height` of them at once. Returns the first line.
+    pub(in crate::screen) fn settle(&mut self, id: &str, total: usize, height: usize) -> usize {
+        if self.shown.as_ref().is_none_or(|(shown, _)| shown != id) {
+            *self = Self {
+                current: self.current.take(),
+                shown: Some((id.to_owned(), Instant::now())),
+                answered: self.answered.take(),
+                entry: self.entry.take(),
+                ..Self::default()
+            };
+        }
+        let top = self.scroll.settle(total, height);
+        self.scrolls = total > height;
+        self.read_to_end |= top + height >= total;
+        top
+    }
+
+    pub(in crate::screen) fn is_read_to_end(&self) -> bool {
+        self.read_to_end
     }
 
     pub(super) fn forget_ended(&mut self, data: &DaemonData) {
         let waits = |id: &String| data.prompts.iter().any(|prompt| prompt.id() == *id);
+        self.current = self.current.take().filter(waits);
         self.answered = self.answered.take().filter(waits);
         self.entry = self.entry.take().filter(|entry| waits(&entry.request_id));
     }
@@ -63,19 +119,34 @@ impl PromptState {
         self.shown.as_ref().is_some_and(|(shown, since)| shown == id && since.elapsed() >= READ_FOR)
     }
 
-    /// A key while the oldest prompt is shown. `None` for a key that the prompt does not name.
-    pub(super) fn press(&mut self, data: &DaemonData, event: KeyEvent) -> Option<Option<ScreenAction>> {
-        let prompt = data.prompts.front()?;
-        let (id, _) = self.shown.as_ref().filter(|(id, _)| id == prompt.id())?;
-        let id = id.clone();
-        let action = match prompt {
-            WaitingPrompt::Permission(ask) => self.press_ask(ask, event)?,
-            WaitingPrompt::Question(question) => self.press_question(question, event)?,
-        };
-        if !self.was_read(&id) || self.answered.is_some() {
-            return Some(None);
+    /// A key while a prompt is shown.
+    pub(super) fn press(&mut self, data: &DaemonData, event: KeyEvent) -> PromptPress {
+        let armed = self.armed.take();
+        let Some(prompt) = self.current(data) else { return PromptPress::Unnamed };
+        let id = prompt.id();
+        if self.shown.as_ref().is_none_or(|(shown, _)| shown != id) {
+            return PromptPress::Unnamed;
         }
-        Some(self.perform(prompt, action))
+        let answer = match prompt {
+            WaitingPrompt::Permission(ask) => press_ask(ask, event),
+            WaitingPrompt::Question(question) => self.press_question(question, event),
+        };
+        let Some(PromptAnswer { action, after_end, again }) = answer else { return PromptPress::Unnamed };
+        if !self.was_read(id) || self.answered.is_some() {
+            return PromptPress::Taken(None);
+        }
+        if after_end && !self.read_to_end {
+            return PromptPress::Unread;
+        }
+        if let Some(label) = again {
+            // A key that is held down repeats faster, and so never counts.
+            let is_second = |armed: &ArmedAnswer| armed.key == event.code && armed.since.elapsed() >= READ_FOR;
+            if !armed.as_ref().is_some_and(is_second) {
+                self.armed = Some(ArmedAnswer { key: event.code, since: Instant::now(), label });
+                return PromptPress::Taken(None);
+            }
+        }
+        PromptPress::Taken(self.perform(prompt, action))
     }
 
     fn perform(&mut self, prompt: &WaitingPrompt, action: PromptAction) -> Option<ScreenAction> {
@@ -99,28 +170,28 @@ impl PromptState {
         }
     }
 
-    fn press_ask(&self, ask: &Ask, event: KeyEvent) -> Option<PromptAction> {
-        let KeyPress::Char(c) = key(event) else { return None };
-        if c == 'd' {
-            return Some(PromptAction::Type("reason"));
-        }
-        let choice = choices(ask).into_iter().find(|choice| choice.key == c)?;
-        Some(PromptAction::Send(Box::new(Request::Reply(choice.reply(ask)))))
-    }
-
-    fn press_question(&self, asked: &Question, event: KeyEvent) -> Option<PromptAction> {
-        let send = |reply| Some(PromptAction::Send(Box::new(Request::Answer(reply))));
+    fn press_question(&self, asked: &Question, event: KeyEvent) -> Option<PromptAnswer> {
+        let send = |reply| PromptAction::Send(Box::new(Request::Answer(reply)));
+        let after_end = |action, again| Some(PromptAnswer { action, after_end: true, again });
         match (key(event), event.code) {
-            (_, KeyCode::Enter) if asked.multiple => send(question::options_reply(asked, &self.chosen)),
-            (KeyPress::Char('n'), _) => send(question::no_reply(asked)),
-            (KeyPress::Char('f'), _) if asked.schema.is_some() => Some(PromptAction::Form(Box::new(asked.clone()))),
-            (KeyPress::Char('o'), _) if question::takes_text(asked) => Some(PromptAction::Type("answer")),
+            (_, KeyCode::Enter) if asked.multiple => {
+                after_end(send(question::options_reply(asked, &self.chosen)), Some("send the answer".to_owned()))
+            }
+            (KeyPress::Char('n'), _) => Some(PromptAnswer::at_once(send(question::no_reply(asked)))),
+            (KeyPress::Char('f'), _) if asked.schema.is_some() => {
+                Some(PromptAnswer::at_once(PromptAction::Form(Box::new(asked.clone()))))
+            }
+            (KeyPress::Char('o'), _) if question::takes_text(asked) => {
+                Some(PromptAnswer::at_once(PromptAction::Type("answer")))
+            }
             (KeyPress::Char(c), _) => {
                 let at = question::option(asked, c)?;
                 if asked.multiple {
-                    Some(PromptAction::Toggle(at))
+                    after_end(PromptAction::Toggle(at), None)
                 } else {
-                    send(question::options_reply(asked, &[at].into()))
+                    // In the panels, digits are keys that are pressed in passing.
+                    let label = one_line(&asked.options[at].label);
+                    after_end(send(question::options_reply(asked, &[at].into())), Some(label))
                 }
             }
             _ => None,
@@ -169,7 +240,37 @@ impl PromptState {
     }
 }
 
-/// A meaning of a key.
+/// The answer to a permission prompt that a key means.
+fn press_ask(ask: &Ask, event: KeyEvent) -> Option<PromptAnswer> {
+    let KeyPress::Char(c) = key(event) else { return None };
+    if c == 'd' {
+        return Some(PromptAnswer::at_once(PromptAction::Type("reason")));
+    }
+    let choice = choices(ask).into_iter().find(|choice| choice.key == c)?;
+    let action = PromptAction::Send(Box::new(Request::Reply(choice.reply(ask))));
+    // `y` and `n` are the plain answers. The other keys have meanings in the panels, and are pressed there in passing.
+    let again = (choice.allows_more() && c != 'y').then(|| {
+        let pattern = choice.pattern.as_deref().map(|pattern| format!(": {}", one_line(pattern)));
+        format!("{}{}", choice.label, pattern.unwrap_or_default())
+    });
+    Some(PromptAnswer { action, after_end: choice.action == Action::Allow, again })
+}
+
+/// What a key means.
+struct PromptAnswer {
+    action: PromptAction,
+    /// It counts only when the end of the prompt was on the screen.
+    after_end: bool,
+    /// It counts only when its key is pressed twice; in words, what it answers.
+    again: Option<String>,
+}
+
+impl PromptAnswer {
+    fn at_once(action: PromptAction) -> Self {
+        Self { action, after_end: false, again: None }
+    }
+}
+
 enum PromptAction {
     Send(Box<Request>),
     /// The option at this position.

@@ -1,6 +1,8 @@
 //! What keys and events do to the screen.
 
+use crossterm::event::{KeyModifiers, MouseEvent, MouseEventKind};
 use serde_json::json;
+use toold_proto::permission::Action;
 
 use super::*;
 use crate::screen::action::Request;
@@ -24,6 +26,23 @@ fn read_prompt(state: &mut ScreenState) {
     drawn(state, 100, 40);
     let long_ago = Instant::now().checked_sub(prompts::READ_FOR).unwrap();
     state.prompt.shown.as_mut().unwrap().1 = long_ago;
+}
+
+/// Presses a key that counts only when it is pressed again, as if not held down.
+fn press_twice(state: &mut ScreenState, code: KeyCode) -> Option<ScreenAction> {
+    assert_eq!(press(state, code), None);
+    state.prompt.armed.as_mut().unwrap().since = Instant::now().checked_sub(prompts::READ_FOR).unwrap();
+    press(state, code)
+}
+
+fn reply(action: Option<ScreenAction>) -> toold_proto::permission::ReplyPermission {
+    let Some(ScreenAction::Request(Request::Reply(reply))) = action else { panic!("expected a reply: {action:?}") };
+    reply
+}
+
+fn resolved(state: &mut ScreenState, id: &str) {
+    let resolved = json!({"type": "resolved", "request_id": id, "action": "allow", "by": null});
+    state.permission(serde_json::from_value(resolved).unwrap());
 }
 
 #[test]
@@ -82,13 +101,9 @@ fn keys_answer_the_oldest_ask_and_nothing_else_is_lost() {
     drawn(&mut state, 100, 40);
     assert_eq!(press_char(&mut state, 'y'), None, "it has only just appeared");
     read_prompt(&mut state);
-    let Some(ScreenAction::Request(Request::Reply(reply))) = press_char(&mut state, 'y') else {
-        panic!("expected a reply")
-    };
-    assert_eq!(reply.request_id, "1");
+    assert_eq!(reply(press_char(&mut state, 'y')).request_id, "1");
     assert_eq!(press_char(&mut state, 'y'), None, "it is answered once");
-    let resolved = json!({"type": "resolved", "request_id": "1", "action": "allow", "by": null});
-    state.permission(serde_json::from_value(resolved).unwrap());
+    resolved(&mut state, "1");
     assert_eq!(state.data.prompts[0].id(), "2");
     assert_eq!(press_char(&mut state, 'q'), Some(ScreenAction::Quit));
 }
@@ -102,10 +117,138 @@ fn an_ask_is_denied_with_a_reason() {
     for c in "not yet".chars() {
         assert_eq!(press_char(&mut state, c), None);
     }
-    let Some(ScreenAction::Request(Request::Reply(reply))) = press(&mut state, KeyCode::Enter) else {
-        panic!("expected a reply")
-    };
-    assert_eq!(reply.message.as_deref(), Some("not yet"));
+    assert_eq!(reply(press(&mut state, KeyCode::Enter)).message.as_deref(), Some("not yet"));
+}
+
+#[test]
+fn a_key_of_the_panels_answers_only_when_it_is_pressed_again() {
+    let mut state = state();
+    state.permission(ask("1", "ls"));
+    read_prompt(&mut state);
+    assert_eq!(press_char(&mut state, 'h'), None);
+    assert!(drawn(&mut state, 100, 40).contains("press h again: allow in this project for 1 hour"));
+    assert_eq!(press_char(&mut state, 'h'), None, "it is held down");
+    // Another key comes in between.
+    press_char(&mut state, 'j');
+    assert!(!drawn(&mut state, 100, 40).contains("again"));
+    assert_eq!(reply(press_twice(&mut state, KeyCode::Char('h'))).expires_in, Some(3_600));
+    resolved(&mut state, "1");
+    for (id, key) in [("2", 's'), ("3", 'p'), ("4", 'a'), ("5", '1')] {
+        state.permission(ask(id, "ls"));
+        read_prompt(&mut state);
+        let answer = reply(press_twice(&mut state, KeyCode::Char(key)));
+        assert_eq!((answer.request_id.as_str(), answer.action), (id, Action::Allow), "{key}");
+        resolved(&mut state, id);
+    }
+}
+
+#[test]
+fn all_parts_are_allowed_with_two_presses_and_one_part_with_one() {
+    let PermissionEvent::Asked { mut request } = ask("1", "make") else { panic!("expected an ask") };
+    request.parts = serde_json::from_value(json!([{"category": "shell", "target": "make"}])).unwrap();
+    let mut state = state();
+    state.permission(PermissionEvent::Asked { request });
+    read_prompt(&mut state);
+    assert_eq!(press_char(&mut state, 'w'), None);
+    assert!(!reply(press_char(&mut state, 'y')).all_parts);
+    state.prompt.answer_failed();
+    assert!(reply(press_twice(&mut state, KeyCode::Char('w'))).all_parts);
+}
+
+#[test]
+fn keys_with_ctrl_or_alt_answer_nothing_and_are_no_text() {
+    let mut state = state();
+    state.permission(ask("1", "ls"));
+    read_prompt(&mut state);
+    for modifiers in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
+        for c in "ynwshpa1".chars() {
+            assert_eq!(state.press(KeyEvent::new(KeyCode::Char(c), modifiers)), None, "{c}");
+        }
+        assert!(state.prompt.armed.is_none());
+    }
+    press_char(&mut state, 'd');
+    state.press(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
+    assert_eq!(state.prompt.entry.as_ref().unwrap().text, "");
+}
+
+#[test]
+fn a_long_prompt_is_allowed_only_after_its_end_was_on_the_screen() {
+    let PermissionEvent::Asked { mut request } = ask("1", "big.txt") else { panic!("expected an ask") };
+    request.diff = Some((0..500).map(|n| format!("+line {n}\n")).collect());
+    let mut state = state();
+    state.permission(PermissionEvent::Asked { request });
+    read_prompt(&mut state);
+    let screen = drawn(&mut state, 100, 30);
+    for text in ["big.txt", "+line 0", "y  allow once", "lines below: PgDn; n can deny now, allow only at the end"] {
+        assert!(screen.contains(text), "{text}\n{screen}");
+    }
+    assert_eq!(press_char(&mut state, 'y'), None);
+    assert!(drawn(&mut state, 100, 30).contains("read the prompt to its end first"));
+    press(&mut state, KeyCode::PageDown);
+    let screen = drawn(&mut state, 100, 30);
+    assert!(!screen.contains("+line 0") && screen.contains("+line 12"), "{screen}");
+    assert_eq!(press_char(&mut state, 'y'), None);
+    press(&mut state, KeyCode::End);
+    assert!(drawn(&mut state, 100, 30).contains("+line 499"));
+    // What was read may be scrolled away again.
+    press(&mut state, KeyCode::Home);
+    let wheel = MouseEventKind::ScrollDown;
+    state.click(MouseEvent { kind: wheel, column: 3, row: 3, modifiers: KeyModifiers::NONE });
+    let screen = drawn(&mut state, 100, 30);
+    assert!(screen.contains("lines 2 to ") && screen.contains("+line 0") && !screen.contains("bash asks"), "{screen}");
+    assert_eq!(reply(press_char(&mut state, 'y')).action, Action::Allow);
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_denied_at_once() {
+    for deny in ['n', 'd'] {
+        let mut state = state();
+        state.permission(ask("1", &"x".repeat(5_000)));
+        read_prompt(&mut state);
+        drawn(&mut state, 30, 8);
+        assert_eq!(press_char(&mut state, 'y'), None);
+        let pressed = press_char(&mut state, deny);
+        let pressed = if deny == 'd' { press(&mut state, KeyCode::Enter) } else { pressed };
+        assert_eq!(reply(pressed).action, Action::Deny);
+    }
+}
+
+#[test]
+fn a_prompt_is_read_and_allowed_on_the_smallest_screen() {
+    let mut state = state();
+    state.permission(ask("1", "touch small"));
+    drawn(&mut state, 30, 8);
+    state.prompt.shown.as_mut().unwrap().1 = Instant::now().checked_sub(prompts::READ_FOR).unwrap();
+    let mut seen = drawn(&mut state, 30, 8);
+    while press_char(&mut state, 'y').is_none() {
+        press_char(&mut state, 'j');
+        let screen = drawn(&mut state, 30, 8);
+        assert_ne!(seen, screen);
+        seen = screen;
+    }
+    assert!(seen.contains("d  deny, with a reason"), "{seen}");
+}
+
+#[test]
+fn one_goes_between_waiting_prompts() {
+    let mut state = state();
+    let control = |state: &mut ScreenState, c| state.press(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
+    for id in ["1", "2", "3"] {
+        state.permission(ask(id, &format!("command {id}")));
+    }
+    assert!(drawn(&mut state, 100, 40).contains("permission 1 of 3"));
+    control(&mut state, 'n');
+    read_prompt(&mut state);
+    let screen = drawn(&mut state, 100, 40);
+    assert!(screen.contains("permission 2 of 3") && screen.contains("command 2"), "{screen}");
+    control(&mut state, 'p');
+    control(&mut state, 'p');
+    drawn(&mut state, 100, 40);
+    assert_eq!(press_char(&mut state, 'n'), None, "it has only just appeared");
+    read_prompt(&mut state);
+    assert_eq!(reply(press_char(&mut state, 'n')).request_id, "3");
+    resolved(&mut state, "3");
+    assert!(drawn(&mut state, 100, 40).contains("command 1"));
 }
 
 #[test]
@@ -115,7 +258,20 @@ fn several_options_of_a_question_are_chosen_and_sent() {
     read_prompt(&mut state);
     press_char(&mut state, '2');
     assert!(drawn(&mut state, 80, 30).contains("chosen: The second"));
-    let Some(ScreenAction::Request(Request::Answer(reply))) = press(&mut state, KeyCode::Enter) else {
+    let Some(ScreenAction::Request(Request::Answer(reply))) = press_twice(&mut state, KeyCode::Enter) else {
+        panic!("expected a reply")
+    };
+    assert_eq!(reply.answer_ids.unwrap(), ["b"]);
+}
+
+#[test]
+fn the_only_option_of_a_question_is_chosen_with_two_presses() {
+    let mut state = state();
+    state.question(question("q", false));
+    read_prompt(&mut state);
+    assert_eq!(press_char(&mut state, '2'), None);
+    assert!(drawn(&mut state, 80, 30).contains("press 2 again: The second"));
+    let Some(ScreenAction::Request(Request::Answer(reply))) = press_twice(&mut state, KeyCode::Char('2')) else {
         panic!("expected a reply")
     };
     assert_eq!(reply.answer_ids.unwrap(), ["b"]);

@@ -9,6 +9,8 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 
+use crate::terminal;
+
 use super::completion::LuaCompleter;
 
 /// How many inputs the history keeps.
@@ -37,6 +39,7 @@ impl Lines {
         if !io::stdin().is_terminal() {
             return Ok(Self::Stdin);
         }
+        terminal::guard()?;
         let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(false).build();
         let mut editor = Editor::with_config(config).context("can't use the terminal")?;
         editor.set_helper(Some(LuaCompleter::default()));
