@@ -274,19 +274,19 @@ impl SignInState {
 mod tests {
     use super::*;
 
-    fn browser(from: &str, browser: &str) -> NewBrowser {
+    fn new_browser(from: &str, browser: &str) -> NewBrowser {
         NewBrowser { from: from.to_owned(), browser: browser.to_owned(), processes: Vec::new() }
     }
 
     fn signed_in(sign_ins: &PageSignIns) -> String {
         let code = sign_ins.make_code().code;
-        sign_ins.sign_in(&code, "localhost", browser("127.0.0.1", "b")).unwrap()
+        sign_ins.sign_in(&code, "localhost", new_browser("127.0.0.1", "b")).unwrap()
     }
 
     #[test]
     fn a_code_is_valid_once_and_wrong_ones_keep_nobody_out() {
         let sign_ins = PageSignIns::default();
-        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", browser("", ""));
+        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", new_browser("", ""));
         let code = sign_ins.make_code().code;
         assert_eq!(code.len(), 32);
         assert!(try_code(&code).is_ok());
@@ -301,7 +301,7 @@ mod tests {
         let sign_ins = PageSignIns::default();
         let code = sign_ins.make_code().code;
         tokio::time::advance(CODE_FOR).await;
-        assert!(sign_ins.sign_in(&code, "localhost", browser("", "")).is_err());
+        assert!(sign_ins.sign_in(&code, "localhost", new_browser("", "")).is_err());
 
         let (idle, used) = (signed_in(&sign_ins), signed_in(&sign_ins));
         for _ in 0..2 {
@@ -323,7 +323,7 @@ mod tests {
     fn there_is_a_handful_of_codes() {
         let sign_ins = PageSignIns::default();
         let codes: Vec<String> = (0..=MAX_CODES).map(|_| sign_ins.make_code().code).collect();
-        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", browser("", ""));
+        let try_code = |code: &str| sign_ins.sign_in(code, "localhost", new_browser("", ""));
         assert_eq!(try_code(&codes[0]), Err(CodeRefused::Wrong));
         assert!(codes[1..].iter().all(|code| try_code(code).is_ok()));
     }
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(sign_ins.revoke(None), 1);
         assert!(browser.ended.is_cancelled());
         assert!(sign_ins.find(&cookie, "localhost").is_none());
-        assert!(sign_ins.sign_in(&code, "localhost", browser("", "")).is_err());
+        assert!(sign_ins.sign_in(&code, "localhost", new_browser("", "")).is_err());
     }
 
     #[test]
