@@ -286,12 +286,22 @@ enum Target {
 fn no_output_is_written_to_both_streams() {
     let daemon = Setup::new().config(ALLOW_SHELL).start();
     let script = "printf 'one\\ntwo\\n'; echo three >&2";
-    for (streams, lines) in [(script, &["one", "two", "three"] as &[&str]), ("true", &[])] {
+    let coloured = "printf '\\033[31mone\\033[0m\\n1%%\\r100%%\\r\\ntwo\\n'";
+    let long = "head -c 200000 /dev/zero | tr '\\0' x; echo; echo end";
+    for (streams, lines) in [
+        (script, &["one", "two", "three"] as &[&str]),
+        (coloured, &["one", "100%", "two"]),
+        (long, &["end"]),
+        ("true", &[]),
+    ] {
         for stdout in [Target::Terminal, Target::Pipe, Target::File] {
             for stderr in [Target::Terminal, Target::Pipe, Target::File] {
                 let (to_stdout, to_stderr) = call_with(&daemon, streams, stdout, stderr);
                 for line in lines {
-                    let count = |text: &str| text.lines().filter(|written| written.trim_end() == *line).count();
+                    let count = |text: &str| {
+                        let lines = text.lines().map(|written| written.trim_end().trim_end_matches("\u{1b}[0m"));
+                        lines.filter(|written| written.rsplit(['m', '\r']).next() == Some(line)).count()
+                    };
                     let counts = (count(&to_stdout), count(&to_stderr));
                     let both = format!("{stdout:?} {stderr:?} {line}: {to_stdout:?} {to_stderr:?}");
                     assert_eq!(counts.0 + counts.1, 1, "{both}");
@@ -333,6 +343,21 @@ fn call_with(daemon: &TestDaemon, script: &str, stdout: Target, stderr: Target) 
     match (stdout, stderr) {
         (Target::Terminal, Target::Terminal) => (shown, String::new()),
         _ => (read(stdout, "1to"), read(stderr, "2to")),
+    }
+}
+
+/// The answer as JSON has the output, as a result has it.
+#[test]
+fn output_that_the_json_has_is_not_on_stderr() {
+    let daemon = Setup::new().config(ALLOW_SHELL).start();
+    for script in ["printf '\\033[31mred\\033[0m\\nplain\\n'", "head -c 200000 /dev/zero | tr '\\0' x; echo; echo end"]
+    {
+        for format in [&[] as &[&str], &["-o", "json"]] {
+            let command = format!("command={script}");
+            let output = daemon.toolctl(&[&["call", "bash", &command], format].concat());
+            assert_eq!((code(&output), err(&output)), (0, String::new()), "{script} {format:?}");
+            assert!(out(&output).contains("plain") || out(&output).contains("end"), "{}", out(&output));
+        }
     }
 }
 

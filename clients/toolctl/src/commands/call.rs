@@ -20,7 +20,7 @@ use crate::follow::follow;
 use crate::form::{self, ArgumentProblem};
 use crate::globals::Globals;
 use crate::live::{LiveOutput, Stdout};
-use crate::output::{self, BAD, DIM, WARN, one_line, print_json, tame};
+use crate::output::{self, BAD, DIM, WARN, one_line, print_foreign, print_json};
 use crate::prompts::Prompter;
 use crate::{arguments, connection, keys};
 
@@ -242,7 +242,7 @@ fn print_outcome(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> an
             Err(ClientError::Rpc(error).into())
         }
         (Err(ClientError::Rpc(RpcError { code: CANCELLED, message, .. })), OutputFormat::Text) => {
-            output::print_unfolded(live.without_result()?)?;
+            print_foreign(live.without_result()?)?;
             writeln!(output::stderr(), "{}", one_line(&message))?;
             Ok(INTERRUPTED)
         }
@@ -261,20 +261,17 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
     let mut out = output::unfolded_stdout();
     for block in &result.content {
         match block {
-            Block::Text { text } if on_terminal => {
-                for line in live.unseen(text).lines() {
-                    writeln!(out, "{}", tame(line))?;
-                }
-            }
-            // A program gets the text unchanged, and its last line ended.
             Block::Text { text } => {
-                let text = live.unseen(text);
-                let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                write!(out, "{text}{end}")?;
+                out.flush()?;
+                print_foreign(&live.unseen(text))?;
             }
             Block::Image { data, mime_type } => not_shown(&mut out, "image", mime_type, data.len())?,
             Block::Audio { data, mime_type } => not_shown(&mut out, "audio", mime_type, data.len())?,
-            Block::Resource { uri, text: Some(text), .. } => writeln!(out, "{DIM}{}{DIM:#}\n{text}", one_line(uri))?,
+            Block::Resource { uri, text: Some(text), .. } => {
+                writeln!(out, "{DIM}{}{DIM:#}", one_line(uri))?;
+                out.flush()?;
+                print_foreign(text)?;
+            }
             Block::Resource { uri, name, description, .. } => {
                 let words: Vec<&str> = [Some(uri), name.as_ref(), description.as_ref()]
                     .into_iter()

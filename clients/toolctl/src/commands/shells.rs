@@ -277,7 +277,7 @@ impl AttachedShell<'_> {
             out.write_all(text.as_bytes())?;
             return Ok(out.flush()?);
         }
-        let mut out = output::unfolded_stdout();
+        let mut out = output::overwriting_stdout();
         for piece in text.split_inclusive('\n') {
             let line = piece.trim_end_matches(['\r', '\n']);
             if self.returned || line.contains('\r') {
