@@ -720,3 +720,50 @@ fn commands_find_the_toolchain_that_toolctl_finds() {
     assert!(lines.contains(&"VIRTUAL_ENV=/a/venv") && lines.contains(&"RUSTUP_TOOLCHAIN=nightly"), "{said}");
     assert!(!said.contains("SOMETHING="), "{said}");
 }
+
+/// With `-o json`, a script always gets a document.
+#[test]
+fn every_error_of_a_call_is_a_json_document() {
+    let daemon = with_plugin();
+    for (arguments, status, words) in [
+        (&["nope"] as &[&str], 5, "nope"),
+        (&["count", "m=3"], 2, "unknown argument \"m\""),
+        (&["count", "n=x"], 2, "n"),
+        (&["count", "n"], 2, "expected key=value"),
+        (&["count", "--json", "{"], 2, "not valid JSON"),
+        (&["count", "--json", "@/nonexistent"], 2, "/nonexistent"),
+    ] {
+        let output = daemon.toolctl(&[&["call", "-o", "json"], arguments].concat());
+        let document = json(&output);
+        let message = document["error"]["message"].as_str().unwrap_or_else(|| panic!("{document}"));
+        assert_eq!(code(&output), status, "{arguments:?}: {message}");
+        assert!(document["error"]["code"].is_i64(), "{document}");
+        assert!(message.contains(words) && !err(&output).is_empty(), "{arguments:?}: {message}");
+    }
+    let mut nowhere = daemon.setup.command(toolctl());
+    let socket = daemon.setup.path("nowhere/toold.sock");
+    nowhere.args(["--no-start", "--socket"]).arg(socket).args(["call", "-o", "json", "count"]);
+    let output = nowhere.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(code(&output), 4);
+    assert!(json(&output)["error"]["message"].is_string());
+}
+
+#[test]
+fn options_say_what_they_expect() {
+    let daemon = TestDaemon::start();
+    for (arguments, status, words) in [
+        (&["audit", "--limit", "0"] as &[&str], 2, "expected a whole number from 1"),
+        (&["audit", "--outcome", "good"], 2, "expected one of ok, error, denied"),
+        (&["events", "--since", "x"], 2, "expected a whole number"),
+        (&["logs", "--lines", "many"], 2, "expected a whole number"),
+        (&["stop", "--drain-ms", "soon"], 2, "expected a whole number"),
+        (&["restart", "--timeout", "soon"], 2, "expected a duration"),
+        (&["mcp", "login", "a", "--port", "70000"], 2, "from 0 to 65535"),
+        (&["mcp", "restart", "nope"], 5, "there is no MCP server nope"),
+        (&["page", "--ask", "nope"], 5, "there is no request nope"),
+    ] {
+        let output = daemon.toolctl(arguments);
+        assert_eq!((code(&output), out(&output)), (status, String::new()), "{arguments:?}: {}", err(&output));
+        assert!(err(&output).contains(words), "{arguments:?}: {}", err(&output));
+    }
+}

@@ -4,6 +4,7 @@ mod browser;
 mod cli;
 mod commands;
 
+mod amount;
 mod arguments;
 mod audit_needs;
 mod clock;

@@ -17,7 +17,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
 use crate::tool_title::tool_title;
-use crate::{connection, table};
+use crate::{amount, connection, table};
 
 /// Show past calls
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_parser = outcome)]
     outcome: Option<Outcome>,
     /// Show at most this many of the last calls; defaults to 100, at most 1,000
-    #[arg(long, short = 'n')]
+    #[arg(long, short = 'n', value_name = "N", value_parser = amount::at_least_1)]
     limit: Option<u64>,
     /// Show the decision on each permission that a call needed
     #[arg(long, short)]
@@ -205,8 +205,25 @@ fn tool_name(text: &str) -> Result<ToolName, String> {
     ToolName::parse(text).map_err(|error| error.to_string())
 }
 
+/// The outcomes that a call can have.
+pub(crate) const OUTCOMES: [Outcome; 9] = [
+    Outcome::Ok,
+    Outcome::Error,
+    Outcome::Denied,
+    Outcome::TimedOut,
+    Outcome::Cancelled,
+    Outcome::InvalidArgs,
+    Outcome::Overloaded,
+    Outcome::Failed,
+    Outcome::Skipped,
+];
+
 fn outcome(text: &str) -> Result<Outcome, String> {
-    serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
+    let known = |outcome: &&Outcome| outcome.as_str() == text;
+    OUTCOMES.iter().find(known).copied().ok_or_else(|| {
+        let names: Vec<&str> = OUTCOMES.iter().map(|outcome| outcome.as_str()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ enum ShellsAction {
         #[arg(value_name = "SHELL")]
         shell: String,
         /// Start with this many bytes of earlier output; defaults to all that is kept
-        #[arg(long, value_name = "BYTES")]
+        #[arg(long, value_name = "BYTES", value_parser = crate::amount::whole::<usize>)]
         tail: Option<usize>,
         /// Only watch: send no input, and do not resize its terminal
         #[arg(long, short)]
