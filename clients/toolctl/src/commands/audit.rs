@@ -15,6 +15,7 @@ use crate::clock::date_and_time;
 use crate::commands::call::session_id;
 use crate::exit::OK;
 use crate::globals::Globals;
+use crate::outcomes::OUTCOMES;
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
 use crate::tool_title::tool_title;
 use crate::{amount, connection, table};
@@ -204,19 +205,6 @@ fn with_decisions(entry: &AuditEntry) -> String {
 fn tool_name(text: &str) -> Result<ToolName, String> {
     ToolName::parse(text).map_err(|error| error.to_string())
 }
-
-/// The outcomes that a call can have.
-pub(crate) const OUTCOMES: [Outcome; 9] = [
-    Outcome::Ok,
-    Outcome::Error,
-    Outcome::Denied,
-    Outcome::TimedOut,
-    Outcome::Cancelled,
-    Outcome::InvalidArgs,
-    Outcome::Overloaded,
-    Outcome::Failed,
-    Outcome::Skipped,
-];
 
 fn outcome(text: &str) -> Result<Outcome, String> {
     let known = |outcome: &&Outcome| outcome.as_str() == text;

@@ -19,9 +19,9 @@ use toold_proto::shell::ListShells;
 use toold_proto::skill::OfSession;
 use toold_proto::tool::{Category, SourceKind, Tool};
 
-use crate::commands::audit::OUTCOMES;
 use crate::completion::line;
 use crate::connection;
+use crate::outcomes::OUTCOMES;
 use crate::output::{first_sentence, one_line, shorten};
 use crate::{path_names, profiles};
 
