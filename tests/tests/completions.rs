@@ -32,6 +32,8 @@ struct Shells {
 impl Shells {
     fn new() -> Self {
         let setup = Setup::new().plugin("count.lua", PLUGIN).file("my notes.txt", "").file("folder/inner.txt", "");
+        std::fs::create_dir(setup.path("home/plans")).unwrap();
+        std::fs::write(setup.path("home/plans/one.txt"), "").unwrap();
         let daemon = setup.start();
         let listed = || String::from_utf8(daemon.toolctl(&["list"]).stdout).unwrap();
         until("the plugin is loaded", || listed().contains("count").then_some(()));
@@ -130,6 +132,11 @@ fn check(shell: &str) {
         ("toolctl call count fail=t", vec![after("fail=true")]),
         ("toolctl call count path=my", vec![after(&format!("path=my{space}notes.txt"))]),
         ("toolctl call count path=folder/", vec![after("path=folder/inner.txt")]),
+        ("toolctl call count path=~/pl", vec![after("path=~/plans/")]),
+        ("toolctl call count path=~/plans/", vec![after("path=~/plans/one.txt")]),
+        ("toolctl call count path=@fold", vec![after("path=@folder/")]),
+        ("toolctl call count --json @", vec!["@folder/".to_owned(), format!("@my{space}notes.txt")]),
+        ("toolctl call count --json @folder/i", vec!["@folder/inner.txt".to_owned()]),
         ("toolctl schema cou", vec!["count".to_owned()]),
         ("toolctl plugins show cou", vec!["count".to_owned()]),
         ("toolctl sessions close my", vec!["my-session".to_owned()]),
@@ -156,6 +163,17 @@ fn check(shell: &str) {
     }
     let given = shells.candidates(shell, "toolctl call count to=3 ");
     assert!(!values(&given).contains(&"to="), "{given:?}");
+}
+
+/// The completed path is one that a tool takes, whether or not the shell expands it.
+#[test]
+fn tools_take_paths_below_the_home_folder() {
+    let daemon = Setup::new().start();
+    std::fs::write(daemon.setup.path("home/here.txt"), "found\n").unwrap();
+    let rule = format!("{}/**", daemon.setup.path("home").display());
+    assert!(daemon.toolctl(&["permissions", "grant", "file.read", &rule]).status.success());
+    let read = daemon.toolctl(&["call", "read", "path=~/here.txt"]);
+    assert!(String::from_utf8_lossy(&read.stdout).contains("found"), "{read:?}");
 }
 
 #[test]

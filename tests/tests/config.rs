@@ -209,3 +209,131 @@ fn an_edited_file_knows_its_schema_and_is_checked() {
     assert!(setup.path("config/toold/config.schema.json").exists());
     assert_eq!(edit("sed -i s/cals/calls/").1, Some(0));
 }
+
+/// The report of `config check --json`, its exit status, and all of its problems as `LINE: MESSAGE`.
+fn checked(setup: &Setup, arguments: &[&str]) -> (Value, Option<i32>, Vec<String>) {
+    let mut command = setup.command(toolctl());
+    let output = command.args(["config", "check", "--json"]).args(arguments).stdin(Stdio::null()).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let reports = [&report, &report["project"]];
+    let problems = reports.iter().filter_map(|report| report["problems"].as_array()).flatten();
+    let shown = problems.map(|found| format!("{}: {}", found["line"], found["message"].as_str().unwrap())).collect();
+    (report, output.status.code(), shown)
+}
+
+fn doctor(setup: &Setup) -> (Vec<Value>, Option<i32>) {
+    let output = setup.command(toolctl()).args(["doctor", "--json"]).stdin(Stdio::null()).output().unwrap();
+    (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+}
+
+/// The daemon denies everything in a project whose file it can't read, and so the file is what is wrong.
+#[test]
+fn a_project_file_that_can_not_be_read_is_a_problem() {
+    let make: [(&str, fn(&std::path::Path)); 4] = [
+        ("utf-8", |file| std::fs::write(file, b"\xff\xfe").unwrap()),
+        ("folder", |file| std::fs::create_dir(file).unwrap()),
+        ("is a link to nowhere, which does not exist", |file| std::os::unix::fs::symlink("nowhere", file).unwrap()),
+        ("unknown key", |file| std::fs::write(file, "[permission]\nruls = []\n").unwrap()),
+    ];
+    for (words, make) in make {
+        let setup = Setup::new();
+        let folder = setup.path("work/.toold");
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("config.toml");
+        make(&file);
+        for arguments in [&[] as &[&str], &[".toold/config.toml"]] {
+            let (_, code, problems) = checked(&setup, arguments);
+            assert_eq!((code, problems.len()), (Some(1), 1), "{words}: {problems:?}");
+            assert!(problems[0].contains(words), "{problems:?}");
+        }
+        let (findings, code) = doctor(&setup);
+        let is_it = |finding: &&Value| finding["about"] == "config" && finding["health"] == "bad";
+        let bad: Vec<&Value> = findings.iter().filter(is_it).collect();
+        assert_eq!((code, bad.len()), (Some(3), 1), "{words}: {findings:?}");
+        let (message, advice) = (bad[0]["message"].as_str().unwrap(), bad[0]["advice"].as_str().unwrap());
+        assert!(message.contains(words) && message.contains(".toold/config.toml"), "{message}");
+        assert!(advice.contains(".toold/config.toml") && advice.contains("--project"), "{advice}");
+        let daemon = setup.start();
+        assert_eq!(verdict(&mut daemon.connect()), "deny", "{words}");
+    }
+}
+
+/// Behind the link there may be rules that deny.
+#[test]
+fn a_configuration_that_is_a_link_to_nowhere_denies() {
+    for link in ["config/toold/config.toml", "config/toold"] {
+        let setup = Setup::new();
+        let place = setup.path(link);
+        if place.is_dir() {
+            std::fs::remove_dir_all(&place).unwrap();
+        }
+        std::os::unix::fs::symlink(setup.path("nowhere"), &place).unwrap();
+        let (_, code, problems) = checked(&setup, &[]);
+        assert_eq!((code, problems.len()), (Some(1), 1), "{problems:?}");
+        assert!(problems[0].contains("is a link to"), "{problems:?}");
+        let daemon = setup.start();
+        assert_eq!(verdict(&mut daemon.connect()), "deny", "{link}");
+        let (findings, code) = doctor(&daemon.setup);
+        assert_eq!(code, Some(3), "{findings:?}");
+        assert!(!findings.iter().any(|finding| finding["message"] == "none; the defaults apply"), "{findings:?}");
+    }
+}
+
+/// The daemon runs without these servers, and says so only in their own states.
+#[test]
+fn every_mistake_in_a_server_is_named_with_its_line() {
+    let text = r#"[mcp.servers.a]
+[mcp.servers.b]
+command = "bin/b"
+url = "not a url"
+max_instances = 0
+tools = { allow = ["["] }
+[mcp.servers."a/b"]
+command = "true"
+cwd = "relative"
+[mcp.servers.c]
+url = "https://c.example"
+oauth = { grant = "client_credentials" }
+[mcp.servers.d]
+command = "true"
+args = ["${env:NOBODY_SETS_THIS}"]
+[remotes.e]
+[remotes.F]
+command = ["bin/f"]
+url = "https://f.example"
+token_file = "/token"
+"#;
+    let setup = Setup::new().config(text).file("b.toml", text).file(".toold/config.toml", "[mcp.servers.p]\n");
+    let expected = [
+        "1: mcp.servers.a: set one of command, url and socket: none of them is set",
+        "2: mcp.servers.b: set only one of command, url and socket: more than one is set",
+        "3: mcp.servers.b: \"bin/b\" is neither a name nor an absolute path",
+        "4: mcp.servers.b: \"not a url\" is not an http or https URL",
+        "5: mcp.servers.b: max_instances must be at least 1",
+        "6: mcp.servers.b: tools: ",
+        "7: mcp.servers.a/b: its name must be",
+        "9: mcp.servers.a/b: \"relative\" is not an absolute path",
+        "12: mcp.servers.c: oauth: the grant client_credentials needs",
+        "16: remotes.e: set command or url: neither is set",
+        "17: remotes.F: its name must be",
+        "17: remotes.F: set either command or url, not both",
+        "18: remotes.F: \"bin/f\" is neither a name nor an absolute path",
+        "19: remotes.F: ",
+    ];
+    let of_project = "1: mcp.servers.p: set one of command, url and socket: none of them is set";
+    for (arguments, more) in [(&[] as &[&str], Some(of_project)), (&["b.toml"], None)] {
+        let (report, code, problems) = checked(&setup, arguments);
+        assert_eq!(code, Some(1));
+        let expected: Vec<&str> = expected.into_iter().chain(more).collect();
+        assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+        for (found, expected) in problems.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found} is not {expected}");
+        }
+        let variable = &report["warnings"][0];
+        assert_eq!(variable["line"], 15, "{report}");
+        assert!(report["problems"].as_array().unwrap().iter().all(|problem| problem["column"].is_u64()), "{report}");
+    }
+    // Nothing else in the file is invalid.
+    let daemon = setup.start();
+    assert_eq!(verdict(&mut daemon.connect()), "ask");
+}

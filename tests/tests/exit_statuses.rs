@@ -168,9 +168,19 @@ fn a_denied_call_is_6_and_a_failed_one_1() {
 #[test]
 fn an_output_that_cannot_be_written_says_why_and_what_to_do() {
     let daemon = TestDaemon::start();
-    for arguments in
-        [&["list"] as &[&str], &["status", "--json"], &["call", "list"], &["--help"], &["events", "--since", "0"]]
-    {
+    for arguments in [
+        &["list"] as &[&str],
+        &["status", "--json"],
+        &["call", "list"],
+        &["--help"],
+        &["events", "--since", "0"],
+        &["logs"],
+        &["prompt"],
+        &["config", "check"],
+        &["config", "path"],
+        &["config", "schema"],
+        &["completions", "bash"],
+    ] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut command = daemon.setup.command(toolctl());
         let output = command.args(arguments).stdin(Stdio::null()).stdout(full).output().unwrap();

@@ -286,12 +286,22 @@ enum Target {
 fn no_output_is_written_to_both_streams() {
     let daemon = Setup::new().config(ALLOW_SHELL).start();
     let script = "printf 'one\\ntwo\\n'; echo three >&2";
-    for (streams, lines) in [(script, &["one", "two", "three"] as &[&str]), ("true", &[])] {
+    let coloured = "printf '\\033[31mone\\033[0m\\n1%%\\r100%%\\r\\ntwo\\n'";
+    let long = "head -c 200000 /dev/zero | tr '\\0' x; echo; echo end";
+    for (streams, lines) in [
+        (script, &["one", "two", "three"] as &[&str]),
+        (coloured, &["one", "100%", "two"]),
+        (long, &["end"]),
+        ("true", &[]),
+    ] {
         for stdout in [Target::Terminal, Target::Pipe, Target::File] {
             for stderr in [Target::Terminal, Target::Pipe, Target::File] {
                 let (to_stdout, to_stderr) = call_with(&daemon, streams, stdout, stderr);
                 for line in lines {
-                    let count = |text: &str| text.lines().filter(|written| written.trim_end() == *line).count();
+                    let count = |text: &str| {
+                        let lines = text.lines().map(|written| written.trim_end().trim_end_matches("\u{1b}[0m"));
+                        lines.filter(|written| written.rsplit(['m', '\r']).next() == Some(line)).count()
+                    };
                     let counts = (count(&to_stdout), count(&to_stderr));
                     let both = format!("{stdout:?} {stderr:?} {line}: {to_stdout:?} {to_stderr:?}");
                     assert_eq!(counts.0 + counts.1, 1, "{both}");
@@ -333,6 +343,21 @@ fn call_with(daemon: &TestDaemon, script: &str, stdout: Target, stderr: Target) 
     match (stdout, stderr) {
         (Target::Terminal, Target::Terminal) => (shown, String::new()),
         _ => (read(stdout, "1to"), read(stderr, "2to")),
+    }
+}
+
+/// The answer as JSON has the output, as a result has it.
+#[test]
+fn output_that_the_json_has_is_not_on_stderr() {
+    let daemon = Setup::new().config(ALLOW_SHELL).start();
+    for script in ["printf '\\033[31mred\\033[0m\\nplain\\n'", "head -c 200000 /dev/zero | tr '\\0' x; echo; echo end"]
+    {
+        for format in [&[] as &[&str], &["-o", "json"]] {
+            let command = format!("command={script}");
+            let output = daemon.toolctl(&[&["call", "bash", &command], format].concat());
+            assert_eq!((code(&output), err(&output)), (0, String::new()), "{script} {format:?}");
+            assert!(out(&output).contains("plain") || out(&output).contains("end"), "{}", out(&output));
+        }
     }
 }
 
@@ -694,4 +719,51 @@ fn commands_find_the_toolchain_that_toolctl_finds() {
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.contains(&"VIRTUAL_ENV=/a/venv") && lines.contains(&"RUSTUP_TOOLCHAIN=nightly"), "{said}");
     assert!(!said.contains("SOMETHING="), "{said}");
+}
+
+/// With `-o json`, a script always gets a document.
+#[test]
+fn every_error_of_a_call_is_a_json_document() {
+    let daemon = with_plugin();
+    for (arguments, status, words) in [
+        (&["nope"] as &[&str], 5, "nope"),
+        (&["count", "m=3"], 2, "unknown argument \"m\""),
+        (&["count", "n=x"], 2, "n"),
+        (&["count", "n"], 2, "expected key=value"),
+        (&["count", "--json", "{"], 2, "not valid JSON"),
+        (&["count", "--json", "@/nonexistent"], 2, "/nonexistent"),
+    ] {
+        let output = daemon.toolctl(&[&["call", "-o", "json"], arguments].concat());
+        let document = json(&output);
+        let message = document["error"]["message"].as_str().unwrap_or_else(|| panic!("{document}"));
+        assert_eq!(code(&output), status, "{arguments:?}: {message}");
+        assert!(document["error"]["code"].is_i64(), "{document}");
+        assert!(message.contains(words) && !err(&output).is_empty(), "{arguments:?}: {message}");
+    }
+    let mut nowhere = daemon.setup.command(toolctl());
+    let socket = daemon.setup.path("nowhere/toold.sock");
+    nowhere.args(["--no-start", "--socket"]).arg(socket).args(["call", "-o", "json", "count"]);
+    let output = nowhere.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(code(&output), 4);
+    assert!(json(&output)["error"]["message"].is_string());
+}
+
+#[test]
+fn options_say_what_they_expect() {
+    let daemon = TestDaemon::start();
+    for (arguments, status, words) in [
+        (&["audit", "--limit", "0"] as &[&str], 2, "expected a whole number from 1"),
+        (&["audit", "--outcome", "good"], 2, "expected one of ok, error, denied"),
+        (&["events", "--since", "x"], 2, "expected a whole number"),
+        (&["logs", "--lines", "many"], 2, "expected a whole number"),
+        (&["stop", "--drain-ms", "soon"], 2, "expected a whole number"),
+        (&["restart", "--timeout", "soon"], 2, "expected a duration"),
+        (&["mcp", "login", "a", "--port", "70000"], 2, "from 0 to 65535"),
+        (&["mcp", "restart", "nope"], 5, "there is no MCP server nope"),
+        (&["page", "--ask", "nope"], 5, "there is no request nope"),
+    ] {
+        let output = daemon.toolctl(arguments);
+        assert_eq!((code(&output), out(&output)), (status, String::new()), "{arguments:?}: {}", err(&output));
+        assert!(err(&output).contains(words), "{arguments:?}: {}", err(&output));
+    }
 }

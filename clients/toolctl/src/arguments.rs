@@ -10,7 +10,7 @@ use toold_proto::argument_names::{KnownArguments, explain_unknown};
 use toold_proto::nearest::nearest;
 
 use crate::exit::usage;
-use crate::output::one_line;
+use crate::output::{one_line, shorten};
 
 mod types;
 
@@ -23,33 +23,73 @@ use types::SchemaTypes;
 ///
 /// # Errors
 /// A name that the schema does not know, in a pair or in `base`, unless it says that others are welcome: many tools
-/// ignore such arguments.
+/// ignore such arguments. All mistakes are named, those too that the daemon would find: the call does not get there.
 pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -> anyhow::Result<Map<String, Value>> {
+    let (arguments, mut mistakes) = read_some(base, pairs, schema)?;
+    if mistakes.is_empty() {
+        return Ok(arguments);
+    }
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let missing = required.filter(|name| !arguments.contains_key(*name) && !is_given(pairs, name));
+    mistakes.extend(missing.map(|name| format!("missing argument {name:?}")));
+    mistakes.extend(arguments.iter().filter_map(|(name, value)| {
+        let expected = SchemaTypes::of_property(schema, name).mismatch(value)?;
+        Some(format!("argument {name:?}: expected {expected}, got {}", shorten(&value.to_string(), 80)))
+    }));
+    Err(usage(mistakes.join("; ")))
+}
+
+/// As [`read`], for a caller that asks for the rest.
+///
+/// # Errors
+/// As for [`read`]; what is missing is none.
+pub(crate) fn read_given(
+    base: Map<String, Value>,
+    pairs: &[String],
+    schema: &Value,
+) -> anyhow::Result<Map<String, Value>> {
+    let (arguments, mistakes) = read_some(base, pairs, schema)?;
+    if mistakes.is_empty() { Ok(arguments) } else { Err(usage(mistakes.join("; "))) }
+}
+
+fn is_given(pairs: &[String], name: &str) -> bool {
+    pairs.iter().any(|pair| pair.split_once('=').is_some_and(|(key, _)| key == name))
+}
+
+/// The arguments that could be read, and the mistakes in the others.
+fn read_some(
+    base: Map<String, Value>,
+    pairs: &[String],
+    schema: &Value,
+) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
     let groups = grouped(pairs)?;
     let known = KnownArguments::of(schema, schema);
     let names = base.keys().map(String::as_str).chain(groups.iter().map(|(key, _)| *key));
-    let mut unknown: Vec<String> =
+    let mut mistakes: Vec<String> =
         names.filter(|name| !known.admits(name)).map(|name| explain_unknown(name, known.names())).collect();
-    unknown.dedup();
-    if !unknown.is_empty() {
-        return Err(usage(unknown.join("; ")));
-    }
+    mistakes.dedup();
     let mut arguments = base;
-    for (key, texts) in groups {
-        let types = SchemaTypes::of_property(schema, key);
-        let value = match texts.as_slice() {
-            [text] => one(&content(text)?, &types),
-            texts => {
-                let Some(items) = types.items() else {
-                    return Err(usage(format!("{key} is given {} times, but takes one value", texts.len())));
-                };
-                let read = |text: &&str| Ok(one(&content(text)?, &items));
-                Value::Array(texts.iter().map(read).collect::<anyhow::Result<_>>()?)
+    arguments.retain(|name, _| known.admits(name));
+    for (key, texts) in groups.into_iter().filter(|(key, _)| known.admits(key)) {
+        match value(&texts, key, &SchemaTypes::of_property(schema, key)) {
+            Ok(value) => {
+                arguments.insert(key.to_owned(), value);
             }
-        };
-        arguments.insert(key.to_owned(), value);
+            Err(error) => mistakes.push(format!("{error:#}")),
+        }
     }
-    Ok(arguments)
+    Ok((arguments, mistakes))
+}
+
+fn value(texts: &[&str], key: &str, types: &SchemaTypes) -> anyhow::Result<Value> {
+    if let [text] = texts {
+        return Ok(one(&content(text)?, types));
+    }
+    let Some(items) = types.items() else {
+        return Err(usage(format!("{key} is given {} times, but takes one value", texts.len())));
+    };
+    let read = |text: &&str| Ok(one(&content(text)?, &items));
+    Ok(Value::Array(texts.iter().map(read).collect::<anyhow::Result<_>>()?))
 }
 
 /// The arguments that the schema does not name, each as a sentence for the user: the tool accepts any, so they are sent,
@@ -76,10 +116,13 @@ pub(crate) fn check(pairs: &[String]) -> anyhow::Result<()> {
 /// The texts of each key, in the order of the keys' first occurrence.
 fn grouped(pairs: &[String]) -> anyhow::Result<Vec<(&str, Vec<&str>)>> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for pair in pairs {
-        let Some((key, text)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            return Err(usage(format!("expected key=value, got {pair:?}")));
-        };
+    let split = |pair| str::split_once(pair, '=').filter(|(key, _)| !key.is_empty());
+    let malformed: Vec<String> =
+        pairs.iter().filter(|pair| split(pair).is_none()).map(|pair| format!("{pair:?}")).collect();
+    if !malformed.is_empty() {
+        return Err(usage(format!("expected key=value, got {}", malformed.join(" and "))));
+    }
+    for (key, text) in pairs.iter().filter_map(|pair| split(pair)) {
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, texts)) => texts.push(text),
             None => groups.push((key, vec![text])),
@@ -294,6 +337,30 @@ mod tests {
         let unnamed = unnamed(&given, &open);
         assert_eq!(unnamed.len(), 2, "{unnamed:?}");
         assert!(unnamed[0].contains("\"too\"") && unnamed[0].ends_with("did you mean \"to\"?"), "{unnamed:?}");
+    }
+
+    #[test]
+    fn every_mistake_is_named() {
+        let schema = json!({
+            "properties": {"to": {"type": "integer"}, "from": {"type": "integer"}, "names": {"type": "array"}},
+            "required": ["to", "from"],
+        });
+        let pairs = ["too=3", "to=x", "names=@/nonexistent/file", "elsee=1"].map(str::to_owned);
+        let error = read(Map::new(), &pairs, &schema).unwrap_err().to_string();
+        for part in [
+            "\"too\": did you mean \"to\"?",
+            "\"elsee\"",
+            "can't read /nonexistent/file",
+            "missing argument \"from\"",
+            "argument \"to\": expected an integer, got \"x\"",
+        ] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        assert!(!error.contains("missing argument \"to\""), "{error}");
+        let given = read_given(Map::new(), &["too=3".to_owned()], &schema).unwrap_err().to_string();
+        assert!(!given.contains("missing"), "{given}");
+        let malformed = super::check(&["a".to_owned(), "=b".to_owned()]);
+        assert_eq!(malformed.unwrap_err().to_string(), "expected key=value, got \"a\" and \"=b\"");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use toold_proto::method::ToolsCancel;
 use toold_proto::tool::CallId;
 
 use crate::live::{LiveOutput, SPINNER_AFTER};
+use crate::output::one_line;
 use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
 
 /// Shows the call until it has ended; `None` when the user did not wait for that.
@@ -56,7 +57,7 @@ pub(crate) async fn follow<T>(
             }
             () = sleep_until(spinner), if spinner_at.is_some() => {
                 spinner_at = None;
-                live.start_spinner(name);
+                live.start_spinner(&one_line(name));
             }
         }
     }

@@ -5,6 +5,7 @@
 //! gets the newest line beside the spinner if it is a terminal. If not, it gets the messages as they come, and at the
 //! end the output, unless that is a part of the result: nothing is written to both.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -194,7 +195,7 @@ impl LiveOutput {
     /// The tool's stdout, for a call that has no result; its stderr goes to stderr. Empty if both were shown.
     pub(crate) fn without_result(&self) -> io::Result<&str> {
         if self.place == ToolOutputTarget::Stderr {
-            io::stderr().lock().write_all(self.kept_stderr.as_bytes())?;
+            output::print_foreign_on_stderr(&self.kept_stderr)?;
         }
         Ok(if self.place == ToolOutputTarget::Streams { "" } else { &self.kept_stdout })
     }
@@ -207,13 +208,12 @@ impl LiveOutput {
         let has_it = |text: &&str| match self.complete {
             true => !text.is_empty() && unseen(text, &self.kept, &self.kept_stdout) != **text,
             // The beginning decides for an output that is too long to compare.
-            false => text.trim_start().starts_with(self.kept.trim_start().lines().next().unwrap_or_default()),
+            false => begins_with_output(text, &self.kept),
         };
         if texts.iter().any(has_it) {
             return Ok(());
         }
-        let end = if self.kept.ends_with('\n') { "" } else { "\n" };
-        io::stderr().lock().write_all(format!("{}{end}", self.kept).as_bytes())
+        output::print_foreign_on_stderr(&self.kept)
     }
 
     /// The part of a result's text that was not shown yet.
@@ -226,17 +226,48 @@ impl LiveOutput {
 }
 
 /// `text` without the part that was shown: all of it, its beginning, or the two ends of an output that was too long for
-/// a model.
+/// a model. A result may have the output without its escape sequences.
 fn unseen(text: &str, shown: &str, shown_stdout: &str) -> String {
+    if let Some(rest) = rest_of(text, shown, shown_stdout) {
+        return rest;
+    }
+    rest_of(&bare(text), &bare(shown), &bare(shown_stdout)).unwrap_or_else(|| text.to_owned())
+}
+
+fn rest_of(text: &str, shown: &str, shown_stdout: &str) -> Option<String> {
     let (shown, shown_stdout) = (shown.trim(), shown_stdout.trim());
     if shown.contains(text.trim()) || shown_stdout.contains(text.trim()) {
-        return String::new();
+        return Some(String::new());
     }
     let begins = |seen: &str| (!seen.is_empty()).then(|| text.trim_start().strip_prefix(seen)).flatten();
     if let Some(rest) = begins(shown).or_else(|| begins(shown_stdout)) {
-        return rest.trim_start_matches('\n').to_owned();
+        return Some(rest.trim_start_matches('\n').to_owned());
     }
-    between_ends(text, shown).unwrap_or_else(|| text.to_owned())
+    between_ends(text, shown).or_else(|| between_ends(text, shown_stdout))
+}
+
+/// Output as results have it: without escape sequences, and of a line that carriage returns overwrite the last state.
+fn bare(output: &str) -> Cow<'_, str> {
+    if !output.contains(char::is_control) {
+        return Cow::Borrowed(output);
+    }
+    let last_state = |line: &str| {
+        let line = anstream::adapter::strip_str(line).to_string();
+        let (states, end) = line.strip_suffix('\n').map_or((line.as_str(), ""), |states| (states, "\n"));
+        let last = states.rsplit('\r').find(|state| !state.is_empty()).unwrap_or_default();
+        format!("{last}{end}")
+    };
+    Cow::Owned(output.split_inclusive('\n').map(last_state).collect())
+}
+
+/// How much of the first line of an output has to be equal.
+const BEGINNING: usize = 200;
+
+fn begins_with_output(text: &str, output: &str) -> bool {
+    let (text, output) = (bare(text), bare(output));
+    let first = output.trim_start().lines().next().unwrap_or_default();
+    let first = &first[..first.floor_char_boundary(BEGINNING)];
+    !first.is_empty() && text.trim_start().starts_with(first)
 }
 
 /// How many lines of its own a result may have after the output.
@@ -246,10 +277,14 @@ const MAX_NOTES: usize = 8;
 /// not made like that.
 fn between_ends(text: &str, shown: &str) -> Option<String> {
     let common = text.bytes().zip(shown.bytes()).take_while(|(a, b)| a == b).count();
-    let head_end = text.get(..common)?.rfind('\n')? + 1;
-    // The head may end within a line.
+    let head_end = text.get(..common)?.rfind('\n').map_or(0, |end| end + 1);
+    // The head may end within a line, and there may be no other.
     let (open_line, rest) = text[head_end..].split_once('\n')?;
-    let (cut, rest) = if shown[head_end..].starts_with(open_line) { rest.split_once('\n')? } else { (open_line, rest) };
+    let (cut, rest) = match shown[head_end..].starts_with(open_line) {
+        true if head_end > 0 || !open_line.is_empty() => rest.split_once('\n')?,
+        false if head_end > 0 => (open_line, rest),
+        _ => return None,
+    };
     let mut tail = rest.trim_end();
     for _ in 0..MAX_NOTES {
         if !tail.is_empty() && shown.ends_with(tail) {
@@ -313,7 +348,7 @@ fn style(template: &str) -> ProgressStyle {
 
 #[cfg(test)]
 mod tests {
-    use super::unseen;
+    use super::{begins_with_output, unseen};
 
     #[test]
     fn streamed_output_is_not_repeated() {
@@ -326,7 +361,22 @@ mod tests {
             "[2 lines cut]\n[exit code 1]"
         );
         assert_eq!(unseen("a\nb\n[cut]\ne\nf", "a\nbb\nd\ne\nf\n", ""), "[cut]");
+        let long = "x".repeat(1000);
+        assert_eq!(unseen("xxx\n[cut]\nxxx\nend", &format!("{long}\nend\n"), ""), "[cut]");
+        assert_eq!(unseen("xxx\n[cut]\nxxx\n[exit code 1]", &long, ""), "[cut]\n[exit code 1]");
+        assert_eq!(unseen("y\nxxx", &long, ""), "y\nxxx");
+        assert_eq!(unseen("\n[cut]\nx", &long, ""), "\n[cut]\nx");
+        assert_eq!(unseen("red\nplain\n[exit code 1]", "\x1b[31mred\x1b[0m\nplain\n", ""), "[exit code 1]");
+        assert_eq!(unseen("100%\na\n[cut]\nc", "1%\r100%\r\n\x1b[1ma\nb\nc\n", ""), "[cut]");
+        assert_eq!(unseen("\x1b[31mred\x1b[0m, then more", "blue\n", ""), "\x1b[31mred\x1b[0m, then more");
         assert_eq!(unseen("a\nx\ny\nz", "a\nb\nc\n", ""), "a\nx\ny\nz");
         assert_eq!(unseen("a summary", "working\n", "working\n"), "a summary");
+    }
+
+    #[test]
+    fn the_beginning_decides_for_a_long_output() {
+        let long = "x".repeat(1000);
+        assert!(begins_with_output(&format!("{}\n[cut]", &long[..500]), &format!("\x1b[31m{long}")));
+        assert!(!begins_with_output("y", &long) && !begins_with_output("a", "\x1b[31m\n"));
     }
 }

@@ -4,6 +4,7 @@ mod browser;
 mod cli;
 mod commands;
 
+mod amount;
 mod arguments;
 mod audit_needs;
 mod clock;
@@ -18,6 +19,7 @@ mod form;
 mod globals;
 mod keys;
 mod live;
+mod outcomes;
 mod output;
 mod path_names;
 mod profiles;

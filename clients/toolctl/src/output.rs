@@ -73,53 +73,78 @@ pub(crate) fn overwrites_stderr() -> bool {
     io::stderr().is_terminal() && !presentation().plain
 }
 
-/// Text for people: on a terminal, lines that are longer than it is wide break between words.
-pub(crate) struct FoldingWriter<W: Write> {
+/// Text for people. On a terminal, lines that are longer than it is wide break between words, and whatever gets into
+/// them, styles are the only sequences that steer the terminal.
+pub(crate) struct LineWriter<W: Write> {
     out: W,
-    width: Option<usize>,
-    /// The line that has not ended yet, if lines are folded.
+    /// Where it writes to a terminal.
+    lines: Option<TerminalLines>,
+    /// The line that has not ended yet, on a terminal.
     open: Vec<u8>,
 }
 
-pub(crate) type StdoutWriter = FoldingWriter<anstream::AutoStream<io::StdoutLock<'static>>>;
-pub(crate) type StderrWriter = FoldingWriter<anstream::AutoStream<io::StderrLock<'static>>>;
+#[derive(Clone, Copy)]
+enum TerminalLines {
+    Whole,
+    Folded(usize),
+}
+
+pub(crate) type StdoutWriter = LineWriter<anstream::AutoStream<io::StdoutLock<'static>>>;
+pub(crate) type StderrWriter = LineWriter<anstream::AutoStream<io::StderrLock<'static>>>;
 
 pub(crate) fn stdout() -> StdoutWriter {
-    FoldingWriter::new(anstream::stdout().lock(), terminal_width())
+    LineWriter::new(anstream::stdout().lock(), TerminalLines::of(&io::stdout()))
 }
 
 /// For programs, and for output whose lines are another program's: lines stay as they are.
 pub(crate) fn unfolded_stdout() -> StdoutWriter {
-    FoldingWriter::new(anstream::stdout().lock(), None)
+    LineWriter::new(anstream::stdout().lock(), TerminalLines::whole(&io::stdout()))
 }
 
 pub(crate) fn stderr() -> StderrWriter {
-    FoldingWriter::new(anstream::stderr().lock(), width_of(&io::stderr()))
+    LineWriter::new(anstream::stderr().lock(), TerminalLines::of(&io::stderr()))
 }
 
 /// As [`unfolded_stdout`], and for a terminal in raw mode.
 pub(crate) fn unfolded_stderr() -> StderrWriter {
-    FoldingWriter::new(anstream::stderr().lock(), None)
+    LineWriter::new(anstream::stderr().lock(), TerminalLines::whole(&io::stderr()))
 }
 
-impl<W: Write> FoldingWriter<W> {
-    fn new(out: W, width: Option<u16>) -> Self {
-        Self { out, width: width.map(usize::from), open: Vec::new() }
+/// For a caller that overwrites lines, and makes what it shows safe itself.
+pub(crate) fn overwriting_stdout() -> anstream::AutoStream<io::StdoutLock<'static>> {
+    anstream::stdout().lock()
+}
+
+impl TerminalLines {
+    fn of(stream: &(impl IsTerminal + AsFd)) -> Option<Self> {
+        let whole = Self::whole(stream)?;
+        Some(width_of(stream).map_or(whole, |width| Self::Folded(width.into())))
+    }
+
+    fn whole(stream: &impl IsTerminal) -> Option<Self> {
+        stream.is_terminal().then_some(Self::Whole)
+    }
+}
+
+impl<W: Write> LineWriter<W> {
+    fn new(out: W, lines: Option<TerminalLines>) -> Self {
+        Self { out, lines, open: Vec::new() }
     }
 
     fn write_open(&mut self) -> io::Result<()> {
         let line = std::mem::take(&mut self.open);
-        match (self.width, String::from_utf8(line)) {
-            (Some(width), Ok(text)) => self.out.write_all(fold(&text, width).as_bytes()),
-            (None, Ok(text)) => self.out.write_all(text.as_bytes()),
-            (_, Err(error)) => self.out.write_all(error.as_bytes()),
+        let line = String::from_utf8_lossy(&line);
+        let line = only_styles(&line);
+        match self.lines {
+            Some(TerminalLines::Folded(width)) => self.out.write_all(fold(&line, width).as_bytes()),
+            Some(TerminalLines::Whole) | None => self.out.write_all(line.as_bytes()),
         }
     }
 }
 
-impl<W: Write> Write for FoldingWriter<W> {
+impl<W: Write> Write for LineWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.width.is_none() {
+        if self.lines.is_none() {
             return self.out.write(bytes);
         }
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -137,7 +162,7 @@ impl<W: Write> Write for FoldingWriter<W> {
     }
 }
 
-impl<W: Write> Drop for FoldingWriter<W> {
+impl<W: Write> Drop for LineWriter<W> {
     fn drop(&mut self) {
         // Whoever must know whether it was written has flushed.
         let _ = self.flush();
@@ -160,9 +185,53 @@ pub(crate) fn print_unfolded(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Another program's text, its last line ended: unchanged for programs; on a terminal, its lines as [`tame`] makes them.
+pub(crate) fn print_foreign(text: &str) -> io::Result<()> {
+    match stdout_is_terminal() {
+        true => write_tamed(&mut unfolded_stdout(), text),
+        false => write_unchanged(&mut io::stdout().lock(), text),
+    }
+}
+
+/// As [`print_foreign`], on stderr.
+pub(crate) fn print_foreign_on_stderr(text: &str) -> io::Result<()> {
+    match io::stderr().is_terminal() {
+        true => write_tamed(&mut unfolded_stderr(), text),
+        false => write_unchanged(&mut io::stderr().lock(), text),
+    }
+}
+
+fn write_tamed(out: &mut impl Write, text: &str) -> io::Result<()> {
+    text.lines().try_for_each(|line| writeln!(out, "{}", tame(line)))?;
+    out.flush()
+}
+
+fn write_unchanged(out: &mut impl Write, text: &str) -> io::Result<()> {
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    out.write_all(format!("{text}{end}").as_bytes())?;
+    out.flush()
+}
+
 /// One JSON document, indented.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print_unfolded(&format!("{}\n", serde_json::to_string_pretty(value)?))
+    print_document(&serde_json::to_string_pretty(value)?)
+}
+
+fn print_document(json: &str) -> anyhow::Result<()> {
+    match stdout_is_terminal() {
+        true => print_unfolded(&format!("{}\n", plain_json(json))),
+        false => print_unfolded(&format!("{json}\n")),
+    }
+}
+
+/// The same document; characters that [`plain`] replaces are JSON escapes.
+fn plain_json(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for c in json.chars() {
+        // All of them are of the basic plane, and JSON itself escapes those below U+0020.
+        if is_unsafe(c) { plain.push_str(&format!("\\u{:04x}", u32::from(c))) } else { plain.push(c) }
+    }
+    plain
 }
 
 /// Makes foreign text safe to show: characters that move the cursor, change colours or turn the writing direction
@@ -210,6 +279,27 @@ pub(crate) fn tame(line: &str) -> String {
     tame
 }
 
+/// A line with styles: as [`plain`], but sequences that set colours stay, and so does a carriage return at the end.
+fn only_styles(line: &str) -> Cow<'_, str> {
+    let (text, end) = line.split_at(line.trim_end_matches(['\r', '\n']).len());
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(line);
+    }
+    let mut styled = String::with_capacity(line.len() + 16);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = colour_length(rest);
+        let (known, after) = rest.split_at(length.unwrap_or(c.len_utf8()));
+        match length.is_none() && is_unsafe(c) {
+            true => styled.extend(c.escape_unicode()),
+            false => styled.push_str(known),
+        }
+        rest = after;
+    }
+    styled.push_str(end);
+    Cow::Owned(styled)
+}
+
 /// The length of the sequence that sets colours at the start of `text` (ECMA-48, SGR).
 fn colour_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
@@ -225,7 +315,7 @@ fn is_unsafe(c: char) -> bool {
 
 /// A JSON document on one line.
 pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    print_unfolded(&format!("{}\n", serde_json::to_string(value)?))
+    print_document(&serde_json::to_string(value)?)
 }
 
 /// The start of a text: its first sentence, or as much as fits in `width` characters.
@@ -282,6 +372,16 @@ mod tests {
         assert_eq!(tame("\x1b[1;31mred\x1b[0m\x1b[2Jx\x07"), "\x1b[1;31mred\x1b[0m[2Jx\x1b[0m");
         assert_eq!(tame("10%\r20%\r"), "20%");
         assert_eq!(tame("a\tb"), "a\tb");
+    }
+
+    #[test]
+    fn only_styles_steer_the_terminal() {
+        assert_eq!(only_styles("\x1b[1;31ma\x1b[0m\x1b[2Jb\r\n"), "\x1b[1;31ma\x1b[0m\\u{1b}[2Jb\r\n");
+        assert_eq!(only_styles("a\rb\u{9b}2J\u{202e}"), "a\\u{d}b\\u{9b}2J\\u{202e}");
+        assert!(matches!(only_styles("plain\tü\n"), Cow::Borrowed(_)));
+        let json = serde_json::to_string("\u{9b}\u{202e}\x1b\x7f").unwrap();
+        assert_eq!(plain_json(&json), r#""\u009b\u202e\u001b\u007f""#);
+        assert_eq!(serde_json::from_str::<String>(&plain_json(&json)).unwrap(), "\u{9b}\u{202e}\x1b\x7f");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Runs the `toold` beside `toolctl`, for commands that need no daemon.
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,32 +12,45 @@ use tokio::time::timeout;
 use toold_client::start::find_program;
 
 use crate::exit::{OK, TOOL_ERROR};
+use crate::output;
 
 /// How long it may take to read and check files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs it; its output goes straight to the terminal.
+/// Runs it, and shows its output. Its texts may quote a file that others wrote.
 ///
 /// # Errors
-/// There is no `toold`, or it did not exit within 30 s and was killed.
+/// There is no `toold`, or it did not exit within 30 s and was killed, or its output cannot be written.
 pub(crate) async fn run(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     let program = find_program()?;
-    let status = ended(&program, command(&program, arguments).status()).await?;
-    Ok(if status.success() { OK } else { TOOL_ERROR })
+    show(&ended(&program, command(&program, arguments).stdin(Stdio::inherit()).output()).await?)
 }
 
 /// As [`run`], with its output on stderr. Whether it succeeded.
 pub(crate) async fn run_on_stderr(arguments: &[&OsStr]) -> anyhow::Result<bool> {
     let program = find_program()?;
-    Ok(ended(&program, command(&program, arguments).stdout(std::io::stderr()).status()).await?.success())
+    let Output { status, stdout, stderr } = ended(&program, command(&program, arguments).output()).await?;
+    write_lines(&mut output::unfolded_stderr(), &stdout)?;
+    write_lines(&mut output::unfolded_stderr(), &stderr)?;
+    Ok(status.success())
 }
 
 /// As [`run`], without a time limit.
 pub(crate) async fn run_to_the_end(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     let program = find_program()?;
-    let status = command(&program, arguments).status().await;
-    let status = status.with_context(|| format!("can't run {}", program.display()))?;
-    Ok(if status.success() { OK } else { TOOL_ERROR })
+    let output = command(&program, arguments).output().await;
+    show(&output.with_context(|| format!("can't run {}", program.display()))?)
+}
+
+fn show(output: &Output) -> anyhow::Result<u8> {
+    write_lines(&mut output::unfolded_stdout(), &output.stdout)?;
+    write_lines(&mut output::unfolded_stderr(), &output.stderr)?;
+    Ok(if output.status.success() { OK } else { TOOL_ERROR })
+}
+
+fn write_lines(out: &mut impl Write, bytes: &[u8]) -> anyhow::Result<()> {
+    out.write_all(bytes)?;
+    Ok(out.flush()?)
 }
 
 /// Returns its output.

@@ -13,6 +13,7 @@ pub mod hooks;
 pub(crate) mod listen;
 pub mod mcp_profiles;
 pub mod mcp_servers;
+mod mount_mistakes;
 mod names;
 mod nearest;
 pub mod notify;
@@ -313,8 +314,12 @@ pub fn load(options: &Options) -> LoadedConfig {
     let text = match files::read_text(&file, MAX_BYTES) {
         Ok(text) => Some(text),
         // A file named on the command line must exist.
-        Err(error) if error.kind() == ErrorKind::NotFound && options.config.is_none() => None,
-        Err(error) => return broken(options, vec![format!("can't read {shown}: {error}")], Vec::new()),
+        Err(error)
+            if error.kind() == ErrorKind::NotFound && options.config.is_none() && dangling_link(&file).is_none() =>
+        {
+            None
+        }
+        Err(error) => return broken(options, vec![unreadable(&file, &error)], Vec::new()),
     };
     let (overrides, mut problems) = overrides(&options.environment, &options.set);
     let source =
@@ -376,6 +381,19 @@ pub fn load(options: &Options) -> LoadedConfig {
     let problems = in_order(found, &shown);
     let (file, tools) = (text.is_some().then_some(file), tools.settings);
     LoadedConfig { config, file, policy, tools, profile_globs, hooks, sandbox, entries, problems }
+}
+
+/// Why a configuration file is not read, as a sentence for the user.
+fn unreadable(file: &Path, error: &std::io::Error) -> String {
+    let why = dangling_link(file).unwrap_or_else(|| error.to_string());
+    format!("can't read {}: {why}", file.display())
+}
+
+/// The link on the way to a file that leads nowhere. Behind it, there may be rules that deny: such a file is not absent.
+fn dangling_link(file: &Path) -> Option<String> {
+    let link = file.ancestors().find(|path| path.is_symlink() && !path.exists())?;
+    let target = link.read_link().ok()?;
+    Some(format!("{} is a link to {}, which does not exist", link.display(), target.display()))
 }
 
 /// The problems of rules and hooks, with every one of a rule or a hook instead of its first.

@@ -39,6 +39,32 @@ impl SchemaTypes {
         self.array.then(|| self.items.as_deref().cloned().unwrap_or_else(Self::any))
     }
 
+    /// The types that are allowed, in words, where that of the value is none of them.
+    pub(crate) fn mismatch(&self, value: &Value) -> Option<String> {
+        let fits = match value {
+            Value::Null => self.null,
+            Value::Bool(_) => self.boolean,
+            Value::Number(number) => self.number || self.integer && number.as_f64().is_some_and(|n| n.fract() == 0.0),
+            Value::String(_) => self.string,
+            Value::Array(_) => self.array,
+            Value::Object(_) => self.object,
+        };
+        if self.any || fits {
+            return None;
+        }
+        let all = [
+            (self.boolean, "true or false"),
+            (self.integer, "an integer"),
+            (self.number, "a number"),
+            (self.string, "a text"),
+            (self.array, "a list"),
+            (self.object, "a JSON object"),
+            (self.null, "null"),
+        ];
+        let names: Vec<&str> = all.into_iter().filter_map(|(allowed, name)| allowed.then_some(name)).collect();
+        Some(names.join(" or "))
+    }
+
     fn of(root: &Value, schema: &Value, depth: u8) -> Self {
         if depth == 0 {
             return Self::any();

@@ -15,9 +15,10 @@ use crate::clock::date_and_time;
 use crate::commands::call::session_id;
 use crate::exit::OK;
 use crate::globals::Globals;
+use crate::outcomes::OUTCOMES;
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
 use crate::tool_title::tool_title;
-use crate::{connection, table};
+use crate::{amount, connection, table};
 
 /// Show past calls
 #[derive(Debug, Args)]
@@ -35,7 +36,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_parser = outcome)]
     outcome: Option<Outcome>,
     /// Show at most this many of the last calls; defaults to 100, at most 1,000
-    #[arg(long, short = 'n')]
+    #[arg(long, short = 'n', value_name = "N", value_parser = amount::at_least_1)]
     limit: Option<u64>,
     /// Show the decision on each permission that a call needed
     #[arg(long, short)]
@@ -206,7 +207,11 @@ fn tool_name(text: &str) -> Result<ToolName, String> {
 }
 
 fn outcome(text: &str) -> Result<Outcome, String> {
-    serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
+    let known = |outcome: &&Outcome| outcome.as_str() == text;
+    OUTCOMES.iter().find(known).copied().ok_or_else(|| {
+        let names: Vec<&str> = OUTCOMES.iter().map(|outcome| outcome.as_str()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
 }
 
 #[cfg(test)]

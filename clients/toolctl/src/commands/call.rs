@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use toold_client::{Client, ClientError, RpcError};
 use toold_proto::call::{Execute, ListTools, ToolSchema};
-use toold_proto::error::{ArgumentError, CANCELLED};
+use toold_proto::error::{ArgumentError, CANCELLED, INVALID_PARAMS};
 use toold_proto::method::{ToolsList, ToolsSchema};
 use toold_proto::tool::{Block, SessionId, Tool, ToolResult};
 
@@ -20,7 +20,7 @@ use crate::follow::follow;
 use crate::form::{self, ArgumentProblem};
 use crate::globals::Globals;
 use crate::live::{LiveOutput, Stdout};
-use crate::output::{self, BAD, DIM, WARN, one_line, print_json, tame};
+use crate::output::{self, BAD, DIM, WARN, one_line, print_foreign, print_json};
 use crate::prompts::Prompter;
 use crate::{arguments, connection, keys};
 
@@ -79,7 +79,32 @@ enum OutputFormat {
     Json,
 }
 
-pub(crate) async fn run(mut args: CallArgs, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let format = args.output;
+    let ended = find_and_call(args, globals).await;
+    if let (Err(error), OutputFormat::Json) = (&ended, format) {
+        // When stdout cannot be written, that is no better news than the error itself.
+        let _ = print_json(&document_of(error));
+    }
+    ended
+}
+
+/// The error for a program. `code` is that of JSON-RPC, as far as there is one.
+fn document_of(error: &anyhow::Error) -> Value {
+    let rpc = error.chain().find_map(|cause| match cause.downcast_ref::<ClientError>() {
+        Some(ClientError::Rpc(rpc)) => Some(rpc),
+        _ => None,
+    });
+    match rpc {
+        Some(rpc) => json!({"error": {"code": rpc.code, "message": rpc.message, "data": rpc.data}}),
+        None if exit::status(error) == exit::USAGE => {
+            json!({"error": {"code": INVALID_PARAMS, "message": format!("{error:#}")}})
+        }
+        None => json!({"error": {"message": format!("{error:#}")}}),
+    }
+}
+
+async fn find_and_call(mut args: CallArgs, globals: &Globals) -> anyhow::Result<u8> {
     // No name of a tool has these characters.
     if let Some(pair) = args.name.take_if(|name| name.contains('=') || name == "-") {
         args.arguments.insert(0, pair);
@@ -132,7 +157,7 @@ async fn call(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
             return Err(usage("--form needs a terminal"));
         }
         let tool = schema().await?;
-        let given = arguments::read(base.clone(), pairs, &tool.input_schema)?;
+        let given = arguments::read_given(base.clone(), pairs, &tool.input_schema)?;
         return call_by_form(client, wanted, tool, given).await;
     }
     let arguments = if base.is_empty() && pairs.is_empty() {
@@ -237,12 +262,8 @@ fn print_outcome(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> an
             print_result(&result, live, args.quiet)?;
             Ok(exit::of_result(&result))
         }
-        (Err(ClientError::Rpc(error)), OutputFormat::Json) => {
-            print_json(&json!({"error": {"code": error.code, "message": error.message, "data": error.data}}))?;
-            Err(ClientError::Rpc(error).into())
-        }
         (Err(ClientError::Rpc(RpcError { code: CANCELLED, message, .. })), OutputFormat::Text) => {
-            output::print_unfolded(live.without_result()?)?;
+            print_foreign(live.without_result()?)?;
             writeln!(output::stderr(), "{}", one_line(&message))?;
             Ok(INTERRUPTED)
         }
@@ -261,20 +282,17 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
     let mut out = output::unfolded_stdout();
     for block in &result.content {
         match block {
-            Block::Text { text } if on_terminal => {
-                for line in live.unseen(text).lines() {
-                    writeln!(out, "{}", tame(line))?;
-                }
-            }
-            // A program gets the text unchanged, and its last line ended.
             Block::Text { text } => {
-                let text = live.unseen(text);
-                let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                write!(out, "{text}{end}")?;
+                out.flush()?;
+                print_foreign(&live.unseen(text))?;
             }
             Block::Image { data, mime_type } => not_shown(&mut out, "image", mime_type, data.len())?,
             Block::Audio { data, mime_type } => not_shown(&mut out, "audio", mime_type, data.len())?,
-            Block::Resource { uri, text: Some(text), .. } => writeln!(out, "{DIM}{}{DIM:#}\n{text}", one_line(uri))?,
+            Block::Resource { uri, text: Some(text), .. } => {
+                writeln!(out, "{DIM}{}{DIM:#}", one_line(uri))?;
+                out.flush()?;
+                print_foreign(text)?;
+            }
             Block::Resource { uri, name, description, .. } => {
                 let words: Vec<&str> = [Some(uri), name.as_ref(), description.as_ref()]
                     .into_iter()

@@ -47,7 +47,7 @@ enum ConfigAction {
     },
     /// Print every error in a file, or in the whole configuration; exit status 1 if there is one
     Check {
-        /// The file; defaults to the whole configuration
+        /// The file; defaults to the whole configuration: yours and that of the current project
         file: Option<PathBuf>,
         /// Print JSON, with the line and column of each error
         #[arg(long)]
@@ -164,7 +164,10 @@ async fn check(file: Option<&Path>, json: bool) -> anyhow::Result<u8> {
     let mut arguments: Vec<&OsStr> = vec!["config".as_ref(), "check".as_ref()];
     arguments.extend(json.then_some(OsStr::new("--json")));
     if let Some(file) = file {
-        author::must_exist(file)?;
+        // A link that leads nowhere is there, and is wrong.
+        if file.symlink_metadata().is_err() {
+            author::must_exist(file)?;
+        }
         arguments.extend(["--".as_ref(), file.as_os_str()]);
     }
     program::run(&arguments).await
@@ -181,7 +184,7 @@ async fn begin(file: &Path) -> anyhow::Result<()> {
 }
 
 /// The configuration of the nearest project folder, found as the daemon finds it.
-pub(crate) fn project_file() -> anyhow::Result<PathBuf> {
+fn project_file() -> anyhow::Result<PathBuf> {
     let cwd = std::env::current_dir().context("can't determine the current folder")?;
     let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
     let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);

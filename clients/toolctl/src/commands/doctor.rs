@@ -17,7 +17,6 @@ use toold_proto::remote::RemoteState;
 use toold_proto::socket::{database_path, log_file, log_path};
 
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off};
-use crate::commands::config;
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_json};
@@ -143,6 +142,8 @@ struct ConfigReport {
     file: PathBuf,
     problems: Vec<ConfigProblem>,
     warnings: Vec<ConfigProblem>,
+    /// Of the current project's file, if it has one.
+    project: Option<Box<ConfigReport>>,
 }
 
 #[derive(Deserialize)]
@@ -154,27 +155,37 @@ struct ConfigProblem {
 
 /// Your configuration, and that of the current project. The files count, whatever a running daemon has read of them.
 async fn configuration() -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let project = config::project_file().ok().filter(|file| file.exists());
-    for file in std::iter::once(None).chain(project.map(Some)) {
-        let mut arguments: Vec<&OsStr> = ["config", "check", "--json"].map(OsStr::new).to_vec();
-        if let Some(file) = &file {
-            arguments.extend(["--".as_ref(), file.as_os_str()]);
-        }
-        let Ok(output) = program::report(&arguments).await else { continue };
-        // Another version of toold may not know --json.
-        let Ok(report) = serde_json::from_slice::<ConfigReport>(&output) else { continue };
-        findings.extend(of_report(&report));
+    let unchecked = |why: String| {
+        let advice = "install toold and toolctl of the same version; `toolctl config check` has to work";
+        vec![bad("config", format!("can't check the configuration: {why}"), advice)]
+    };
+    let output = match program::report(&["config", "check", "--json"].map(OsStr::new)).await {
+        Ok(output) => output,
+        Err(error) => return unchecked(format!("{error:#}")),
+    };
+    let report: ConfigReport = match serde_json::from_slice(&output) {
+        Ok(report) => report,
+        Err(error) => return unchecked(format!("unexpected output of toold config check: {error}")),
+    };
+    let mut findings = of_report(&report, "fix it with `toolctl config edit`; `toolctl config check` names all errors");
+    if let Some(project) = &report.project {
+        let file = one_line(&project.file.display().to_string());
+        let advice = format!("fix {file}, such as with `toolctl config edit --project`");
+        findings.extend(of_report(project, &advice));
     }
     findings
 }
 
-fn of_report(report: &ConfigReport) -> Vec<Finding> {
+fn of_report(report: &ConfigReport, advice: &str) -> Vec<Finding> {
     let place = |problem: &ConfigProblem| {
         let numbers = [problem.line, problem.column].map(|n| n.map(|n| format!(":{n}")).unwrap_or_default());
-        format!("{}{}: {}", report.file.display(), numbers.concat(), problem.message)
+        match numbers.concat() {
+            none if none.is_empty() && problem.message.contains(&*report.file.to_string_lossy()) => {
+                problem.message.clone()
+            }
+            numbers => format!("{}{numbers}: {}", report.file.display(), problem.message),
+        }
     };
-    let advice = "fix it with `toolctl config edit`; `toolctl config check` names all errors";
     let wrong = report.problems.iter().map(|problem| bad("config", place(problem), advice));
     let doubtful = report.warnings.iter().map(|problem| Finding {
         about: "config",

@@ -25,7 +25,7 @@ pub(crate) struct EventsArgs {
     #[arg(long, short, value_delimiter = ',', value_name = "KINDS")]
     kinds: Option<Vec<String>>,
     /// Show the stored events after this number, and end; 0 for all of them
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = crate::amount::whole::<u64>)]
     since: Option<u64>,
     /// Keep showing events until you press Ctrl-C; the default without --since
     #[arg(long, short, overrides_with = "no_follow")]

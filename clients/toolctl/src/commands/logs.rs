@@ -28,7 +28,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, short)]
     follow: bool,
     /// Only the last N entries; defaults to 10 with --follow, or else to all
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = crate::amount::whole::<usize>)]
     lines: Option<usize>,
     /// Only entries since this time, such as 2026-01-31T12:00:00Z, or for so long, such as 10min
     #[arg(long, value_name = "WHEN", value_parser = moment)]

@@ -51,7 +51,7 @@ enum PageAction {
     /// Sign browsers out, and end their connections
     Revoke {
         /// Only this one; all when absent, and then unused links are void, too
-        #[arg(value_name = "ID")]
+        #[arg(value_name = "ID", value_parser = crate::amount::whole::<u64>)]
         id: Option<u64>,
     },
 }

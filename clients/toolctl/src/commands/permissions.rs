@@ -112,7 +112,7 @@ pub(crate) struct GrantReach {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
     /// Expire after this many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::amount::whole::<u64>)]
     expires_in: Option<u64>,
 }
 
@@ -168,7 +168,7 @@ struct AllowArgs {
     #[arg(long, conflicts_with = "pattern")]
     all_parts: bool,
     /// Expire after this many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::amount::whole::<u64>)]
     expires_in: Option<u64>,
 }
 

@@ -1,14 +1,12 @@
 //! `toolctl prompt`: a prompt that teaches the tools to a model.
 
-use std::io::Write;
-
 use clap::{Args, ValueEnum};
 use toold_proto::method::PromptRender;
 use toold_proto::prompt::{Detail, RenderPrompt};
 
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::print_json;
+use crate::output::{print_foreign, print_json};
 use crate::{connection, tool_names};
 
 /// Print a prompt that teaches the tools to a model without native tool calls
@@ -55,12 +53,6 @@ pub(crate) async fn run(args: PromptArgs, globals: &Globals) -> anyhow::Result<u
         print_json(&prompt)?;
         return Ok(OK);
     }
-    // Byte by byte: the text is for a model.
-    let mut out = std::io::stdout().lock();
-    out.write_all(prompt.text.as_bytes())?;
-    if !prompt.text.ends_with('\n') {
-        out.write_all(b"\n")?;
-    }
-    out.flush()?;
+    print_foreign(&prompt.text)?;
     Ok(OK)
 }

@@ -32,10 +32,10 @@ pub(crate) struct RestartArgs {
     #[arg(long)]
     when_idle: bool,
     /// With --when-idle: give up after this time, such as 10m, and keep the old daemon
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10m")]
+    #[arg(long, value_name = "TIME", value_parser = crate::amount::duration, default_value = "10m")]
     timeout: Duration,
     /// How long running calls may continue in the old daemon, in milliseconds
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = crate::amount::whole::<u64>)]
     drain_ms: Option<u64>,
     /// The toold to start
     #[arg(long, value_name = "PATH")]

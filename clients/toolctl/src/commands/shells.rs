@@ -51,7 +51,7 @@ enum ShellsAction {
         #[arg(value_name = "SHELL")]
         shell: String,
         /// Start with this many bytes of earlier output; defaults to all that is kept
-        #[arg(long, value_name = "BYTES")]
+        #[arg(long, value_name = "BYTES", value_parser = crate::amount::whole::<usize>)]
         tail: Option<usize>,
         /// Only watch: send no input, and do not resize its terminal
         #[arg(long, short)]
@@ -277,7 +277,7 @@ impl AttachedShell<'_> {
             out.write_all(text.as_bytes())?;
             return Ok(out.flush()?);
         }
-        let mut out = output::unfolded_stdout();
+        let mut out = output::overwriting_stdout();
         for piece in text.split_inclusive('\n') {
             let line = piece.trim_end_matches(['\r', '\n']);
             if self.returned || line.contains('\r') {

@@ -21,7 +21,7 @@ use crate::output;
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// How long running calls may continue, in milliseconds
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = crate::amount::whole::<u64>)]
     drain_ms: Option<u64>,
 }
 

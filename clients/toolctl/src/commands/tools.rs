@@ -65,7 +65,7 @@ enum ToolsAction {
         #[arg(required = true)]
         words: Vec<String>,
         /// Show at most this many
-        #[arg(long, short = 'n', default_value_t = 10)]
+        #[arg(long, short = 'n', default_value_t = 10, value_parser = crate::amount::whole::<usize>)]
         limit: usize,
         /// Also show the schemas of their arguments
         #[arg(long)]

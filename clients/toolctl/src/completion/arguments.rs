@@ -34,6 +34,7 @@ pub(super) fn pairs(current: &OsStr) -> Vec<CompletionCandidate> {
             if found.is_empty() && path_names::is_path(key) {
                 found = path_names::matching(item);
             }
+            found.extend(path_names::contents_matching(item));
             offer(current, found.into_iter().map(|value| (format!("{key}={before}{value}"), String::new())))
         }
     }

@@ -132,7 +132,10 @@ fn for_bash(candidate: &CompletionCandidate, word: &OpenWord, current: &str) -> 
 
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    // Here it stands for the home folder.
+    let home = if text.starts_with("~/") { "~/" } else { "" };
+    escaped.push_str(home);
+    for c in text[home.len()..].chars() {
         if c.is_whitespace() || "\"'\\$`&;|<>()*?[]{}#~!".contains(c) {
             escaped.push('\\');
         }

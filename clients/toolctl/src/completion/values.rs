@@ -7,7 +7,7 @@ use clap_complete::engine::CompletionCandidate;
 use toold_client::{Client, ClientError, place};
 use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
-use toold_proto::event::{EventBody, Outcome};
+use toold_proto::event::EventBody;
 use toold_proto::file::FileHistory;
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 use toold_proto::method::{
@@ -21,6 +21,7 @@ use toold_proto::tool::{Category, SourceKind, Tool};
 
 use crate::completion::line;
 use crate::connection;
+use crate::outcomes::OUTCOMES;
 use crate::output::{first_sentence, one_line, shorten};
 use crate::{path_names, profiles};
 
@@ -173,18 +174,7 @@ pub(super) fn event_kinds(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 pub(super) fn outcomes(current: &OsStr) -> Vec<CompletionCandidate> {
-    let all = [
-        Outcome::Ok,
-        Outcome::Error,
-        Outcome::Denied,
-        Outcome::TimedOut,
-        Outcome::Cancelled,
-        Outcome::InvalidArgs,
-        Outcome::Overloaded,
-        Outcome::Failed,
-        Outcome::Skipped,
-    ];
-    offer(current, all.map(|outcome| (outcome.as_str().to_owned(), String::new())))
+    offer(current, OUTCOMES.map(|outcome| (outcome.as_str().to_owned(), String::new())))
 }
 
 pub(super) fn categories(current: &OsStr) -> Vec<CompletionCandidate> {
@@ -195,6 +185,12 @@ pub(super) fn categories(current: &OsStr) -> Vec<CompletionCandidate> {
         return paths(current);
     }
     offer(current, Category::ALL.map(|category| (category.as_str().to_owned(), String::new())))
+}
+
+/// `@` and the path of a file, for a value that may be the content of one.
+pub(super) fn contents(current: &OsStr) -> Vec<CompletionCandidate> {
+    let files = path_names::contents_matching(&current.to_string_lossy());
+    offer(current, files.into_iter().map(|file| (file, String::new())))
 }
 
 /// Behind a category of files.

@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde::Serialize;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RulePlace, read_rule, rule_mistakes};
 use toold_host::files;
 
 use crate::config::options::Options;
+use crate::config::overrides::overrides;
 use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::warnings::{of_rule, warnings};
-use crate::config::{self, project, schema, tools};
+use crate::config::{self, hooks, mount_mistakes, project, project_folder, schema, tools};
 
 /// Prints the JSON Schema.
 ///
@@ -32,40 +32,46 @@ pub fn print_path(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the errors of a file, or of the whole configuration when none is named, and the settings
-/// that have no effect now, as text or as a JSON document. True when there are no errors.
+/// Prints the errors of a file, or of the whole configuration when none is named: yours, and that of the project in the
+/// current folder. Also prints the settings that have no effect now. As text or as a JSON document. True when there are
+/// no errors.
 ///
 /// A file below a `.toold` folder is checked as a project's.
 ///
 /// # Errors
-/// The file cannot be read, or stdout is gone.
+/// Stdout is gone.
 pub fn check(options: &Options, file: Option<PathBuf>, json: bool) -> anyhow::Result<bool> {
-    let (shown, problems, warnings) = match file {
-        None => {
-            let mut loaded = config::load(options);
-            loaded.problems.extend(tools::unmatched(options, &loaded));
-            let warnings = warnings(options, &loaded);
-            (options.config_file(), loaded.problems, warnings)
-        }
-        Some(file) => {
-            let (problems, warnings) = findings_of(options, &file)?;
-            (file, problems, warnings)
-        }
+    let (report, project) = match file {
+        None => (of_user(options, options.config_file()), of_current_project(options)),
+        Some(file) if is_of_project(&file) => (of_project(options, file), None),
+        Some(file) => (of_user(&Options { config: Some(std::path::absolute(&file)?), ..options.clone() }, file), None),
     };
+    let reports: Vec<&FileReport> = std::iter::once(&report).chain(&project).collect();
+    let is_valid = reports.iter().all(|report| report.problems.is_empty());
     let mut out = io::stdout().lock();
     if json {
-        let report =
-            ConfigFindings { file: &shown, problems: located(&problems, &shown), warnings: located(&warnings, &shown) };
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-        return Ok(problems.is_empty());
+        let whole =
+            ConfigFindings { project: project.as_ref().map(|project| Box::new(project.located())), ..report.located() };
+        writeln!(out, "{}", serde_json::to_string_pretty(&whole)?)?;
+        return Ok(is_valid);
     }
-    for finding in problems.iter().chain(&warnings) {
-        writeln!(out, "{finding}")?;
+    for report in reports {
+        for finding in report.problems.iter().chain(&report.warnings) {
+            writeln!(out, "{finding}")?;
+        }
+        if report.problems.is_empty() {
+            writeln!(out, "{}: no errors", report.file.display())?;
+        }
     }
-    if problems.is_empty() {
-        writeln!(out, "{}: no errors", shown.display())?;
-    }
-    Ok(problems.is_empty())
+    Ok(is_valid)
+}
+
+/// What is wrong in a file.
+struct FileReport {
+    file: PathBuf,
+    problems: Vec<String>,
+    /// Settings that have no effect now.
+    warnings: Vec<String>,
 }
 
 /// The findings of a check for programs.
@@ -74,6 +80,17 @@ struct ConfigFindings<'a> {
     file: &'a Path,
     problems: Vec<PlacedFinding<'a>>,
     warnings: Vec<PlacedFinding<'a>>,
+    /// Of the project's file, in a check of the whole configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<Box<ConfigFindings<'a>>>,
+}
+
+impl FileReport {
+    fn located(&self) -> ConfigFindings<'_> {
+        let located = |findings| located(findings, &self.file);
+        let (problems, warnings) = (located(&self.problems), located(&self.warnings));
+        ConfigFindings { file: &self.file, problems, warnings, project: None }
+    }
 }
 
 /// A finding, and its place in the file as far as it has one. Lines and columns count from 1.
@@ -86,14 +103,19 @@ struct PlacedFinding<'a> {
     message: &'a str,
 }
 
+/// The findings name the file as it was given, or by its absolute path.
 fn located<'a>(findings: &'a [String], file: &Path) -> Vec<PlacedFinding<'a>> {
-    findings.iter().map(|text| PlacedFinding::of(text, file)).collect()
+    let names = [
+        file.to_string_lossy().into_owned(),
+        std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string(),
+    ];
+    findings.iter().map(|text| PlacedFinding::of(text, &names)).collect()
 }
 
 impl<'a> PlacedFinding<'a> {
-    fn of(text: &'a str, file: &Path) -> Self {
+    fn of(text: &'a str, names: &[String]) -> Self {
         let mut found = Self { line: None, column: None, message: text };
-        let Some(rest) = text.strip_prefix(&*file.to_string_lossy()) else { return found };
+        let Some(rest) = names.iter().find_map(|name| text.strip_prefix(name.as_str())) else { return found };
         let mut rest = rest;
         for number in [&mut found.line, &mut found.column] {
             let digits =
@@ -107,21 +129,49 @@ impl<'a> PlacedFinding<'a> {
     }
 }
 
-/// Errors, and settings that have no effect now.
-fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-    let text = files::read_text(file, config::MAX_BYTES).with_context(|| format!("can't read {}", file.display()))?;
-    let of_project = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".toold");
-    if !of_project {
-        let alone = Options { config: Some(std::path::absolute(file)?), ..options.clone() };
-        let mut loaded = config::load(&alone);
-        loaded.problems.extend(tools::unmatched(&alone, &loaded));
-        let warnings = warnings(&alone, &loaded);
-        return Ok((loaded.problems, warnings));
-    }
+fn is_of_project(file: &Path) -> bool {
+    file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".toold")
+}
+
+/// Of the configuration that these options have, under the name that the caller knows.
+fn of_user(options: &Options, file: PathBuf) -> FileReport {
+    let mut loaded = config::load(options);
+    loaded.problems.extend(tools::unmatched(options, &loaded));
+    let mut warnings = warnings(options, &loaded);
+    // The loaded configuration is empty when there is a problem, but each mistake is to be named.
+    let name = options.config_file().display().to_string();
+    let text = files::read_text(&options.config_file(), config::MAX_BYTES).unwrap_or_default();
+    let (overrides, _) = overrides(&options.environment, &options.set);
+    let source = ConfigText { name: &name, text: &text, overrides: &overrides, sections: None };
+    let (of_mounts, doubtful) = mount_mistakes::of(&read(source).readable, &source, options);
+    loaded.problems.extend(of_mounts);
+    warnings.extend(doubtful);
+    FileReport { file, problems: config::in_order(loaded.problems, &name), warnings }
+}
+
+/// `None` when the current folder's project has no file.
+fn of_current_project(options: &Options) -> Option<FileReport> {
+    let project = project_folder::project_of(&std::env::current_dir().ok()?).ok()?;
+    let file = project::file_of(&project);
+    let is_there = file.symlink_metadata().is_ok() || config::dangling_link(&file).is_some();
+    // In the home folder, this may be the user's own.
+    let is_users = file.canonicalize().is_ok_and(|real| Some(real) == options.config_file().canonicalize().ok());
+    (is_there && !is_users).then(|| of_project(options, file))
+}
+
+fn of_project(options: &Options, file: PathBuf) -> FileReport {
+    let text = match files::read_text(&file, config::MAX_BYTES) {
+        Ok(text) => text,
+        Err(error) => {
+            let problems = vec![config::unreadable(&file, &error)];
+            return FileReport { file, problems, warnings: Vec::new() };
+        }
+    };
     let name = file.display().to_string();
     let source = ConfigText { name: &name, text: &text, overrides: &[], sections: Some(project::SECTIONS) };
     let ReadConfig { readable: config, mut problems, unknown_choices, .. } = read(source);
-    let base = std::path::absolute(file)?.parent().and_then(Path::parent).map(Path::to_owned);
+    let absolute = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+    let base = absolute.parent().and_then(Path::parent).map(Path::to_owned);
     let mut warnings = Vec::new();
     for rule in &config.permission.rules {
         let origin = source.place(Some(rule.span()));
@@ -139,13 +189,20 @@ fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, V
             }
         }
     }
+    for hook in &config.hooks {
+        let origin = source.place(Some(hook.span()));
+        problems.extend(hooks::mistakes(hook.get_ref()).iter().map(|why| format!("{origin}: {why}")));
+    }
     problems.extend(unknown_choices.into_iter().map(|choice| choice.problem));
+    let (of_mounts, doubtful) = mount_mistakes::of(&config, &source, options);
+    problems.extend(of_mounts);
+    warnings.extend(doubtful);
     let mut protected = Policy::default();
     for pattern in &config.permission.protected_writes {
         protected.protect(pattern.get_ref(), &source.place(Some(pattern.span())), None);
     }
     problems.extend(protected.broken);
-    Ok((config::in_order(problems, &name), warnings))
+    FileReport { problems: config::in_order(problems, &name), file, warnings }
 }
 
 #[cfg(test)]
@@ -154,9 +211,11 @@ mod tests {
 
     #[test]
     fn a_finding_is_split_into_place_and_message() {
-        let of = |text: &'static str| PlacedFinding::of(text, Path::new("/c.toml"));
+        let names = ["c.toml".to_owned(), "/c.toml".to_owned()];
+        let of = |text: &'static str| PlacedFinding::of(text, &names);
         let located = |line, column, message| PlacedFinding { line, column, message };
         assert_eq!(of("/c.toml:3:7: limits: wrong"), located(Some(3), Some(7), "limits: wrong"));
+        assert_eq!(of("c.toml:3:7: wrong"), located(Some(3), Some(7), "wrong"));
         assert_eq!(of("/c.toml:3: wrong"), located(Some(3), None, "wrong"));
         assert_eq!(of("/c.toml: sandbox: wrong"), located(None, None, "sandbox: wrong"));
         assert_eq!(of("flag --set x: wrong"), located(None, None, "flag --set x: wrong"));

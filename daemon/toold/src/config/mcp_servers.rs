@@ -25,6 +25,7 @@ use toold_proto::mcp::InstanceScope;
 
 use crate::config::active_config::ActiveConfig;
 use crate::config::mcp_profiles::ProfileConfigs;
+use crate::config::mount_mistakes::Mistake;
 use crate::config::options::Options;
 use crate::config::paths::DaemonPaths;
 use crate::config::workspaces::folder;
@@ -353,9 +354,7 @@ fn server_config(
     client_id_url: Option<&str>,
 ) -> MountConfig<ServerEndpoint> {
     let endpoint = match endpoint(config, home, var, client_id_url) {
-        Ok(_) if !is_name(name) => ServerEndpoint::Unusable {
-            why: "its name must be 1 to 64 printable characters without / and must not begin with remote:".into(),
-        },
+        Ok(_) if !is_name(name) => ServerEndpoint::Unusable { why: BAD_NAME.into() },
         Ok(endpoint) => endpoint,
         Err(why) => ServerEndpoint::Unusable { why },
     };
@@ -379,6 +378,70 @@ fn unusable(name: &str, scope: &SourceScope, why: String) -> MountConfig<ServerE
     let config = server_config(name, &nothing, scope, None, &|_| None, None);
     MountConfig { endpoint: ServerEndpoint::Unusable { why }, ..config }
 }
+
+/// Every mistake in a server, where [`mounts`] reports the first.
+pub(super) fn mistakes(
+    name: &str,
+    config: &McpServerConfig,
+    home: Option<&Path>,
+    var: &dyn Fn(&str) -> Option<String>,
+    client_id_url: Option<&str>,
+) -> Vec<Mistake> {
+    let mut found: Vec<Mistake> = Vec::new();
+    if !is_name(name) {
+        found.push((None, BAD_NAME.to_owned()));
+    }
+    let harmless = McpServerConfig {
+        command: Some("true".to_owned()),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: None,
+        url: None,
+        headers: BTreeMap::new(),
+        oauth: ServerOAuthConfig::default(),
+        socket: None,
+        max_instances: 1,
+        tools: McpToolFilter::default(),
+        ..config.clone()
+    };
+    let without = || McpServerConfig { command: None, ..harmless.clone() };
+    let a_url = || McpServerConfig { url: Some("https://a.example".to_owned()), ..without() };
+    let mut check = |key: Option<&'static str>, alone: &McpServerConfig| {
+        found.extend(endpoint(alone, home, var, client_id_url).err().map(|why| (key, why)));
+    };
+    for glob in config.tools.allow.iter().flatten() {
+        let tools = McpToolFilter { allow: None, deny: vec![glob.clone()] };
+        check(Some("tools"), &McpServerConfig { tools, ..harmless.clone() });
+    }
+    for glob in &config.tools.deny {
+        let tools = McpToolFilter { allow: None, deny: vec![glob.clone()] };
+        check(Some("tools"), &McpServerConfig { tools, ..harmless.clone() });
+    }
+    check(Some("max_instances"), &McpServerConfig { max_instances: config.max_instances, ..harmless.clone() });
+    let count = [&config.command, &config.url, &config.socket].into_iter().flatten().count();
+    if count != 1 {
+        // Which of them the user meant, nobody knows: the error is the whole table's.
+        let (command, url, socket) = (config.command.clone(), config.url.clone(), config.socket.clone());
+        check(None, &McpServerConfig { command, url, socket, ..harmless.clone() });
+    }
+    if config.command.is_some() {
+        check(Some("command"), &McpServerConfig { command: config.command.clone(), ..without() });
+        check(Some("args"), &McpServerConfig { args: config.args.clone(), ..harmless.clone() });
+        check(Some("env"), &McpServerConfig { env: config.env.clone(), ..harmless.clone() });
+        check(Some("cwd"), &McpServerConfig { cwd: config.cwd.clone(), ..harmless.clone() });
+    }
+    if config.url.is_some() {
+        check(Some("url"), &McpServerConfig { url: config.url.clone(), ..without() });
+        check(Some("headers"), &McpServerConfig { headers: config.headers.clone(), ..a_url() });
+        check(Some("oauth"), &McpServerConfig { oauth: config.oauth.clone(), ..a_url() });
+    }
+    if config.socket.is_some() {
+        check(Some("socket"), &McpServerConfig { socket: config.socket.clone(), ..without() });
+    }
+    found
+}
+
+const BAD_NAME: &str = "its name must be 1 to 64 printable characters without / and must not begin with remote:";
 
 /// The prefix of targets in rules and grants: `NAME/tool`.
 fn is_name(name: &str) -> bool {

@@ -12,7 +12,7 @@ use toold_proto::permission::{RuleInfo, Verdict};
 
 use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::strict_rules::StrictRule;
-use crate::config::{Config, ReadOnlyCommands};
+use crate::config::{Config, ReadOnlyCommands, dangling_link, unreadable};
 
 /// The keys that a project may set. All but rules that deny or ask take effect only once a person
 /// trusts the file.
@@ -49,9 +49,14 @@ impl ProjectFile {
         let mut none = Self::empty(project);
         match read_bounded(&none.path) {
             Ok(bytes) => Self::of_bytes(project, bytes),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => none,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+                    && dangling_link(&none.path).is_none() =>
+            {
+                none
+            }
             Err(error) => {
-                none.problems.push(format!("can't read {}: {error}", none.path.display()));
+                none.problems.push(unreadable(&none.path, &error));
                 none
             }
         }

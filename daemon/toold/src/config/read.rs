@@ -100,6 +100,22 @@ impl ConfigText<'_> {
         }
     }
 
+    /// Where a key stands, named from the outermost table on; its table's place, if there is no such key.
+    pub(super) fn place_of(&self, keys: &[&str]) -> String {
+        let (mut root, _) = DeTable::parse_recoverable(self.text);
+        for (number, over) in self.overrides.iter().enumerate() {
+            lay_over(root.get_mut(), over, self.text.len() + 1 + number);
+        }
+        let (mut table, mut span) = (root.get_ref(), None);
+        for key in keys {
+            let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == key) else { break };
+            span = Some(name.span());
+            let DeValue::Table(below) = value.get_ref() else { break };
+            table = below;
+        }
+        self.position(span)
+    }
+
     /// As [`place`](Self::place), with the column, from 1.
     fn position(&self, span: Option<Range<usize>>) -> String {
         let place = self.place(span.clone());

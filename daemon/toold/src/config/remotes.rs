@@ -19,6 +19,7 @@ use toold_remote::endpoint::{Reach, RemoteEndpoint, RemoteOptions};
 
 use crate::config;
 use crate::config::active_config::ActiveConfig;
+use crate::config::mount_mistakes::Mistake;
 use crate::config::options::Options;
 use crate::config::paths::private_dir;
 use crate::config::random::{random_bytes, random_hex};
@@ -147,11 +148,8 @@ fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> MountConf
 }
 
 fn reach(name: &str, section: &RemoteSection, home: Option<&Path>) -> Result<Reach, String> {
-    for glob in section.tools.allow.iter().flatten().chain(&section.tools.deny) {
-        globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
-    }
-    if !is_name(name) {
-        return Err("its name must be 1 to 32 lower-case letters, digits or _, and begin with a letter".to_owned());
+    if let Some((_, why)) = common_mistakes(name, section).into_iter().next() {
+        return Err(why);
     }
     match (section.command.split_first(), &section.url) {
         (Some((program, args)), None) => {
@@ -165,6 +163,36 @@ fn reach(name: &str, section: &RemoteSection, home: Option<&Path>) -> Result<Rea
         (None, None) => Err("set command or url: neither is set".to_owned()),
         (Some(_), Some(_)) => Err("set either command or url, not both".to_owned()),
     }
+}
+
+/// Every mistake in a remote.
+pub(super) fn mistakes(name: &str, section: &RemoteSection, home: Option<&Path>) -> Vec<Mistake> {
+    let mut found = common_mistakes(name, section);
+    let harmless = RemoteSection { tools: RemoteToolFilter::default(), ..section.clone() };
+    let mut check = |key: Option<&'static str>, alone: &RemoteSection| {
+        found.extend(reach("a", alone, home).err().map(|why| (key, why)));
+    };
+    if section.command.is_empty() == section.url.is_none() {
+        check(None, &harmless);
+    }
+    if !section.command.is_empty() {
+        check(Some("command"), &RemoteSection { url: None, ..harmless.clone() });
+    }
+    if section.url.is_some() {
+        check(Some("url"), &RemoteSection { command: Vec::new(), ..harmless });
+    }
+    found
+}
+
+fn common_mistakes(name: &str, section: &RemoteSection) -> Vec<Mistake> {
+    let globs = section.tools.allow.iter().flatten().chain(&section.tools.deny);
+    let of_glob = |glob: &String| Some((Some("tools"), format!("tools: {}", globset::Glob::new(glob).err()?)));
+    let mut found: Vec<Mistake> = globs.filter_map(of_glob).collect();
+    if !is_name(name) {
+        let why = "its name must be 1 to 32 lower-case letters, digits or _, and begin with a letter";
+        found.push((None, why.to_owned()));
+    }
+    found
 }
 
 /// The prefix of its tools' names.

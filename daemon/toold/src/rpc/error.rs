@@ -22,9 +22,10 @@ pub(super) fn too_large(length: usize, max: usize) -> ErrorObjectOwned {
     object(error::INTERNAL_ERROR, &words, ErrorData::new("too_large"))
 }
 
-/// A parameter names something that does not exist.
+/// A parameter names something that does not exist. Its kind has underscores, such as `mcp_server`.
 pub(super) fn unknown(what: &str, name: &str) -> ErrorObjectOwned {
-    object(error::UNKNOWN, &format!("there is no {what} {name}"), ErrorData::new(&format!("unknown_{what}")))
+    let shown = what.replace("mcp_", "MCP ").replace('_', " ");
+    object(error::UNKNOWN, &format!("there is no {shown} {name}"), ErrorData::new(&format!("unknown_{what}")))
 }
 
 /// The kind for data that cannot be stored: the disk is full, the database is damaged or read-only.

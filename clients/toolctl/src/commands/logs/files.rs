@@ -48,7 +48,7 @@ impl LogFiles {
         }
         let last = self.open.len().saturating_sub(1);
         for (n, open) in self.open.iter_mut().enumerate() {
-            open.read(&mut take).with_context(|| format!("can't read {}", self.path.display()))?;
+            open.read(&self.path, &mut take)?;
             if n < last && !open.partial.is_empty() {
                 // This file is not written to any more.
                 let rest = std::mem::take(&mut open.partial);
@@ -97,9 +97,11 @@ impl LogFiles {
 }
 
 impl FollowedLog {
-    fn read(&mut self, take: &mut impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    /// Errors of `take` are passed on as they are.
+    fn read(&mut self, path: &Path, take: &mut impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
         loop {
-            let read = self.reader.by_ref().read_until(b'\n', &mut self.partial)?;
+            let read = self.reader.by_ref().read_until(b'\n', &mut self.partial);
+            let read = read.with_context(|| format!("can't read {}", path.display()))?;
             if read == 0 || self.partial.last() != Some(&b'\n') {
                 return Ok(());
             }

@@ -32,7 +32,7 @@ pub(crate) struct McpLoginArgs {
     no_browser: bool,
     /// The port of this machine that the page redirects to, for a client that is registered with one; any free port by
     /// default
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::amount::port)]
     port: u16,
 }
 

@@ -40,12 +40,19 @@ pub(in crate::config) fn variables(text: &str, var: &dyn Fn(&str) -> Option<Stri
         }
         match var(name).or_else(|| default.map(str::to_owned)) {
             Some(value) => made.push_plain(&value),
-            None => return Err(format!("the daemon's environment has no variable {name}")),
+            None => return Err(format!("{NO_VARIABLE} {name}")),
         }
         rest = behind;
     }
     made.push_plain(rest);
     Ok(made)
+}
+
+const NO_VARIABLE: &str = "the daemon's environment has no variable";
+
+/// Whether an error of [`variables`] is that of a variable which is not set.
+pub(in crate::config) fn is_about_variable(why: &str) -> bool {
+    why.starts_with(NO_VARIABLE)
 }
 
 #[cfg(test)]
