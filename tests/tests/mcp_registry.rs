@@ -281,7 +281,7 @@ fn registry_that_fails_is_named_with_the_reason() {
     let unknown = daemon.toolctl(&["mcp", "add", "io.github.no/body", "--yes"]);
     assert_eq!(unknown.status.code(), Some(5));
     assert!(
-        text(&unknown.stderr).contains("there is no registry_server io.github.no/body"),
+        text(&unknown.stderr).contains("there is no registry server io.github.no/body"),
         "{}",
         text(&unknown.stderr)
     );

@@ -262,7 +262,10 @@ fn desktop_shows_a_notification_in_which_nothing_is_markup() {
         command
     });
     let report = daemon.connect().result("notify.test", json!({}));
-    assert!(report["results"][0]["error"].as_str().is_some_and(|error| error.contains("the desktop")), "{report}");
+    assert!(
+        report["results"][0]["error"].as_str().is_some_and(|error| error.contains("a desktop notification")),
+        "{report}"
+    );
 
     let desktop = runtime.block_on(async {
         let bus = zbus::connection::Builder::address(address.as_str()).unwrap();

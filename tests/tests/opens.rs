@@ -52,6 +52,11 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/lifecycle/logging.rs", 1, "the daemon's own log"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),
     ("toold/src/config/paths.rs", 2, "the daemon's own folders"),
+    (
+        "toold/src/config.rs",
+        1,
+        "where a link in place of a configuration file leads, for the message; nothing is read there",
+    ),
     ("toold/src/config/remotes.rs", 1, "the daemon's own list of remote daemons"),
     ("toold/src/lifecycle/spool.rs", 5, "the daemon's own spool"),
     ("toold/src/transport/http/tokens.rs", 1, "the daemon's own tokens"),
@@ -69,7 +74,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/peer/ancestry.rs", 2, "/proc"),
     ("toold/src/lifecycle/process_statistics.rs", 5, "/proc"),
     ("toold/src/lifecycle/restart/above.rs", 1, "/proc"),
-    ("toold/src/transport/http/page/local_user.rs", 1, "/proc"),
+    ("toold/src/peer/socket_holders.rs", 6, "/proc"),
+    ("toold/src/transport/http/page/local_peer.rs", 1, "/proc"),
 ];
 
 /// Functions of `std`, `tokio`, `rustix` and `libc` that take a path and go there.

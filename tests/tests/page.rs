@@ -578,15 +578,20 @@ fn the_page_is_served_to_other_machines_only_when_allowed() {
 
 #[test]
 fn toolctl_prints_the_link_and_nothing_else_to_a_pipe() {
-    let daemon = TestDaemon::start();
-    let link = daemon.toolctl(&["page", "--ask", "ask-7"]);
+    let daemon = TestDaemon::asking();
+    let mut person = daemon.connect();
+    person.result("permissions.subscribe", json!({}));
+    daemon.connect().request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch x"}}));
+    let ask = until("the ask", || {
+        let pending = person.result("permissions.pending", json!({}))["asks"].take();
+        Some(pending[0]["request_id"].as_str()?.to_owned())
+    });
+    let link = daemon.toolctl(&["page", "--ask", &ask]);
     let link = String::from_utf8(link.stdout).unwrap();
     let rest = link.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, rest) = rest.split_once("/page/#code=").unwrap();
-    assert!(
-        port.parse::<u16>().is_ok() && rest.len() == "0123456789abcdef0123456789abcdef&ask=ask-7\n".len(),
-        "{link}"
-    );
+    let (code, asked) = rest.split_once("&ask=").unwrap();
+    assert!(port.parse::<u16>().is_ok() && code.len() == 32 && asked == format!("{ask}\n"), "{link}");
     let answer = daemon.toolctl(&["page", "--json"]);
     let opened: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert!(opened["url"].as_str().unwrap().ends_with(opened["code"].as_str().unwrap()));

@@ -172,10 +172,10 @@ impl PromptState {
 
     fn press_question(&self, asked: &Question, event: KeyEvent) -> Option<PromptAnswer> {
         let send = |reply| PromptAction::Send(Box::new(Request::Answer(reply)));
-        let after_end = |action, again| Some(PromptAnswer { action, after_end: true, again });
+        let after_end = |action| Some(PromptAnswer { action, after_end: true, again: None });
         match (key(event), event.code) {
             (_, KeyCode::Enter) if asked.multiple => {
-                after_end(send(question::options_reply(asked, &self.chosen)), Some("send the answer".to_owned()))
+                after_end(send(question::options_reply(asked, &self.chosen)))
             }
             (KeyPress::Char('n'), _) => Some(PromptAnswer::at_once(send(question::no_reply(asked)))),
             (KeyPress::Char('f'), _) if asked.schema.is_some() => {
@@ -186,12 +186,9 @@ impl PromptState {
             }
             (KeyPress::Char(c), _) => {
                 let at = question::option(asked, c)?;
-                if asked.multiple {
-                    after_end(PromptAction::Toggle(at), None)
-                } else {
-                    // In the panels, digits are keys that are pressed in passing.
-                    let label = one_line(&asked.options[at].label);
-                    after_end(send(question::options_reply(asked, &[at].into())), Some(label))
+                match asked.multiple {
+                    true => after_end(PromptAction::Toggle(at)),
+                    false => after_end(send(question::options_reply(asked, &[at].into()))),
                 }
             }
             _ => None,
