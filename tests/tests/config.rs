@@ -229,7 +229,8 @@ fn doctor(setup: &Setup) -> (Vec<Value>, Option<i32>) {
 /// The daemon denies everything in a project whose file it can't read, and so the file is what is wrong.
 #[test]
 fn a_project_file_that_can_not_be_read_is_a_problem() {
-    let make: [(&str, fn(&std::path::Path)); 4] = [
+    type MakeUnreadable = fn(&std::path::Path);
+    let make: [(&str, MakeUnreadable); 4] = [
         ("utf-8", |file| std::fs::write(file, b"\xff\xfe").unwrap()),
         ("folder", |file| std::fs::create_dir(file).unwrap()),
         ("is a link to nowhere, which does not exist", |file| std::os::unix::fs::symlink("nowhere", file).unwrap()),
