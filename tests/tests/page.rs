@@ -581,7 +581,8 @@ fn toolctl_prints_the_link_and_nothing_else_to_a_pipe() {
     let daemon = TestDaemon::asking();
     let mut person = daemon.connect();
     person.result("permissions.subscribe", json!({}));
-    daemon.connect().request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch x"}}));
+    let mut agent = daemon.connect();
+    agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch x"}}));
     let ask = until("the ask", || {
         let pending = person.result("permissions.pending", json!({}))["asks"].take();
         Some(pending[0]["request_id"].as_str()?.to_owned())

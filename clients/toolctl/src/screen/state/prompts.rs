@@ -174,9 +174,7 @@ impl PromptState {
         let send = |reply| PromptAction::Send(Box::new(Request::Answer(reply)));
         let after_end = |action| Some(PromptAnswer { action, after_end: true, again: None });
         match (key(event), event.code) {
-            (_, KeyCode::Enter) if asked.multiple => {
-                after_end(send(question::options_reply(asked, &self.chosen)))
-            }
+            (_, KeyCode::Enter) if asked.multiple => after_end(send(question::options_reply(asked, &self.chosen))),
             (KeyPress::Char('n'), _) => Some(PromptAnswer::at_once(send(question::no_reply(asked)))),
             (KeyPress::Char('f'), _) if asked.schema.is_some() => {
                 Some(PromptAnswer::at_once(PromptAction::Form(Box::new(asked.clone()))))
