@@ -262,7 +262,8 @@ fn a_tool_is_called_with_a_form() {
     pane.press("/");
     pane.type_text("bash shell command");
     pane.press("Enter");
-    pane.press("g");
+    // A key acts on the row that is on the screen.
+    pane.wait("one tool", |screen| screen.contains("bash ") && !screen.contains("apply_patch"));
     pane.press("r");
     pane.wait("the form", |screen| screen.contains("command:"));
     pane.type_line("echo by hand");
