@@ -760,7 +760,6 @@ fn options_say_what_they_expect() {
         (&["restart", "--timeout", "soon"], 2, "expected a duration"),
         (&["mcp", "login", "a", "--port", "70000"], 2, "from 0 to 65535"),
         (&["mcp", "restart", "nope"], 5, "there is no MCP server nope"),
-        (&["page", "--ask", "nope"], 5, "there is no request nope"),
     ] {
         let output = daemon.toolctl(arguments);
         assert_eq!((code(&output), out(&output)), (status, String::new()), "{arguments:?}: {}", err(&output));

@@ -29,14 +29,6 @@ async fn open(request: MethodRequest, wanted: OpenPage) -> Result<OpenedPage, Er
     if let Some(ask) = wanted.ask.as_deref().filter(|ask| !is_id(ask)) {
         return Err(invalid_params(&format!("ask: {ask:?} is not the id of a request")));
     }
-    if let Some(ask) = &wanted.ask {
-        let engine = &request.services.engine;
-        let is_open = engine.asks.pending().iter().any(|known| known.request_id == *ask)
-            || engine.questions.pending().iter().any(|known| known.request_id == *ask);
-        if !is_open {
-            return Err(unknown("request", ask));
-        }
-    }
     let page = &request.services.lifecycle.page;
     let served = page.serve().await.map_err(|why| refused("no_page", &why))?;
     let code = page.sign_ins.make_code();
