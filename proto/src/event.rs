@@ -351,6 +351,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Error,
+        Self::Denied,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::InvalidArgs,
+        Self::Overloaded,
+        Self::Failed,
+        Self::Skipped,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

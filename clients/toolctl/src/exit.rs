@@ -19,7 +19,7 @@ pub(crate) const NO_DAEMON: u8 = 4;
 pub(crate) const NOT_FOUND: u8 = 5;
 pub(crate) const DENIED: u8 = 6;
 pub(crate) const INTERRUPTED: u8 = 130;
-/// What is added to the number of a signal that ended toolctl, as shells do.
+/// The exit status after a signal is this plus the number of the signal, as in shells.
 pub(crate) const BY_SIGNAL: u8 = 128;
 
 pub(crate) const STATUS_HELP: &str = "\

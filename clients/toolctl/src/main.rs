@@ -19,7 +19,6 @@ mod form;
 mod globals;
 mod keys;
 mod live;
-mod outcomes;
 mod output;
 mod path_names;
 mod profiles;

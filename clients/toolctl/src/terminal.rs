@@ -1,5 +1,5 @@
-//! What toolctl changes about the terminal. It is undone however toolctl ends: by itself, by a signal, or by a panic in
-//! any thread.
+//! The changes that toolctl makes to the terminal, and how they are undone however it ends: by itself, by a signal, or by a
+//! panic in any thread.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -6,18 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toold_proto::daemon::CallCounts;
 use toold_proto::event::Outcome;
 
-pub(crate) const OUTCOMES: [Outcome; 9] = [
-    Outcome::Ok,
-    Outcome::Error,
-    Outcome::Denied,
-    Outcome::TimedOut,
-    Outcome::Cancelled,
-    Outcome::InvalidArgs,
-    Outcome::Overloaded,
-    Outcome::Failed,
-    Outcome::Skipped,
-];
-
 /// The stage that a call is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStage {
@@ -34,7 +22,7 @@ pub enum CallStage {
 #[derive(Default)]
 pub struct Counts {
     started: AtomicU64,
-    outcomes: [AtomicU64; OUTCOMES.len()],
+    outcomes: [AtomicU64; Outcome::ALL.len()],
     at: [AtomicU64; 4],
 }
 
@@ -74,7 +62,7 @@ impl Counts {
         let counted: Vec<u64> = self.outcomes.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let finished = counted.iter().sum();
         let started = self.started.load(Ordering::Relaxed);
-        let outcomes: BTreeMap<String, u64> = OUTCOMES
+        let outcomes: BTreeMap<String, u64> = Outcome::ALL
             .iter()
             .zip(counted)
             .filter(|(_, count)| *count > 0)
@@ -90,7 +78,7 @@ mod tests {
 
     #[test]
     fn outcomes_are_counted_by_name() {
-        for (index, outcome) in OUTCOMES.into_iter().enumerate() {
+        for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
             assert_eq!(outcome as usize, index);
         }
         let counts = Counts::default();

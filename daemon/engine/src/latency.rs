@@ -11,8 +11,6 @@ use toold_proto::daemon::ToolLatency;
 use toold_proto::event::Outcome;
 use toold_proto::tool::ToolName;
 
-use crate::counts::OUTCOMES;
-
 /// A slice of the window; the oldest is dropped when a new one begins.
 const SLICE: Duration = Duration::from_secs(60);
 const SLICES: usize = 6;
@@ -40,7 +38,7 @@ pub struct Latencies {
 
 #[derive(Default)]
 struct ToolTimings {
-    outcomes: [AtomicU64; OUTCOMES.len()],
+    outcomes: [AtomicU64; Outcome::ALL.len()],
     times: Mutex<TimingWindow>,
 }
 
@@ -122,7 +120,8 @@ impl Latencies {
     /// All tools that were ever called, by name.
     pub fn totals(&self) -> Vec<ToolTotal> {
         let total = |(name, tool): (String, Arc<ToolTimings>)| {
-            let counted = OUTCOMES.iter().zip(&tool.outcomes).map(|(outcome, n)| (*outcome, n.load(Ordering::Relaxed)));
+            let counted =
+                Outcome::ALL.iter().zip(&tool.outcomes).map(|(outcome, n)| (*outcome, n.load(Ordering::Relaxed)));
             let outcomes: Vec<_> = counted.filter(|(_, n)| *n > 0).collect();
             let total = tool.times.lock().total.clone();
             (!outcomes.is_empty()).then_some(ToolTotal { tool: name, outcomes, total })

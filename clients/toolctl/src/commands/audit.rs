@@ -15,7 +15,6 @@ use crate::clock::date_and_time;
 use crate::commands::call::session_id;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::outcomes::OUTCOMES;
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
 use crate::tool_title::tool_title;
 use crate::{amount, connection, table};
@@ -208,8 +207,8 @@ fn tool_name(text: &str) -> Result<ToolName, String> {
 
 fn outcome(text: &str) -> Result<Outcome, String> {
     let known = |outcome: &&Outcome| outcome.as_str() == text;
-    OUTCOMES.iter().find(known).copied().ok_or_else(|| {
-        let names: Vec<&str> = OUTCOMES.iter().map(|outcome| outcome.as_str()).collect();
+    Outcome::ALL.iter().find(known).copied().ok_or_else(|| {
+        let names: Vec<&str> = Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
         format!("expected one of {}", names.join(", "))
     })
 }

@@ -7,7 +7,7 @@ use clap_complete::engine::CompletionCandidate;
 use toold_client::{Client, ClientError, place};
 use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
-use toold_proto::event::EventBody;
+use toold_proto::event::{EventBody, Outcome};
 use toold_proto::file::FileHistory;
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 use toold_proto::method::{
@@ -21,7 +21,6 @@ use toold_proto::tool::{Category, SourceKind, Tool};
 
 use crate::completion::line;
 use crate::connection;
-use crate::outcomes::OUTCOMES;
 use crate::output::{first_sentence, one_line, shorten};
 use crate::{path_names, profiles};
 
@@ -174,7 +173,7 @@ pub(super) fn event_kinds(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 pub(super) fn outcomes(current: &OsStr) -> Vec<CompletionCandidate> {
-    offer(current, OUTCOMES.map(|outcome| (outcome.as_str().to_owned(), String::new())))
+    offer(current, Outcome::ALL.map(|outcome| (outcome.as_str().to_owned(), String::new())))
 }
 
 pub(super) fn categories(current: &OsStr) -> Vec<CompletionCandidate> {

@@ -55,7 +55,7 @@ pub(super) struct PanelRow {
 
 pub(super) struct PanelCell {
     pub(super) text: String,
-    /// What is shown where the text does not fit, instead of its start.
+    /// The text to show where the whole text does not fit, in place of its start.
     pub(super) short: Option<String>,
     pub(super) tone: Tone,
     /// What the column is sorted by, if not by the text.

@@ -66,7 +66,7 @@ pub fn check(options: &Options, file: Option<PathBuf>, json: bool) -> anyhow::Re
     Ok(is_valid)
 }
 
-/// What is wrong in a file.
+/// The findings in a file.
 struct FileReport {
     file: PathBuf,
     problems: Vec<String>,

@@ -52,7 +52,7 @@ pub(in crate::screen) struct ArmedAnswer {
     label: String,
 }
 
-/// What a key did.
+/// The effect of a key.
 pub(super) enum PromptPress {
     /// The prompt does not name it.
     Unnamed,
@@ -62,7 +62,7 @@ pub(super) enum PromptPress {
 }
 
 impl ArmedAnswer {
-    /// What to press, and what it answers.
+    /// The key to press, and the answer that it gives.
     pub(in crate::screen) fn hint(&self) -> String {
         format!("press {} again: {}", self.key, self.label)
     }
@@ -251,7 +251,7 @@ fn press_ask(ask: &Ask, event: KeyEvent) -> Option<PromptAnswer> {
     Some(PromptAnswer { action, after_end: choice.action == Action::Allow, again })
 }
 
-/// What a key means.
+/// The answer that a key gives.
 struct PromptAnswer {
     action: PromptAction,
     /// It counts only when the end of the prompt was on the screen.

@@ -190,7 +190,7 @@ fn a_long_prompt_is_allowed_only_after_its_end_was_on_the_screen() {
     assert_eq!(press_char(&mut state, 'y'), None);
     press(&mut state, KeyCode::End);
     assert!(drawn(&mut state, 100, 30).contains("+line 499"));
-    // What was read may be scrolled away again.
+    // A prompt counts as read also after you scroll back.
     press(&mut state, KeyCode::Home);
     let wheel = MouseEventKind::ScrollDown;
     state.click(MouseEvent { kind: wheel, column: 3, row: 3, modifiers: KeyModifiers::NONE });
