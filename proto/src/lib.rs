@@ -15,6 +15,7 @@ pub mod daemon;
 pub mod error;
 pub mod event;
 pub mod file;
+pub mod fleet;
 pub mod hook;
 pub mod mcp;
 pub mod mcp_registry;

@@ -22,6 +22,7 @@ use crate::cost::{MeasureTools, ToolCosts};
 use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Restart, Restarted, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
+use crate::fleet::{FleetGrants, FleetStatus, MakeFleetGrant, RevokeFleetGrant};
 use crate::hook::{HookAction, HookList, RunHooks};
 use crate::mcp::{
     BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoggedOut, McpLoginBegun, McpServerList, NameMcpLogin,
@@ -199,6 +200,10 @@ methods! {
     SecretsUnlock = "secrets.unlock", "Opens the encrypted file of secrets with its passphrase, or makes it.", UnlockSecrets => SecretList;
     RemotesList = "remotes.list", "Lists the mounted daemons.", NoParams => RemoteList;
     RemotesReconnect = "remotes.reconnect", "Reconnects to a mounted daemon.", ReconnectRemote => RemoteList;
+    FleetGetStatus = "fleet.status", "The daemon's fleet: daemons, labels, load and refused messages.", NoParams => FleetStatus;
+    FleetGrantsList = "fleet.grants", "Lists the grants of the fleet.", NoParams => FleetGrants;
+    FleetGrantMake = "fleet.grant", "Makes a grant that is valid in the whole fleet.", MakeFleetGrant => FleetGrants;
+    FleetGrantRevoke = "fleet.revoke", "Revokes a grant of the fleet, everywhere.", RevokeFleetGrant => FleetGrants;
     FilesHistory = "files.history", "Lists the file changes of a session.", FileHistory => FileChanges;
     FilesUndo = "files.undo", "Undoes changes; refused when a file has changed since.", UndoFiles => UndoneFiles;
     BuffersSet = "buffers.set", "Gives tools an editor's unsaved text in place of a file.", SetBuffer => Done;

@@ -88,6 +88,8 @@ pub enum SourceKind {
     Mcp,
     /// Another daemon.
     Remote,
+    /// A daemon or a label of the fleet.
+    Fleet,
 }
 
 impl SourceKind {
@@ -98,6 +100,7 @@ impl SourceKind {
             Self::Frontend => "frontend",
             Self::Mcp => "mcp",
             Self::Remote => "remote",
+            Self::Fleet => "fleet",
         }
     }
 }

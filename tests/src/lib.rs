@@ -3,7 +3,9 @@
 mod binaries;
 mod browser;
 mod daemon;
+mod fleet;
 pub mod fuzz;
+mod nats;
 mod skip;
 mod terminal;
 mod tmux;
@@ -13,6 +15,8 @@ mod wire;
 pub use binaries::{toolctl, toold};
 pub use browser::{Browser, PageAnswer, PageSocket};
 pub use daemon::{Setup, TestDaemon};
+pub use fleet::FleetPlan;
+pub use nats::{NatsServer, nats_server};
 pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
 pub use tmux::{Pane, Tmux};

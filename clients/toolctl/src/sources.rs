@@ -11,8 +11,14 @@ use toold_proto::tool::SourceKind;
 
 use crate::exit::not_found;
 
-const KINDS: [SourceKind; 5] =
-    [SourceKind::Builtin, SourceKind::Frontend, SourceKind::Mcp, SourceKind::Plugin, SourceKind::Remote];
+const KINDS: [SourceKind; 6] = [
+    SourceKind::Builtin,
+    SourceKind::Frontend,
+    SourceKind::Mcp,
+    SourceKind::Plugin,
+    SourceKind::Remote,
+    SourceKind::Fleet,
+];
 
 /// # Errors
 /// One of these is neither a kind of source nor the name of one that the daemon knows; the message lists them.

@@ -25,6 +25,7 @@ export const KINDS: Record<Tool["source"]["kind"], { label: string; icon: string
   plugin: { label: "Plugins", icon: "extensions" },
   mcp: { label: "MCP servers", icon: "server" },
   remote: { label: "Other machines", icon: "remote" },
+  fleet: { label: "Fleet", icon: "server-environment" },
   frontend: { label: "Provided by editors", icon: "window" },
 };
 

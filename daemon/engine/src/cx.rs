@@ -92,7 +92,9 @@ impl Cx {
     ) -> Arc<Self> {
         let chain = match spec.source.kind {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
-            SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp | SourceKind::Remote => call.chain.clone(),
+            SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp | SourceKind::Remote | SourceKind::Fleet => {
+                call.chain.clone()
+            }
         };
         // Dependencies of a plugin's tool are recorded when another tool calls it, since they are
         // then dependencies of the other's result. All other tools without a `cache_ttl` depend on

@@ -7,6 +7,7 @@ pub mod active_config;
 pub mod agents;
 pub mod bundled;
 pub mod command;
+pub mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;
@@ -67,6 +68,7 @@ use toold_host::sandbox::SandboxRules;
 use toold_proto::config::ConfigEntry;
 
 use crate::config::agents::AgentsConfig;
+use crate::config::fleet::FleetConfig;
 use crate::config::hooks::HookConfig;
 use crate::config::mcp_profiles::ProfileGlob;
 use crate::config::mcp_servers::McpConfig;
@@ -111,6 +113,7 @@ pub struct Config {
     pub secrets: SecretsConfig,
     /// Other daemons, whose tools are called `NAME_tool` here.
     pub remotes: BTreeMap<String, RemoteSection>,
+    pub fleet: FleetConfig,
     pub network: NetworkConfig,
     pub web: WebConfig,
     pub subagents: BTreeMap<String, SubagentConfig>,

@@ -13,6 +13,7 @@ use toold_engine::cache::ResultCache;
 use toold_engine::lanes::CallLimits;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
+use toold_fleet::fleet::Fleet;
 use toold_host::replace::record;
 use toold_host::secrets::SecretStore;
 use toold_host::stamps::Disk;
@@ -23,8 +24,8 @@ use toold_store::Store;
 
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
-use crate::config::random::random_hex;
-use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
+use crate::config::random::{random_bytes, random_hex};
+use crate::config::{self, LoadedConfig, fleet, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::page_access::PageAddress;
@@ -32,6 +33,7 @@ use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
 use crate::peer::agent_processes::AgentProcesses;
+use crate::peer::fleet_host::LocalFleetHost;
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::SessionService;
 use crate::peer::sessions::persistence::with_store;
@@ -121,6 +123,14 @@ impl Daemon {
         config.follow_files(lifecycle.stopping());
         mcp_servers::follow(&config, &mcp_servers);
         remotes::follow(&config, &remotes);
+        let host = LocalFleetHost {
+            sessions: sessions.clone(),
+            config: config.clone(),
+            store: store.clone(),
+            secret: random_bytes(),
+        };
+        let fleet_service = Fleet::start(&engine, Arc::new(host));
+        fleet::follow(&config, &fleet_service);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
@@ -134,6 +144,7 @@ impl Daemon {
             mcp_servers,
             secrets,
             remotes,
+            fleet: fleet_service,
             frontends,
             builtins,
             config,
@@ -284,7 +295,7 @@ impl Daemon {
     /// Accepts nothing new, lets calls in flight end, cancels those that take too long, and waits
     /// until all work has ended. `hurry` cuts the draining short.
     pub async fn stop(&self, hurry: impl Future<Output = ()>) {
-        let Services { engine, plugins, mcp_servers, remotes, store, lifecycle, .. } = self.services.as_ref();
+        let Services { engine, plugins, mcp_servers, remotes, fleet, store, lifecycle, .. } = self.services.as_ref();
         let connections = lifecycle.tracker();
         lifecycle.stopping().cancel();
         connections.close();
@@ -298,7 +309,7 @@ impl Daemon {
         engine.stop.cancel();
         let rest = async {
             connections.wait().await;
-            tokio::join!(plugins.stop(), mcp_servers.stop(), remotes.stop());
+            tokio::join!(plugins.stop(), mcp_servers.stop(), remotes.stop(), fleet.stop());
             engine.tasks.close();
             engine.tasks.wait().await;
         };

@@ -2,6 +2,7 @@
 
 pub mod agent_processes;
 mod ancestry;
+pub mod fleet_host;
 pub mod frontends;
 pub(crate) mod page_sign_ins;
 pub mod sessions;

@@ -52,6 +52,7 @@ use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::call::Principal;
 use toold_engine::session::Session;
+use toold_fleet::fleet::Fleet;
 use toold_host::secrets::SecretStore;
 use toold_lua::reload::PluginHost;
 use toold_mcp::client::adapter::McpServers;
@@ -81,6 +82,7 @@ pub struct Services {
     pub mcp_servers: Arc<McpServers>,
     pub secrets: Arc<SecretStore>,
     pub remotes: Arc<Remotes>,
+    pub fleet: Arc<Fleet>,
     pub frontends: Arc<Frontends>,
     /// The shared state of the built-in tools.
     pub builtins: Arc<Toolkit>,

@@ -476,6 +476,7 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "instance",
         "agent-processes",
         "remotes",
+        "fleet",
         "undo",
         "temporary-names",
         "sessions",

@@ -98,6 +98,11 @@ impl DaemonPaths {
         self.state.join("remotes")
     }
 
+    /// The keys and the state of this daemon in its fleet.
+    pub fn fleet(&self) -> PathBuf {
+        self.state.join("fleet")
+    }
+
     /// The encrypted secrets, or the note that they are in a keyring.
     pub fn secrets(&self) -> PathBuf {
         self.state.join("secrets.json")

@@ -204,6 +204,14 @@ impl SessionService {
         }
     }
 
+    /// A session in a folder that a person chose, for a caller without a process here.
+    ///
+    /// # Errors
+    /// The folder cannot be worked in.
+    pub(crate) fn in_chosen_folder(&self, open: SessionRequest) -> anyhow::Result<Session> {
+        self.session_of_person(open)
+    }
+
     /// For a person's frontend, which may name any folder.
     fn session_of_person(&self, open: SessionRequest) -> anyhow::Result<Session> {
         let real = |text: &Path| -> anyhow::Result<PathBuf> {

@@ -99,6 +99,7 @@ fn as_namespace(name: &str, tool: &Tool, tools: Vec<Value>) -> Value {
         SourceKind::Frontend => "application",
         SourceKind::Mcp => "MCP server",
         SourceKind::Remote => "daemon",
+        SourceKind::Fleet => "fleet",
     };
     let description = format!("Tools of the {kind} {}", tool.source.name);
     json!({"type": "namespace", "name": name, "description": description, "tools": tools})

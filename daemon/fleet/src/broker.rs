@@ -1,0 +1,171 @@
+//! The connection to the broker.
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_nats::jetstream::kv;
+use async_nats::jetstream::object_store;
+use async_nats::jetstream::stream;
+use async_nats::{Client, ConnectOptions, Event, jetstream};
+use tokio::sync::watch;
+use toold_host::files;
+
+use crate::settings::ConnectionSettings;
+use crate::subjects;
+
+/// Bytes of a file with credentials.
+const MAX_FILE: u64 = 64 * 1024;
+/// How long a daemon's record lives without being renewed.
+pub const DAEMON_LIFETIME: Duration = Duration::from_secs(30);
+/// How long an ask stays in its stream.
+const ASK_LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// How long a text stays in the object store: far longer than the call that it belongs to takes to fetch it.
+const BLOB_LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// A broker is pinged this often, and a connection that does not answer two pings is dead.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+const RECONNECT_DELAY: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The state of the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerState {
+    pub connected: bool,
+    /// How many times it has been connected; a new number means that everything is subscribed again.
+    pub connects: u64,
+    /// Why it is not connected.
+    pub error: Option<String>,
+}
+
+/// A connection that is made again whenever it is lost.
+pub struct Broker {
+    pub client: Client,
+    pub jetstream: jetstream::Context,
+    pub state: watch::Receiver<BrokerState>,
+}
+
+impl Broker {
+    /// Returns at once; the connection is made in the background.
+    ///
+    /// # Errors
+    /// When files of the settings cannot be read, as a sentence for the user.
+    pub async fn connect(settings: &ConnectionSettings) -> Result<Self, String> {
+        let (sender, state) =
+            watch::channel(BrokerState { connected: false, connects: 0, error: Some("connecting".to_owned()) });
+        let on_event = move |event: Event| {
+            sender.send_if_modified(|state| match event {
+                Event::Connected => {
+                    *state = BrokerState { connected: true, connects: state.connects + 1, error: None };
+                    true
+                }
+                Event::Disconnected | Event::Closed => {
+                    state.connected = false;
+                    state.error.get_or_insert_with(|| "the connection was lost".to_owned());
+                    true
+                }
+                Event::ClientError(error) => {
+                    tracing::debug!(%error, "the connection to the broker");
+                    state.error = (!state.connected).then(|| error.to_string());
+                    !state.connected
+                }
+                Event::ServerError(error) => {
+                    tracing::warn!(%error, "the broker reports an error");
+                    state.error = Some(error.to_string());
+                    true
+                }
+                Event::SlowConsumer(_) | Event::LameDuckMode | Event::Draining => false,
+            });
+            std::future::ready(())
+        };
+        let mut options = ConnectOptions::new()
+            .name(format!("toold {}", settings.name))
+            .custom_inbox_prefix(format!("_INBOX.{}", settings.name))
+            .retry_on_initial_connect()
+            .max_reconnects(None)
+            .ping_interval(PING_INTERVAL)
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            .reconnect_delay_callback(|attempts| match attempts {
+                0 | 1 => Duration::from_millis(100),
+                _ => RECONNECT_DELAY,
+            })
+            .event_callback(on_event);
+        if let Some(file) = &settings.credentials {
+            options = log_in(options, file)?;
+        }
+        if let Some(file) = &settings.ca_file {
+            options = options.add_root_certificates(file.clone());
+        }
+        let client = options.connect(settings.servers.clone()).await.map_err(|error| error.to_string())?;
+        let jetstream = jetstream::ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
+        Ok(Self { client, jetstream, state })
+    }
+
+    /// Creates the buckets and streams that do not exist yet.
+    ///
+    /// # Errors
+    /// As a sentence for the user.
+    pub async fn prepare(&self) -> Result<(), String> {
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            format!("can't create {what} on the broker, which needs JetStream: {error}")
+        };
+        for (bucket, max_age, description) in [
+            (subjects::DAEMONS, DAEMON_LIFETIME, "Daemons of a fleet of toold"),
+            (subjects::TOOLS, Duration::ZERO, "Their tools"),
+            (subjects::GRANTS, Duration::ZERO, "Grants of persons"),
+        ] {
+            let config = kv::Config {
+                bucket: bucket.to_owned(),
+                description: description.to_owned(),
+                max_age,
+                history: 1,
+                ..kv::Config::default()
+            };
+            if self.jetstream.get_key_value(bucket).await.is_err() {
+                self.jetstream.create_key_value(config).await.map_err(|error| failed(bucket, &error))?;
+            }
+        }
+        let asks = stream::Config {
+            name: subjects::ASKS.to_owned(),
+            subjects: vec!["toold.ask.>".to_owned()],
+            max_messages_per_subject: 1,
+            max_age: ASK_LIFETIME,
+            ..stream::Config::default()
+        };
+        let audit = stream::Config {
+            name: subjects::AUDIT.to_owned(),
+            subjects: vec!["toold.audit.>".to_owned()],
+            ..stream::Config::default()
+        };
+        for config in [asks, audit] {
+            let name = config.name.clone();
+            self.jetstream.get_or_create_stream(config).await.map_err(|error| failed(&name, &error))?;
+        }
+        if self.jetstream.get_object_store(subjects::BLOBS).await.is_err() {
+            let config = object_store::Config {
+                bucket: subjects::BLOBS.to_owned(),
+                max_age: BLOB_LIFETIME,
+                ..object_store::Config::default()
+            };
+            let made = self.jetstream.create_object_store(config).await;
+            made.map_err(|error| failed(subjects::BLOBS, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds what a file of credentials contains.
+fn log_in(options: ConnectOptions, file: &Path) -> Result<ConnectOptions, String> {
+    let shown = file.display();
+    let text =
+        files::read_text(file, MAX_FILE).map_err(|error| format!("can't read the credentials {shown}: {error}"))?;
+    let text = text.trim();
+    if text.contains("-----BEGIN") {
+        return options.credentials(text).map_err(|error| format!("{shown} contains no credentials of NATS: {error}"));
+    }
+    match text {
+        "" => {
+            Err(format!("{shown} is empty: it must contain credentials of NATS, the seed of a user's nkey, or a token"))
+        }
+        seed if seed.starts_with("SU") && nkeys::KeyPair::from_seed(seed).is_ok() => Ok(options.nkey(seed.to_owned())),
+        token => Ok(options.token(token.to_owned())),
+    }
+}

@@ -1,0 +1,40 @@
+//! Counters of a fleet, for its status.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::signed::Refusal;
+
+/// Counts since this daemon joined.
+#[derive(Default)]
+pub struct FleetCounts {
+    refused: [AtomicU64; Refusal::ALL.len()],
+    /// The last refused message, as a sentence.
+    last_refused: Mutex<Option<String>>,
+    /// Calls from the fleet that are running here.
+    pub running: AtomicU64,
+    /// Calls from the fleet that have ended here.
+    pub served: AtomicU64,
+    /// Rows of the audit log that the broker has confirmed.
+    pub audit_sent: AtomicU64,
+    /// The rest of the rows.
+    pub audit_waiting: AtomicU64,
+}
+
+impl FleetCounts {
+    pub fn refuse(&self, refusal: Refusal, sentence: String) {
+        self.refused[refusal as usize].fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(reason = refusal.as_str(), "refused a message of the fleet: {sentence}");
+        *self.last_refused.lock() = Some(sentence);
+    }
+
+    /// How many messages were refused, by reason; all reasons, in their order.
+    pub fn refused(&self) -> impl Iterator<Item = (Refusal, u64)> {
+        Refusal::ALL.into_iter().map(|refusal| (refusal, self.refused[refusal as usize].load(Ordering::Relaxed)))
+    }
+
+    pub fn last_refused(&self) -> Option<String> {
+        self.last_refused.lock().clone()
+    }
+}

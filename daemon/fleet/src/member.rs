@@ -1,0 +1,148 @@
+//! This daemon as a member of its fleet: what all parts of the crate share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toold_engine::Engine;
+
+use crate::broker::Broker;
+use crate::counts::FleetCounts;
+use crate::directory::Directory;
+use crate::host::FleetHost;
+use crate::keys::{KeyOwner, PublicKey, SigningKey};
+use crate::names::FleetName;
+use crate::settings::{ConnectionSettings, FleetSettings};
+use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
+
+/// How often the caller of a running call and the daemon that runs it send each other a sign of life.
+pub const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Who is silent for this long is gone.
+pub const SILENCE: Duration = Duration::from_secs(20);
+
+pub struct Member {
+    pub name: FleetName,
+    /// Random, new at each start.
+    pub instance: String,
+    pub connection: ConnectionSettings,
+    pub settings: ArcSwap<FleetSettings>,
+    pub broker: Broker,
+    pub verifier: Verifier,
+    pub counts: FleetCounts,
+    pub directory: Directory,
+    pub engine: Arc<Engine>,
+    pub host: Arc<dyn FleetHost>,
+    /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
+    pub stop: CancellationToken,
+    pub tasks: TaskTracker,
+    /// What does not work, by part.
+    problems: Mutex<BTreeMap<&'static str, String>>,
+    key: SigningKey,
+    person: Option<(FleetName, SigningKey)>,
+}
+
+/// The member that is current: a new one takes its place when the settings of the connection change.
+#[derive(Clone, Default)]
+pub struct CurrentMember(Arc<ArcSwapOption<Member>>);
+
+impl CurrentMember {
+    pub fn get(&self) -> Option<Arc<Member>> {
+        self.0.load_full()
+    }
+
+    pub(crate) fn set(&self, member: Option<Arc<Member>>) {
+        self.0.store(member);
+    }
+}
+
+impl Member {
+    /// # Errors
+    /// When keys or credentials cannot be read, as a sentence for the user.
+    pub async fn join(
+        settings: FleetSettings,
+        engine: Arc<Engine>,
+        host: Arc<dyn FleetHost>,
+        stop: CancellationToken,
+    ) -> Result<Arc<Self>, String> {
+        let connection = settings.connection.clone();
+        let key = SigningKey::load(&connection.key_file, KeyOwner::Daemon)?;
+        let person = match &connection.person {
+            Some(own) => Some((own.name.clone(), SigningKey::load(&own.key_file, KeyOwner::Person)?)),
+            None => None,
+        };
+        let broker = Broker::connect(&connection).await?;
+        Ok(Arc::new(Self {
+            name: connection.name.clone(),
+            instance: random_id(),
+            verifier: Verifier::new(settings.roster.clone()),
+            settings: ArcSwap::from_pointee(settings),
+            connection,
+            broker,
+            counts: FleetCounts::default(),
+            directory: Directory::default(),
+            engine,
+            host,
+            stop,
+            tasks: TaskTracker::new(),
+            problems: Mutex::default(),
+            key,
+            person,
+        }))
+    }
+
+    /// Takes over settings that need no new connection.
+    pub fn reconfigure(&self, settings: FleetSettings) {
+        self.verifier.replace_roster(settings.roster.clone());
+        self.settings.store(settings.into());
+    }
+
+    /// Notes that a part does not work, or that it does again.
+    pub(crate) fn note_problem(&self, part: &'static str, why: Option<String>) {
+        let mut problems = self.problems.lock();
+        match why {
+            Some(why) => problems.insert(part, why),
+            None => problems.remove(part),
+        };
+    }
+
+    /// What does not work, as sentences.
+    pub fn problems(&self) -> Vec<String> {
+        self.problems.lock().iter().map(|(part, why)| format!("{part}: {why}")).collect()
+    }
+
+    pub fn key(&self) -> &PublicKey {
+        self.key.public()
+    }
+
+    /// The person at this machine.
+    pub fn person(&self) -> Option<&FleetName> {
+        self.person.as_ref().map(|(name, _)| name)
+    }
+
+    /// A message signed by this daemon.
+    pub fn sign<B: Serialize>(&self, kind: MessageKind, to: &str, body: B) -> Vec<u8> {
+        sign(&self.key, kind, &self.name, to, body)
+    }
+
+    /// A message signed by the person at this machine; `None` when there is none.
+    pub fn sign_for_person<B: Serialize>(&self, kind: MessageKind, to: &str, body: B) -> Option<Vec<u8>> {
+        self.person.as_ref().map(|(name, key)| sign(key, kind, name, to, body))
+    }
+
+    /// # Errors
+    /// As [`Verifier::verify`].
+    pub fn verify<B: DeserializeOwned>(
+        &self,
+        bytes: &[u8],
+        kind: MessageKind,
+        to: &str,
+    ) -> Result<Message<B>, Refusal> {
+        self.verifier.verify(bytes, kind, to, &self.counts)
+    }
+}

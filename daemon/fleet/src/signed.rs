@@ -1,0 +1,411 @@
+//! Signed messages.
+//!
+//! A message is a JSON object whose last member is `signature`: the Ed25519 signature, in hexadecimal digits, of the
+//! bytes of the message without that member, after a fixed prefix. Whoever verifies it never writes the JSON again, so
+//! no canonical form is needed. `kind` and `to` are signed too: a message counts for one purpose at one receiver.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::counts::FleetCounts;
+use crate::keys::{KeyOwner, PublicKey, SigningKey};
+use crate::names::FleetName;
+use crate::settings::Roster;
+
+/// Signed before the text, so that no signature for another purpose fits.
+const PREFIX: &[u8] = b"toold fleet message 1\n";
+const SIGNATURE: &str = ",\"signature\":\"";
+const SIGNATURE_DIGITS: usize = 128;
+/// How far clocks may differ.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+/// How long a command may be under way.
+pub const LIFETIME: Duration = Duration::from_secs(60);
+/// Commands that are remembered, so that none is obeyed twice.
+const MAX_REMEMBERED: usize = 100_000;
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    Call,
+    Reply,
+    Alive,
+    Cancel,
+    Cancelled,
+    Daemon,
+    Tool,
+    Ask,
+    Answer,
+    Answered,
+    Grant,
+    Audit,
+}
+
+impl MessageKind {
+    /// Who signs it.
+    pub fn signer(self) -> KeyOwner {
+        match self {
+            Self::Answer | Self::Grant => KeyOwner::Person,
+            Self::Call
+            | Self::Reply
+            | Self::Alive
+            | Self::Cancel
+            | Self::Cancelled
+            | Self::Daemon
+            | Self::Tool
+            | Self::Ask
+            | Self::Answered
+            | Self::Audit => KeyOwner::Daemon,
+        }
+    }
+
+    /// Whether it is obeyed once, and only while it is fresh. Others describe a state, or are numbered.
+    fn is_command(self) -> bool {
+        matches!(self, Self::Call | Self::Cancel | Self::Answer)
+    }
+}
+
+/// Why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not a signed message.
+    Malformed,
+    /// Nobody of this name is in `[fleet]`.
+    UnknownSender,
+    /// The signature does not fit the text.
+    BadSignature,
+    /// It is for another purpose or another receiver.
+    Misdirected,
+    /// Its time is over, or the clocks differ.
+    Expired,
+    /// It was received before, or is older than what was received.
+    Replayed,
+    /// The sender may not do this here.
+    NotPermitted,
+}
+
+impl Refusal {
+    pub const ALL: [Self; 7] = [
+        Self::Malformed,
+        Self::UnknownSender,
+        Self::BadSignature,
+        Self::Misdirected,
+        Self::Expired,
+        Self::Replayed,
+        Self::NotPermitted,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::UnknownSender => "unknown_sender",
+            Self::BadSignature => "bad_signature",
+            Self::Misdirected => "misdirected",
+            Self::Expired => "expired",
+            Self::Replayed => "replayed",
+            Self::NotPermitted => "not_permitted",
+        }
+    }
+}
+
+/// A message without its signature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message<B> {
+    pub kind: MessageKind,
+    /// The daemon or the person that signs, by [`MessageKind::signer`].
+    pub from: FleetName,
+    /// The receiver: a daemon, `any.LABEL`, a key of a bucket, or a subject.
+    pub to: String,
+    /// Milliseconds since 1970, by the sender's clock.
+    pub at: u64,
+    /// The end of its validity; absent for a state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+    /// Random: no two messages are the same.
+    pub nonce: String,
+    #[serde(flatten)]
+    pub body: B,
+}
+
+/// The time in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// 128 random bits as hexadecimal digits.
+pub fn random_id() -> String {
+    let mut bytes = [0; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        // Fails only when a signal interrupts it.
+        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
+    }
+    hex(&bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
+/// Writes and signs a message.
+pub fn sign<B: Serialize>(key: &SigningKey, kind: MessageKind, from: &FleetName, to: &str, body: B) -> Vec<u8> {
+    let at = now_ms();
+    let until = kind.is_command().then(|| at + u64::try_from(LIFETIME.as_millis()).unwrap_or(u64::MAX));
+    let message = Message { kind, from: from.clone(), to: to.to_owned(), at, until, nonce: random_id(), body };
+    seal(key, &message)
+}
+
+/// Signs a message as it is.
+pub fn seal<B: Serialize>(key: &SigningKey, message: &Message<B>) -> Vec<u8> {
+    let mut text = serde_json::to_vec(message).expect("messages have a form in JSON");
+    let signature = key.sign(&[PREFIX, &text].concat());
+    text.pop();
+    text.extend_from_slice(SIGNATURE.as_bytes());
+    text.extend_from_slice(hex(&signature).as_bytes());
+    text.extend_from_slice(b"\"}");
+    text
+}
+
+/// The signed text and the signature of a message.
+fn open(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let end = bytes.strip_suffix(b"\"}")?;
+    let (text, digits) = end.split_at_checked(end.len().checked_sub(SIGNATURE_DIGITS)?)?;
+    let signature = unhex(std::str::from_utf8(digits).ok()?)?;
+    let mut text = text.strip_suffix(SIGNATURE.as_bytes())?.to_vec();
+    text.push(b'}');
+    Some((text, signature))
+}
+
+/// Decides which messages count here.
+pub struct Verifier {
+    roster: ArcSwap<Roster>,
+    seen: Mutex<SeenCommands>,
+}
+
+/// Nonces of commands that have been obeyed, the oldest first.
+#[derive(Default)]
+struct SeenCommands {
+    nonces: HashSet<String>,
+    order: VecDeque<(u64, String)>,
+}
+
+impl SeenCommands {
+    /// False when it was seen before, or when there is no room to remember it.
+    fn remember(&mut self, nonce: &str, until: u64, now: u64) -> bool {
+        let tolerance = u64::try_from(CLOCK_TOLERANCE.as_millis()).unwrap_or(u64::MAX);
+        while self.order.front().is_some_and(|(until, _)| until.saturating_add(tolerance) < now) {
+            if let Some((_, old)) = self.order.pop_front() {
+                self.nonces.remove(&old);
+            }
+        }
+        if self.order.len() >= MAX_REMEMBERED || !self.nonces.insert(nonce.to_owned()) {
+            return false;
+        }
+        self.order.push_back((until, nonce.to_owned()));
+        true
+    }
+}
+
+impl Verifier {
+    pub fn new(roster: Roster) -> Self {
+        Self { roster: ArcSwap::from_pointee(roster), seen: Mutex::default() }
+    }
+
+    pub fn replace_roster(&self, roster: Roster) {
+        self.roster.store(roster.into());
+    }
+
+    pub fn roster(&self) -> arc_swap::Guard<std::sync::Arc<Roster>> {
+        self.roster.load()
+    }
+
+    fn key_of(&self, owner: KeyOwner, name: &FleetName) -> Option<PublicKey> {
+        let roster = self.roster.load();
+        match owner {
+            KeyOwner::Daemon => roster.daemons.get(name).map(|member| member.key.clone()),
+            KeyOwner::Person => roster.people.get(name).map(|member| member.key.clone()),
+        }
+    }
+
+    /// The message, if it is of this kind, for this receiver, and signed by somebody in `[fleet]`. A command is accepted
+    /// once, while it is fresh. Refused messages are counted.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn verify<B: DeserializeOwned>(
+        &self,
+        bytes: &[u8],
+        kind: MessageKind,
+        to: &str,
+        counts: &FleetCounts,
+    ) -> Result<Message<B>, Refusal> {
+        self.check(bytes, kind, to).map_err(|(refusal, sentence)| {
+            counts.refuse(refusal, sentence);
+            refusal
+        })
+    }
+
+    fn check<B: DeserializeOwned>(
+        &self,
+        bytes: &[u8],
+        kind: MessageKind,
+        to: &str,
+    ) -> Result<Message<B>, (Refusal, String)> {
+        let malformed = |why: &str| (Refusal::Malformed, format!("a message for {to} is malformed: {why}"));
+        let (text, signature) = open(bytes).ok_or_else(|| malformed("it does not end with a signature"))?;
+        // The sender first: nothing else of an unsigned text is of interest.
+        let header: Message<serde::de::IgnoredAny> =
+            serde_json::from_slice(&text).map_err(|error| malformed(&error.to_string()))?;
+        let owner = header.kind.signer();
+        let (from, signer) = (&header.from, owner.as_str());
+        let Some(key) = self.key_of(owner, from) else {
+            return Err((
+                Refusal::UnknownSender,
+                format!("a message for {to} is from the {signer} {from}, whose key is not in [fleet]"),
+            ));
+        };
+        if !key.verifies(&[PREFIX, &text].concat(), &signature) {
+            return Err((
+                Refusal::BadSignature,
+                format!("a message for {to} in the name of the {signer} {from} has a wrong signature"),
+            ));
+        }
+        if header.kind != kind || header.to != to {
+            let (is, of) = (header.kind, &header.to);
+            return Err((
+                Refusal::Misdirected,
+                format!("a message of {from} for {of} ({is:?}) arrived as one for {to} ({kind:?})"),
+            ));
+        }
+        let message: Message<B> = serde_json::from_slice(&text).map_err(|error| malformed(&error.to_string()))?;
+        if kind.is_command() {
+            let now = now_ms();
+            let tolerance = u64::try_from(CLOCK_TOLERANCE.as_millis()).unwrap_or(u64::MAX);
+            let Some(until) = message.until else { return Err(malformed("a command needs `until`")) };
+            if until.saturating_add(tolerance) < now || message.at > now.saturating_add(tolerance) {
+                let difference = now.abs_diff(message.at) / 1000;
+                return Err((
+                    Refusal::Expired,
+                    format!(
+                        "a message of {from} for {to} has expired: it was signed {difference} s away from the time here, \
+                         so it was delayed, or the clocks differ"
+                    ),
+                ));
+            }
+            if !self.seen.lock().remember(&message.nonce, until, now) {
+                return Err((Refusal::Replayed, format!("a message of {from} for {to} was received before")));
+            }
+        }
+        Ok(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::settings::DaemonMember;
+
+    fn name(text: &str) -> FleetName {
+        FleetName::parse(text).unwrap()
+    }
+
+    fn known(key: &SigningKey) -> Verifier {
+        let member = DaemonMember { key: key.public().clone(), may_call: true, shows_asks: true };
+        Verifier::new(Roster { daemons: BTreeMap::from([(name("laptop"), member)]), people: BTreeMap::new() })
+    }
+
+    fn check(verifier: &Verifier, bytes: &[u8], kind: MessageKind, to: &str) -> Result<Value, Refusal> {
+        verifier.verify::<Value>(bytes, kind, to, &FleetCounts::default()).map(|message| message.body)
+    }
+
+    #[test]
+    fn a_message_counts_once_for_its_purpose_at_its_receiver() {
+        let key = SigningKey::generate(KeyOwner::Daemon);
+        let verifier = known(&key);
+        let body = json!({"tool": "bash", "arguments": {"command": "ls \"é\"", "n": 1.0e-7}});
+        let bytes = sign(&key, MessageKind::Call, &name("laptop"), "build", &body);
+        assert_eq!(check(&verifier, &bytes, MessageKind::Call, "other"), Err(Refusal::Misdirected));
+        assert_eq!(check(&verifier, &bytes, MessageKind::Cancel, "build"), Err(Refusal::Misdirected));
+        assert_eq!(check(&verifier, &bytes, MessageKind::Call, "build"), Ok(body));
+        assert_eq!(check(&verifier, &bytes, MessageKind::Call, "build"), Err(Refusal::Replayed));
+    }
+
+    #[test]
+    fn strangers_and_those_who_use_their_names_are_refused() {
+        let key = SigningKey::generate(KeyOwner::Daemon);
+        let stranger = SigningKey::generate(KeyOwner::Daemon);
+        let verifier = known(&key);
+        let foreign = sign(&stranger, MessageKind::Call, &name("mallory"), "build", json!({}));
+        assert_eq!(check(&verifier, &foreign, MessageKind::Call, "build"), Err(Refusal::UnknownSender));
+        let forged = sign(&stranger, MessageKind::Call, &name("laptop"), "build", json!({}));
+        assert_eq!(check(&verifier, &forged, MessageKind::Call, "build"), Err(Refusal::BadSignature));
+        // A daemon is no person.
+        let granted = sign(&key, MessageKind::Grant, &name("laptop"), "build", json!({}));
+        assert_eq!(check(&verifier, &granted, MessageKind::Grant, "build"), Err(Refusal::UnknownSender));
+    }
+
+    #[test]
+    fn a_command_expires() {
+        let key = SigningKey::generate(KeyOwner::Daemon);
+        let verifier = known(&key);
+        let message = |at: u64, until: Option<u64>| {
+            let (kind, from) = (MessageKind::Call, name("laptop"));
+            seal(&key, &Message { kind, from, to: "build".into(), at, until, nonce: random_id(), body: json!({}) })
+        };
+        let now = now_ms();
+        let old = message(now - 300_000, Some(now - 240_000));
+        assert_eq!(check(&verifier, &old, MessageKind::Call, "build"), Err(Refusal::Expired));
+        let early = message(now + 300_000, Some(now + 360_000));
+        assert_eq!(check(&verifier, &early, MessageKind::Call, "build"), Err(Refusal::Expired));
+        assert_eq!(check(&verifier, &message(now, None), MessageKind::Call, "build"), Err(Refusal::Malformed));
+        let skewed = message(now + 30_000, Some(now + 90_000));
+        assert_eq!(check(&verifier, &skewed, MessageKind::Call, "build"), Ok(json!({})));
+    }
+
+    proptest! {
+        /// Any change of any byte is refused.
+        #[test]
+        fn altered_messages_are_refused(at in any::<prop::sample::Index>(), by in 1u8..) {
+            let key = SigningKey::generate(KeyOwner::Daemon);
+            let mut bytes = sign(&key, MessageKind::Tool, &name("laptop"), "laptop.bash", json!({"label": "Shell"}));
+            let at = at.index(bytes.len());
+            bytes[at] ^= by;
+            prop_assert!(check(&known(&key), &bytes, MessageKind::Tool, "laptop.bash").is_err());
+        }
+
+        /// No bytes make it panic.
+        #[test]
+        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let key = SigningKey::generate(KeyOwner::Daemon);
+            prop_assert!(check(&known(&key), &bytes, MessageKind::Call, "build").is_err());
+        }
+    }
+}

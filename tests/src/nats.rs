@@ -1,0 +1,107 @@
+//! A NATS server of a test's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::skip::skip_uninstalled;
+use crate::wait::until;
+
+/// The server's program, as `.ci/install` installs it; `None` when it is not installed, which is reported.
+#[track_caller]
+pub fn nats_server() -> Option<PathBuf> {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/nats/bin/nats-server");
+    let named = std::env::var_os("NATS_SERVER").map(PathBuf::from);
+    let found = named.into_iter().chain([installed]).find(|program| program.exists());
+    if found.is_none() {
+        skip_uninstalled("nats-server");
+    }
+    found
+}
+
+/// A running server with JetStream, on a port of its own. Killed on drop.
+pub struct NatsServer {
+    program: PathBuf,
+    dir: TempDir,
+    child: Option<Child>,
+    port: u16,
+}
+
+impl NatsServer {
+    /// `None` when it is not installed, which is reported.
+    #[track_caller]
+    pub fn start() -> Option<Self> {
+        let program = nats_server()?;
+        let dir = tempfile::Builder::new().prefix("toold-nats-").tempdir().expect("there is a place for temp files");
+        let mut server = Self { program, dir, child: None, port: 0 };
+        server.start_again();
+        Some(server)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Lines added to its configuration file from the next start on.
+    pub fn configure(&self, lines: &str) {
+        fs::write(self.dir.path().join("extra.conf"), lines).unwrap();
+    }
+
+    /// Starts it after [`kill`](Self::kill), on the same port and with what it has stored.
+    pub fn start_again(&mut self) {
+        assert!(self.child.is_none(), "it is running");
+        let dir = self.dir.path();
+        let extra = dir.join("extra.conf");
+        if !extra.exists() {
+            fs::write(&extra, "").unwrap();
+        }
+        let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
+        let config = format!(
+            "listen: \"127.0.0.1:{port}\"\nports_file_dir: {dir:?}\njetstream {{ store_dir: {:?} }}\ninclude extra.conf\n",
+            dir.join("store")
+        );
+        fs::write(dir.join("nats.conf"), config).unwrap();
+        let log = fs::OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
+        let child = Command::new(&self.program)
+            .arg("-c")
+            .arg(dir.join("nats.conf"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let ports = dir.join(format!("nats-server_{}.ports", child.id()));
+        self.child = Some(child);
+        self.port = until("the NATS server listens", || {
+            let ports: Value = serde_json::from_str(&fs::read_to_string(&ports).ok()?).ok()?;
+            let address = ports["nats"][0].as_str()?;
+            address.rsplit(':').next()?.parse().ok()
+        });
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Its log, for failures.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

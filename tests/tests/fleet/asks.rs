@@ -1,0 +1,1 @@
+//! Asks reach the person wherever they sit.

@@ -1,0 +1,1 @@
+//! Grants and revocations that are valid in the whole fleet.

@@ -1,0 +1,1 @@
+//! The status of the fleet, and its configuration.
