@@ -23,6 +23,7 @@ pub mod keys;
 pub mod member;
 pub mod messages;
 pub mod names;
+mod offered;
 mod serve;
 mod service;
 pub mod settings;
