@@ -11,6 +11,7 @@
 mod announce;
 mod ask;
 mod audit;
+mod blobs;
 pub mod broker;
 pub mod call;
 pub mod counts;
@@ -29,4 +30,5 @@ mod service;
 pub mod settings;
 mod show_asks;
 pub mod signed;
+mod silence;
 pub mod subjects;

@@ -18,6 +18,7 @@ use crate::directory::Directory;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+use crate::serve::served::ServedCalls;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
 
@@ -36,6 +37,8 @@ pub struct Member {
     pub verifier: Verifier,
     pub counts: FleetCounts,
     pub directory: Directory,
+    /// Calls from the fleet that run here.
+    pub(crate) served: ServedCalls,
     pub engine: Arc<Engine>,
     pub host: Arc<dyn FleetHost>,
     /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
@@ -86,6 +89,7 @@ impl Member {
             broker,
             counts: FleetCounts::default(),
             directory: Directory::default(),
+            served: ServedCalls::default(),
             engine,
             host,
             stop,
