@@ -207,6 +207,16 @@ impl Asks {
         AskSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
     }
 
+    /// Whether a frontend is connected that can answer the asks of all calls.
+    pub fn can_all_be_answered(&self) -> bool {
+        self.prompts.can_all_be_answered()
+    }
+
+    /// Fires when asks, or frontends that see them, come and go.
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<()> {
+        self.prompts.changes()
+    }
+
     /// Whether anybody is connected who could answer an ask of this call.
     pub fn can_be_answered(&self, cx: &Cx) -> bool {
         self.prompts.can_be_answered(cx)

@@ -138,6 +138,17 @@ impl<P: PromptKind> Prompts<P> {
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
+    /// Whether somebody could answer prompts, whichever call they belong to.
+    pub(crate) fn can_all_be_answered(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.subscribers.values().any(|own| own.can_answer && matches!(own.sees, PromptScope::All))
+    }
+
+    /// Fires when prompts or subscribers come and go.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changed.subscribe()
+    }
+
     /// Whether somebody could answer a prompt of this call.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
         !cx.unattended && self.shared.state.lock().can_be_answered(&cx.session.id, &cx.caller)

@@ -1,6 +1,8 @@
 //! Texts that exceed the message limit, in the object store. The broker is trusted with nothing: whoever reads one has its
 //! digest from a signed message.
 
+use std::sync::Arc;
+
 use tokio::io::AsyncReadExt;
 
 use crate::member::Member;
@@ -63,5 +65,31 @@ pub(crate) async fn delete(member: &Member, call_id: &str, blob: &Blob) {
     };
     if let Err(error) = deleted.await {
         tracing::debug!(error, "a text was not deleted from the broker");
+    }
+}
+
+/// A text that is deleted when this is dropped.
+pub(crate) struct OwnBlob {
+    member: Arc<Member>,
+    call_id: String,
+    blob: Blob,
+}
+
+impl OwnBlob {
+    pub(crate) fn new(member: &Arc<Member>, call_id: &str, blob: Blob) -> Self {
+        Self { member: member.clone(), call_id: call_id.to_owned(), blob }
+    }
+}
+
+impl Drop for OwnBlob {
+    fn drop(&mut self) {
+        let (member, call_id, blob) = (self.member.clone(), self.call_id.clone(), self.blob.clone());
+        let tasks = member.tasks.clone();
+        tasks.spawn(async move {
+            tokio::select! {
+                () = delete(&member, &call_id, &blob) => {}
+                () = member.stop.cancelled() => {}
+            }
+        });
     }
 }

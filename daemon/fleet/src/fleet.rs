@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
 
+use crate::adapter::{self, FleetMounts};
 use crate::host::FleetHost;
 use crate::member::{CurrentMember, Member};
 use crate::settings::FleetSettings;
@@ -35,12 +36,12 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// In no fleet until it is configured. Stop it with [`Fleet::stop`].
-    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>) -> Arc<Self> {
+    /// In no fleet until it is configured; `member` is filled then. Stop it with [`Fleet::stop`].
+    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, member: CurrentMember) -> Arc<Self> {
         let fleet = Arc::new(Self {
             engine: engine.clone(),
             host,
-            member: CurrentMember::default(),
+            member,
             wanted: watch::Sender::new(None),
             error: Mutex::default(),
             stop: CancellationToken::new(),
@@ -62,6 +63,11 @@ impl Fleet {
     /// The settings that were configured last.
     pub fn wanted(&self) -> WantedSettings {
         self.wanted.borrow().clone()
+    }
+
+    /// Has the mounts follow which daemons of the fleet are there.
+    pub fn inform(&self, mounts: &Arc<FleetMounts>) {
+        self.tasks.spawn(adapter::inform(mounts.clone(), self.member.clone(), self.stop.clone()));
     }
 
     /// This daemon as a member; `None` while it is in no fleet.
@@ -127,6 +133,7 @@ impl Fleet {
         match Member::join(settings, self.engine.clone(), self.host.clone(), stop).await {
             Ok(member) => {
                 self.member.set(Some(member.clone()));
+                member.tasks.spawn(follow::keep_time(member.clone()));
                 let task = tokio::spawn(run(member.clone()));
                 Some(RunningMember { member, task })
             }

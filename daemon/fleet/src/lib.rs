@@ -8,9 +8,11 @@
 //! contains a random challenge, and runs when the caller has signed that challenge: a call that somebody recorded can
 //! be run neither twice nor on two daemons.
 
+pub mod adapter;
 mod announce;
 mod ask;
 mod audit;
+mod away;
 mod blobs;
 pub mod broker;
 pub mod call;
@@ -21,6 +23,7 @@ mod follow;
 mod grants;
 pub mod host;
 pub mod keys;
+mod listing;
 pub mod member;
 pub mod messages;
 pub mod names;

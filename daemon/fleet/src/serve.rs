@@ -22,7 +22,6 @@ use crate::member::Member;
 use crate::messages::{
     AliveCall, CallRefusal, CallReply, CallRequest, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent,
 };
-use crate::names::FleetName;
 use crate::signed::{Message, MessageKind, Refusal, random_id};
 use crate::{blobs, offered, subjects};
 
