@@ -20,7 +20,7 @@ use self::served::{RunningCall, ServedCall};
 use self::window::ReplyWindow;
 use crate::member::Member;
 use crate::messages::{
-    AliveCall, CallRefusal, CallReply, CallRequest, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent,
+    CallRefusal, CallReply, CallRequest, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent,
 };
 use crate::signed::{Message, MessageKind, Refusal, random_id};
 use crate::{blobs, offered, subjects};
@@ -38,7 +38,6 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
     let subscribe = async |subject: String| -> Result<Subscriber, String> {
         member.broker.client.subscribe(subject).await.map_err(|error| error.to_string())
     };
-    let mut alive = subscribe(subjects::alive(&member.name, "*")).await?;
     let mut cancels = subscribe(subjects::cancel(&member.name, "*")).await?;
     let mut direct = subscribe(subjects::call(&member.name)).await?;
     let mut groups = LabelGroups::default();
@@ -49,28 +48,12 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
     loop {
         groups.adjust(member).await?;
         tokio::select! {
-            message = alive.next() => hear(member, &message.ok_or_else(ended)?),
             message = cancels.next() => cancel(member, &message.ok_or_else(ended)?),
             message = direct.next() => receive(member, member.name.as_str(), message.ok_or_else(ended)?).await,
             (label, message) = groups.next() => receive(member, &format!("any.{label}"), message).await,
             _ = running.changed() => {}
             _ = look.tick() => {}
         }
-    }
-}
-
-/// A caller's sign of life.
-fn hear(member: &Member, message: &NatsMessage) {
-    let to = member.name.as_str();
-    let Ok(alive) = member.verify::<AliveCall>(&message.payload, MessageKind::Alive, to) else { return };
-    // Without a call it has just ended.
-    let Some(call) = member.served.find(&alive.body.call_id) else { return };
-    let heard = match call.caller == alive.from {
-        true => call.hear(&alive.body),
-        false => Err((Refusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller))),
-    };
-    if let Err((refusal, sentence)) = heard {
-        member.counts.refuse(refusal, sentence);
     }
 }
 

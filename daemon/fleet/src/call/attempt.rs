@@ -238,6 +238,7 @@ impl<'c> Running<'c> {
         let Attempt { member, cx, .. } = self.attempt;
         let mut directory = member.directory.changes();
         let mut broker = member.broker.state.clone();
+        broker.mark_unchanged();
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.send_alive().await;

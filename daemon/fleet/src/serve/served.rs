@@ -103,8 +103,6 @@ pub(super) struct ServedCall {
     pub(super) window: Mutex<ReplyWindow>,
     /// There may be something to send.
     pub(super) wake: Notify,
-    /// Fires with the caller's first sign of life.
-    pub(super) begun: CancellationToken,
     /// The caller has said that it waits no longer.
     is_given_up: AtomicBool,
     /// Why the call is ended by this daemon.
@@ -137,7 +135,6 @@ impl ServedCall {
             over: CancellationToken::new(),
             window: Mutex::new(window),
             wake: Notify::new(),
-            begun: CancellationToken::new(),
             is_given_up: AtomicBool::new(false),
             failed: Mutex::default(),
             caller_state: Mutex::new(CallerState { number: 0, silence: Silence::new(), moved: Instant::now() }),
@@ -166,9 +163,6 @@ impl ServedCall {
             state.moved = Instant::now();
             window.send_again();
         }
-        drop((window, state));
-        self.begun.cancel();
-        self.wake.notify_one();
         Ok(())
     }
 

@@ -4,34 +4,57 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use async_nats::{Message as NatsMessage, Subscriber};
+use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use toold_engine::call::{Call, CallError, Caller, Principal};
 use toold_engine::execute::execute;
 use toold_engine::session::Session;
+use toold_engine::spool::cut;
 use toold_proto::provide::CallWait;
 use toold_proto::tool::CallId;
 
 use super::served::{ReplySink, RunningCall, ServedCall};
-use crate::blobs;
+use crate::blobs::{self, OwnBlob};
 use crate::member::{ALIVE_INTERVAL, Member};
-use crate::messages::{Accepted, Blob, CallBeat, CallReply, CallRequest, Finished, ReplyEvent};
-use crate::signed::MessageKind;
+use crate::messages::{Accepted, AliveCall, Blob, CallBeat, CallReply, CallRequest, Finished, ReplyEvent};
+use crate::signed::{MessageKind, Refusal};
+use crate::subjects;
 
 /// How long an accepted call waits for the caller's first sign of life.
 const CONFIRM: Duration = Duration::from_secs(10);
 /// How long a result waits for a caller that is there and does not take it, such as one that fetches a long text.
 const LONGEST_STUCK: Duration = Duration::from_secs(600);
+/// Bytes of the reason why there is no result.
+const MAX_ERROR: usize = 16 * 1024;
 /// How long the last message may take when the daemon stops.
 const LAST_MESSAGE: Duration = Duration::from_secs(1);
 
 /// Takes a call from its acceptance to the end.
 pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: CallRequest, running: RunningCall) {
+    // A subscription of its own is there again as soon as the broker is.
+    let mut alive = match member.broker.client.subscribe(subjects::alive(&member.name, &call.call_id)).await {
+        Ok(alive) => alive,
+        Err(error) => {
+            tracing::warn!(%error, "a call of the fleet cannot be accepted");
+            member.served.remove(&call.call_id);
+            return;
+        }
+    };
     let accepted = Accepted { instance: member.instance.clone(), challenge: call.challenge.clone() };
     reply(&member, &call, 0, ReplyEvent::Accepted(accepted)).await;
+    let first_sign = async {
+        while let Some(message) = alive.next().await {
+            if hear(&member, &call, &message) {
+                return true;
+            }
+        }
+        false
+    };
     let confirmed = tokio::select! {
         biased;
-        () = call.begun.cancelled() => true,
+        confirmed = first_sign => confirmed,
         () = call.cancel.cancelled() => false,
         () = member.stop.cancelled() => false,
         () = tokio::time::sleep(CONFIRM) => false,
@@ -41,7 +64,7 @@ pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: Cal
         drop(running);
         let error = "the call did not run: its caller did not confirm it in time".to_owned();
         call.window.lock().finish(Finished { error: Some(error), last: true, ..Finished::default() });
-        Replies::new(&member, &call).deliver(None).await;
+        Replies::new(&member, &call, alive).deliver(None).await;
         member.served.remove(&call.call_id);
         return;
     }
@@ -55,12 +78,10 @@ pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: Cal
             let _ = sender.send(finished);
         }
     });
-    let mut replies = Replies::new(&member, &call);
+    let mut replies = Replies::new(&member, &call, alive);
     replies.session = session.ok();
     let blob = replies.deliver(Some(waits)).await;
-    if let Some(blob) = blob {
-        blobs::delete(&member, &call.call_id, &blob).await;
-    }
+    drop(blob.map(|blob| OwnBlob::new(&member, &call.call_id, blob)));
     // Until then the call can be asked about.
     tokio::select! {
         () = call.over.cancelled() => {}
@@ -81,7 +102,10 @@ async fn work(
     running: RunningCall,
 ) -> Finished {
     let sink = ReplySink::new(call, running);
-    let failed = |error: String| Finished { error: Some(error), last: true, ..Finished::default() };
+    let failed = |error: String| {
+        let error = cut(&error, MAX_ERROR).map_or(error, |(shorter, _)| shorter);
+        Finished { error: Some(error), last: true, ..Finished::default() }
+    };
     let session = match session {
         Ok(session) => session,
         Err(why) => return failed(format!("the call did not run: {why}")),
@@ -157,6 +181,17 @@ async fn put_result(member: &Member, call: &ServedCall, text: &[u8]) -> Result<B
     Err(last)
 }
 
+/// A caller's sign of life. Returns whether it counts.
+fn hear(member: &Member, call: &ServedCall, message: &NatsMessage) -> bool {
+    let to = member.name.as_str();
+    let Ok(alive) = member.verify::<AliveCall>(&message.payload, MessageKind::Alive, to) else { return false };
+    let heard = match call.caller == alive.from {
+        true => call.hear(&alive.body),
+        false => Err((Refusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller))),
+    };
+    heard.map_err(|(refusal, sentence)| member.counts.refuse(refusal, sentence)).is_ok()
+}
+
 /// Signs and sends one reply. One that is lost is sent again when the caller misses it.
 pub(super) async fn reply(member: &Member, call: &ServedCall, seq: u64, event: ReplyEvent) {
     let body = CallReply { call_id: call.call_id.clone(), seq, event };
@@ -170,6 +205,7 @@ pub(super) async fn reply(member: &Member, call: &ServedCall, seq: u64, event: R
 struct Replies<'c> {
     member: &'c Member,
     call: &'c Arc<ServedCall>,
+    alive: Subscriber,
     session: Option<Arc<Session>>,
     beats: u64,
     last_beat: Instant,
@@ -177,8 +213,8 @@ struct Replies<'c> {
 }
 
 impl<'c> Replies<'c> {
-    fn new(member: &'c Member, call: &'c Arc<ServedCall>) -> Self {
-        Self { member, call, session: None, beats: 0, last_beat: Instant::now(), asks: false }
+    fn new(member: &'c Member, call: &'c Arc<ServedCall>, alive: Subscriber) -> Self {
+        Self { member, call, alive, session: None, beats: 0, last_beat: Instant::now(), asks: false }
     }
 
     /// `end` arrives while the call runs. Returns the result's text in the object store.
@@ -219,6 +255,7 @@ impl<'c> Replies<'c> {
                     stops = true;
                     call.fail(format!("{} stopped while the call ran, and cancelled it", member.name));
                 }
+                Some(message) = self.alive.next() => { hear(member, call, &message); }
                 () = call.wake.notified() => {}
                 _ = tick.tick() => {
                     let connected = member.broker.state.borrow().connected;
