@@ -17,7 +17,7 @@ pattern = "**"
 action = "allow"
 [[permission.rules]]
 category = "mcp"
-pattern = "fleet:**"
+pattern = "fleet:*/*"
 action = "allow"
 "#;
 
@@ -135,8 +135,8 @@ fn a_call_returns_its_result_with_progress_and_output() {
     let Some(fleet) = CallingFleet::start(&["build"], "") else { return };
     let mut wire = fleet.connect();
     let (id, first) = begin(&mut wire, "build_hello", json!({}), "a");
-    assert_eq!(first["progress"]["text"], "one");
-    assert_eq!(wire.notification("tools.progress")["progress"]["text"], "two");
+    assert_eq!(first["text"], "one");
+    assert_eq!(wire.notification("tools.progress")["text"], "two");
     let result = wire.answer(id)["result"].take();
     assert_eq!((text(&result), &result["metadata"]["fleet"]), ("hello", &json!("build")));
     // It is the id of the call in the audit log there.
@@ -152,8 +152,8 @@ fn a_call_returns_its_result_with_progress_and_output() {
         if message["id"] == id {
             break message["result"].clone();
         }
-        if message["params"]["progress"]["stream"] == "stdout" {
-            output.push_str(message["params"]["progress"]["text"].as_str().unwrap());
+        if message["params"]["stream"] == "stdout" {
+            output.push_str(message["params"]["text"].as_str().unwrap());
         }
     };
     let expected: String = (1..=20000).map(|i| format!("line {i}\n")).collect();
@@ -226,7 +226,7 @@ fn only_a_harmless_call_is_repeated_on_another_daemon() {
     // One of the two is slow, and killed; the other one answers. Both are tried, because either may get the call first.
     for (at, name) in ["one", "two"].into_iter().enumerate() {
         let (id, first) = begin(&mut wire, "gpu_look", json!({"slow_on": name}), name);
-        let on = first["progress"]["text"].as_str().unwrap().to_owned();
+        let on = first["text"].as_str().unwrap().to_owned();
         if on.ends_with(name) {
             fleet.others[at].restart("KILL");
         }
@@ -277,7 +277,7 @@ fn a_call_survives_a_restart_of_the_server() {
 fn calls_for_a_label_run_on_free_daemons_and_a_busy_one_refuses() {
     let Some(fleet) = CallingFleet::start(&["one", "two", "three"], "max_calls = 1") else { return };
     let mut wire = fleet.connect();
-    let mut wait = |call: &str| begin(&mut wire, "gpu_wait", json!({}), call).1["progress"]["text"].take().to_string();
+    let mut wait = |call: &str| begin(&mut wire, "gpu_wait", json!({}), call).1["text"].take().to_string();
     let mut places = ["a", "b", "c"].map(&mut wait);
     places.sort();
     assert_eq!(places, [r#""waits on one""#, r#""waits on three""#, r#""waits on two""#]);
@@ -286,7 +286,7 @@ fn calls_for_a_label_run_on_free_daemons_and_a_busy_one_refuses() {
 
     // The fourth waits until one is free.
     let (id, waits) = begin(&mut wire, "gpu_look", json!({}), "d");
-    assert_eq!(waits["progress"]["text"], "waiting for a free daemon with gpu: 3 of 3 are busy");
+    assert_eq!(waits["text"], "waiting for a free daemon with gpu: 3 of 3 are busy");
     wire.result("tools.cancel", json!({"call_id": "b"}));
     let result = wire.answer(id)["result"].take();
     assert_eq!(result["is_error"], false, "{result}");
