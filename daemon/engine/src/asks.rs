@@ -417,6 +417,7 @@ fn grants_of(
                 tool: asked.ask.tool.clone(),
                 cwd: asked.ask.cwd.clone(),
             }),
+            fleet: None,
         })
     };
     needs.iter().map(grant).collect()

@@ -17,7 +17,7 @@ pub mod counts;
 pub mod directory;
 pub mod fleet;
 mod follow;
-mod grants;
+pub mod grants;
 pub mod host;
 pub mod keys;
 pub mod member;
