@@ -10,9 +10,10 @@
 
 mod announce;
 mod ask;
-mod audit;
+pub mod audit;
 pub mod broker;
 pub mod call;
+mod changes;
 pub mod counts;
 pub mod directory;
 pub mod fleet;
