@@ -15,7 +15,7 @@ use toold_host::files;
 const MAX_FILE: u64 = 64 * 1024;
 
 /// The owners of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyOwner {
     /// Public keys begin with `V`, private ones with `SV`.
     Daemon,
