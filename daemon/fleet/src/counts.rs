@@ -29,10 +29,14 @@ pub struct FleetCounts {
     pub running: AtomicU64,
     /// Calls from the fleet that have ended here.
     pub served: AtomicU64,
+    /// How long those took together, in nanoseconds.
+    pub processing_ns: AtomicU64,
     /// Rows of the audit log that the broker has confirmed.
     pub audit_sent: AtomicU64,
-    /// The rest of the rows.
+    /// Rows that wait to be sent, when it was last looked.
     pub audit_waiting: AtomicU64,
+    /// The last row of the audit log that does not have to be sent.
+    pub audit_row: AtomicU64,
 }
 
 impl FleetCounts {

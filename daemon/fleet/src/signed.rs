@@ -205,6 +205,15 @@ fn open(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((text, signature))
 }
 
+/// A message that a daemon finds on the broker and signed itself; `None` for any other.
+pub fn read_own<B: DeserializeOwned>(key: &PublicKey, bytes: &[u8], kind: MessageKind, to: &str) -> Option<Message<B>> {
+    let (text, signature) = open(bytes)?;
+    if !key.verifies(&[PREFIX, &text].concat(), &signature) {
+        return None;
+    }
+    serde_json::from_slice(&text).ok().filter(|message: &Message<B>| message.kind == kind && message.to == to)
+}
+
 /// Decides which messages count here.
 pub struct Verifier {
     roster: ArcSwap<Roster>,
