@@ -10,9 +10,10 @@
 
 mod announce;
 mod ask;
-mod audit;
+pub mod audit;
 pub mod broker;
 pub mod call;
+mod changes;
 pub mod counts;
 pub mod directory;
 pub mod fleet;
@@ -23,6 +24,7 @@ pub mod keys;
 pub mod member;
 pub mod messages;
 pub mod names;
+mod offered;
 mod serve;
 mod service;
 pub mod settings;
