@@ -10,19 +10,21 @@
 
 mod announce;
 mod ask;
-mod audit;
+pub mod audit;
 pub mod broker;
 pub mod call;
+mod changes;
 pub mod counts;
 pub mod directory;
 pub mod fleet;
 mod follow;
-mod grants;
+pub mod grants;
 pub mod host;
 pub mod keys;
 pub mod member;
 pub mod messages;
 pub mod names;
+mod offered;
 mod serve;
 mod service;
 pub mod settings;

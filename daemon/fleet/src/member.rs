@@ -15,6 +15,7 @@ use toold_engine::Engine;
 use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
+use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
@@ -36,6 +37,7 @@ pub struct Member {
     pub verifier: Verifier,
     pub counts: FleetCounts,
     pub directory: Directory,
+    pub grants: Arc<FleetGrantBook>,
     pub engine: Arc<Engine>,
     pub host: Arc<dyn FleetHost>,
     /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
@@ -66,16 +68,14 @@ impl Member {
     /// When keys or credentials cannot be read, as a sentence for the user.
     pub async fn join(
         settings: FleetSettings,
+        grants: Arc<FleetGrantBook>,
         engine: Arc<Engine>,
         host: Arc<dyn FleetHost>,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, String> {
         let connection = settings.connection.clone();
         let key = SigningKey::load(&connection.key_file, KeyOwner::Daemon)?;
-        let person = match &connection.person {
-            Some(own) => Some((own.name.clone(), SigningKey::load(&own.key_file, KeyOwner::Person)?)),
-            None => None,
-        };
+        let person = connection.person.as_ref().map(|own| own.load_key(&settings.roster)).transpose()?;
         let broker = Broker::connect(&connection).await?;
         Ok(Arc::new(Self {
             name: connection.name.clone(),
@@ -86,6 +86,7 @@ impl Member {
             broker,
             counts: FleetCounts::default(),
             directory: Directory::default(),
+            grants,
             engine,
             host,
             stop,
@@ -123,6 +124,11 @@ impl Member {
     /// The person at this machine.
     pub fn person(&self) -> Option<&FleetName> {
         self.person.as_ref().map(|(name, _)| name)
+    }
+
+    /// The public key of that person.
+    pub fn person_key(&self) -> Option<&PublicKey> {
+        self.person.as_ref().map(|(_, key)| key.public())
     }
 
     /// A message signed by this daemon.
