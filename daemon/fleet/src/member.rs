@@ -15,6 +15,7 @@ use toold_engine::Engine;
 use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
+use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
@@ -36,6 +37,7 @@ pub struct Member {
     pub verifier: Verifier,
     pub counts: FleetCounts,
     pub directory: Directory,
+    pub grants: Arc<FleetGrantBook>,
     pub engine: Arc<Engine>,
     pub host: Arc<dyn FleetHost>,
     /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
@@ -66,6 +68,7 @@ impl Member {
     /// When keys or credentials cannot be read, as a sentence for the user.
     pub async fn join(
         settings: FleetSettings,
+        grants: Arc<FleetGrantBook>,
         engine: Arc<Engine>,
         host: Arc<dyn FleetHost>,
         stop: CancellationToken,
@@ -83,6 +86,7 @@ impl Member {
             broker,
             counts: FleetCounts::default(),
             directory: Directory::default(),
+            grants,
             engine,
             host,
             stop,

@@ -129,7 +129,7 @@ impl Daemon {
             store: store.clone(),
             secret: remotes::kept_secret(&config.options),
         };
-        let fleet_service = Fleet::start(&engine, Arc::new(host));
+        let fleet_service = Fleet::start(&engine, Arc::new(host), &config.options.paths.fleet());
         fleet::follow(&config, &fleet_service);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
