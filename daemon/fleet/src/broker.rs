@@ -89,6 +89,12 @@ impl Broker {
                 _ => RECONNECT_DELAY,
             })
             .event_callback(on_event);
+        // A server names others of its cluster, which may be reached without TLS unless it is required.
+        if settings.servers.iter().all(|server| server.starts_with("tls://")) {
+            options = options.require_tls(true);
+        } else {
+            options = options.ignore_discovered_servers();
+        }
         if let Some(file) = &settings.credentials {
             options = log_in(options, file)?;
         }
