@@ -28,15 +28,27 @@ pub struct NatsServer {
     dir: TempDir,
     child: Option<Child>,
     port: u16,
+    jetstream: bool,
 }
 
 impl NatsServer {
     /// `None` when it is not installed, which is reported.
     #[track_caller]
     pub fn start() -> Option<Self> {
+        Self::start_with(true)
+    }
+
+    /// The same without JetStream, which a fleet needs.
+    #[track_caller]
+    pub fn start_without_jetstream() -> Option<Self> {
+        Self::start_with(false)
+    }
+
+    #[track_caller]
+    fn start_with(jetstream: bool) -> Option<Self> {
         let program = nats_server()?;
         let dir = tempfile::Builder::new().prefix("toold-nats-").tempdir().expect("there is a place for temp files");
-        let mut server = Self { program, dir, child: None, port: 0 };
+        let mut server = Self { program, dir, child: None, port: 0, jetstream };
         server.start_again();
         Some(server)
     }
@@ -63,10 +75,9 @@ impl NatsServer {
             fs::write(&extra, "").unwrap();
         }
         let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
-        let config = format!(
-            "listen: \"127.0.0.1:{port}\"\nports_file_dir: {dir:?}\njetstream {{ store_dir: {:?} }}\ninclude extra.conf\n",
-            dir.join("store")
-        );
+        let jetstream = format!("jetstream {{ store_dir: {:?} }}\n", dir.join("store"));
+        let jetstream = if self.jetstream { jetstream } else { String::new() };
+        let config = format!("listen: \"127.0.0.1:{port}\"\nports_file_dir: {dir:?}\n{jetstream}include extra.conf\n");
         fs::write(dir.join("nats.conf"), config).unwrap();
         let log = fs::OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
         let child = Command::new(&self.program)

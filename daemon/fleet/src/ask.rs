@@ -14,7 +14,7 @@ use crate::member::Member;
 use crate::messages::{EndedFleetAsk, FleetAsk};
 use crate::names::FleetName;
 use crate::own_asks::{MAX_ASK, OwnAsk, OwnAsks, ask_id, request_id};
-use crate::signed::{MessageKind, random_id};
+use crate::signed::{MessageKind, random_id, read_own};
 use crate::subjects;
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
@@ -162,10 +162,9 @@ async fn end_forgotten(member: &Member, asks: &[OwnAsk]) -> Result<(), String> {
         if request_id(&member.name, id).is_none() || asks.iter().any(|own| own.message.ask_id == id) {
             continue;
         }
-        let last = stream.get_last_raw_message_by_subject(&subject).await;
-        // Not verified: a forged end means nothing to anybody, and an open one is ended again.
-        let last = last.ok().and_then(|last| serde_json::from_slice::<FleetAsk>(&last.payload).ok());
-        if last.is_none_or(|last| last.ended.is_none()) {
+        let last = stream.get_last_raw_message_by_subject(&subject).await.ok();
+        let last = last.and_then(|last| read_own::<FleetAsk>(member.key(), &last.payload, MessageKind::Ask, &subject));
+        if last.is_none_or(|last| last.body.ended.is_none()) {
             let message = FleetAsk {
                 ask_id: id.to_owned(),
                 instance: member.instance.clone(),

@@ -1,20 +1,18 @@
 //! The connection to the broker.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::kv;
 use async_nats::jetstream::object_store;
 use async_nats::jetstream::stream;
 use async_nats::{Client, ConnectOptions, Event, jetstream};
 use tokio::sync::watch;
-use toold_host::files;
 
+use crate::keys::read_private;
 use crate::settings::ConnectionSettings;
 use crate::subjects;
 
-/// Bytes of a file with credentials.
-const MAX_FILE: u64 = 64 * 1024;
 /// How long a daemon's record lives without being renewed.
 pub const DAEMON_LIFETIME: Duration = Duration::from_secs(30);
 /// How long an ask stays in its stream.
@@ -32,6 +30,8 @@ pub struct BrokerState {
     pub connected: bool,
     /// How many times it has been connected; a new number means that everything is subscribed again.
     pub connects: u64,
+    /// Since when it is connected.
+    pub since: Option<SystemTime>,
     /// Why it is not connected.
     pub error: Option<String>,
 }
@@ -50,15 +50,16 @@ impl Broker {
     /// When files of the settings cannot be read, as a sentence for the user.
     pub async fn connect(settings: &ConnectionSettings) -> Result<Self, String> {
         let (sender, state) =
-            watch::channel(BrokerState { connected: false, connects: 0, error: Some("connecting".to_owned()) });
+            watch::channel(BrokerState { connected: false, connects: 0, since: None, error: Some("connecting".to_owned()) });
         let on_event = move |event: Event| {
             sender.send_if_modified(|state| match event {
                 Event::Connected => {
-                    *state = BrokerState { connected: true, connects: state.connects + 1, error: None };
+                    let (connects, since) = (state.connects + 1, Some(SystemTime::now()));
+                    *state = BrokerState { connected: true, connects, since, error: None };
                     true
                 }
                 Event::Disconnected | Event::Closed => {
-                    state.connected = false;
+                    (state.connected, state.since) = (false, None);
                     state.error.get_or_insert_with(|| "the connection was lost".to_owned());
                     true
                 }
@@ -155,8 +156,7 @@ impl Broker {
 /// Adds what a file of credentials contains.
 fn log_in(options: ConnectOptions, file: &Path) -> Result<ConnectOptions, String> {
     let shown = file.display();
-    let text =
-        files::read_text(file, MAX_FILE).map_err(|error| format!("can't read the credentials {shown}: {error}"))?;
+    let text = read_private(file)?;
     let text = text.trim();
     if text.contains("-----BEGIN") {
         return options.credentials(text).map_err(|error| format!("{shown} contains no credentials of NATS: {error}"));

@@ -9,14 +9,17 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
+use toold_proto::event::EventBody;
 
 use crate::host::FleetHost;
 use crate::member::{CurrentMember, Member};
 use crate::settings::FleetSettings;
-use crate::{announce, ask, audit, follow, grants, serve, service, show_asks};
+use crate::{announce, ask, audit, changes, follow, grants, serve, service, show_asks};
 
 /// How long after a failure a part is tried again.
 const RETRY: Duration = Duration::from_secs(2);
+/// How long after a failure to join it is tried again.
+const REJOIN: Duration = Duration::from_secs(5);
 /// How long leaving the fleet may take.
 const LEAVE: Duration = Duration::from_secs(1);
 
@@ -91,33 +94,37 @@ impl Fleet {
         let mut running: Option<RunningMember> = None;
         loop {
             let settings = wanted.borrow_and_update().clone();
+            // Keys and credentials may be made later.
+            let may_succeed_later = matches!(settings, Some(Ok(_)));
             running = self.apply(settings, running).await;
+            self.engine.events.emit(EventBody::FleetChanged {});
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
                 changed = wanted.changed() => if changed.is_err() { break },
+                () = sleep(REJOIN), if running.is_none() && may_succeed_later => {}
             }
         }
         self.leave(running).await;
     }
 
     async fn apply(&self, settings: WantedSettings, running: Option<RunningMember>) -> Option<RunningMember> {
-        *self.error.lock() = None;
         let settings = match settings {
             Some(Ok(settings)) => settings,
             Some(Err(why)) => {
-                tracing::error!(why, "this daemon is in no fleet");
-                *self.error.lock() = Some(why);
+                self.report(Some(why));
                 self.leave(running).await;
                 return None;
             }
             None => {
+                self.report(None);
                 self.leave(running).await;
                 return None;
             }
         };
         if let Some(running) = running {
             if running.member.connection == settings.connection {
+                self.report(None);
                 running.member.reconfigure(settings);
                 return Some(running);
             }
@@ -126,16 +133,28 @@ impl Fleet {
         let stop = self.stop.child_token();
         match Member::join(settings, self.engine.clone(), self.host.clone(), stop).await {
             Ok(member) => {
+                self.report(None);
                 self.member.set(Some(member.clone()));
-                let task = tokio::spawn(run(member.clone()));
+                let running = member.clone();
+                let task = tokio::spawn(async move {
+                    tokio::join!(run(running.clone()), changes::run(&running));
+                });
                 Some(RunningMember { member, task })
             }
             Err(why) => {
-                tracing::error!(why, "this daemon is in no fleet");
-                *self.error.lock() = Some(why);
+                self.report(Some(why));
                 None
             }
         }
+    }
+
+    /// Notes why this daemon is no member, or that nothing is wrong.
+    fn report(&self, why: Option<String>) {
+        let mut error = self.error.lock();
+        if let Some(why) = why.as_ref().filter(|why| error.as_ref() != Some(*why)) {
+            tracing::error!(why, "this daemon is in no fleet");
+        }
+        *error = why;
     }
 
     async fn leave(&self, running: Option<RunningMember>) {
@@ -157,6 +176,7 @@ struct RunningMember {
 
 /// Runs all parts whenever the broker is connected, until the member leaves.
 async fn run(member: Arc<Member>) {
+    audit::prepare(&member).await;
     let mut state = member.broker.state.clone();
     loop {
         let connected = async { state.wait_for(|state| state.connected).await.map(|state| state.connects) };

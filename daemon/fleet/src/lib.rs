@@ -10,10 +10,11 @@
 
 mod announce;
 mod ask;
-mod audit;
+pub mod audit;
 pub mod broker;
 pub mod call;
 mod caller_origin;
+mod changes;
 pub mod counts;
 pub mod directory;
 pub mod fleet;
@@ -25,6 +26,7 @@ pub mod keys;
 pub mod member;
 pub mod messages;
 pub mod names;
+mod offered;
 mod own_asks;
 mod serve;
 mod service;

@@ -76,10 +76,7 @@ impl Member {
     ) -> Result<Arc<Self>, String> {
         let connection = settings.connection.clone();
         let key = SigningKey::load(&connection.key_file, KeyOwner::Daemon)?;
-        let person = match &connection.person {
-            Some(own) => Some((own.name.clone(), SigningKey::load(&own.key_file, KeyOwner::Person)?)),
-            None => None,
-        };
+        let person = connection.person.as_ref().map(|own| own.load_key(&settings.roster)).transpose()?;
         let broker = Broker::connect(&connection).await?;
         Ok(Arc::new(Self {
             name: connection.name.clone(),
@@ -136,6 +133,11 @@ impl Member {
     pub fn people_here(&self) -> Vec<FleetName> {
         let person = self.person().filter(|_| self.engine.asks.is_attended());
         person.cloned().into_iter().collect()
+    }
+
+    /// The public key of that person.
+    pub fn person_key(&self) -> Option<&PublicKey> {
+        self.person.as_ref().map(|(_, key)| key.public())
     }
 
     /// A message signed by this daemon.

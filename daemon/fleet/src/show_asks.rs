@@ -69,8 +69,12 @@ async fn follow(
     Ok(messages.map(|message| message.map_err(failed)))
 }
 
-/// Takes over a message; `None` when it is refused.
+/// Takes over a message; `None` when it is refused, or about an ask of this daemon.
 fn note(member: &Member, message: &Message) -> Option<Noted> {
+    let id = message.subject.rsplit('.').next().unwrap_or_default();
+    if request_id(&member.name, id).is_some() {
+        return None;
+    }
     let ask = match verified(member, message) {
         Ok(ask) => ask,
         Err(None) => return None,
@@ -102,8 +106,8 @@ fn verified(member: &Member, message: &Message) -> Result<signed::Message<FleetA
     if !shows {
         return Err(Some((Refusal::NotPermitted, format!("{from} asks, but its asks are not shown here"))));
     }
-    let is_of_sender = request_id(from, &body.ask_id).is_some() && subject.ends_with(&format!(".{}", body.ask_id));
-    if !is_of_sender {
+    let is_own = request_id(from, &body.ask_id).is_some() && subject.ends_with(&format!(".{}", body.ask_id));
+    if !is_own {
         return Err(Some((Refusal::NotPermitted, format!("{from} sent an ask that is not its own: {}", body.ask_id))));
     }
     if body.ask.is_some() == body.ended.is_some() {

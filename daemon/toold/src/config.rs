@@ -8,6 +8,7 @@ pub mod agents;
 pub mod bundled;
 pub mod command;
 pub mod fleet;
+mod fleet_mistakes;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;

@@ -11,6 +11,7 @@ pub(crate) mod daemon;
 mod error;
 mod events;
 mod files;
+mod fleet;
 mod grant_review;
 mod hooks;
 mod located;
@@ -124,6 +125,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     mcp::register(&mut module)?;
     secrets::register(&mut module)?;
     remotes::register(&mut module)?;
+    fleet::register(&mut module)?;
     workspaces::register(&mut module)?;
     upgrade::register(&mut module)?;
     notify::register(&mut module)?;

@@ -226,6 +226,7 @@ impl DaemonData {
             | EventBody::PluginHandlerFailed { .. }
             | EventBody::ResourcesChanged {}
             | EventBody::PromptsChanged {}
+            | EventBody::FleetChanged {}
             | EventBody::Message { .. } => &[],
             EventBody::Lagged { .. } => {
                 // Events about the end of calls may be lost.
