@@ -16,9 +16,11 @@ use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
 use crate::grants::book::FleetGrantBook;
+use crate::foreign_asks::ForeignAsks;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+use crate::own_asks::OwnAsks;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
 
@@ -45,6 +47,8 @@ pub struct Member {
     pub tasks: TaskTracker,
     /// What does not work, by part.
     problems: Mutex<BTreeMap<&'static str, String>>,
+    pub(crate) own_asks: tokio::sync::Mutex<OwnAsks>,
+    pub(crate) foreign_asks: Mutex<ForeignAsks>,
     key: SigningKey,
     person: Option<(FleetName, SigningKey)>,
 }
@@ -92,6 +96,8 @@ impl Member {
             stop,
             tasks: TaskTracker::new(),
             problems: Mutex::default(),
+            own_asks: tokio::sync::Mutex::default(),
+            foreign_asks: Mutex::default(),
             key,
             person,
         }))
@@ -124,6 +130,13 @@ impl Member {
     /// The person at this machine.
     pub fn person(&self) -> Option<&FleetName> {
         self.person.as_ref().map(|(name, _)| name)
+    }
+
+    /// The persons who can be asked here now. It may change whenever
+    /// [`Asks::changes`](toold_engine::asks::Asks::changes) reports something.
+    pub fn people_here(&self) -> Vec<FleetName> {
+        let person = self.person().filter(|_| self.engine.asks.is_attended());
+        person.cloned().into_iter().collect()
     }
 
     /// The public key of that person.
