@@ -224,6 +224,11 @@ impl Asks {
         self.prompts.is_attended()
     }
 
+    /// Whether a frontend is connected that can answer the asks of all calls.
+    pub fn can_all_be_answered(&self) -> bool {
+        self.prompts.can_all_be_answered()
+    }
+
     /// Reports every change of asks and of the frontends that receive them.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.prompts.changes()

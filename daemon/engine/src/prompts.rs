@@ -163,6 +163,17 @@ impl<P: PromptKind> Prompts<P> {
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
+    /// Whether somebody could answer prompts, whichever call they belong to.
+    pub(crate) fn can_all_be_answered(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.subscribers.values().any(|own| own.can_answer && matches!(own.sees, PromptScope::All))
+    }
+
+    /// Fires when prompts or subscribers come and go.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changed.subscribe()
+    }
+
     /// Whether somebody could answer a prompt of this call.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
         !cx.unattended && self.shared.state.lock().can_be_answered(cx, false)
@@ -178,11 +189,6 @@ impl<P: PromptKind> Prompts<P> {
     pub(crate) fn reconsider(&self) {
         self.shared.state.lock().record_lone_prompts();
         self.shared.changed.send_replace(());
-    }
-
-    /// Reports every change of prompts and subscribers.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.shared.changed.subscribe()
     }
 
     /// The pending prompts, the oldest first.

@@ -123,7 +123,7 @@ fn show_open(member: &Arc<Member>) {
     let mut new = Vec::new();
     for (from, open) in foreign.open() {
         let is_there = |instance: &str| !instance.is_empty() && instance == open.message.instance;
-        let record = member.directory.find(from, |daemon| !daemon.is_away && is_there(&daemon.record.instance));
+        let record = member.directory.find(from, |daemon| !daemon.is_away && daemon.instance().is_some_and(is_there));
         match (record.unwrap_or(false), &open.prompt) {
             (true, PromptState::Absent) => new.push((from, open)),
             (false, PromptState::Shown(_)) => open.end(None),
@@ -154,9 +154,8 @@ fn show_here(member: &Member, from: &FleetName, message: &FleetAsk, ask: &Ask) -
     let session = origin.and(message.session.as_deref()).and_then(|session| SessionId::parse(session).ok());
     let own = session.filter(|session| member.engine.sessions.find(session).is_some());
     // Nobody can guess this one, so no session here sees what is asked elsewhere.
-    let session = own.unwrap_or_else(|| {
-        SessionId::parse(&format!("fleet-{}", member.instance)).expect("hexadecimal digits fit")
-    });
+    let session =
+        own.unwrap_or_else(|| SessionId::parse(&format!("fleet-{}", member.instance)).expect("hexadecimal digits fit"));
     Some(show(&member.engine, from.as_str(), ask, &session, Vec::new(), time))
 }
 
