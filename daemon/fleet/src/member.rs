@@ -17,9 +17,12 @@ use toold_engine::Engine;
 use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
+use crate::foreign_asks::ForeignAsks;
+use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+use crate::own_asks::OwnAsks;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
 
@@ -46,6 +49,7 @@ pub struct Member {
     pub verifier: Verifier,
     pub counts: FleetCounts,
     pub directory: Directory,
+    pub grants: Arc<FleetGrantBook>,
     pub engine: Arc<Engine>,
     pub host: Arc<dyn FleetHost>,
     /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
@@ -53,6 +57,8 @@ pub struct Member {
     pub tasks: TaskTracker,
     /// What does not work, by part.
     problems: Mutex<BTreeMap<&'static str, String>>,
+    pub(crate) own_asks: tokio::sync::Mutex<OwnAsks>,
+    pub(crate) foreign_asks: Mutex<ForeignAsks>,
     key: SigningKey,
     person: Option<(FleetName, SigningKey)>,
 }
@@ -86,16 +92,14 @@ impl Member {
     /// When keys or credentials cannot be read, as a sentence for the user.
     pub async fn join(
         settings: FleetSettings,
+        grants: Arc<FleetGrantBook>,
         engine: Arc<Engine>,
         host: Arc<dyn FleetHost>,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, String> {
         let connection = settings.connection.clone();
         let key = SigningKey::load(&connection.key_file, KeyOwner::Daemon)?;
-        let person = match &connection.person {
-            Some(own) => Some((own.name.clone(), SigningKey::load(&own.key_file, KeyOwner::Person)?)),
-            None => None,
-        };
+        let person = connection.person.as_ref().map(|own| own.load_key(&settings.roster)).transpose()?;
         let broker = Broker::connect(&connection).await?;
         Ok(Arc::new(Self {
             name: connection.name.clone(),
@@ -110,11 +114,14 @@ impl Member {
             connection,
             broker,
             counts: FleetCounts::default(),
+            grants,
             engine,
             host,
             stop,
             tasks: TaskTracker::new(),
             problems: Mutex::default(),
+            own_asks: tokio::sync::Mutex::default(),
+            foreign_asks: Mutex::default(),
             key,
             person,
         }))
@@ -152,6 +159,18 @@ impl Member {
     /// The person at this machine.
     pub fn person(&self) -> Option<&FleetName> {
         self.person.as_ref().map(|(name, _)| name)
+    }
+
+    /// The persons who can be asked here now. It may change whenever
+    /// [`Asks::changes`](toold_engine::asks::Asks::changes) reports something.
+    pub fn people_here(&self) -> Vec<FleetName> {
+        let person = self.person().filter(|_| self.engine.asks.is_attended());
+        person.cloned().into_iter().collect()
+    }
+
+    /// The public key of that person.
+    pub fn person_key(&self) -> Option<&PublicKey> {
+        self.person.as_ref().map(|(_, key)| key.public())
     }
 
     /// A message signed by this daemon.

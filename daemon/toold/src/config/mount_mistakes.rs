@@ -1,4 +1,4 @@
-//! Mistakes in MCP servers and other daemons of a configuration. The daemon runs without such a server, so they make
+//! Mistakes in MCP servers, other daemons and the fleet of a configuration. The daemon runs without those, so they make
 //! nothing else invalid; `config check` names them all.
 
 use toold_engine::registry::SourceScope;
@@ -6,7 +6,7 @@ use toold_engine::registry::SourceScope;
 use crate::config::mcp_servers::{self, expand};
 use crate::config::options::Options;
 use crate::config::read::ConfigText;
-use crate::config::{Config, remotes};
+use crate::config::{Config, fleet_mistakes, remotes};
 
 /// A mistake, and the key that it is in, if it is in one.
 pub(super) type Mistake = (Option<&'static str>, String);
@@ -34,6 +34,14 @@ pub(super) fn of(config: &Config, source: &ConfigText, options: &Options) -> (Ve
             true => warnings.push(format!("{place}: warning: {name}: {why}")),
             false => problems.push(format!("{place}: {name}: {why}")),
         }
+    }
+    let mut of_fleet = fleet_mistakes::of_texts(&config.fleet, options);
+    if of_fleet.is_empty() {
+        of_fleet = fleet_mistakes::of_files(&config.fleet, options);
+    }
+    for mistake in of_fleet {
+        let keys: Vec<&str> = mistake.keys.iter().map(String::as_str).collect();
+        problems.push(format!("{}: {mistake}", source.place_of(&keys)));
     }
     let imported = mcp_servers::mounts(&config.mcp, &SourceScope::Global, home, &var).problems;
     let place = source.place_of(&["mcp", "import"]);
