@@ -210,7 +210,10 @@ impl Asks {
 
     /// For people at other machines: all asks of this daemon, but none that it only shows for another one. `is_there` tells
     /// whether anybody can be asked there now about a session. It is called under a lock, so it must not use asks.
-    pub fn subscribe_elsewhere(&self, is_there: impl Fn(&SessionId) -> bool + Send + Sync + 'static) -> AskSubscription {
+    pub fn subscribe_elsewhere(
+        &self,
+        is_there: impl Fn(&SessionId) -> bool + Send + Sync + 'static,
+    ) -> AskSubscription {
         AskSubscription(self.prompts.subscribe(true, PromptScope::Elsewhere(Arc::new(is_there))))
     }
 
@@ -222,11 +225,6 @@ impl Asks {
     /// Whether a frontend of a person is connected here that can answer the asks of all sessions.
     pub fn is_attended(&self) -> bool {
         self.prompts.is_attended()
-    }
-
-    /// Whether a frontend is connected that can answer the asks of all calls.
-    pub fn can_all_be_answered(&self) -> bool {
-        self.prompts.can_all_be_answered()
     }
 
     /// Reports every change of asks and of the frontends that receive them.

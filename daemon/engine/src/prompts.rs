@@ -163,12 +163,6 @@ impl<P: PromptKind> Prompts<P> {
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
-    /// Whether somebody could answer prompts, whichever call they belong to.
-    pub(crate) fn can_all_be_answered(&self) -> bool {
-        let state = self.shared.state.lock();
-        state.subscribers.values().any(|own| own.can_answer && matches!(own.sees, PromptScope::All))
-    }
-
     /// Fires when prompts or subscribers come and go.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.shared.changed.subscribe()
@@ -308,8 +302,7 @@ impl<P: PromptKind> SharedPrompts<P> {
         self.events.emit(prompt.asked());
         let expires = Instant::now() + time;
         let outcome = watch::Sender::new(None);
-        let pending =
-            PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
+        let pending = PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
         state.pending.insert(id, pending);
         id
     }
@@ -379,7 +372,8 @@ impl<P: PromptKind> PromptSubscription<P> {
         if let Some(id) = ended {
             return own.reported.remove(&id).flatten().map(PromptEvent::Resolved);
         }
-        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
+        let is_new =
+            |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
         let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
         own.reported.insert(id, None);
         Some(PromptEvent::Asked(prompt))

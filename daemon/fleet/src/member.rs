@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
@@ -40,8 +40,6 @@ pub struct Member {
     pub settings: ArcSwap<FleetSettings>,
     /// Fires when `settings` are others.
     settings_changed: watch::Sender<()>,
-    /// Wakes what announces this daemon: something in its record has changed, such as its load.
-    pub record_changed: Notify,
     /// See [`DaemonRecord::revision`](crate::messages::DaemonRecord::revision).
     pub(crate) revision: AtomicU64,
     /// How many tools this daemon offers.
@@ -110,7 +108,6 @@ impl Member {
             verifier: Verifier::new(settings.roster.clone()),
             settings: ArcSwap::from_pointee(settings),
             settings_changed: watch::Sender::new(()),
-            record_changed: Notify::new(),
             revision: AtomicU64::new(0),
             offered: AtomicU64::new(0),
             directory: Directory::load(&connection.state_dir),

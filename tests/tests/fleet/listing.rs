@@ -93,8 +93,12 @@ fn tools_of_daemons_and_labels_are_in_every_list() {
     client.result("initialize", params);
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     let list = client.result("tools/list", json!({}));
-    let names: Vec<&str> = list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert!(["build_train", "farm_render", "gpu_train", "gpu_read"].iter().all(|name| names.contains(name)), "{names:?}");
+    let names: Vec<&str> =
+        list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(
+        ["build_train", "farm_render", "gpu_train", "gpu_read"].iter().all(|name| names.contains(name)),
+        "{names:?}"
+    );
 
     // No tool goes around: neither back to its daemon nor through a second one.
     until_listed(&build, "laptop_own", is_there);
