@@ -19,6 +19,7 @@ use crate::foreign_asks::ForeignAsks;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+use crate::outgoing::OutgoingCalls;
 use crate::own_asks::OwnAsks;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
@@ -46,6 +47,7 @@ pub struct Member {
     /// What does not work, by part.
     problems: Mutex<BTreeMap<&'static str, String>>,
     pub(crate) own_asks: tokio::sync::Mutex<OwnAsks>,
+    pub(crate) outgoing: OutgoingCalls,
     pub(crate) foreign_asks: Mutex<ForeignAsks>,
     key: SigningKey,
     person: Option<(FleetName, SigningKey)>,
@@ -93,6 +95,7 @@ impl Member {
             tasks: TaskTracker::new(),
             problems: Mutex::default(),
             own_asks: tokio::sync::Mutex::default(),
+            outgoing: OutgoingCalls::default(),
             foreign_asks: Mutex::default(),
             key,
             person,
