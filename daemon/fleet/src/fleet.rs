@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
 use toold_proto::event::EventBody;
 
+use crate::adapter::{self, FleetMounts};
 use crate::host::FleetHost;
 use crate::member::{CurrentMember, Member};
 use crate::settings::FleetSettings;
@@ -38,12 +39,12 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// In no fleet until it is configured. Stop it with [`Fleet::stop`].
-    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>) -> Arc<Self> {
+    /// In no fleet until it is configured; `member` is filled then. Stop it with [`Fleet::stop`].
+    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, member: CurrentMember) -> Arc<Self> {
         let fleet = Arc::new(Self {
             engine: engine.clone(),
             host,
-            member: CurrentMember::default(),
+            member,
             wanted: watch::Sender::new(None),
             error: Mutex::default(),
             stop: CancellationToken::new(),
@@ -65,6 +66,11 @@ impl Fleet {
     /// The settings that were configured last.
     pub fn wanted(&self) -> WantedSettings {
         self.wanted.borrow().clone()
+    }
+
+    /// Has the mounts follow which daemons of the fleet are there.
+    pub fn inform(&self, mounts: &Arc<FleetMounts>) {
+        self.tasks.spawn(adapter::inform(mounts.clone(), self.member.clone(), self.stop.clone()));
     }
 
     /// This daemon as a member; `None` while it is in no fleet.
@@ -135,6 +141,7 @@ impl Fleet {
             Ok(member) => {
                 self.report(None);
                 self.member.set(Some(member.clone()));
+                member.tasks.spawn(follow::keep_time(member.clone()));
                 let running = member.clone();
                 let task = tokio::spawn(async move {
                     tokio::join!(run(running.clone()), changes::run(&running));

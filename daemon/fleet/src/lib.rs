@@ -8,9 +8,11 @@
 //! contains a random challenge, and runs when the caller has signed that challenge: a call that somebody recorded can
 //! be run neither twice nor on two daemons.
 
+pub mod adapter;
 mod announce;
 mod ask;
 pub mod audit;
+mod away;
 pub mod broker;
 pub mod call;
 mod caller_origin;
@@ -23,6 +25,7 @@ mod foreign_asks;
 mod grants;
 pub mod host;
 pub mod keys;
+mod listing;
 pub mod member;
 pub mod messages;
 pub mod names;

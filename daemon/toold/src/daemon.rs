@@ -13,7 +13,9 @@ use toold_engine::cache::ResultCache;
 use toold_engine::lanes::CallLimits;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
+use toold_fleet::adapter::{FleetAdapter, FleetMounts};
 use toold_fleet::fleet::Fleet;
+use toold_fleet::member::CurrentMember;
 use toold_host::replace::record;
 use toold_host::secrets::SecretStore;
 use toold_host::stamps::Disk;
@@ -112,7 +114,10 @@ impl Daemon {
         let remote_options = remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, RemoteAdapter::new(remote_options));
-        let absent = Arc::new(AbsentSources::new(&plugins, &mcp_servers, &remotes));
+        let fleet_member = CurrentMember::default();
+        let fleet_adapter = FleetAdapter::new(fleet_member.clone(), options.paths.fleet_tools());
+        let fleet_mounts = FleetMounts::new(&engine, fleet_adapter);
+        let absent = Arc::new(AbsentSources::new(&plugins, &mcp_servers, &remotes, &fleet_mounts));
         // It is set once: this is a new engine.
         let _ = engine.absent_tools.set(absent);
         let agent_processes = Arc::new(AgentProcesses::load(options.paths.agent_processes()));
@@ -129,8 +134,8 @@ impl Daemon {
             store: store.clone(),
             secret: remotes::kept_secret(&config.options),
         };
-        let fleet_service = Fleet::start(&engine, Arc::new(host));
-        fleet::follow(&config, &fleet_service);
+        let fleet_service = Fleet::start(&engine, Arc::new(host), fleet_member);
+        fleet::follow(&config, &fleet_service, &fleet_mounts);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
@@ -145,6 +150,7 @@ impl Daemon {
             secrets,
             remotes,
             fleet: fleet_service,
+            fleet_mounts,
             frontends,
             builtins,
             config,
@@ -295,7 +301,8 @@ impl Daemon {
     /// Accepts nothing new, lets calls in flight end, cancels those that take too long, and waits
     /// until all work has ended. `hurry` cuts the draining short.
     pub async fn stop(&self, hurry: impl Future<Output = ()>) {
-        let Services { engine, plugins, mcp_servers, remotes, fleet, store, lifecycle, .. } = self.services.as_ref();
+        let Services { engine, plugins, mcp_servers, remotes, fleet, fleet_mounts, store, lifecycle, .. } =
+            self.services.as_ref();
         let connections = lifecycle.tracker();
         lifecycle.stopping().cancel();
         connections.close();
@@ -309,7 +316,7 @@ impl Daemon {
         engine.stop.cancel();
         let rest = async {
             connections.wait().await;
-            tokio::join!(plugins.stop(), mcp_servers.stop(), remotes.stop(), fleet.stop());
+            tokio::join!(plugins.stop(), mcp_servers.stop(), remotes.stop(), fleet_mounts.stop(), fleet.stop());
             engine.tasks.close();
             engine.tasks.wait().await;
         };

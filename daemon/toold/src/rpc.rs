@@ -53,6 +53,7 @@ use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::call::Principal;
 use toold_engine::session::Session;
+use toold_fleet::adapter::FleetMounts;
 use toold_fleet::fleet::Fleet;
 use toold_host::secrets::SecretStore;
 use toold_lua::reload::PluginHost;
@@ -84,6 +85,7 @@ pub struct Services {
     pub secrets: Arc<SecretStore>,
     pub remotes: Arc<Remotes>,
     pub fleet: Arc<Fleet>,
+    pub fleet_mounts: Arc<FleetMounts>,
     pub frontends: Arc<Frontends>,
     /// The shared state of the built-in tools.
     pub builtins: Arc<Toolkit>,
