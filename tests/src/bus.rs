@@ -138,6 +138,11 @@ impl Bus {
         value.map(|value| value.to_vec())
     }
 
+    /// Deletes all messages of a stream.
+    pub fn purge(&self, stream: &str) {
+        self.runtime.block_on(async { self.jetstream.get_stream(stream).await.unwrap().purge().await }).unwrap();
+    }
+
     /// All messages of a stream, in their order.
     pub fn stored(&self, stream: &str) -> Vec<BusMessage> {
         self.runtime.block_on(async {

@@ -234,6 +234,11 @@ impl Asks {
         self.prompts.can_be_answered(cx)
     }
 
+    /// The same for an ask of this call on another machine, which only people here are shown.
+    pub fn can_be_answered_here(&self, cx: &Cx) -> bool {
+        self.prompts.can_be_answered_here(cx)
+    }
+
     /// The oldest first.
     pub fn pending(&self) -> Vec<Ask> {
         self.prompts.pending().into_iter().map(|asked| *asked.ask).collect()
@@ -439,6 +444,7 @@ fn grants_of(
                 tool: asked.ask.tool.clone(),
                 cwd: asked.ask.cwd.clone(),
             }),
+            fleet: None,
         })
     };
     needs.iter().map(grant).collect()

@@ -179,6 +179,11 @@ impl<P: PromptKind> Prompts<P> {
         !cx.unattended && self.shared.state.lock().can_be_answered(cx, false)
     }
 
+    /// Whether somebody could answer another daemon's prompt for this call.
+    pub(crate) fn can_be_answered_here(&self, cx: &Cx) -> bool {
+        !cx.unattended && self.shared.state.lock().can_be_answered(cx, true)
+    }
+
     /// Call it when the function of a [`PromptScope::Elsewhere`] may have changed its mind.
     pub(crate) fn reconsider(&self) {
         self.shared.state.lock().record_lone_prompts();

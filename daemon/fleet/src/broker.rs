@@ -49,8 +49,12 @@ impl Broker {
     /// # Errors
     /// When files of the settings cannot be read, as a sentence for the user.
     pub async fn connect(settings: &ConnectionSettings) -> Result<Self, String> {
-        let (sender, state) =
-            watch::channel(BrokerState { connected: false, connects: 0, since: None, error: Some("connecting".to_owned()) });
+        let (sender, state) = watch::channel(BrokerState {
+            connected: false,
+            connects: 0,
+            since: None,
+            error: Some("connecting".to_owned()),
+        });
         let on_event = move |event: Event| {
             sender.send_if_modified(|state| match event {
                 Event::Connected => {
@@ -89,6 +93,12 @@ impl Broker {
                 _ => RECONNECT_DELAY,
             })
             .event_callback(on_event);
+        // A server names others of its cluster, which may be reached without TLS unless it is required.
+        if settings.servers.iter().all(|server| server.starts_with("tls://")) {
+            options = options.require_tls(true);
+        } else {
+            options = options.ignore_discovered_servers();
+        }
         if let Some(file) = &settings.credentials {
             options = log_in(options, file)?;
         }

@@ -1,5 +1,6 @@
 //! This daemon's part in its fleet: joins it, leaves it, and keeps all parts running while the broker is connected.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use toold_engine::Engine;
 use toold_proto::event::EventBody;
 
 use crate::adapter::{self, FleetMounts};
+use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::member::{CurrentMember, Member};
 use crate::settings::FleetSettings;
@@ -30,6 +32,7 @@ pub type WantedSettings = Option<Result<FleetSettings, String>>;
 pub struct Fleet {
     engine: Arc<Engine>,
     host: Arc<dyn FleetHost>,
+    grants: Arc<FleetGrantBook>,
     member: CurrentMember,
     wanted: watch::Sender<WantedSettings>,
     /// Why this daemon is no member although it is configured.
@@ -39,11 +42,12 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// In no fleet until it is configured; `member` is filled then. Stop it with [`Fleet::stop`].
-    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, member: CurrentMember) -> Arc<Self> {
+    /// In no fleet until it is configured; `member` is filled then. `state_dir` is for what must outlive the process. Stop it with [`Fleet::stop`].
+    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, member: CurrentMember, state_dir: &Path) -> Arc<Self> {
         let fleet = Arc::new(Self {
             engine: engine.clone(),
             host,
+            grants: FleetGrantBook::new(engine, state_dir.join("grants.json")),
             member,
             wanted: watch::Sender::new(None),
             error: Mutex::default(),
@@ -51,16 +55,25 @@ impl Fleet {
             tasks: TaskTracker::new(),
         });
         fleet.tasks.spawn(fleet.clone().follow_settings());
+        fleet.tasks.spawn(fleet.grants.clone().follow_lease(fleet.stop.clone()));
         fleet
     }
 
-    /// Joins, leaves or changes the fleet, in the background.
+    /// Joins, leaves or changes the fleet, in the background. Grants that deny something hold when it returns. Blocks.
     pub fn configure(&self, settings: WantedSettings) {
         self.wanted.send_if_modified(|wanted| {
             let is_new = *wanted != settings;
+            if is_new {
+                self.grants.configure(&settings);
+            }
             *wanted = settings;
             is_new
         });
+    }
+
+    /// Of persons, valid in the whole fleet.
+    pub fn grants(&self) -> &FleetGrantBook {
+        &self.grants
     }
 
     /// The settings that were configured last.
@@ -137,7 +150,7 @@ impl Fleet {
             self.leave(Some(running)).await;
         }
         let stop = self.stop.child_token();
-        match Member::join(settings, self.engine.clone(), self.host.clone(), stop).await {
+        match Member::join(settings, self.grants.clone(), self.engine.clone(), self.host.clone(), stop).await {
             Ok(member) => {
                 self.report(None);
                 self.member.set(Some(member.clone()));
@@ -201,16 +214,20 @@ async fn run(member: Arc<Member>) {
                 sleep(RETRY).await;
             }
             member.note_problem("the broker", None);
-            tokio::join!(
-                keep(&member, "grants", grants::run),
-                keep(&member, "the directory", follow::run),
-                keep(&member, "announcing", announce::run),
-                keep(&member, "asks", ask::run),
-                keep(&member, "others' asks", show_asks::run),
-                keep(&member, "calls", serve::run),
-                keep(&member, "the audit log", audit::run),
-                keep(&member, "the services API", service::run),
-            )
+            // A revocation that was made meanwhile counts before the first call.
+            let others = async {
+                member.grants.synced().await;
+                tokio::join!(
+                    keep(&member, "the directory", follow::run),
+                    keep(&member, "announcing", announce::run),
+                    keep(&member, "asks", ask::run),
+                    keep(&member, "others' asks", show_asks::run),
+                    keep(&member, "calls", serve::run),
+                    keep(&member, "the audit log", audit::run),
+                    keep(&member, "the services API", service::run),
+                )
+            };
+            tokio::join!(keep(&member, "grants", grants::run), others)
         };
         tokio::select! {
             biased;

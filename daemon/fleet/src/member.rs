@@ -18,11 +18,13 @@ use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
 use crate::foreign_asks::ForeignAsks;
+use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
 use crate::outgoing::OutgoingCalls;
 use crate::own_asks::OwnAsks;
+use crate::serve::served::ServedCalls;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
 
@@ -49,6 +51,9 @@ pub struct Member {
     pub verifier: Verifier,
     pub counts: FleetCounts,
     pub directory: Directory,
+    pub grants: Arc<FleetGrantBook>,
+    /// Calls from the fleet that run here.
+    pub(crate) served: ServedCalls,
     pub engine: Arc<Engine>,
     pub host: Arc<dyn FleetHost>,
     /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
@@ -92,6 +97,7 @@ impl Member {
     /// When keys or credentials cannot be read, as a sentence for the user.
     pub async fn join(
         settings: FleetSettings,
+        grants: Arc<FleetGrantBook>,
         engine: Arc<Engine>,
         host: Arc<dyn FleetHost>,
         stop: CancellationToken,
@@ -113,6 +119,8 @@ impl Member {
             connection,
             broker,
             counts: FleetCounts::default(),
+            grants,
+            served: ServedCalls::default(),
             engine,
             host,
             stop,

@@ -36,7 +36,7 @@ pub struct ConnectionSettings {
     pub servers: Vec<String>,
     /// What logs in at the broker: a file with NATS credentials (`.creds`), the seed of a user's nkey, or a token.
     pub credentials: Option<PathBuf>,
-    /// Certificates of authorities that the broker's certificate may be signed by, in addition to the system's.
+    /// Certificates of authorities that the broker's certificate may be signed by, in place of the system's.
     pub ca_file: Option<PathBuf>,
     /// Of the daemon.
     pub key_file: PathBuf,

@@ -8,6 +8,7 @@ pub mod agents;
 pub mod bundled;
 pub mod command;
 pub mod fleet;
+pub mod fleet_key;
 mod fleet_mistakes;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;

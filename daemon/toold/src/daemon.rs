@@ -134,7 +134,7 @@ impl Daemon {
             store: store.clone(),
             secret: remotes::kept_secret(&config.options),
         };
-        let fleet_service = Fleet::start(&engine, Arc::new(host), fleet_member);
+        let fleet_service = Fleet::start(&engine, Arc::new(host), fleet_member, &config.options.paths.fleet());
         fleet::follow(&config, &fleet_service, &fleet_mounts);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);

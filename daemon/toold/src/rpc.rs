@@ -12,6 +12,7 @@ mod error;
 mod events;
 mod files;
 mod fleet;
+mod fleet_grants;
 mod grant_review;
 mod hooks;
 mod located;
@@ -128,6 +129,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     secrets::register(&mut module)?;
     remotes::register(&mut module)?;
     fleet::register(&mut module)?;
+    fleet_grants::register(&mut module)?;
     workspaces::register(&mut module)?;
     upgrade::register(&mut module)?;
     notify::register(&mut module)?;

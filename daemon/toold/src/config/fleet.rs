@@ -39,7 +39,8 @@ pub struct FleetConfig {
     /// The file that logs in at the server: NATS credentials, the seed of a user's nkey, or a token. Readable by its
     /// owner only.
     pub credentials: Option<String>,
-    /// The file with the certificate of the authority that signed the server's, if the system does not know it.
+    /// The file with the certificate of the authority that signed the server's. No other authority counts then; the
+    /// system's do when absent.
     pub ca_file: Option<String>,
     /// Connect to a server over a network without TLS. Everyone on the way can read arguments and results.
     pub in_the_clear: bool,

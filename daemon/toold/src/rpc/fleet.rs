@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::time::rfc3339;
 use toold_fleet::audit;
+use toold_fleet::call::CallTarget;
 use toold_fleet::directory::KnownDaemon;
 use toold_fleet::member::Member;
 use toold_proto::daemon::NoParams;
@@ -40,6 +41,25 @@ async fn status(request: MethodRequest, _: NoParams) -> Result<FleetStatus, Erro
         add_member(&mut status, &member).await;
     }
     status.label_groups = label_groups(&status, config);
+    for mount in request.services.fleet_mounts.list() {
+        match mount.target {
+            CallTarget::Daemon(name) => {
+                let daemon = status.daemons.iter_mut().find(|daemon| daemon.name == name.as_str());
+                if let Some(daemon) = daemon {
+                    daemon.tools = mount.tools;
+                    daemon.problems = mount.problems;
+                    (daemon.calls, daemon.bad_calls) = (mount.calls, mount.bad_calls);
+                    daemon.error = mount.error;
+                }
+            }
+            CallTarget::Label(name) => {
+                let group = status.label_groups.iter_mut().find(|group| group.name == name.as_str());
+                if let Some(group) = group {
+                    group.tools = mount.tools;
+                }
+            }
+        }
+    }
     if !may_decide(&request) {
         hide(&mut status);
     }
@@ -60,6 +80,7 @@ async fn add_member(status: &mut FleetStatus, member: &Arc<Member>) {
     status.served = counts.served.load(Ordering::Relaxed);
     status.refused = counts.refused().map(|(refusal, number)| (refusal.as_str().to_owned(), number)).collect();
     status.last_refused = counts.last_refused();
+    status.offered = member.offered.load(Ordering::Relaxed);
     status.audit_sent = counts.audit_sent.load(Ordering::Relaxed);
     status.audit_waiting = audit::waiting(member).await;
     member.directory.read(|known| {
@@ -95,7 +116,7 @@ fn unknown(name: &str, section: &FleetDaemonSection) -> FleetDaemon {
 }
 
 fn add_known(daemon: &mut FleetDaemon, known: &KnownDaemon) {
-    let record = &known.record;
+    let Some((record, heard_at)) = known.record.as_ref().zip(known.heard_at) else { return };
     if daemon.state == FleetDaemonState::Unknown {
         daemon.state = if known.is_away { FleetDaemonState::Away } else { FleetDaemonState::Online };
     }
@@ -104,7 +125,7 @@ fn add_known(daemon: &mut FleetDaemon, known: &KnownDaemon) {
     daemon.running = if known.is_away { 0 } else { record.running };
     daemon.max_calls = record.max_calls;
     daemon.people = if known.is_away { Vec::new() } else { record.people.iter().map(ToString::to_string).collect() };
-    daemon.heard_at = Some(rfc3339(known.heard_at));
+    daemon.heard_at = Some(rfc3339(heard_at));
     daemon.heard_ms = Some(u64::try_from(known.heard.elapsed().as_millis()).unwrap_or(u64::MAX));
     daemon.audit_waiting = record.audit_waiting;
 }
