@@ -210,10 +210,7 @@ impl Asks {
 
     /// For people at other machines: all asks of this daemon, but none that it only shows for another one. `is_there` tells
     /// whether anybody can be asked there now about a session. It is called under a lock, so it must not use asks.
-    pub fn subscribe_elsewhere(
-        &self,
-        is_there: impl Fn(&SessionId) -> bool + Send + Sync + 'static,
-    ) -> AskSubscription {
+    pub fn subscribe_elsewhere(&self, is_there: impl Fn(&SessionId) -> bool + Send + Sync + 'static) -> AskSubscription {
         AskSubscription(self.prompts.subscribe(true, PromptScope::Elsewhere(Arc::new(is_there))))
     }
 
@@ -222,12 +219,12 @@ impl Asks {
         self.prompts.reconsider();
     }
 
-    /// Whether a frontend of a person is connected here that can answer the asks of all sessions.
-    pub fn is_attended(&self) -> bool {
-        self.prompts.is_attended()
+    /// Whether a frontend is connected that can answer the asks of all calls.
+    pub fn can_all_be_answered(&self) -> bool {
+        self.prompts.can_all_be_answered()
     }
 
-    /// Reports every change of asks and of the frontends that receive them.
+    /// Fires when asks, or frontends that see them, come and go.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.prompts.changes()
     }
@@ -235,6 +232,11 @@ impl Asks {
     /// Whether anybody is connected who could answer an ask of this call.
     pub fn can_be_answered(&self, cx: &Cx) -> bool {
         self.prompts.can_be_answered(cx)
+    }
+
+    /// The same for an ask of this call on another machine, which only people here are shown.
+    pub fn can_be_answered_here(&self, cx: &Cx) -> bool {
+        self.prompts.can_be_answered_here(cx)
     }
 
     /// The oldest first.

@@ -163,6 +163,12 @@ impl<P: PromptKind> Prompts<P> {
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
+    /// Whether somebody could answer prompts, whichever call they belong to.
+    pub(crate) fn can_all_be_answered(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.subscribers.values().any(|own| own.can_answer && matches!(own.sees, PromptScope::All))
+    }
+
     /// Fires when prompts or subscribers come and go.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.shared.changed.subscribe()
@@ -173,10 +179,9 @@ impl<P: PromptKind> Prompts<P> {
         !cx.unattended && self.shared.state.lock().can_be_answered(cx, false)
     }
 
-    /// Whether a subscriber sees and answers the prompts of all sessions.
-    pub(crate) fn is_attended(&self) -> bool {
-        let is_it = |of: &PromptSubscriber<P>| of.can_answer && matches!(of.sees, PromptScope::All);
-        self.shared.state.lock().subscribers.values().any(is_it)
+    /// Whether somebody could answer another daemon's prompt for this call.
+    pub(crate) fn can_be_answered_here(&self, cx: &Cx) -> bool {
+        !cx.unattended && self.shared.state.lock().can_be_answered(cx, true)
     }
 
     /// Call it when the function of a [`PromptScope::Elsewhere`] may have changed its mind.
@@ -302,7 +307,8 @@ impl<P: PromptKind> SharedPrompts<P> {
         self.events.emit(prompt.asked());
         let expires = Instant::now() + time;
         let outcome = watch::Sender::new(None);
-        let pending = PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
+        let pending =
+            PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
         state.pending.insert(id, pending);
         id
     }
@@ -372,8 +378,7 @@ impl<P: PromptKind> PromptSubscription<P> {
         if let Some(id) = ended {
             return own.reported.remove(&id).flatten().map(PromptEvent::Resolved);
         }
-        let is_new =
-            |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
+        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
         let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
         own.reported.insert(id, None);
         Some(PromptEvent::Asked(prompt))

@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval, sleep};
 
 use crate::broker::DAEMON_LIFETIME;
 use crate::directory::KnownDaemon;
-use crate::follow::records::{EntryReader, ToolChange};
+use crate::follow::records::{EntryGuard, EntryReader, ToolChange};
 use crate::member::Member;
 use crate::messages::DaemonRecord;
 use crate::names::FleetName;
@@ -108,13 +108,17 @@ fn forget_strangers(member: &Member) {
 }
 
 async fn follow(member: &Arc<Member>) -> Result<Infallible, String> {
-    let reader = Arc::new(EntryReader::new(member));
+    let reader = Arc::new(EntryReader::new(&member.name, member.key()));
     // The state of this connection alone, whatever was known before.
     member.directory.set_synced(false);
     let daemons = follow_daemons(member, &reader);
     let tools = follow_tools(member, &reader);
     let (never, _) = tokio::try_join!(daemons, tools)?;
     Ok(never)
+}
+
+fn guard(member: &Member) -> EntryGuard<'_> {
+    EntryGuard { verifier: &member.verifier, counts: &member.counts }
 }
 
 async fn bucket(member: &Member, name: &str) -> Result<(Store, Watch, bool), String> {
@@ -158,7 +162,7 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
             let Some(name) = reader.daemon_of(&entry.key) else { continue };
             match entry.operation {
                 Operation::Put => {
-                    if let Some(message) = reader.daemon(&name, &entry.value) {
+                    if let Some(message) = reader.daemon(guard(member), &name, &entry.value) {
                         hear(member, &name, message);
                         seen.iter_mut().for_each(|seen| _ = seen.insert(name.clone()));
                     }
@@ -225,9 +229,12 @@ async fn follow_tools(member: &Arc<Member>, reader: &Arc<EntryReader>) -> Result
     let mut seen: Option<BTreeMap<FleetName, HashSet<String>>> = Some(BTreeMap::new());
     while let Some(chunk) = chunks.next().await {
         let (entries, is_complete) = chunk?;
-        let reader = reader.clone();
+        let (reader, receiver) = (reader.clone(), member.clone());
         // Signatures take time.
-        let read = move || entries.iter().filter_map(|entry| reader.tool(entry)).collect::<Vec<_>>();
+        let read = move || {
+            let read = |entry: &Entry| reader.tool(guard(&receiver), &entry.key, &entry.operation, &entry.value);
+            entries.iter().filter_map(read).collect::<Vec<_>>()
+        };
         let changes = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
         if let Some(seen) = &mut seen {
             for change in changes.iter().filter(|change| change.is_put()) {

@@ -122,9 +122,9 @@ fn show_open(member: &Arc<Member>) {
     foreign.forget(|message| message.ask.as_ref().and_then(time_left).is_none());
     let mut new = Vec::new();
     for (from, open) in foreign.open() {
-        let is_there = |instance: &str| !instance.is_empty() && instance == open.message.instance;
-        let record = member.directory.find(from, |daemon| !daemon.is_away && daemon.instance().is_some_and(is_there));
-        match (record.unwrap_or(false), &open.prompt) {
+        let instance = Some(open.message.instance.as_str());
+        let is_there = member.directory.find(from, |daemon| !daemon.is_away && daemon.instance() == instance);
+        match (is_there.unwrap_or(false), &open.prompt) {
             (true, PromptState::Absent) => new.push((from, open)),
             (false, PromptState::Shown(_)) => open.end(None),
             (true, PromptState::Shown(_)) | (false, PromptState::Absent) | (_, PromptState::Done) => {}
@@ -153,10 +153,11 @@ fn show_here(member: &Member, from: &FleetName, message: &FleetAsk, ask: &Ask) -
     let origin = message.origin.as_ref().filter(|origin| origin.daemon == member.name);
     let session = origin.and(message.session.as_deref()).and_then(|session| SessionId::parse(session).ok());
     let own = session.filter(|session| member.engine.sessions.find(session).is_some());
+    let calls = own.as_ref().map(|session| member.outgoing.waiting_for(session, &ask.call_ids)).unwrap_or_default();
     // Nobody can guess this one, so no session here sees what is asked elsewhere.
     let session =
         own.unwrap_or_else(|| SessionId::parse(&format!("fleet-{}", member.instance)).expect("hexadecimal digits fit"));
-    Some(show(&member.engine, from.as_str(), ask, &session, Vec::new(), time))
+    Some(show(&member.engine, from.as_str(), ask, &session, calls, time))
 }
 
 /// Waits for the person's answer and sends it; asks again when it does not count.
