@@ -142,7 +142,7 @@ fn record(member: &Member) -> DaemonRecord {
         tools: count(&member.offered),
         running: count(&member.counts.running),
         max_calls: settings.max_calls as u64,
-        people: member.people_here(),
+        people: member.person().filter(|_| member.engine.asks.can_all_be_answered()).cloned().into_iter().collect(),
         audit_waiting: count(&member.counts.audit_waiting),
     }
 }
