@@ -127,6 +127,10 @@ pub enum EventBody {
     /// A plugin was refused a permission outside of any call, such as while it loads.
     #[serde(rename = "plugin.refused")]
     PluginRefused { plugin: String, category: Category, target: String, message: String },
+    /// A daemon of the fleet came, went, or has other labels or another load, or this daemon joined or left. At most one
+    /// each second; `fleet.status` has the facts.
+    #[serde(rename = "fleet.changed")]
+    FleetChanged {},
     /// A configuration file was reloaded, or a person trusted that of a project.
     #[serde(rename = "config.changed")]
     ConfigChanged {
@@ -221,6 +225,7 @@ impl EventBody {
             Self::PluginUnloaded { .. } => "plugin.unloaded",
             Self::PluginHandlerFailed { .. } => "plugin.error",
             Self::PluginRefused { .. } => "plugin.refused",
+            Self::FleetChanged {} => "fleet.changed",
             Self::ConfigChanged { .. } => "config.changed",
             Self::SessionOpened { .. } => "session.opened",
             Self::SessionClosed { .. } => "session.closed",
@@ -253,6 +258,7 @@ impl EventBody {
         "plugin.unloaded",
         "plugin.error",
         "plugin.refused",
+        "fleet.changed",
         "config.changed",
         "session.opened",
         "session.closed",
@@ -327,6 +333,7 @@ impl EventBody {
             | Self::PluginUntrusted { .. }
             | Self::PluginUnloaded { .. }
             | Self::PluginRefused { .. }
+            | Self::FleetChanged {}
             | Self::ConfigChanged { .. }
             | Self::Lagged { .. } => None,
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::permission::Action;
 use crate::tool::{Category, ToolName};
 
-/// Answer of `fleet.status`.
+/// Answer of `fleet.status`. Persons, keys, addresses and errors are for callers that may decide; others see none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetStatus {
     /// Whether `[fleet]` is configured. If not, nothing else is present.
@@ -64,6 +64,7 @@ pub struct FleetStatus {
 pub struct FleetDaemon {
     pub name: String,
     pub state: FleetDaemonState,
+    /// Its public key.
     pub key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

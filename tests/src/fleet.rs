@@ -42,6 +42,14 @@ impl FleetPlan {
         self.dir.path().join(format!("person-{name}.key"))
     }
 
+    pub fn daemon_public_key(&self, name: &str) -> &str {
+        &self.daemons[name]
+    }
+
+    pub fn person_public_key(&self, name: &str) -> &str {
+        &self.people[name]
+    }
+
     /// `[fleet]` of one member, with `more` lines in that table. `person` uses that machine.
     pub fn config(&self, name: &str, server: &str, person: Option<&str>, more: &str) -> String {
         let mut text = format!(

@@ -2,10 +2,14 @@
 
 mod binaries;
 mod browser;
+mod bus;
+mod clock;
 mod daemon;
+mod dice;
 mod fleet;
 pub mod fuzz;
 mod nats;
+mod proxy;
 mod skip;
 mod terminal;
 mod tmux;
@@ -14,9 +18,13 @@ mod wire;
 
 pub use binaries::{toolctl, toold};
 pub use browser::{Browser, PageAnswer, PageSocket};
+pub use bus::{Bus, BusMessage};
+pub use clock::faketime_library;
 pub use daemon::{Setup, TestDaemon};
+pub use dice::{Dice, setting};
 pub use fleet::FleetPlan;
 pub use nats::{NatsServer, nats_server};
+pub use proxy::Proxy;
 pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
 pub use tmux::{Pane, Tmux};

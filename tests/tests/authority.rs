@@ -61,6 +61,9 @@ const FOR_PERSONS: &[&str] = &[
     "daemon.restart",
     "daemon.shutdown",
     "files.undo",
+    "fleet.grant",
+    "fleet.grants",
+    "fleet.revoke",
     "mcp.login.begin",
     "mcp.login.finish",
     "mcp.logout",
@@ -104,6 +107,9 @@ const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions"
 /// Of the methods for persons, those that the page may call. Sorted.
 const PAGE_DECIDES: &[&str] = &[
     "files.undo",
+    "fleet.grant",
+    "fleet.grants",
+    "fleet.revoke",
     "mcp.login.begin",
     "mcp.login.finish",
     "mcp.logout",
@@ -153,7 +159,8 @@ fn params_of(method: &str) -> Value {
         }
         "permissions.grant" => json!({"category": "shell", "pattern": "**", "scope": "always"}),
         "permissions.reply" | "questions.reply" => json!({"request_id": "none", "action": "allow"}),
-        "permissions.revoke" => json!({"id": "none"}),
+        "fleet.grant" => json!({"action": "allow", "category": "shell", "pattern": "ls"}),
+        "fleet.revoke" | "permissions.revoke" => json!({"id": "none"}),
         "permissions.set_mode" => json!({"mode": "yolo"}),
         "plugins.evaluate" => json!({"name": "none", "source": "1"}),
         "plugins.trust" => json!({"path": "/"}),

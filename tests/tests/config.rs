@@ -1,10 +1,12 @@
 //! The configuration: layered, checked, shown, and reloaded as a whole or not at all.
 
+use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold, until};
+use toold_tests::{FleetPlan, Setup, TestDaemon, Wire, toolctl, toold, until};
 
 const ALLOW_MAKE: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"make\"\naction = \"allow\"\n";
 const DENY_MAKE: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"make\"\naction = \"deny\"\n";
@@ -337,4 +339,125 @@ token_file = "/token"
     // Nothing else in the file is invalid.
     let daemon = setup.start();
     assert_eq!(verdict(&mut daemon.connect()), "ask");
+}
+
+/// The daemon runs without its fleet then, and says why.
+#[test]
+fn every_mistake_in_a_fleet_is_named_with_its_place() {
+    let plan = FleetPlan::new(&["a", "b"], &["anna"]);
+    let (a, anna) = (plan.daemon_public_key("a"), plan.person_public_key("anna"));
+    let private = fs::read_to_string(plan.daemon_key("a")).unwrap();
+    let private = private.trim();
+    let text = format!(
+        r#"[fleet]
+name = "any"
+servers = ["nats://nats.example:4222", "tls://user:word@nats.example", "nats.example"]
+credentials = "nats.creds"
+person = "bert"
+labels = ["GPU", "a"]
+cwd = "work"
+offer = {{ deny = ["["] }}
+[fleet.daemons.a]
+key = "{a}"
+[fleet.daemons.c]
+key = "{a}"
+tools = {{ allow = ["["] }}
+[fleet.daemons.d]
+[fleet.daemons.e]
+key = "{anna}"
+[fleet.daemons.f]
+key = "{private}"
+[fleet.people.anna]
+key = "{anna}"
+[fleet.people.Bert]
+key = "x"
+[fleet.use_labels.a]
+"#
+    );
+    let setup = Setup::new().config(&text);
+    let (report, code, problems) = checked(&setup, &[]);
+    assert_eq!(code, Some(1));
+    let expected = [
+        "2: fleet.name: any is reserved",
+        "3: fleet.servers: nats://nats.example:4222 would send arguments and results unencrypted",
+        "3: fleet.servers: tls://nats.example contains a login",
+        "3: fleet.servers: \"nats.example\" is not an address",
+        "4: fleet.credentials: \"nats.creds\" is not an absolute path",
+        "5: fleet.person: bert is not in [fleet.people]",
+        "6: fleet.labels: \"GPU\" is no name",
+        "6: fleet.labels: a is the name of a daemon already",
+        "7: fleet.cwd: \"work\" is not an absolute path",
+        "8: fleet.offer: ",
+        "12: fleet.daemons.c.key: fleet.daemons.a has the same key",
+        "13: fleet.daemons.c.tools: ",
+        "14: fleet.daemons.d.key: give the public key of this daemon",
+        "16: fleet.daemons.e.key: ",
+        "18: fleet.daemons.f.key: this is a private key",
+        "20: fleet.people.anna.key: fleet.daemons.e has the same key",
+        "21: fleet.people.Bert: \"Bert\" is no name",
+        "22: fleet.people.Bert.key: \"x\" is not a public key",
+        "23: fleet.use_labels.a: a is the name of a daemon already",
+    ];
+    for (found, expected) in problems.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found} is not {expected}: {problems:#?}");
+    }
+    assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    let texts = report.to_string();
+    assert!(!texts.contains(private) && !texts.contains("user:word"), "{texts}");
+    // Nothing else in the file is invalid.
+    let daemon = setup.start();
+    let mut wire = daemon.connect();
+    assert_eq!(verdict(&mut wire), "ask");
+    let status = wire.result("fleet.status", json!({}));
+    assert!(status["error"].as_str().unwrap().contains("fleet.name: any is reserved"), "{status}");
+}
+
+/// Keys are looked at only when the texts are correct.
+#[test]
+fn keys_that_do_not_fit_the_fleet_are_named() {
+    let plan = FleetPlan::new(&["a", "b"], &["anna", "bert"]);
+    let (a, b, anna) = (plan.daemon_public_key("a"), plan.daemon_public_key("b"), plan.person_public_key("anna"));
+    let text = |name: &str, key: &str, more: &str| {
+        format!(
+            "[fleet]\nname = {name:?}\nservers = [\"nats://127.0.0.1:1\"]\nkey_file = {key:?}\n{more}\n\
+             [fleet.daemons.a]\nkey = {a:?}\n[fleet.daemons.b]\nkey = {b:?}\n[fleet.people.anna]\nkey = {anna:?}\n"
+        )
+    };
+    let file = |path: PathBuf| path.display().to_string();
+    let key = file(plan.daemon_key("a"));
+    let nowhere = file(plan.daemon_key("nobody"));
+    let berts = format!("person = \"anna\"\nperson_key_file = {:?}", plan.person_key("bert"));
+    for (text, expected) in [
+        (text("a", &key, ""), None),
+        (text("b", &key, ""), Some("4: fleet.key_file: ")),
+        (text("a", &nowhere, ""), Some("4: fleet.key_file: there is no key ")),
+        (text("a", &key, &berts), Some("6: fleet.person_key_file: ")),
+        (text("a", &key, "cwd = \"/none\""), Some("5: fleet.cwd: /none is not a folder")),
+        (text("a", &key, "ca_file = \"/none\""), Some("5: fleet.ca_file: there is no file /none")),
+        // Not a part of a fleet.
+        (text("a", &nowhere, "enabled = false"), None),
+    ] {
+        let (_, _, problems) = checked(&Setup::new().config(&text), &[]);
+        match expected {
+            None => assert_eq!(problems, Vec::<String>::new()),
+            Some(expected) => assert!(problems.len() == 1 && problems[0].starts_with(expected), "{problems:#?}"),
+        }
+    }
+}
+
+#[test]
+fn a_rule_for_a_daemon_that_is_not_in_the_fleet_is_a_warning() {
+    let plan = FleetPlan::new(&["laptop", "build"], &[]);
+    let rule = |pattern: &str| {
+        format!("\n[[permission.rules]]\ncategory = \"mcp\"\npattern = {pattern:?}\naction = \"allow\"\n")
+    };
+    let config = plan.config("laptop", "nats://127.0.0.1:1", None, "[fleet.use_labels.gpu]");
+    let rules = ["fleet:build/*", "fleet:gpu/*", "fleet:biuld/read"].map(rule).concat();
+    let (report, code, _) = checked(&Setup::new().config(&(config + &rules)), &[]);
+    assert_eq!(code, Some(0));
+    let warnings = report["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{report}");
+    let words = warnings[0]["message"].as_str().unwrap();
+    assert!(words.contains("there is no daemon or label biuld of the fleet now"), "{words}");
+    assert!(words.contains("did you mean fleet:build?"), "{words}");
 }

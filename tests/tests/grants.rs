@@ -60,6 +60,7 @@ fn grant(id: &str, command: &str, age: Duration) -> Grant {
         granted_at: SystemTime::now() - age,
         expires_at: None,
         asked: None,
+        fleet: None,
     }
 }
 

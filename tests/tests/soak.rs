@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, until};
+use toold_tests::{Dice, Setup, TestDaemon, Wire, setting, until};
 
 const TOOLS: &str = r#"
 local object = {type = "object"}
@@ -25,22 +25,6 @@ hygge.register_tool{name = "strict", description = "Wants a number", paralleliza
   input_schema = {type = "object", properties = {n = {type = "integer"}}, required = {"n"}},
   execute = function(ctx, input) return tostring(input.n) end}
 "#;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-/// A reproducible sequence of pseudo-random numbers (xorshift, Marsaglia 2003).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
 
 /// The actions of the clients, by their own count.
 #[derive(Default)]
@@ -64,7 +48,7 @@ impl CallTally {
 }
 
 fn client(daemon: &TestDaemon, tally: &CallTally, number: u64, end: Instant) {
-    let mut dice = Dice(0x9e37_79b9 + number * 7919);
+    let mut dice = Dice::new(number);
     let mut wire = daemon.connect();
     while Instant::now() < end {
         match dice.roll(12) {

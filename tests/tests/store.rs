@@ -59,6 +59,7 @@ fn allow_reading(database: &std::path::Path, target: &std::path::Path) {
         granted_at: SystemTime::now(),
         expires_at: None,
         asked: None,
+        fleet: None,
     };
     store.save_grant(&grant).unwrap();
 }

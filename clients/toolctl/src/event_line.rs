@@ -52,6 +52,7 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (NAME, format!("revision {revision}{names}"))
         }
         EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => (NAME, "the list has changed".to_owned()),
+        EventBody::FleetChanged {} => (NAME, "see `toolctl fleet`".to_owned()),
         EventBody::CallStarted { call_id, tool, agent, client, cwd, arguments, .. } => {
             let tool = tool_title(agent.as_deref(), tool.as_str());
             let by = started_by(client.as_deref(), cwd.as_deref(), arguments.as_deref());

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::event::EventBody;
@@ -207,19 +208,35 @@ impl Asks {
         AskSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
     }
 
+    /// For people at other machines: all asks of this daemon, but none that it only shows for another one. `is_there` tells
+    /// whether anybody can be asked there now about a session. It is called under a lock, so it must not use asks.
+    pub fn subscribe_elsewhere(&self, is_there: impl Fn(&SessionId) -> bool + Send + Sync + 'static) -> AskSubscription {
+        AskSubscription(self.prompts.subscribe(true, PromptScope::Elsewhere(Arc::new(is_there))))
+    }
+
+    /// Call it when the function of [`Asks::subscribe_elsewhere`] may have changed its mind.
+    pub fn reconsider(&self) {
+        self.prompts.reconsider();
+    }
+
     /// Whether a frontend is connected that can answer the asks of all calls.
     pub fn can_all_be_answered(&self) -> bool {
         self.prompts.can_all_be_answered()
     }
 
     /// Fires when asks, or frontends that see them, come and go.
-    pub fn changes(&self) -> tokio::sync::watch::Receiver<()> {
+    pub fn changes(&self) -> watch::Receiver<()> {
         self.prompts.changes()
     }
 
     /// Whether anybody is connected who could answer an ask of this call.
     pub fn can_be_answered(&self, cx: &Cx) -> bool {
         self.prompts.can_be_answered(cx)
+    }
+
+    /// The same for an ask of this call on another machine, which only people here are shown.
+    pub fn can_be_answered_here(&self, cx: &Cx) -> bool {
+        self.prompts.can_be_answered_here(cx)
     }
 
     /// The oldest first.
@@ -427,6 +444,7 @@ fn grants_of(
                 tool: asked.ask.tool.clone(),
                 cwd: asked.ask.cwd.clone(),
             }),
+            fleet: None,
         })
     };
     needs.iter().map(grant).collect()

@@ -213,6 +213,7 @@ pub fn grant(
         granted_at: now,
         expires_at: params.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
         asked: None,
+        fleet: None,
     };
     let (mut info, pattern) = (grant.info(), grant.pattern.clone());
     engine.grants.add(grant).map_err(GrantError::Store)?;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::event::EventBody;
@@ -59,6 +59,8 @@ struct PendingPrompt<P: PromptKind> {
     prompt: P,
     /// Prompts with the same key are one prompt.
     key: String,
+    /// It is another daemon's, and only shown here.
+    is_relayed: bool,
     expires: Instant,
     /// Since when no subscriber can answer it.
     alone: Option<Instant>,
@@ -77,28 +79,51 @@ struct PromptSubscriber<P: PromptKind> {
 }
 
 /// The prompts that a subscriber sees.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum PromptScope {
     All,
     /// Prompts of this session.
     Session(SessionId),
     /// Prompts of this caller's calls, direct or nested.
     Caller(Arc<Caller>),
+    /// All prompts of this daemon, for people at other machines. The function tells whether anybody can be asked there now
+    /// about a session. It is called under a lock, so it must not use prompts.
+    Elsewhere(Arc<dyn Fn(&SessionId) -> bool + Send + Sync>),
+}
+
+/// The properties of a prompt that decide who sees it.
+struct PromptAudience<'p, C> {
+    session: &'p SessionId,
+    callers: C,
+    is_relayed: bool,
 }
 
 impl PromptScope {
-    fn sees<'a>(&self, session: &SessionId, mut callers: impl Iterator<Item = &'a Arc<Caller>>) -> bool {
+    fn sees<'p>(&self, prompt: PromptAudience<'p, impl Iterator<Item = &'p Arc<Caller>>>) -> bool {
+        let PromptAudience { session, mut callers, is_relayed } = prompt;
         match self {
             Self::All => true,
             Self::Session(own) => own == session,
             Self::Caller(own) => callers.any(|caller| Arc::ptr_eq(caller, own)),
+            Self::Elsewhere(_) => !is_relayed,
         }
     }
 }
 
+impl<P: PromptKind> PromptSubscriber<P> {
+    fn can_answer<'p>(&self, prompt: PromptAudience<'p, impl Iterator<Item = &'p Arc<Caller>>>) -> bool {
+        let is_there = match &self.sees {
+            PromptScope::Elsewhere(is_there) => is_there(prompt.session),
+            PromptScope::All | PromptScope::Session(_) | PromptScope::Caller(_) => true,
+        };
+        self.can_answer && is_there && self.sees.sees(prompt)
+    }
+}
+
 impl<P: PromptKind> PendingPrompt<P> {
-    fn is_seen(&self, sees: &PromptScope) -> bool {
-        sees.sees(self.prompt.session(), self.waiting.iter().map(|(_, caller)| caller))
+    fn audience(&self) -> PromptAudience<'_, impl Iterator<Item = &Arc<Caller>>> {
+        let callers = self.waiting.iter().map(|(_, caller)| caller);
+        PromptAudience { session: self.prompt.session(), callers, is_relayed: self.is_relayed }
     }
 }
 
@@ -151,7 +176,18 @@ impl<P: PromptKind> Prompts<P> {
 
     /// Whether somebody could answer a prompt of this call.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
-        !cx.unattended && self.shared.state.lock().can_be_answered(&cx.session.id, &cx.caller)
+        !cx.unattended && self.shared.state.lock().can_be_answered(cx, false)
+    }
+
+    /// Whether somebody could answer another daemon's prompt for this call.
+    pub(crate) fn can_be_answered_here(&self, cx: &Cx) -> bool {
+        !cx.unattended && self.shared.state.lock().can_be_answered(cx, true)
+    }
+
+    /// Call it when the function of a [`PromptScope::Elsewhere`] may have changed its mind.
+    pub(crate) fn reconsider(&self) {
+        self.shared.state.lock().record_lone_prompts();
+        self.shared.changed.send_replace(());
     }
 
     /// The pending prompts, the oldest first.
@@ -167,9 +203,31 @@ impl<P: PromptKind> Prompts<P> {
         time: Duration,
         make: impl FnOnce(u64) -> P,
     ) -> Option<PromptWaiter<P>> {
+        self.enter_as(key, cx, time, make, false)
+    }
+
+    /// The same for a prompt of another daemon, which only people here can answer.
+    pub(crate) fn enter_relayed(
+        &self,
+        key: String,
+        cx: &Cx,
+        time: Duration,
+        make: impl FnOnce(u64) -> P,
+    ) -> Option<PromptWaiter<P>> {
+        self.enter_as(key, cx, time, make, true)
+    }
+
+    fn enter_as(
+        &self,
+        key: String,
+        cx: &Cx,
+        time: Duration,
+        make: impl FnOnce(u64) -> P,
+        is_relayed: bool,
+    ) -> Option<PromptWaiter<P>> {
         let (call, caller) = (&cx.call_id, &cx.caller);
         let mut state = self.shared.state.lock();
-        if cx.unattended || !state.can_be_answered(&cx.session.id, caller) {
+        if cx.unattended || !state.can_be_answered(cx, is_relayed) {
             return None;
         }
         let joined = state.pending.iter_mut().find(|(_, pending)| pending.key == key && !pending.claimed);
@@ -180,25 +238,35 @@ impl<P: PromptKind> Prompts<P> {
                 *id
             }
             None => {
-                let id = state.next;
-                state.next += 1;
-                let prompt = make(id);
-                // Under the lock, so that its end cannot be reported before its beginning.
-                self.shared.events.emit(prompt.asked());
-                let expires = Instant::now() + time;
-                let outcome = watch::Sender::new(None);
                 let waiting = vec![(call.clone(), caller.clone())];
-                let pending = PendingPrompt { prompt, key, expires, alone: None, waiting, claimed: false, outcome };
-                state.pending.insert(id, pending);
-                id
+                self.shared.add(&mut state, key, time, is_relayed, waiting, make)
             }
         };
+        Some(self.waiter(state, id, Some(call.clone())))
+    }
+
+    /// Shows a prompt of another daemon that waits for no call here, also while nobody can answer it. It is shown to the
+    /// callers of `calls`, too.
+    pub(crate) fn show(
+        &self,
+        key: String,
+        calls: &[Arc<Cx>],
+        time: Duration,
+        make: impl FnOnce(u64) -> P,
+    ) -> PromptWaiter<P> {
+        let mut state = self.shared.state.lock();
+        let waiting = calls.iter().map(|cx| (cx.call_id.clone(), cx.caller.clone())).collect();
+        let id = self.shared.add(&mut state, key, time, true, waiting, make);
+        self.waiter(state, id, None)
+    }
+
+    fn waiter(&self, state: MutexGuard<'_, PromptsState<P>>, id: u64, call: Option<CallId>) -> PromptWaiter<P> {
         let pending = &state.pending[&id];
         let (prompt, outcome) = (pending.prompt.clone(), pending.outcome.subscribe());
         drop(state);
         self.shared.changed.send_replace(());
         let changes = self.shared.changed.subscribe();
-        Some(PromptWaiter { id, prompt, call: call.clone(), outcome, changes, shared: self.shared.clone() })
+        PromptWaiter { id, prompt, call, outcome, changes, shared: self.shared.clone() }
     }
 
     /// Claims a prompt, so that no other answer can be given; `None` when it is gone or claimed.
@@ -223,6 +291,28 @@ impl<P: PromptKind> Prompts<P> {
 }
 
 impl<P: PromptKind> SharedPrompts<P> {
+    fn add(
+        &self,
+        state: &mut PromptsState<P>,
+        key: String,
+        time: Duration,
+        is_relayed: bool,
+        waiting: Vec<(CallId, Arc<Caller>)>,
+        make: impl FnOnce(u64) -> P,
+    ) -> u64 {
+        let id = state.next;
+        state.next += 1;
+        let prompt = make(id);
+        // Under the lock, so that its end cannot be reported before its beginning.
+        self.events.emit(prompt.asked());
+        let expires = Instant::now() + time;
+        let outcome = watch::Sender::new(None);
+        let pending =
+            PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
+        state.pending.insert(id, pending);
+        id
+    }
+
     fn resolve(&self, id: u64, outcome: P::Outcome) -> bool {
         let mut state = self.state.lock();
         let Some(pending) = state.pending.remove(&id) else { return false };
@@ -240,9 +330,11 @@ impl<P: PromptKind> SharedPrompts<P> {
 }
 
 impl<P: PromptKind> PromptsState<P> {
-    fn can_be_answered(&self, session: &SessionId, caller: &Arc<Caller>) -> bool {
-        let sees = |subscriber: &PromptSubscriber<P>| subscriber.sees.sees(session, std::iter::once(caller));
-        self.subscribers.values().any(|subscriber| subscriber.can_answer && sees(subscriber))
+    fn can_be_answered(&self, cx: &Cx, is_relayed: bool) -> bool {
+        self.subscribers.values().any(|subscriber| {
+            let callers = std::iter::once(&cx.caller);
+            subscriber.can_answer(PromptAudience { session: &cx.session.id, callers, is_relayed })
+        })
     }
 
     /// Records when prompts lost their last subscriber. Call it when subscribers come or go.
@@ -250,8 +342,7 @@ impl<P: PromptKind> PromptsState<P> {
         let now = Instant::now();
         let Self { pending, subscribers, .. } = self;
         for pending in pending.values_mut() {
-            let sees = |subscriber: &PromptSubscriber<P>| pending.is_seen(&subscriber.sees);
-            let watched = subscribers.values().any(|subscriber| subscriber.can_answer && sees(subscriber));
+            let watched = subscribers.values().any(|subscriber| subscriber.can_answer(pending.audience()));
             pending.alone = if watched { None } else { pending.alone.or(Some(now)) };
         }
     }
@@ -287,7 +378,7 @@ impl<P: PromptKind> PromptSubscription<P> {
         if let Some(id) = ended {
             return own.reported.remove(&id).flatten().map(PromptEvent::Resolved);
         }
-        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && new.is_seen(&own.sees);
+        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
         let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
         own.reported.insert(id, None);
         Some(PromptEvent::Asked(prompt))
@@ -309,7 +400,8 @@ pub(crate) struct PromptWaiter<P: PromptKind> {
     id: u64,
     /// The state when the call began to wait.
     pub(crate) prompt: P,
-    call: CallId,
+    /// `None` for a prompt that waits for no call here.
+    call: Option<CallId>,
     outcome: watch::Receiver<Option<P::Outcome>>,
     changes: watch::Receiver<()>,
     shared: Arc<SharedPrompts<P>>,
@@ -327,6 +419,8 @@ impl<P: PromptKind> PromptWaiter<P> {
                 // It has just ended, so the outcome is set.
                 continue;
             };
+            // One that is only shown waits for frontends to come.
+            let alone = alone.filter(|_| self.call.is_some());
             let end = alone.map_or(expires, |since| expires.min(since + ALONE));
             tokio::select! {
                 biased;
@@ -362,8 +456,13 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         let Some(pending) = state.pending.get_mut(&self.id) else { return };
-        if let Some(at) = pending.waiting.iter().position(|(call, _)| *call == self.call) {
-            pending.waiting.remove(at);
+        match &self.call {
+            Some(own) => {
+                if let Some(at) = pending.waiting.iter().position(|(call, _)| call == own) {
+                    pending.waiting.remove(at);
+                }
+            }
+            None => pending.waiting.clear(),
         }
         if pending.waiting.is_empty() {
             let outcome = pending.prompt.cancelled();
@@ -371,7 +470,9 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
             self.shared.resolve(self.id, outcome);
             return;
         }
-        pending.prompt.leave(&self.call);
+        if let Some(call) = &self.call {
+            pending.prompt.leave(call);
+        }
         // A subscriber that could answer for the ended call may not be able to answer for the
         // remaining ones.
         state.record_lone_prompts();

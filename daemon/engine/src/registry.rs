@@ -184,11 +184,7 @@ impl Registry {
     }
 
     /// The names that these sources keep from a source of this origin, and where they do.
-    pub fn names_held(
-        &self,
-        origin: Origin,
-        by: impl Fn(&SourceKey) -> bool,
-    ) -> HashMap<ToolName, Vec<SourceScope>> {
+    pub fn names_held(&self, origin: Origin, by: impl Fn(&SourceKey) -> bool) -> HashMap<ToolName, Vec<SourceScope>> {
         let sources = self.sources.lock();
         let mut held: HashMap<ToolName, Vec<SourceScope>> = HashMap::new();
         for (key, owned) in sources.by_key.iter().filter(|(key, owned)| owned.origin <= origin && by(key)) {
@@ -420,7 +416,8 @@ impl Sources {
         let is_same_builtin =
             |other: &SourceKey| key.kind == SourceKind::Builtin && other.kind == key.kind && other.name == key.name;
         let keys = self.by_name.get(name)?.iter();
-        let mut others = keys.filter(|other| other.as_ref() != key && overlaps(&other.scope) && !is_same_builtin(other));
+        let mut others =
+            keys.filter(|other| other.as_ref() != key && overlaps(&other.scope) && !is_same_builtin(other));
         let owned = others.find_map(|other| self.by_key.get(other).filter(|owned| owned.origin <= origin))?;
         let tool = owned.tools.iter().map(|owned| owned.tool.spec()).find(|spec| spec.name == *name)?;
         Some(tool.source.clone())

@@ -523,12 +523,18 @@ impl Sessions {
         ids.iter().filter_map(|id| self.close_if_unused(id, unused, &in_use)).collect()
     }
 
-    /// The same for unused sessions beyond `most`, those unused the longest first.
-    pub fn close_surplus(&self, most: usize, in_use: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
+    /// The same for unused sessions beyond `most`, those unused the longest first. Only of those that are counted.
+    pub fn close_surplus(
+        &self,
+        most: usize,
+        is_counted: impl Fn(&Session) -> bool,
+        in_use: impl Fn(&Session) -> bool,
+    ) -> Vec<Arc<Session>> {
         if self.all.len() <= most {
             return Vec::new();
         }
-        let unused = self.all.iter().filter(|entry| Arc::strong_count(entry.value()) == 1);
+        let unused =
+            self.all.iter().filter(|entry| Arc::strong_count(entry.value()) == 1 && is_counted(entry.value()));
         let mut unused: Vec<_> = unused.map(|entry| (entry.last_use(), entry.key().clone())).collect();
         unused.sort();
         let surplus = unused.len().saturating_sub(most);

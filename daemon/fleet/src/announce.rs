@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_nats::jetstream::kv::Store;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, timeout_at};
-use toold_engine::events::EventSelection;
+use toold_engine::events::{Emitted, EventSelection};
 use toold_proto::event::EventBody;
 
 use crate::member::Member;
@@ -24,6 +25,8 @@ const RENEWAL: Duration = Duration::from_secs(10);
 const DEBOUNCE: Duration = Duration::from_millis(100);
 /// Tools that are written at the same time: each waits for the broker.
 const PARALLEL: usize = 32;
+/// Bytes of a message beside the tool, such as the subject.
+const HEADROOM: usize = 1_024;
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
 ///
@@ -53,7 +56,8 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
         }
         if is_new || renewed.elapsed() >= RENEWAL {
             renewed = Instant::now();
-            put(&daemons, member.name.as_str(), member.sign(MessageKind::Daemon, member.name.as_str(), &record)).await?;
+            put(&daemons, member.name.as_str(), member.sign(MessageKind::Daemon, member.name.as_str(), &record))
+                .await?;
             announced = Some(record);
         }
         if timeout_at(renewed + RENEWAL, changes.next()).await.is_ok() {
@@ -65,7 +69,8 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
 /// Tells the fleet that this daemon leaves. It stays listed as away.
 pub(crate) async fn leave(member: &Arc<Member>) {
     let gone = async {
-        let daemons = member.broker.jetstream.get_key_value(subjects::DAEMONS).await.map_err(|error| error.to_string())?;
+        let daemons =
+            member.broker.jetstream.get_key_value(subjects::DAEMONS).await.map_err(|error| error.to_string())?;
         daemons.delete(member.name.as_str()).await.map_err(|error| error.to_string())
     };
     if let Err(error) = gone.await {
@@ -81,12 +86,23 @@ async fn put_tools(member: &Arc<Member>, bucket: &Store) -> Result<usize, String
     let offered = offered_tools(member);
     member.offered.store(offered.len() as u64, Ordering::Relaxed);
     let is_outdated = |(tool, record): &(&String, &ToolRecord)| present.get(*tool) != Some(&Some((*record).clone()));
-    let puts: Vec<(&String, &ToolRecord)> = offered.iter().filter(is_outdated).collect();
+    let max_message = member.broker.client.server_info().max_payload;
+    let (mut puts, mut too_large) = (Vec::new(), Vec::new());
+    for (tool, record) in offered.iter().filter(is_outdated) {
+        let key = subjects::tool_key(&member.name, tool);
+        let message = member.sign(MessageKind::Tool, &key, record);
+        match message.len() + HEADROOM <= max_message {
+            true => puts.push((tool, record, key, message)),
+            false => too_large.push(tool.as_str()),
+        }
+    }
+    let problem =
+        || format!("larger than a message of the NATS server may be ({max_message} bytes): {}", too_large.join(", "));
+    member.note_problem("tools", (!too_large.is_empty()).then(problem));
     let gone: Vec<&String> = present.keys().filter(|tool| !offered.contains_key(*tool)).collect();
     let number = puts.len() + gone.len();
-    let put_one = async |(tool, record): (&String, &ToolRecord)| {
-        let key = subjects::tool_key(&member.name, tool);
-        put(bucket, &key, member.sign(MessageKind::Tool, &key, record)).await?;
+    let put_one = async |(tool, record, key, message): (&String, &ToolRecord, String, Vec<u8>)| {
+        put(bucket, &key, message).await?;
         directory.note_own_tool(tool, Some(Some(record.clone())));
         Ok::<(), String>(())
     };
@@ -132,19 +148,21 @@ fn record(member: &Member) -> DaemonRecord {
 }
 
 /// Everything that may change what is announced.
-struct AnnouncedChanges<'m> {
-    member: &'m Member,
-    settings: tokio::sync::watch::Receiver<()>,
-    asks: tokio::sync::watch::Receiver<()>,
-    events: tokio::sync::broadcast::Receiver<Arc<toold_engine::events::Emitted>>,
+struct AnnouncedChanges {
+    settings: watch::Receiver<()>,
+    asks: watch::Receiver<()>,
+    /// The load.
+    served: watch::Receiver<()>,
+    /// The registry's among them.
+    events: broadcast::Receiver<Arc<Emitted>>,
 }
 
-impl<'m> AnnouncedChanges<'m> {
-    fn new(member: &'m Member) -> Self {
+impl AnnouncedChanges {
+    fn new(member: &Member) -> Self {
         Self {
-            member,
             settings: member.settings_changes(),
             asks: member.engine.asks.changes(),
+            served: member.served.changes(),
             events: member.engine.events.subscribe(EventSelection::NoCalls, None).receiver,
         }
     }
@@ -164,7 +182,7 @@ impl<'m> AnnouncedChanges<'m> {
         };
         tokio::select! {
             () = tools_changed => {}
-            () = self.member.record_changed.notified() => {}
+            _ = self.served.changed() => {}
             _ = self.settings.changed() => {}
             _ = self.asks.changed() => {}
         }

@@ -1,24 +1,22 @@
 //! The connection to the broker.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::kv;
 use async_nats::jetstream::object_store;
 use async_nats::jetstream::stream;
 use async_nats::{Client, ConnectOptions, Event, jetstream};
 use tokio::sync::watch;
-use toold_host::files;
 
+use crate::keys::read_private;
 use crate::settings::ConnectionSettings;
 use crate::subjects;
 
-/// Bytes of a file with credentials.
-const MAX_FILE: u64 = 64 * 1024;
 /// How long a daemon's record lives without being renewed.
 pub const DAEMON_LIFETIME: Duration = Duration::from_secs(30);
 /// How long an ask stays in its stream.
-const ASK_LIFETIME: Duration = Duration::from_secs(60 * 60);
+pub(crate) const ASK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// How long a text stays in the object store: far longer than the call that it belongs to takes to fetch it.
 const BLOB_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// A broker is pinged this often, and a connection that does not answer two pings is dead.
@@ -32,6 +30,8 @@ pub struct BrokerState {
     pub connected: bool,
     /// How many times it has been connected; a new number means that everything is subscribed again.
     pub connects: u64,
+    /// Since when it is connected.
+    pub since: Option<SystemTime>,
     /// Why it is not connected.
     pub error: Option<String>,
 }
@@ -49,16 +49,21 @@ impl Broker {
     /// # Errors
     /// When files of the settings cannot be read, as a sentence for the user.
     pub async fn connect(settings: &ConnectionSettings) -> Result<Self, String> {
-        let (sender, state) =
-            watch::channel(BrokerState { connected: false, connects: 0, error: Some("connecting".to_owned()) });
+        let (sender, state) = watch::channel(BrokerState {
+            connected: false,
+            connects: 0,
+            since: None,
+            error: Some("connecting".to_owned()),
+        });
         let on_event = move |event: Event| {
             sender.send_if_modified(|state| match event {
                 Event::Connected => {
-                    *state = BrokerState { connected: true, connects: state.connects + 1, error: None };
+                    let (connects, since) = (state.connects + 1, Some(SystemTime::now()));
+                    *state = BrokerState { connected: true, connects, since, error: None };
                     true
                 }
                 Event::Disconnected | Event::Closed => {
-                    state.connected = false;
+                    (state.connected, state.since) = (false, None);
                     state.error.get_or_insert_with(|| "the connection was lost".to_owned());
                     true
                 }
@@ -88,6 +93,12 @@ impl Broker {
                 _ => RECONNECT_DELAY,
             })
             .event_callback(on_event);
+        // A server names others of its cluster, which may be reached without TLS unless it is required.
+        if settings.servers.iter().all(|server| server.starts_with("tls://")) {
+            options = options.require_tls(true);
+        } else {
+            options = options.ignore_discovered_servers();
+        }
         if let Some(file) = &settings.credentials {
             options = log_in(options, file)?;
         }
@@ -155,8 +166,7 @@ impl Broker {
 /// Adds what a file of credentials contains.
 fn log_in(options: ConnectOptions, file: &Path) -> Result<ConnectOptions, String> {
     let shown = file.display();
-    let text =
-        files::read_text(file, MAX_FILE).map_err(|error| format!("can't read the credentials {shown}: {error}"))?;
+    let text = read_private(file)?;
     let text = text.trim();
     if text.contains("-----BEGIN") {
         return options.credentials(text).map_err(|error| format!("{shown} contains no credentials of NATS: {error}"));

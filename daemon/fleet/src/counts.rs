@@ -6,6 +6,19 @@ use parking_lot::Mutex;
 
 use crate::signed::Refusal;
 
+/// Refused messages of each reason that are logged; after those, each that doubles their number.
+const LOGGED: u64 = 20;
+/// Characters of a sentence about a refused message, which may quote it.
+const MAX_SENTENCE: usize = 300;
+
+/// A text that may quote a stranger, short and without control characters.
+fn shown(text: &str) -> String {
+    let mut characters = text.chars();
+    let shown = characters.by_ref().take(MAX_SENTENCE);
+    let shown: String = shown.map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    if characters.next().is_some() { shown + "..." } else { shown }
+}
+
 /// Counts since this daemon joined.
 #[derive(Default)]
 pub struct FleetCounts {
@@ -16,16 +29,25 @@ pub struct FleetCounts {
     pub running: AtomicU64,
     /// Calls from the fleet that have ended here.
     pub served: AtomicU64,
+    /// How long those took together, in nanoseconds.
+    pub processing_ns: AtomicU64,
     /// Rows of the audit log that the broker has confirmed.
     pub audit_sent: AtomicU64,
-    /// The rest of the rows.
+    /// Rows that wait to be sent, when it was last looked.
     pub audit_waiting: AtomicU64,
+    /// The last row of the audit log that does not have to be sent.
+    pub audit_row: AtomicU64,
 }
 
 impl FleetCounts {
     pub fn refuse(&self, refusal: Refusal, sentence: String) {
-        self.refused[refusal as usize].fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(reason = refusal.as_str(), "refused a message of the fleet: {sentence}");
+        let before = self.refused[refusal as usize].fetch_add(1, Ordering::Relaxed);
+        let sentence = shown(&sentence);
+        // Anybody with access to the broker can send such messages, and must not be able to fill the log.
+        if before < LOGGED || (before + 1).is_power_of_two() {
+            let (reason, refused) = (refusal.as_str(), before + 1);
+            tracing::warn!(reason, refused, "refused a message of the fleet: {sentence}");
+        }
         *self.last_refused.lock() = Some(sentence);
     }
 

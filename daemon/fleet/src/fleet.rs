@@ -1,5 +1,6 @@
 //! This daemon's part in its fleet: joins it, leaves it, and keeps all parts running while the broker is connected.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +10,19 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
+use toold_proto::event::EventBody;
 
 use crate::adapter::{self, FleetMounts};
+use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::member::{CurrentMember, Member};
 use crate::settings::FleetSettings;
-use crate::{announce, ask, audit, follow, grants, serve, service, show_asks};
+use crate::{announce, ask, audit, changes, follow, grants, serve, service, show_asks};
 
 /// How long after a failure a part is tried again.
 const RETRY: Duration = Duration::from_secs(2);
+/// How long after a failure to join it is tried again.
+const REJOIN: Duration = Duration::from_secs(5);
 /// How long leaving the fleet may take.
 const LEAVE: Duration = Duration::from_secs(1);
 
@@ -27,6 +32,7 @@ pub type WantedSettings = Option<Result<FleetSettings, String>>;
 pub struct Fleet {
     engine: Arc<Engine>,
     host: Arc<dyn FleetHost>,
+    grants: Arc<FleetGrantBook>,
     member: CurrentMember,
     wanted: watch::Sender<WantedSettings>,
     /// Why this daemon is no member although it is configured.
@@ -36,11 +42,12 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// In no fleet until it is configured; `member` is filled then. Stop it with [`Fleet::stop`].
-    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, member: CurrentMember) -> Arc<Self> {
+    /// In no fleet until it is configured; `member` is filled then. `state_dir` is for what must outlive the process. Stop it with [`Fleet::stop`].
+    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, member: CurrentMember, state_dir: &Path) -> Arc<Self> {
         let fleet = Arc::new(Self {
             engine: engine.clone(),
             host,
+            grants: FleetGrantBook::new(engine, state_dir.join("grants.json")),
             member,
             wanted: watch::Sender::new(None),
             error: Mutex::default(),
@@ -48,16 +55,25 @@ impl Fleet {
             tasks: TaskTracker::new(),
         });
         fleet.tasks.spawn(fleet.clone().follow_settings());
+        fleet.tasks.spawn(fleet.grants.clone().follow_lease(fleet.stop.clone()));
         fleet
     }
 
-    /// Joins, leaves or changes the fleet, in the background.
+    /// Joins, leaves or changes the fleet, in the background. Grants that deny something hold when it returns. Blocks.
     pub fn configure(&self, settings: WantedSettings) {
         self.wanted.send_if_modified(|wanted| {
             let is_new = *wanted != settings;
+            if is_new {
+                self.grants.configure(&settings);
+            }
             *wanted = settings;
             is_new
         });
+    }
+
+    /// Of persons, valid in the whole fleet.
+    pub fn grants(&self) -> &FleetGrantBook {
+        &self.grants
     }
 
     /// The settings that were configured last.
@@ -97,52 +113,68 @@ impl Fleet {
         let mut running: Option<RunningMember> = None;
         loop {
             let settings = wanted.borrow_and_update().clone();
+            // Keys and credentials may be made later.
+            let may_succeed_later = matches!(settings, Some(Ok(_)));
             running = self.apply(settings, running).await;
+            self.engine.events.emit(EventBody::FleetChanged {});
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
                 changed = wanted.changed() => if changed.is_err() { break },
+                () = sleep(REJOIN), if running.is_none() && may_succeed_later => {}
             }
         }
         self.leave(running).await;
     }
 
     async fn apply(&self, settings: WantedSettings, running: Option<RunningMember>) -> Option<RunningMember> {
-        *self.error.lock() = None;
         let settings = match settings {
             Some(Ok(settings)) => settings,
             Some(Err(why)) => {
-                tracing::error!(why, "this daemon is in no fleet");
-                *self.error.lock() = Some(why);
+                self.report(Some(why));
                 self.leave(running).await;
                 return None;
             }
             None => {
+                self.report(None);
                 self.leave(running).await;
                 return None;
             }
         };
         if let Some(running) = running {
             if running.member.connection == settings.connection {
+                self.report(None);
                 running.member.reconfigure(settings);
                 return Some(running);
             }
             self.leave(Some(running)).await;
         }
         let stop = self.stop.child_token();
-        match Member::join(settings, self.engine.clone(), self.host.clone(), stop).await {
+        match Member::join(settings, self.grants.clone(), self.engine.clone(), self.host.clone(), stop).await {
             Ok(member) => {
+                self.report(None);
                 self.member.set(Some(member.clone()));
                 member.tasks.spawn(follow::keep_time(member.clone()));
-                let task = tokio::spawn(run(member.clone()));
+                let running = member.clone();
+                let task = tokio::spawn(async move {
+                    tokio::join!(run(running.clone()), changes::run(&running));
+                });
                 Some(RunningMember { member, task })
             }
             Err(why) => {
-                tracing::error!(why, "this daemon is in no fleet");
-                *self.error.lock() = Some(why);
+                self.report(Some(why));
                 None
             }
         }
+    }
+
+    /// Notes why this daemon is no member, or that nothing is wrong.
+    fn report(&self, why: Option<String>) {
+        let mut error = self.error.lock();
+        if let Some(why) = why.as_ref().filter(|why| error.as_ref() != Some(*why)) {
+            tracing::error!(why, "this daemon is in no fleet");
+        }
+        *error = why;
     }
 
     async fn leave(&self, running: Option<RunningMember>) {
@@ -164,6 +196,7 @@ struct RunningMember {
 
 /// Runs all parts whenever the broker is connected, until the member leaves.
 async fn run(member: Arc<Member>) {
+    audit::prepare(&member).await;
     let mut state = member.broker.state.clone();
     loop {
         let connected = async { state.wait_for(|state| state.connected).await.map(|state| state.connects) };
@@ -181,16 +214,20 @@ async fn run(member: Arc<Member>) {
                 sleep(RETRY).await;
             }
             member.note_problem("the broker", None);
-            tokio::join!(
-                keep(&member, "grants", grants::run),
-                keep(&member, "the directory", follow::run),
-                keep(&member, "announcing", announce::run),
-                keep(&member, "asks", ask::run),
-                keep(&member, "others' asks", show_asks::run),
-                keep(&member, "calls", serve::run),
-                keep(&member, "the audit log", audit::run),
-                keep(&member, "the services API", service::run),
-            )
+            // A revocation that was made meanwhile counts before the first call.
+            let others = async {
+                member.grants.synced().await;
+                tokio::join!(
+                    keep(&member, "the directory", follow::run),
+                    keep(&member, "announcing", announce::run),
+                    keep(&member, "asks", ask::run),
+                    keep(&member, "others' asks", show_asks::run),
+                    keep(&member, "calls", serve::run),
+                    keep(&member, "the audit log", audit::run),
+                    keep(&member, "the services API", service::run),
+                )
+            };
+            tokio::join!(keep(&member, "grants", grants::run), others)
         };
         tokio::select! {
             biased;

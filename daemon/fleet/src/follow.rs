@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval, sleep};
 
 use crate::broker::DAEMON_LIFETIME;
 use crate::directory::KnownDaemon;
-use crate::follow::records::{EntryReader, ToolChange};
+use crate::follow::records::{EntryGuard, EntryReader, ToolChange};
 use crate::member::Member;
 use crate::messages::DaemonRecord;
 use crate::names::FleetName;
@@ -74,7 +74,10 @@ pub(crate) async fn keep_time(member: Arc<Member>) {
         }
         // The time at which each was last heard of is not worth a write every ten seconds.
         let state: Vec<_> = directory.read(|daemons| {
-            daemons.iter().map(|(name, known)| (name.clone(), known.record.clone().map(identity), known.is_away)).collect()
+            daemons
+                .iter()
+                .map(|(name, known)| (name.clone(), known.record.clone().map(identity), known.is_away))
+                .collect()
         });
         if is_over || saved.as_ref() != Some(&state) {
             saved = Some(state);
@@ -105,13 +108,17 @@ fn forget_strangers(member: &Member) {
 }
 
 async fn follow(member: &Arc<Member>) -> Result<Infallible, String> {
-    let reader = Arc::new(EntryReader::new(member));
+    let reader = Arc::new(EntryReader::new(&member.name, member.key()));
     // The state of this connection alone, whatever was known before.
     member.directory.set_synced(false);
     let daemons = follow_daemons(member, &reader);
     let tools = follow_tools(member, &reader);
     let (never, _) = tokio::try_join!(daemons, tools)?;
     Ok(never)
+}
+
+fn guard(member: &Member) -> EntryGuard<'_> {
+    EntryGuard { verifier: &member.verifier, counts: &member.counts }
 }
 
 async fn bucket(member: &Member, name: &str) -> Result<(Store, Watch, bool), String> {
@@ -155,7 +162,7 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
             let Some(name) = reader.daemon_of(&entry.key) else { continue };
             match entry.operation {
                 Operation::Put => {
-                    if let Some(message) = reader.daemon(&name, &entry.value) {
+                    if let Some(message) = reader.daemon(guard(member), &name, &entry.value) {
                         hear(member, &name, message);
                         seen.iter_mut().for_each(|seen| _ = seen.insert(name.clone()));
                     }
@@ -187,9 +194,8 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
 fn hear(member: &Member, name: &FleetName, message: Message<DaemonRecord>) {
     let is_replayed = member.directory.change(|daemons| {
         let known = daemons.entry(name.clone()).or_insert_with(KnownDaemon::unheard);
-        let is_older = |before: &DaemonRecord| {
-            before.instance == message.body.instance && message.body.revision < before.revision
-        };
+        let is_older =
+            |before: &DaemonRecord| before.instance == message.body.instance && message.body.revision < before.revision;
         if message.at < known.signed_at || known.record.as_ref().is_some_and(is_older) {
             return true;
         }
@@ -223,9 +229,12 @@ async fn follow_tools(member: &Arc<Member>, reader: &Arc<EntryReader>) -> Result
     let mut seen: Option<BTreeMap<FleetName, HashSet<String>>> = Some(BTreeMap::new());
     while let Some(chunk) = chunks.next().await {
         let (entries, is_complete) = chunk?;
-        let reader = reader.clone();
+        let (reader, receiver) = (reader.clone(), member.clone());
         // Signatures take time.
-        let read = move || entries.iter().filter_map(|entry| reader.tool(entry)).collect::<Vec<_>>();
+        let read = move || {
+            let read = |entry: &Entry| reader.tool(guard(&receiver), &entry.key, &entry.operation, &entry.value);
+            entries.iter().filter_map(read).collect::<Vec<_>>()
+        };
         let changes = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
         if let Some(seen) = &mut seen {
             for change in changes.iter().filter(|change| change.is_put()) {

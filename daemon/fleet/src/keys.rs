@@ -11,11 +11,11 @@ use std::sync::Arc;
 use nkeys::{KeyPair, KeyPairType};
 use toold_host::files;
 
-/// Bytes of a file with a key.
-const MAX_FILE: u64 = 4_096;
+/// Bytes of a file with a key or with credentials.
+const MAX_FILE: u64 = 64 * 1024;
 
 /// The owners of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyOwner {
     /// Public keys begin with `V`, private ones with `SV`.
     Daemon,
@@ -96,6 +96,19 @@ impl fmt::Debug for PublicKey {
     }
 }
 
+/// The text of a file that only its owner may be able to read.
+///
+/// # Errors
+/// As a sentence for the user.
+pub(crate) fn read_private(file: &Path) -> Result<String, String> {
+    let shown = file.display();
+    let failed = |error: std::io::Error| format!("can't read {shown}: {error}");
+    if std::fs::metadata(file).map_err(failed)?.mode() & 0o077 != 0 {
+        return Err(format!("others can read {shown}: run `chmod 600 {shown}`"));
+    }
+    files::read_text(file, MAX_FILE).map_err(failed)
+}
+
 /// A key that signs.
 pub struct SigningKey {
     pair: KeyPair,
@@ -118,11 +131,10 @@ impl SigningKey {
     /// As a sentence for the user.
     pub fn load(file: &Path, owner: KeyOwner) -> Result<Self, String> {
         let shown = file.display();
-        let mode = std::fs::metadata(file).map_err(|error| format!("can't read the key {shown}: {error}"))?.mode();
-        if mode & 0o077 != 0 {
-            return Err(format!("others can read the key {shown}: run `chmod 600 {shown}`"));
+        if !file.exists() {
+            return Err(format!("there is no key {shown}: `toolctl fleet init` makes the keys of this machine"));
         }
-        let text = files::read_text(file, MAX_FILE).map_err(|error| format!("can't read the key {shown}: {error}"))?;
+        let text = read_private(file)?;
         let pair = KeyPair::from_seed(text.trim())
             .map_err(|_| format!("{shown} does not contain the private key of a {}", owner.as_str()))?;
         Self::of(pair, owner).map_err(|_| format!("{shown} does not contain the private key of a {}", owner.as_str()))

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
@@ -17,9 +17,13 @@ use toold_engine::Engine;
 use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
+use crate::foreign_asks::ForeignAsks;
+use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+use crate::outgoing::OutgoingCalls;
+use crate::own_asks::OwnAsks;
 use crate::serve::served::ServedCalls;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
@@ -37,8 +41,6 @@ pub struct Member {
     pub settings: ArcSwap<FleetSettings>,
     /// Fires when `settings` are others.
     settings_changed: watch::Sender<()>,
-    /// Wakes what announces this daemon: something in its record has changed, such as its load.
-    pub record_changed: Notify,
     /// See [`DaemonRecord::revision`](crate::messages::DaemonRecord::revision).
     pub(crate) revision: AtomicU64,
     /// How many tools this daemon offers.
@@ -47,6 +49,7 @@ pub struct Member {
     pub verifier: Verifier,
     pub counts: FleetCounts,
     pub directory: Directory,
+    pub grants: Arc<FleetGrantBook>,
     /// Calls from the fleet that run here.
     pub(crate) served: ServedCalls,
     pub engine: Arc<Engine>,
@@ -56,6 +59,9 @@ pub struct Member {
     pub tasks: TaskTracker,
     /// What does not work, by part.
     problems: Mutex<BTreeMap<&'static str, String>>,
+    pub(crate) own_asks: tokio::sync::Mutex<OwnAsks>,
+    pub(crate) outgoing: OutgoingCalls,
+    pub(crate) foreign_asks: Mutex<ForeignAsks>,
     key: SigningKey,
     person: Option<(FleetName, SigningKey)>,
 }
@@ -89,16 +95,14 @@ impl Member {
     /// When keys or credentials cannot be read, as a sentence for the user.
     pub async fn join(
         settings: FleetSettings,
+        grants: Arc<FleetGrantBook>,
         engine: Arc<Engine>,
         host: Arc<dyn FleetHost>,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, String> {
         let connection = settings.connection.clone();
         let key = SigningKey::load(&connection.key_file, KeyOwner::Daemon)?;
-        let person = match &connection.person {
-            Some(own) => Some((own.name.clone(), SigningKey::load(&own.key_file, KeyOwner::Person)?)),
-            None => None,
-        };
+        let person = connection.person.as_ref().map(|own| own.load_key(&settings.roster)).transpose()?;
         let broker = Broker::connect(&connection).await?;
         Ok(Arc::new(Self {
             name: connection.name.clone(),
@@ -106,19 +110,22 @@ impl Member {
             verifier: Verifier::new(settings.roster.clone()),
             settings: ArcSwap::from_pointee(settings),
             settings_changed: watch::Sender::new(()),
-            record_changed: Notify::new(),
             revision: AtomicU64::new(0),
             offered: AtomicU64::new(0),
             directory: Directory::load(&connection.state_dir),
             connection,
             broker,
             counts: FleetCounts::default(),
+            grants,
             served: ServedCalls::default(),
             engine,
             host,
             stop,
             tasks: TaskTracker::new(),
             problems: Mutex::default(),
+            own_asks: tokio::sync::Mutex::default(),
+            outgoing: OutgoingCalls::default(),
+            foreign_asks: Mutex::default(),
             key,
             person,
         }))
@@ -156,6 +163,11 @@ impl Member {
     /// The person at this machine.
     pub fn person(&self) -> Option<&FleetName> {
         self.person.as_ref().map(|(name, _)| name)
+    }
+
+    /// The public key of that person.
+    pub fn person_key(&self) -> Option<&PublicKey> {
+        self.person.as_ref().map(|(_, key)| key.public())
     }
 
     /// A message signed by this daemon.

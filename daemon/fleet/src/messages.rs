@@ -56,6 +56,9 @@ pub struct Origin {
     /// The program that calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Whether a frontend there can ask that person about this call.
+    #[serde(default)]
+    pub can_ask: bool,
 }
 
 /// The reply subject of a call, of kind `reply`.
@@ -216,6 +219,7 @@ pub struct ToolRecord {
 /// Stream `TOOLD_ASKS`, `toold.ask.PERSON.ASK`, of kind `ask`. The ended one replaces the open one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FleetAsk {
+    /// The name of the daemon that asks, `-`, and the id of the ask there.
     pub ask_id: String,
     /// Of the daemon that asks.
     pub instance: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::keys::PublicKey;
+use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct ConnectionSettings {
     pub servers: Vec<String>,
     /// What logs in at the broker: a file with NATS credentials (`.creds`), the seed of a user's nkey, or a token.
     pub credentials: Option<PathBuf>,
-    /// Certificates of authorities that the broker's certificate may be signed by, in addition to the system's.
+    /// Certificates of authorities that the broker's certificate may be signed by, in place of the system's.
     pub ca_file: Option<PathBuf>,
     /// Of the daemon.
     pub key_file: PathBuf,
@@ -50,6 +50,23 @@ pub struct ConnectionSettings {
 pub struct OwnPerson {
     pub name: FleetName,
     pub key_file: PathBuf,
+}
+
+impl OwnPerson {
+    /// # Errors
+    /// The file cannot be read, or is not this person's; as a sentence for the user.
+    pub(crate) fn load_key(&self, roster: &Roster) -> Result<(FleetName, SigningKey), String> {
+        let key = SigningKey::load(&self.key_file, KeyOwner::Person)?;
+        match roster.people.get(&self.name) {
+            Some(person) if person.key != *key.public() => Err(format!(
+                "{} does not fit the public key in [fleet.people.{}], which is {}",
+                self.key_file.display(),
+                self.name,
+                person.key.as_str()
+            )),
+            _ => Ok((self.name.clone(), key)),
+        }
+    }
 }
 
 /// Those whose signatures count here.

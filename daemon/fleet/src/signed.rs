@@ -4,7 +4,7 @@
 //! bytes of the message without that member, after a fixed prefix. Whoever verifies it never writes the JSON again, so
 //! no canonical form is needed. `kind` and `to` are signed too: a message counts for one purpose at one receiver.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
@@ -25,8 +25,10 @@ const SIGNATURE_DIGITS: usize = 128;
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 /// How long a command may be under way.
 pub const LIFETIME: Duration = Duration::from_secs(60);
-/// Commands that are remembered, so that none is obeyed twice.
-const MAX_REMEMBERED: usize = 100_000;
+/// Commands of one sender that are remembered, so that none is obeyed twice.
+const MAX_REMEMBERED: usize = 20_000;
+/// As [`random_id`] makes them.
+const NONCE_DIGITS: usize = 32;
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +140,10 @@ pub fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// 128 random bits as hexadecimal digits.
 pub fn random_id() -> String {
     let mut bytes = [0; 16];
@@ -173,7 +179,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 /// Writes and signs a message.
 pub fn sign<B: Serialize>(key: &SigningKey, kind: MessageKind, from: &FleetName, to: &str, body: B) -> Vec<u8> {
     let at = now_ms();
-    let until = kind.is_command().then(|| at + u64::try_from(LIFETIME.as_millis()).unwrap_or(u64::MAX));
+    let until = kind.is_command().then(|| at + millis(LIFETIME));
     let message = Message { kind, from: from.clone(), to: to.to_owned(), at, until, nonce: random_id(), body };
     seal(key, &message)
 }
@@ -199,10 +205,20 @@ fn open(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((text, signature))
 }
 
+/// A message that a daemon finds on the broker and signed itself; `None` for any other.
+pub fn read_own<B: DeserializeOwned>(key: &PublicKey, bytes: &[u8], kind: MessageKind, to: &str) -> Option<Message<B>> {
+    let (text, signature) = open(bytes)?;
+    if !key.verifies(&[PREFIX, &text].concat(), &signature) {
+        return None;
+    }
+    serde_json::from_slice(&text).ok().filter(|message: &Message<B>| message.kind == kind && message.to == to)
+}
+
 /// Decides which messages count here.
 pub struct Verifier {
     roster: ArcSwap<Roster>,
-    seen: Mutex<SeenCommands>,
+    /// By sender: one that sends too many keeps nobody else from being heard.
+    seen: Mutex<HashMap<(KeyOwner, FleetName), SeenCommands>>,
 }
 
 /// Nonces of commands that have been obeyed, the oldest first.
@@ -215,8 +231,7 @@ struct SeenCommands {
 impl SeenCommands {
     /// False when it was seen before, or when there is no room to remember it.
     fn remember(&mut self, nonce: &str, until: u64, now: u64) -> bool {
-        let tolerance = u64::try_from(CLOCK_TOLERANCE.as_millis()).unwrap_or(u64::MAX);
-        while self.order.front().is_some_and(|(until, _)| until.saturating_add(tolerance) < now) {
+        while self.order.front().is_some_and(|(until, _)| until.saturating_add(millis(CLOCK_TOLERANCE)) < now) {
             if let Some((_, old)) = self.order.pop_front() {
                 self.nonces.remove(&old);
             }
@@ -303,8 +318,14 @@ impl Verifier {
         let message: Message<B> = serde_json::from_slice(&text).map_err(|error| malformed(&error.to_string()))?;
         if kind.is_command() {
             let now = now_ms();
-            let tolerance = u64::try_from(CLOCK_TOLERANCE.as_millis()).unwrap_or(u64::MAX);
+            let tolerance = millis(CLOCK_TOLERANCE);
             let Some(until) = message.until else { return Err(malformed("a command needs `until`")) };
+            if until.saturating_sub(message.at) > millis(LIFETIME) {
+                return Err(malformed("a command may not be valid for so long"));
+            }
+            if message.nonce.len() != NONCE_DIGITS {
+                return Err(malformed("its nonce has another length"));
+            }
             if until.saturating_add(tolerance) < now || message.at > now.saturating_add(tolerance) {
                 let difference = now.abs_diff(message.at) / 1000;
                 return Err((
@@ -315,7 +336,8 @@ impl Verifier {
                     ),
                 ));
             }
-            if !self.seen.lock().remember(&message.nonce, until, now) {
+            let sender = (owner, from.clone());
+            if !self.seen.lock().entry(sender).or_default().remember(&message.nonce, until, now) {
                 return Err((Refusal::Replayed, format!("a message of {from} for {to} was received before")));
             }
         }
@@ -386,8 +408,45 @@ mod tests {
         let early = message(now + 300_000, Some(now + 360_000));
         assert_eq!(check(&verifier, &early, MessageKind::Call, "build"), Err(Refusal::Expired));
         assert_eq!(check(&verifier, &message(now, None), MessageKind::Call, "build"), Err(Refusal::Malformed));
+        let lasting = message(now, Some(now + 3_600_000));
+        assert_eq!(check(&verifier, &lasting, MessageKind::Call, "build"), Err(Refusal::Malformed));
         let skewed = message(now + 30_000, Some(now + 90_000));
         assert_eq!(check(&verifier, &skewed, MessageKind::Call, "build"), Ok(json!({})));
+    }
+
+    #[test]
+    fn a_sender_of_too_many_commands_keeps_nobody_else_from_being_heard() {
+        let keys = ["laptop", "other"].map(|of| (name(of), SigningKey::generate(KeyOwner::Daemon)));
+        let member = |key: &SigningKey| DaemonMember { key: key.public().clone(), may_call: true, shows_asks: true };
+        let daemons = keys.iter().map(|(of, key)| (of.clone(), member(key))).collect();
+        let verifier = Verifier::new(Roster { daemons, people: BTreeMap::new() });
+        let send = |(of, key): &(FleetName, SigningKey)| {
+            check(&verifier, &sign(key, MessageKind::Cancel, of, "build", json!({})), MessageKind::Cancel, "build")
+        };
+        for _ in 0..MAX_REMEMBERED {
+            assert_eq!(
+                verifier.seen.lock().entry((KeyOwner::Daemon, keys[0].0.clone())).or_default().remember(
+                    &random_id(),
+                    u64::MAX,
+                    now_ms()
+                ),
+                true
+            );
+        }
+        assert_eq!(send(&keys[0]), Err(Refusal::Replayed));
+        assert_eq!(send(&keys[1]), Ok(json!({})));
+    }
+
+    #[test]
+    fn the_sentence_about_a_message_is_short_and_shows_no_control_characters() {
+        let counts = FleetCounts::default();
+        let kind = "\\u001b".repeat(100_000);
+        let bytes = format!("{{\"kind\":\"{kind}\",\"signature\":\"{}\"}}", "0".repeat(SIGNATURE_DIGITS));
+        let verifier = known(&SigningKey::generate(KeyOwner::Daemon));
+        let refused = verifier.verify::<Value>(bytes.as_bytes(), MessageKind::Call, "build", &counts);
+        assert_eq!(refused, Err(Refusal::Malformed));
+        let sentence = counts.last_refused().unwrap();
+        assert!(sentence.len() < 1_000 && !sentence.contains(char::is_control), "{sentence}");
     }
 
     proptest! {

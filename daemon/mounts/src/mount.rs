@@ -147,7 +147,14 @@ impl<A: MountAdapter> MountedSource<A> {
             }
             None => {
                 let memory = A::Memory::default();
-                Catalog { tools: Vec::new(), named: None, offers: None, problems: Vec::new(), is_current: false, memory }
+                Catalog {
+                    tools: Vec::new(),
+                    named: None,
+                    offers: None,
+                    problems: Vec::new(),
+                    is_current: false,
+                    memory,
+                }
             }
         };
         Arc::new(Self::with_catalog(supervisor, config, Arc::new(Mutex::new(catalog)), supervisor.stop.child_token()))

@@ -53,10 +53,15 @@ pub(crate) fn accept(
             })
     };
     let (mut tools, mut problems) = (Vec::new(), Vec::new());
-    let (mut bytes, mut circles) = (0, 0);
+    let (mut bytes, mut circles, mut of_fleet) = (0, 0, 0);
     for tool in listed.into_iter().filter(|tool| filter.takes(tool.name.as_str())) {
         if leads_here(&tool) {
             circles += 1;
+            continue;
+        }
+        // This daemon may be in the same fleet: then they lead back here, or are listed already.
+        if tool.source.kind == SourceKind::Fleet {
+            of_fleet += 1;
             continue;
         }
         let size = tool.input_schema.to_string().len()
@@ -79,6 +84,10 @@ pub(crate) fn accept(
     }
     if circles > 0 {
         problems.insert(0, format!("{circles} tools are left out: they lead back to this daemon"));
+    }
+    if of_fleet > 0 {
+        let why = "they run on other machines of its fleet, which this daemon can join itself";
+        problems.insert(0, format!("{of_fleet} tools are left out: {why}"));
     }
     (tools, problems)
 }

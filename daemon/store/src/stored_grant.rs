@@ -145,6 +145,7 @@ impl StoredGrant {
             expires_at: self.expires_at.map(to_time),
             // Only shown: a grant holds without it.
             asked: self.asked.as_deref().and_then(|asked| serde_json::from_str(asked).ok()),
+            fleet: None,
         })
     }
 

@@ -8,6 +8,8 @@ pub mod agents;
 pub mod bundled;
 pub mod command;
 pub mod fleet;
+pub mod fleet_key;
+mod fleet_mistakes;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;

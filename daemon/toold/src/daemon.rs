@@ -26,7 +26,7 @@ use toold_store::Store;
 
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
-use crate::config::random::{random_bytes, random_hex};
+use crate::config::random::random_hex;
 use crate::config::{self, LoadedConfig, fleet, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::notify::Notifier;
@@ -132,9 +132,9 @@ impl Daemon {
             sessions: sessions.clone(),
             config: config.clone(),
             store: store.clone(),
-            secret: random_bytes(),
+            secret: remotes::kept_secret(&config.options),
         };
-        let fleet_service = Fleet::start(&engine, Arc::new(host), fleet_member);
+        let fleet_service = Fleet::start(&engine, Arc::new(host), fleet_member, &config.options.paths.fleet());
         fleet::follow(&config, &fleet_service, &fleet_mounts);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);

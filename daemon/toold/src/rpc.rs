@@ -11,6 +11,8 @@ pub(crate) mod daemon;
 mod error;
 mod events;
 mod files;
+mod fleet;
+mod fleet_grants;
 mod grant_review;
 mod hooks;
 mod located;
@@ -126,6 +128,8 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     mcp::register(&mut module)?;
     secrets::register(&mut module)?;
     remotes::register(&mut module)?;
+    fleet::register(&mut module)?;
+    fleet_grants::register(&mut module)?;
     workspaces::register(&mut module)?;
     upgrade::register(&mut module)?;
     notify::register(&mut module)?;

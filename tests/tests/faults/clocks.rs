@@ -3,22 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, Wire, skip_uninstalled, until};
-
-use crate::SHELL;
-
-const LIBRARY: &str = "libfaketime.so.1";
-
-/// The path of the library that gives programs another clock, if it is installed.
-fn can_feign() -> Option<String> {
-    let places = ["/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib/faketime"];
-    let found =
-        places.iter().map(|place| format!("{place}/{LIBRARY}")).find(|path| std::path::Path::new(path).exists());
-    if found.is_none() {
-        skip_uninstalled(LIBRARY);
-    }
-    found
-}
+use toold_tests::{Setup, Wire, faketime_library, until};
 
 fn verdict(wire: &mut Wire, target: &str) -> Value {
     wire.result("permissions.check", json!({"category": "shell", "target": target}))["verdict"].take()
@@ -26,16 +11,12 @@ fn verdict(wire: &mut Wire, target: &str) -> Value {
 
 #[test]
 fn grants_end_by_the_clock_of_the_wall_and_calls_do_not() {
-    let Some(library) = can_feign() else { return };
+    let Some(library) = faketime_library() else { return };
     let setup = Setup::new().plugin("slow.lua", SLOW);
     let clock = setup.path("clock");
     std::fs::write(&clock, "+0").unwrap();
-    let line = format!(
-        "export LD_PRELOAD={library} FAKETIME_TIMESTAMP_FILE={} FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 && \
-         exec \"$@\"",
-        clock.display()
-    );
-    let daemon = setup.through(&[SHELL[0], SHELL[1], &line, "sh"]).start();
+    let variable = format!("FAKETIME_TIMESTAMP_FILE={}", clock.display());
+    let daemon = setup.clock(&library, &variable).start();
     let mut wire = daemon.connect();
     for (pattern, expires_in) in [("short", 3_600), ("long", 30 * 24 * 3_600)] {
         let params = json!({"category": "shell", "pattern": pattern, "scope": "always", "expires_in": expires_in});

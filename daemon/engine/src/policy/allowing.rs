@@ -30,6 +30,7 @@ pub fn allowing_pattern(policy: &Policy, grants: &[Grant], subject: &Subject, ne
             granted_at: SystemTime::UNIX_EPOCH,
             expires_at: None,
             asked: None,
+            fleet: None,
         };
         let with_it: Vec<Grant> = grants.iter().cloned().chain([grant]).collect();
         decide(policy, &with_it, &subject, need).verdict == Verdict::Allow

@@ -1,5 +1,6 @@
 //! Remembered permissions.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -31,6 +32,16 @@ pub struct Grant {
     pub expires_at: Option<SystemTime>,
     /// The ask that it answers; `None` when nobody was asked.
     pub asked: Option<GrantAsk>,
+    /// Of a grant of the fleet, which is not stored here: how long it is valid, in place of `expires_at` alone.
+    pub fleet: Option<Arc<dyn FleetGrantTerm>>,
+}
+
+/// How long a grant of the fleet is valid: that depends on clocks, and on the connection to the fleet.
+pub trait FleetGrantTerm: fmt::Debug + Send + Sync {
+    fn is_valid(&self) -> bool;
+
+    /// Ends it on this daemon alone, as when a tool that it allows has changed.
+    fn end_here(&self);
 }
 
 /// How the description of a grant begins.
@@ -121,8 +132,15 @@ impl Grant {
         }
     }
 
-    fn has_ended(&self, now: SystemTime) -> bool {
-        self.expires_at.is_some_and(|end| end <= now)
+    fn is_valid(&self, now: SystemTime) -> bool {
+        match &self.fleet {
+            Some(term) => term.is_valid(),
+            None => !self.has_expired(now),
+        }
+    }
+
+    fn has_expired(&self, now: SystemTime) -> bool {
+        self.fleet.is_none() && self.expires_at.is_some_and(|end| end <= now)
     }
 }
 
@@ -141,13 +159,13 @@ impl Grants {
     /// The grants that are valid now.
     pub fn snapshot(&self) -> Arc<Vec<Grant>> {
         let all = self.all.load_full();
-        if all.iter().all(|grant| grant.expires_at.is_none()) {
+        if all.iter().all(|grant| grant.expires_at.is_none() && grant.fleet.is_none()) {
             return all;
         }
         let now = SystemTime::now();
-        match all.iter().any(|grant| grant.has_ended(now)) {
-            true => Arc::new(all.iter().filter(|grant| !grant.has_ended(now)).cloned().collect()),
-            false => all,
+        match all.iter().all(|grant| grant.is_valid(now)) {
+            true => all,
+            false => Arc::new(all.iter().filter(|grant| grant.is_valid(now)).cloned().collect()),
         }
     }
 
@@ -166,21 +184,33 @@ impl Grants {
         }
         let now = SystemTime::now();
         let held = self.all.load();
-        let next = held.iter().filter(|held| !held.has_ended(now)).cloned().chain([grant]).collect();
+        let next = held.iter().filter(|held| !held.has_expired(now)).cloned().chain([grant]).collect();
         self.all.store(Arc::new(next));
         Ok(())
     }
 
-    /// Removes a grant; `None` for an unknown id.
+    /// Replaces the grants of the fleet, which are never stored. Each has a term.
+    pub fn replace_fleet(&self, grants: Vec<Grant>) {
+        let _one = self.changing.lock();
+        let held = self.all.load();
+        self.all.store(Arc::new(held.iter().filter(|held| held.fleet.is_none()).cloned().chain(grants).collect()));
+    }
+
+    /// Removes a grant; `None` for an unknown id. One of the fleet that allows something ends on this daemon alone.
     ///
     /// # Errors
-    /// The store refused the removal; the grant is still valid.
+    /// The store refused the removal, or only its person can revoke it; the grant is still valid.
     pub fn remove(&self, id: &str) -> Result<Option<Grant>, String> {
         let _one = self.changing.lock();
         let held = self.all.load();
         let Some(grant) = held.iter().find(|grant| grant.id == id).cloned() else { return Ok(None) };
-        if let Some(store) = self.store.get() {
-            store.remove(id)?;
+        match (&grant.fleet, self.store.get()) {
+            (Some(_), _) if grant.action == Action::Deny => {
+                return Err(format!("it is a grant of the fleet: revoke it with `toolctl fleet revoke {id}`"));
+            }
+            (Some(term), _) => term.end_here(),
+            (None, Some(store)) => store.remove(id)?,
+            (None, None) => {}
         }
         self.all.store(Arc::new(held.iter().filter(|grant| grant.id != id).cloned().collect()));
         Ok(Some(grant))

@@ -84,6 +84,7 @@ impl PolicyCase {
             granted_at: SystemTime::UNIX_EPOCH,
             expires_at: None,
             asked: None,
+            fleet: None,
         };
         change(&mut grant);
         self.grants.push(grant);

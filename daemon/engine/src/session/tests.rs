@@ -61,8 +61,8 @@ fn of_too_many_sessions_that_nobody_uses_the_oldest_are_closed() {
     }
     let held = sessions.find(&SessionId::parse("0").unwrap()).unwrap();
     sessions.find(&SessionId::parse("1").unwrap()).unwrap().note_use();
-    assert!(sessions.close_surplus(10, |_| false).is_empty());
-    let closed = sessions.close_surplus(3, |session| session.id.as_str() == "2");
+    assert!(sessions.close_surplus(10, |_| true, |_| false).is_empty());
+    let closed = sessions.close_surplus(3, |_| true, |session| session.id.as_str() == "2");
     let closed: Vec<&str> = closed.iter().map(|session| session.id.as_str()).collect();
     assert_eq!(closed, ["3", "4", "5", "6", "7"]);
     assert!(!held.closed.is_cancelled());

@@ -79,7 +79,7 @@ impl TestEngine {
         self.engine.asks.subscribe(true, None)
     }
 
-    fn begin(&self, name: &str, arguments: Value) -> JoinHandle<CallAnswer> {
+    pub(crate) fn begin(&self, name: &str, arguments: Value) -> JoinHandle<CallAnswer> {
         self.start(self.prepare(name, arguments))
     }
 
@@ -101,14 +101,14 @@ impl TestEngine {
     }
 }
 
-async fn next_ask(frontend: &mut AskSubscription) -> Ask {
+pub(crate) async fn next_ask(frontend: &mut AskSubscription) -> Ask {
     match frontend.next().await {
         PermissionEvent::Asked { request } => *request,
         PermissionEvent::Resolved(resolved) => panic!("expected an ask, not {resolved:?}"),
     }
 }
 
-async fn next_end(frontend: &mut AskSubscription) -> Resolved {
+pub(crate) async fn next_end(frontend: &mut AskSubscription) -> Resolved {
     match frontend.next().await {
         PermissionEvent::Resolved(resolved) => resolved,
         PermissionEvent::Asked { request } => panic!("expected an end, not {request:?}"),
@@ -116,13 +116,13 @@ async fn next_end(frontend: &mut AskSubscription) -> Resolved {
 }
 
 #[track_caller]
-fn ran(answer: CallAnswer) {
+pub(crate) fn ran(answer: CallAnswer) {
     let result = answer.unwrap();
     assert!(!result.is_error, "{}", result.text());
 }
 
 #[track_caller]
-fn was_denied(answer: CallAnswer, words: &str) {
+pub(crate) fn was_denied(answer: CallAnswer, words: &str) {
     let result = answer.unwrap();
     assert!(result.is_error && result.text().contains(words), "{words:?} is not in {:?}", result.text());
     assert!(result.metadata.contains_key("permission"));

@@ -3,6 +3,7 @@
 mod arguments;
 mod asks;
 mod cache;
+mod elsewhere;
 mod hooks;
 mod offers;
 mod questions;

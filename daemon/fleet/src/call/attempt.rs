@@ -65,6 +65,7 @@ pub(super) async fn attempt(
     };
     // Dropped last: everything else is over when the daemon hears of the cancellation.
     let mut guard = CancelGuard::new(member, &call_id, direct);
+    let _outgoing = member.outgoing.enter(&call_id, cx);
     let attempt = Attempt { member, call, to, cx, call_id };
     let run = async {
         let (request, _blob) = attempt.request(&receiver).await?;
@@ -126,6 +127,7 @@ impl Attempt<'_> {
                 daemon: member.name.clone(),
                 person: member.person().cloned(),
                 client: cx.session.client.as_ref().map(|client| client.name.clone()),
+                can_ask: cx.engine.asks.can_be_answered_here(cx),
             },
             timeout_ms: Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         };

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use async_nats::jetstream::kv::{Entry, Operation};
+use async_nats::jetstream::kv::Operation;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use toold_proto::tool::ToolName;
 
 use crate::counts::FleetCounts;
 use crate::directory::{KnownDaemon, ToolMessage};
-use crate::member::Member;
+use crate::keys::PublicKey;
 use crate::messages::{DaemonRecord, ToolRecord};
 use crate::names::FleetName;
 use crate::settings::{DaemonMember, Roster};
@@ -29,10 +29,18 @@ const MAX_NAMES: usize = 64;
 const MAX_STRANGERS: usize = 1_000;
 
 pub(super) struct EntryReader {
-    member: Arc<Member>,
+    /// Of this daemon.
+    name: FleetName,
     /// Knows the key of this daemon only.
     own: Verifier,
     strangers: Mutex<HashSet<String>>,
+}
+
+/// Decides about entries of others.
+#[derive(Clone, Copy)]
+pub(super) struct EntryGuard<'m> {
+    pub(super) verifier: &'m Verifier,
+    pub(super) counts: &'m FleetCounts,
 }
 
 /// A verified entry of the bucket of tools.
@@ -43,7 +51,10 @@ pub(super) struct ToolChange {
 }
 
 enum ToolChangeKind {
-    Put { record: Arc<ToolRecord>, message: ToolMessage },
+    Put {
+        record: Arc<ToolRecord>,
+        message: ToolMessage,
+    },
     Removed,
     /// Of this daemon's tools alone: an entry that it did not write.
     Foreign,
@@ -53,19 +64,24 @@ enum ToolChangeKind {
 pub(super) struct ReplayedTool;
 
 impl EntryReader {
-    pub(super) fn new(member: &Arc<Member>) -> Self {
-        let own = DaemonMember { key: member.key().clone(), may_call: false, shows_asks: false };
-        let roster = Roster { daemons: BTreeMap::from([(member.name.clone(), own)]), people: BTreeMap::new() };
-        Self { member: member.clone(), own: Verifier::new(roster), strangers: Mutex::default() }
+    pub(super) fn new(name: &FleetName, key: &PublicKey) -> Self {
+        let own = DaemonMember { key: key.clone(), may_call: false, shows_asks: false };
+        let roster = Roster { daemons: BTreeMap::from([(name.clone(), own)]), people: BTreeMap::new() };
+        Self { name: name.clone(), own: Verifier::new(roster), strangers: Mutex::default() }
     }
 
     /// The other daemon whose record has this key.
     pub(super) fn daemon_of(&self, key: &str) -> Option<FleetName> {
-        FleetName::parse(key).ok().filter(|name| *name != self.member.name)
+        FleetName::parse(key).ok().filter(|name| *name != self.name)
     }
 
-    pub(super) fn daemon(&self, name: &FleetName, bytes: &[u8]) -> Option<Message<DaemonRecord>> {
-        let message = self.verified::<DaemonRecord>(name, MessageKind::Daemon, name.as_str(), bytes)?;
+    pub(super) fn daemon(
+        &self,
+        guard: EntryGuard<'_>,
+        name: &FleetName,
+        bytes: &[u8],
+    ) -> Option<Message<DaemonRecord>> {
+        let message = self.verified::<DaemonRecord>(guard, name, MessageKind::Daemon, name.as_str(), bytes)?;
         let record = &message.body;
         let is_bounded = record.labels.len() <= MAX_NAMES
             && record.people.len() <= MAX_NAMES
@@ -73,25 +89,31 @@ impl EntryReader {
             && record.instance.len() <= MAX_NAMES;
         if !is_bounded {
             let why = format!("the record of {name} is too long");
-            self.member.counts.refuse(Refusal::Malformed, why);
+            guard.counts.refuse(Refusal::Malformed, why);
         }
         is_bounded.then_some(message)
     }
 
-    pub(super) fn tool(&self, entry: &Entry) -> Option<ToolChange> {
-        let (daemon, tool) = entry.key.split_once('.')?;
+    pub(super) fn tool(
+        &self,
+        guard: EntryGuard<'_>,
+        key: &str,
+        operation: &Operation,
+        bytes: &[u8],
+    ) -> Option<ToolChange> {
+        let (daemon, tool) = key.split_once('.')?;
         let (daemon, tool) = (FleetName::parse(daemon).ok()?, ToolName::parse(tool).ok()?);
-        let kind = match entry.operation {
+        let kind = match operation {
             Operation::Delete | Operation::Purge => ToolChangeKind::Removed,
-            Operation::Put if daemon == self.member.name => {
+            Operation::Put if daemon == self.name => {
                 // Its own refusals count nowhere: this is no message to this daemon.
                 let nowhere = FleetCounts::default();
-                match self.own.verify::<ToolRecord>(&entry.value, MessageKind::Tool, &entry.key, &nowhere) {
-                    Ok(message) => put(message, entry.value.len()),
+                match self.own.verify::<ToolRecord>(bytes, MessageKind::Tool, key, &nowhere) {
+                    Ok(message) => put(message, bytes.len()),
                     Err(_) => ToolChangeKind::Foreign,
                 }
             }
-            Operation::Put => put(self.verified(&daemon, MessageKind::Tool, &entry.key, &entry.value)?, entry.value.len()),
+            Operation::Put => put(self.verified(guard, &daemon, MessageKind::Tool, key, bytes)?, bytes.len()),
         };
         Some(ToolChange { daemon, tool: tool.as_str().to_owned(), kind })
     }
@@ -99,22 +121,23 @@ impl EntryReader {
     /// A message that the daemon itself has signed.
     fn verified<B: DeserializeOwned>(
         &self,
+        guard: EntryGuard<'_>,
         name: &FleetName,
         kind: MessageKind,
         key: &str,
         bytes: &[u8],
     ) -> Option<Message<B>> {
-        if !self.member.verifier.roster().daemons.contains_key(name) {
+        if !guard.verifier.roster().daemons.contains_key(name) {
             // Its record comes every ten seconds, which would hide all other refusals.
             let mut strangers = self.strangers.lock();
             if strangers.len() >= MAX_STRANGERS || !strangers.insert(name.to_string()) {
                 return None;
             }
         }
-        let message = self.member.verify::<B>(bytes, kind, key).ok()?;
+        let message = guard.verifier.verify::<B>(bytes, kind, key, guard.counts).ok()?;
         if message.from != *name {
             let why = format!("{} signed the entry {key}, which only {name} may write", message.from);
-            self.member.counts.refuse(Refusal::NotPermitted, why);
+            guard.counts.refuse(Refusal::NotPermitted, why);
             return None;
         }
         Some(message)
@@ -185,5 +208,152 @@ impl ToolChange {
         } else {
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toold_proto::tool::Annotations;
+
+    use super::*;
+    use crate::keys::{KeyOwner, SigningKey};
+    use crate::signed::{now_ms, random_id, seal, sign};
+
+    /// What the daemon `laptop` knows of `build`.
+    struct Watched {
+        reader: EntryReader,
+        verifier: Verifier,
+        counts: FleetCounts,
+        build_key: SigningKey,
+        farm_key: SigningKey,
+        build: KnownDaemon,
+    }
+
+    fn name(text: &str) -> FleetName {
+        FleetName::parse(text).unwrap()
+    }
+
+    fn record(description: &str) -> ToolRecord {
+        ToolRecord {
+            label: String::new(),
+            description: description.to_owned(),
+            schema: json!({"type": "object"}),
+            output_schema: None,
+            fingerprint: String::new(),
+            annotations: Annotations::default(),
+            parallelizable: false,
+            timeout_ms: None,
+            version: None,
+            grammar: None,
+        }
+    }
+
+    impl Watched {
+        fn new() -> Self {
+            let key = || SigningKey::generate(KeyOwner::Daemon);
+            let (own_key, build_key, farm_key) = (key(), key(), key());
+            let member =
+                |key: &SigningKey| DaemonMember { key: key.public().clone(), may_call: true, shows_asks: true };
+            let daemons = BTreeMap::from([(name("build"), member(&build_key)), (name("farm"), member(&farm_key))]);
+            Self {
+                reader: EntryReader::new(&name("laptop"), own_key.public()),
+                verifier: Verifier::new(Roster { daemons, people: BTreeMap::new() }),
+                counts: FleetCounts::default(),
+                build_key,
+                farm_key,
+                build: KnownDaemon::unheard(),
+            }
+        }
+
+        fn put(&mut self, key: &str, bytes: &[u8]) {
+            self.receive(key, &Operation::Put, bytes);
+        }
+
+        fn receive(&mut self, key: &str, operation: &Operation, bytes: &[u8]) {
+            let guard = EntryGuard { verifier: &self.verifier, counts: &self.counts };
+            let Some(change) = self.reader.tool(guard, key, operation, bytes) else { return };
+            if change.apply(&mut self.build).is_err() {
+                self.counts.refuse(Refusal::Replayed, String::new());
+            }
+        }
+
+        fn message(&self, tool: &str, at: u64, description: &str) -> Vec<u8> {
+            let (kind, from, to) = (MessageKind::Tool, name("build"), format!("build.{tool}"));
+            let nonce = random_id();
+            seal(&self.build_key, &Message { kind, from, to, at, until: None, nonce, body: record(description) })
+        }
+
+        fn refused(&self) -> Vec<(Refusal, u64)> {
+            self.counts.refused().filter(|(_, number)| *number > 0).collect()
+        }
+
+        fn descriptions(&self) -> Vec<&str> {
+            self.build.tools.values().map(|record| record.description.as_str()).collect()
+        }
+    }
+
+    #[test]
+    fn forged_and_foreign_tools_are_refused() {
+        let mut watched = Watched::new();
+        let (kind, stranger) = (MessageKind::Tool, SigningKey::generate(KeyOwner::Daemon));
+        watched.put("build.a", &sign(&stranger, kind, &name("build"), "build.a", record("forged")));
+        assert_eq!(watched.refused(), [(Refusal::BadSignature, 1)]);
+        let of_another = sign(&watched.farm_key, kind, &name("farm"), "build.a", record("of another daemon"));
+        watched.put("build.a", &of_another);
+        assert_eq!(watched.refused(), [(Refusal::BadSignature, 1), (Refusal::NotPermitted, 1)]);
+        let moved = watched.message("b", now_ms(), "under another name");
+        watched.put("build.a", &moved);
+        assert_eq!(watched.counts.refused().map(|(_, number)| number).sum::<u64>(), 3);
+        // Of strangers, one entry counts: their daemons renew their records all the time.
+        for _ in 0..2 {
+            watched.put("mallory.a", &sign(&stranger, kind, &name("mallory"), "mallory.a", record("unknown")));
+        }
+        assert_eq!(watched.counts.refused().map(|(_, number)| number).sum::<u64>(), 4);
+        assert_eq!(watched.descriptions(), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn old_tools_are_refused_also_when_the_tool_is_gone() {
+        let mut watched = Watched::new();
+        let (old, new) = (watched.message("a", 1_000, "old"), watched.message("a", 2_000, "new"));
+        watched.put("build.a", &old);
+        watched.put("build.a", &new);
+        assert_eq!(watched.descriptions(), ["new"]);
+        watched.put("build.a", &old);
+        assert_eq!((watched.descriptions(), watched.refused()), (vec!["new"], vec![(Refusal::Replayed, 1)]));
+        // The broker delivers what it has after each connection.
+        watched.put("build.a", &new);
+        assert_eq!(watched.refused(), [(Refusal::Replayed, 1)]);
+        watched.receive("build.a", &Operation::Delete, &[]);
+        assert_eq!(watched.descriptions(), Vec::<&str>::new());
+        watched.put("build.a", &new);
+        assert_eq!((watched.descriptions(), watched.refused()), (vec![], vec![(Refusal::Replayed, 2)]));
+        let again = watched.message("a", 3_000, "again");
+        watched.put("build.a", &again);
+        assert_eq!(watched.descriptions(), ["again"]);
+    }
+
+    #[test]
+    fn lists_are_bounded_and_omissions_are_reported() {
+        let mut watched = Watched::new();
+        let message = ToolMessage { signed_at: 1, bytes: 100 };
+        let change = |tool: String, record: ToolRecord, message: ToolMessage| ToolChange {
+            daemon: name("build"),
+            tool,
+            kind: ToolChangeKind::Put { record: Arc::new(record), message },
+        };
+        let broken = ToolRecord { schema: Value::Bool(true), ..record("") };
+        assert!(change("broken".into(), broken, message).apply(&mut watched.build).is_ok());
+        let large = ToolMessage { bytes: MAX_BYTES + 1, ..message };
+        assert!(change("large".into(), record(""), large).apply(&mut watched.build).is_ok());
+        assert_eq!(watched.build.tools.len(), 0);
+        for n in 0..=MAX_TOOLS {
+            assert!(change(format!("t{n}"), record(""), message).apply(&mut watched.build).is_ok());
+        }
+        assert_eq!(watched.build.tools.len(), MAX_TOOLS);
+        let problems = watched.build.problems.join("\n");
+        let expected = ["broken is left out", "large and others are left out", "t4096 and others are left out"];
+        assert!(expected.iter().all(|text| problems.contains(text)), "{problems}");
     }
 }

@@ -54,7 +54,7 @@ impl ServedCalls {
     }
 
     /// Reports that fewer or more calls run.
-    pub(super) fn changes(&self) -> watch::Receiver<()> {
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 }

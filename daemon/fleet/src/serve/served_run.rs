@@ -17,6 +17,7 @@ use toold_proto::tool::CallId;
 
 use super::served::{ReplySink, RunningCall, ServedCall};
 use crate::blobs::{self, OwnBlob};
+use crate::caller_origin::note_origin;
 use crate::member::{ALIVE_INTERVAL, Member};
 use crate::messages::{Accepted, AliveCall, Blob, CallBeat, CallReply, CallRequest, Finished, ReplyEvent};
 use crate::signed::{MessageKind, Refusal};
@@ -68,7 +69,10 @@ pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: Cal
         member.served.remove(&call.call_id);
         return;
     }
-    let session = member.host.open_session(&request.origin, &request.session);
+    let session = member.host.open_session(&request.origin, &request.session).await;
+    if let Ok(session) = &session {
+        note_origin(session, &request.origin, &request.session);
+    }
     let (sender, waits) = tokio::sync::oneshot::channel();
     let work = member.tasks.spawn({
         let (member, call, session) = (member.clone(), call.clone(), session.clone());

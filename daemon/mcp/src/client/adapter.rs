@@ -22,8 +22,8 @@ use toold_host::secret_text::SecretText;
 use toold_host::secrets::{SecretError, SecretStore};
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
-    CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, ListedTool, MountAdapter, MountConnection, MountState,
-    MountSummary, OpenedChannel, StartPolicy, ToolListing,
+    CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, ListedTool, MountAdapter, MountConnection,
+    MountState, MountSummary, OpenedChannel, StartPolicy, ToolListing,
 };
 use toold_mounts::config::{MountConfig, MountKey};
 use toold_mounts::offer_listing::OfferRequest;

@@ -128,7 +128,8 @@ async fn relay_ask(
         let (Some(peer), Some(cx)) = (peer.upgrade(), session.call_for(&ask.call_ids)) else { return done };
         let elsewhere = async {
             match wait_for_end(ended.clone()).await {
-                PromptEnd::Ask(resolved) => resolved,
+                // A connection of another daemon means nothing here.
+                PromptEnd::Ask(resolved) => Resolved { by: None, ..resolved },
                 PromptEnd::Question => std::future::pending().await,
             }
         };

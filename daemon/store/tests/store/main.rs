@@ -66,6 +66,7 @@ fn grant(id: &str, scope: GrantScope) -> Grant {
         granted_at: now(),
         expires_at: None,
         asked: None,
+        fleet: None,
     }
 }
 

@@ -28,6 +28,7 @@ use toold_proto::daemon::GuardTrial;
 use toold_proto::event::EventBody;
 use toold_store::Store;
 
+use crate::config::fleet::FleetFiles;
 use crate::config::hooks;
 use crate::config::mcp_profiles;
 use crate::config::options::Options;
@@ -372,6 +373,7 @@ impl ActiveConfig {
         let home = self.options.paths.home.as_deref();
         let mut policy: Policy = loaded.policy.clone();
         policy.private.extend(self.own_files.iter().cloned());
+        policy.private.extend(FleetFiles::of(&loaded.config.fleet, &self.options).secret());
         policy.lost_refusals = self.store.lost_refusals();
         policy = self.with_strict_rules(policy, &loaded);
         policy.control.extend(crate::config::plugins::control_files(&self.options, &loaded));

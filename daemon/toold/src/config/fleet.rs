@@ -1,6 +1,7 @@
 //! `[fleet]` of the configuration: this daemon's part in a fleet of daemons.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use toold_fleet::fleet::{Fleet, WantedSettings};
 use toold_fleet::keys::{KeyOwner, PublicKey};
 use toold_fleet::names::FleetName;
 use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster};
-use toold_fleet::subjects;
 use toold_mounts::config::MountConfig;
 use toold_proto::mcp::InstanceScope;
 
 use crate::config;
 use crate::config::active_config::ActiveConfig;
+use crate::config::fleet_mistakes;
 use crate::config::options::Options;
 use crate::config::remotes::RemoteToolFilter;
 
@@ -38,7 +39,8 @@ pub struct FleetConfig {
     /// The file that logs in at the server: NATS credentials, the seed of a user's nkey, or a token. Readable by its
     /// owner only.
     pub credentials: Option<String>,
-    /// The file with the certificate of the authority that signed the server's, if the system does not know it.
+    /// The file with the certificate of the authority that signed the server's. No other authority counts then; the
+    /// system's do when absent.
     pub ca_file: Option<String>,
     /// Connect to a server over a network without TLS. Everyone on the way can read arguments and results.
     pub in_the_clear: bool,
@@ -161,6 +163,36 @@ pub fn follow(config: &Arc<ActiveConfig>, fleet: &Arc<Fleet>, mounts: &Arc<Fleet
     });
 }
 
+/// The files of this daemon's part in its fleet.
+pub(super) struct FleetFiles {
+    pub(super) key: PathBuf,
+    pub(super) person_key: PathBuf,
+    pub(super) credentials: Option<PathBuf>,
+    pub(super) ca: Option<PathBuf>,
+}
+
+impl FleetFiles {
+    /// Paths that are not absolute are left out.
+    pub(super) fn of(fleet: &FleetConfig, options: &Options) -> Self {
+        let home = options.paths.home.as_deref();
+        let file = |text: &Option<String>| config::absolute(text.as_deref()?, home).ok();
+        let keys = options.paths.fleet();
+        Self {
+            key: file(&fleet.key_file).unwrap_or_else(|| keys.join("daemon.key")),
+            person_key: file(&fleet.person_key_file).unwrap_or_else(|| keys.join("person.key")),
+            credentials: file(&fleet.credentials),
+            ca: file(&fleet.ca_file),
+        }
+    }
+
+    /// Those that no tool may read.
+    pub(super) fn secret(self) -> impl Iterator<Item = PathBuf> {
+        let files = [self.key, self.person_key].into_iter().chain(self.credentials);
+        let real = |file: PathBuf| file.canonicalize().unwrap_or(file);
+        files.filter(|file| !file.is_dir()).map(real)
+    }
+}
+
 /// The daemons and labels whose tools are listed here. Names that cannot be used are mistakes of the configuration, and
 /// nothing is mounted under them.
 fn mounted(fleet: &FleetConfig) -> Vec<MountConfig<FleetEndpoint>> {
@@ -202,83 +234,47 @@ fn mount(
 /// What the configuration says, or its first mistake.
 fn settings(fleet: &FleetConfig, options: &Options) -> WantedSettings {
     let name = fleet.name.as_ref().filter(|_| fleet.enabled)?;
-    Some(read(name, fleet, options))
+    Some(match fleet_mistakes::of_texts(fleet, options).first() {
+        Some(mistake) => Err(mistake.to_string()),
+        None => read(name, fleet, options),
+    })
 }
 
 fn read(name: &str, fleet: &FleetConfig, options: &Options) -> Result<FleetSettings, String> {
-    let home = options.paths.home.as_deref();
-    let file = |text: &Option<String>| text.as_deref().map(|text| config::absolute(text, home)).transpose();
-    let own_name = fleet_name(name)?;
-    let keys = options.paths.fleet();
-    let person = match &fleet.person {
-        Some(person) => Some(OwnPerson {
-            name: fleet_name(person)?,
-            key_file: file(&fleet.person_key_file)?.unwrap_or_else(|| keys.join("person.key")),
-        }),
-        None => None,
-    };
-    if fleet.servers.is_empty() {
-        return Err("fleet.servers is empty: name the NATS server, such as \"tls://nats.example:4222\"".to_owned());
-    }
-    for server in &fleet.servers {
-        check_server(server, fleet.in_the_clear)?;
-    }
+    let files = FleetFiles::of(fleet, options);
+    let name_of = |text: &str| FleetName::parse(text).map_err(|error| error.to_string());
+    let person =
+        |person: &String| Ok::<_, String>(OwnPerson { name: name_of(person)?, key_file: files.person_key.clone() });
     let of_daemon = |(name, section): (&String, &FleetDaemonSection)| {
-        let key = PublicKey::parse(&section.key, KeyOwner::Daemon);
-        let key = key.map_err(|why| format!("fleet.daemons.{name}.key: {why}"))?;
-        let member = DaemonMember { key, may_call: section.may_call, shows_asks: section.shows_asks };
-        Ok((fleet_name(name)?, member))
+        let key = PublicKey::parse(&section.key, KeyOwner::Daemon)?;
+        Ok((name_of(name)?, DaemonMember { key, may_call: section.may_call, shows_asks: section.shows_asks }))
     };
     let of_person = |(name, section): (&String, &FleetPersonSection)| {
-        let key = PublicKey::parse(&section.key, KeyOwner::Person);
-        let key = key.map_err(|why| format!("fleet.people.{name}.key: {why}"))?;
-        Ok((fleet_name(name)?, PersonMember { key, decides: section.decides }))
+        let key = PublicKey::parse(&section.key, KeyOwner::Person)?;
+        Ok((name_of(name)?, PersonMember { key, decides: section.decides }))
     };
+    // Several machines can share one file, which names this daemon too.
     let others = fleet.daemons.iter().filter(|(other, _)| *other != name);
     Ok(FleetSettings {
         connection: ConnectionSettings {
-            name: own_name,
+            name: name_of(name)?,
             servers: fleet.servers.clone(),
-            credentials: file(&fleet.credentials)?,
-            ca_file: file(&fleet.ca_file)?,
-            key_file: file(&fleet.key_file)?.unwrap_or_else(|| keys.join("daemon.key")),
-            person,
-            state_dir: keys,
+            person: fleet.person.as_ref().map(person).transpose()?,
+            credentials: files.credentials,
+            ca_file: files.ca,
+            key_file: files.key,
+            state_dir: options.paths.fleet(),
         },
         roster: Roster {
             daemons: others.map(of_daemon).collect::<Result<_, String>>()?,
             people: fleet.people.iter().map(of_person).collect::<Result<_, String>>()?,
         },
-        labels: fleet.labels.iter().map(|label| fleet_name(label)).collect::<Result<_, _>>()?,
+        labels: fleet.labels.iter().map(|label| name_of(label)).collect::<Result<_, _>>()?,
         max_calls: fleet.max_calls,
         offer: fleet.offer.allow.clone(),
         withhold: fleet.offer.deny.clone(),
-        cwd: config::absolute(&fleet.cwd, home)?,
+        cwd: config::absolute(&fleet.cwd, options.paths.home.as_deref())?,
         lease: Duration::from_millis(fleet.lease_ms),
         audit: fleet.audit,
     })
-}
-
-fn fleet_name(text: &str) -> Result<FleetName, String> {
-    let name = FleetName::parse(text).map_err(|error| format!("fleet: {error}"))?;
-    match subjects::RESERVED.contains(&text) {
-        true => Err(format!("fleet: {text} is reserved: choose another name")),
-        false => Ok(name),
-    }
-}
-
-/// An address must encrypt, unless it is on this machine.
-fn check_server(server: &str, in_the_clear: bool) -> Result<(), String> {
-    let wrong = || format!("fleet.servers: {server:?} is not an address such as tls://nats.example:4222");
-    let (scheme, rest) = server.split_once("://").ok_or_else(wrong)?;
-    let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host).trim_matches(['[', ']']);
-    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|host| host.is_loopback());
-    match scheme {
-        "tls" => Ok(()),
-        "nats" if is_local || in_the_clear => Ok(()),
-        "nats" => Err(format!(
-            "fleet.servers: {server} would send arguments and results unencrypted: use tls://, or set in_the_clear = true"
-        )),
-        _ => Err(wrong()),
-    }
 }

@@ -1,12 +1,15 @@
-//! Mistakes in MCP servers and other daemons of a configuration. The daemon runs without such a server, so they make
+//! Mistakes in MCP servers, other daemons and the fleet of a configuration. The daemon runs without those, so they make
 //! nothing else invalid; `config check` names them all.
 
+use std::collections::BTreeMap;
+
 use toold_engine::registry::SourceScope;
+use toold_mounts::names::prefix;
 
 use crate::config::mcp_servers::{self, expand};
 use crate::config::options::Options;
 use crate::config::read::ConfigText;
-use crate::config::{Config, remotes};
+use crate::config::{Config, fleet_mistakes, remotes};
 
 /// A mistake, and the key that it is in, if it is in one.
 pub(super) type Mistake = (Option<&'static str>, String);
@@ -35,8 +38,37 @@ pub(super) fn of(config: &Config, source: &ConfigText, options: &Options) -> (Ve
             false => problems.push(format!("{place}: {name}: {why}")),
         }
     }
-    let imported = mcp_servers::mounts(&config.mcp, &SourceScope::Global, home, &var).problems;
+    let mut of_fleet = fleet_mistakes::of_texts(&config.fleet, options);
+    if of_fleet.is_empty() {
+        of_fleet = fleet_mistakes::of_files(&config.fleet, options);
+    }
+    for mistake in of_fleet {
+        let keys: Vec<&str> = mistake.keys.iter().map(String::as_str).collect();
+        problems.push(format!("{}: {mistake}", source.place_of(&keys)));
+    }
+    let imported = mcp_servers::mounts(&config.mcp, &SourceScope::Global, home, &var);
+    let servers = imported.servers.iter().map(|server| ("MCP server", &server.name));
+    let others: BTreeMap<String, &str> = config
+        .remotes
+        .keys()
+        .map(|name| ("remote daemon", name))
+        .chain(servers)
+        .map(|(kind, name)| (prefix(name), kind))
+        .collect();
+    let daemons = config
+        .fleet
+        .daemons
+        .iter()
+        .filter(|(name, section)| section.enabled && config.fleet.name.as_ref().is_some_and(|own| own != *name));
+    let labels = config.fleet.use_labels.keys().map(|name| ("use_labels", name));
+    for (table, name) in daemons.map(|(name, _)| ("daemons", name)).chain(labels) {
+        if let Some(kind) = others.get(&prefix(name)) {
+            let place = source.place_of(&["fleet", table, name]);
+            let why = format!("there is a {kind} whose tools are called {}... too", prefix(name));
+            problems.push(format!("{place}: fleet.{table}.{name}: {why}: rename that one"));
+        }
+    }
     let place = source.place_of(&["mcp", "import"]);
-    problems.extend(imported.into_iter().map(|why| format!("{place}: mcp.import: {why}")));
+    problems.extend(imported.problems.into_iter().map(|why| format!("{place}: mcp.import: {why}")));
     (problems, warnings)
 }

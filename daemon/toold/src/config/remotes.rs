@@ -91,12 +91,21 @@ pub fn options(options: &Options) -> RemoteOptions {
 /// The identity of this daemon towards the daemons that mount it: stable across starts, and
 /// different for each socket.
 fn instance(options: &Options) -> String {
+    blake3::hash(own_id(options).as_bytes()).to_hex()[..32].to_owned()
+}
+
+/// A secret of this daemon, the same at each start.
+pub fn kept_secret(options: &Options) -> [u8; 32] {
+    blake3::derive_key("toold 2026-11-25 names of sessions of the fleet", own_id(options).as_bytes())
+}
+
+/// No other daemon and no tool knows it.
+fn own_id(options: &Options) -> String {
     let id = kept_id(&options.paths.instance()).unwrap_or_else(|error| {
         tracing::warn!(%error, "can't save this daemon's id");
         random_hex(16)
     });
-    let hash = blake3::hash(format!("{id}\0{:?}", options.socket).as_bytes()).to_hex();
-    hash[..32].to_owned()
+    format!("{id}\0{:?}", options.socket)
 }
 
 /// Bytes of the file of the id.

@@ -178,7 +178,9 @@ impl KnownNames {
         names.extend(provided_names::read(&options.paths));
         let home = options.paths.home.as_deref();
         let servers = mcp_servers::mounts(&loaded.config.mcp, &SourceScope::Global, home, &|_| None).servers;
-        let mounted = servers.iter().map(|server| &server.name).chain(loaded.config.remotes.keys());
+        let fleet = &loaded.config.fleet;
+        let of_fleet = fleet.daemons.keys().chain(fleet.use_labels.keys());
+        let mounted = servers.iter().map(|server| &server.name).chain(loaded.config.remotes.keys()).chain(of_fleet);
         Self { names, prefixes: mounted.map(|name| prefix(name)).collect() }
     }
 

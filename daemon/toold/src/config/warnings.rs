@@ -37,7 +37,10 @@ fn of_servers<'r>(options: &Options, loaded: &LoadedConfig, rules: impl Iterator
     let mounted =
         mcp_servers::mounts(&loaded.config.mcp, &SourceScope::Global, options.paths.home.as_deref(), &|_| None);
     let remotes = loaded.config.remotes.keys().map(|name| format!("remote:{name}"));
-    let known: Vec<String> = mounted.servers.into_iter().map(|server| server.name).chain(remotes).collect();
+    let fleet = &loaded.config.fleet;
+    let of_fleet = fleet.daemons.keys().chain(fleet.use_labels.keys()).map(|name| format!("fleet:{name}"));
+    let servers = mounted.servers.into_iter().map(|server| server.name);
+    let known: Vec<String> = servers.chain(remotes).chain(of_fleet).collect();
     let mut found = Vec::new();
     for rule in rules.filter(|rule| rule.category == Category::Mcp) {
         let Some((server, _)) = rule.pattern.as_str().split_once('/') else { continue };
@@ -46,7 +49,12 @@ fn of_servers<'r>(options: &Options, loaded: &LoadedConfig, rules: impl Iterator
             continue;
         }
         let near = super::nearest::perhaps(server, known.iter().map(String::as_str));
-        let words = format!("there is no MCP server {server} now, so the rule matches no call yet{near}");
+        let missing = match server.split_once(':') {
+            Some(("fleet", name)) => format!("daemon or label {name} of the fleet"),
+            Some(("remote", name)) => format!("remote daemon {name}"),
+            _ => format!("MCP server {server}"),
+        };
+        let words = format!("there is no {missing} now, so the rule matches no call yet{near}");
         found.push(format!("{}: warning: {words}", rule.origin));
     }
     found
@@ -112,7 +120,9 @@ fn source_names(options: &Options, loaded: &LoadedConfig) -> BTreeSet<String> {
     let home = options.paths.home.as_deref();
     let servers = mcp_servers::mounts(&loaded.config.mcp, &SourceScope::Global, home, &|_| None).servers;
     let kinds = kinds.map(|kind| kind.as_str().to_owned()).into_iter();
-    let mounted = servers.into_iter().map(|server| server.name).chain(loaded.config.remotes.keys().cloned());
+    let fleet = loaded.config.fleet.daemons.keys().chain(loaded.config.fleet.use_labels.keys());
+    let others = loaded.config.remotes.keys().chain(fleet).cloned();
+    let mounted = servers.into_iter().map(|server| server.name).chain(others);
     kinds.chain(mounted).chain(plugin_names(options, loaded)).collect()
 }
 

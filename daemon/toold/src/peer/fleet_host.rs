@@ -16,45 +16,71 @@ use toold_store::Store;
 use crate::config;
 use crate::config::active_config::ActiveConfig;
 use crate::peer::sessions::persistence::with_store;
-use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, set_opener};
+use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, opener_of};
 
+/// Sessions that a daemon can have here. Unused ones are closed to make room.
+const MAX_SESSIONS: usize = 64;
+
+#[derive(Clone)]
 pub struct LocalFleetHost {
     pub sessions: Arc<SessionService>,
     pub config: Arc<ActiveConfig>,
     pub store: Arc<Store>,
-    /// A part of the names of sessions, so that nobody else can guess them.
+    /// A part of the names of sessions, so that nobody else can guess them. The same at each start, so that they are found
+    /// again.
     pub secret: [u8; 32],
 }
 
 impl LocalFleetHost {
-    fn session_id(&self, origin: &Origin, session: &str) -> SessionId {
-        let hash = blake3::keyed_hash(&self.secret, format!("{}\0{session}", origin.daemon).as_bytes()).to_hex();
+    fn session_id(&self, daemon: &str, session: &str) -> SessionId {
+        let hash = blake3::keyed_hash(&self.secret, format!("{daemon}\0{session}").as_bytes()).to_hex();
         SessionId::parse(&format!("f-{}", &hash[..32])).expect("hexadecimal digits fit")
+    }
+
+    async fn open_or_resume(self, origin: Origin, session: String) -> Result<Arc<Session>, String> {
+        let daemon = origin.daemon.to_string();
+        let id = self.session_id(&daemon, &session);
+        let opener = Opener { kind: OpenerKind::Fleet, daemon: Some(daemon.clone()), ..Opener::default() };
+        if let Some(open) = self.sessions.find(&id) {
+            return if opener_of(&open) == opener { Ok(open) } else { Err(format!("session {id} is another's")) };
+        }
+        if !self.sessions.make_room_for(&daemon, MAX_SESSIONS) {
+            return Err(format!("{daemon} uses {MAX_SESSIONS} sessions here already: let their calls end first"));
+        }
+        let home = self.config.options.paths.home.as_deref();
+        let cwd = config::absolute(&self.config.loaded().config.fleet.cwd, home)?;
+        let restored = self.sessions.restore_of_fleet(&id, &cwd).await.map_err(|error| format!("{error:#}"))?;
+        let session = match restored {
+            Some((session, owner)) if owner.as_ref() == Some(&opener) => session,
+            Some(_) => return Err(format!("session {id} is another's")),
+            None => {
+                let name = match &origin.client {
+                    Some(client) => format!("{client} on {daemon}"),
+                    None => daemon,
+                };
+                let request = SessionRequest {
+                    id,
+                    cwd: Some(cwd),
+                    roots: Vec::new(),
+                    client: Some(ClientInfo { name, version: None }),
+                    model: None,
+                    env: BTreeMap::new(),
+                    filter: SessionFilter::default(),
+                    profiles: Vec::new(),
+                };
+                // The configuration of this machine names the folder, so a person chose it.
+                self.sessions.in_chosen_folder(request).map_err(|error| format!("{error:#}"))?
+            }
+        };
+        let session = self.sessions.publish(session, opener);
+        self.sessions.save(&session).await;
+        Ok(session)
     }
 }
 
 impl FleetHost for LocalFleetHost {
-    fn open_session(&self, origin: &Origin, session: &str) -> Result<Arc<Session>, String> {
-        let home = self.config.options.paths.home.as_deref();
-        let cwd = config::absolute(&self.config.loaded().config.fleet.cwd, home)?;
-        let name = match &origin.client {
-            Some(client) => format!("{client} on {}", origin.daemon),
-            None => origin.daemon.to_string(),
-        };
-        let request = SessionRequest {
-            id: self.session_id(origin, session),
-            cwd: Some(cwd),
-            roots: Vec::new(),
-            client: Some(ClientInfo { name, version: None }),
-            model: None,
-            env: BTreeMap::new(),
-            filter: SessionFilter::default(),
-            profiles: Vec::new(),
-        };
-        // The configuration of this machine names the folder, so a person chose it.
-        let session = self.sessions.in_chosen_folder(request).map_err(|error| format!("{error:#}"))?;
-        set_opener(&session, Opener { kind: OpenerKind::Agent, ..Opener::default() });
-        Ok(self.sessions.open(session).0)
+    fn open_session(&self, origin: &Origin, session: &str) -> BoxFuture<'static, Result<Arc<Session>, String>> {
+        self.clone().open_or_resume(origin.clone(), session.to_owned()).boxed()
     }
 
     fn audit_after(

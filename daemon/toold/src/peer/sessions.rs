@@ -22,6 +22,7 @@ use toold_engine::redact::redact;
 use toold_engine::session::{Hold, NewSession, Session, SessionFilter, Starter};
 use toold_engine::workspace::{Workspace, WorkspaceFolder};
 use toold_host::files::resolve;
+use toold_proto::event::EventBody;
 use toold_proto::session::{ClientInfo, Mode};
 use toold_proto::tool::SessionId;
 use toold_store::Store;
@@ -56,6 +57,8 @@ pub enum OpenerKind {
     Descendant,
     /// The daemon's page in a person's browser.
     Page,
+    /// Another daemon of the fleet, for its callers.
+    Fleet,
 }
 
 /// The principal that opened a session. Stored with it, across restarts too.
@@ -67,6 +70,9 @@ pub struct Opener {
     /// The profile of its token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_profile: Option<String>,
+    /// The daemon of the fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<String>,
 }
 
 /// Kept in a session's slot.
@@ -145,6 +151,22 @@ impl SessionService {
         (session, there)
     }
 
+    /// As [`open`](Self::open); a new session belongs to `opener`, and subscribers learn of it.
+    pub(crate) fn publish(&self, session: Session, opener: Opener) -> Arc<Session> {
+        let (session, there) = self.open(session);
+        if !there {
+            set_opener(&session, opener);
+            let (session_id, cwd) = (session.id.clone(), session.cwd.display().to_string());
+            self.engine.events.emit(EventBody::SessionOpened { session_id, cwd });
+        }
+        session
+    }
+
+    /// The open session of this id.
+    pub(crate) fn find(&self, id: &SessionId) -> Option<Arc<Session>> {
+        self.engine.sessions.find(id)
+    }
+
     /// Closes a session and cancels its calls; returns how many. `None` for an unknown one.
     pub fn close(&self, id: &SessionId) -> Option<u64> {
         let session = self.engine.sessions.find(id)?;
@@ -158,13 +180,31 @@ impl SessionService {
     ///
     /// `most`: the number of other idle sessions that stay open, the last used first.
     pub fn close_unused(&self, unused: Option<Duration>, most: usize) -> Vec<SessionId> {
-        let runs =
-            |session: &Session| self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none());
+        let runs = |session: &Session| self.has_shells(session);
         let sessions = &self.engine.sessions;
         let mut closed = unused.map_or_else(Vec::new, |unused| sessions.close_unused(unused, runs));
-        closed.extend(sessions.close_surplus(most, runs));
+        closed.extend(sessions.close_surplus(most, |_| true, runs));
         closed.iter().for_each(|session| self.config.release(session.own_project()));
         closed.iter().map(|session| session.id.clone()).collect()
+    }
+
+    /// Closes unused sessions of a daemon of the fleet when it has `most` of them. False when it uses all of them.
+    pub(crate) fn make_room_for(&self, daemon: &str, most: usize) -> bool {
+        let is_its = |session: &Session| opener_of(session).daemon.as_deref() == Some(daemon);
+        let is_full = || self.engine.sessions.list().iter().filter(|session| is_its(session)).count() >= most;
+        if !is_full() {
+            return true;
+        }
+        for session in self.engine.sessions.close_surplus(most / 2, is_its, |session| self.has_shells(session)) {
+            self.config.release(session.own_project());
+            self.engine.events.emit(EventBody::SessionClosed { session_id: session.id.clone() });
+        }
+        !is_full()
+    }
+
+    /// Whether background commands of the session are running.
+    fn has_shells(&self, session: &Session) -> bool {
+        self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none())
     }
 
     /// A new session for the client of a connection.
@@ -197,7 +237,8 @@ impl SessionService {
                 let open = SessionRequest { roots: Vec::new(), env: BTreeMap::new(), ..open };
                 Ok(Session::held(new_session(open, "/".into(), Vec::new(), "/".into(), None), peer.hold.clone()))
             }
-            (Hold::Free, OpenerKind::Person | OpenerKind::Page) => self.session_of_person(open),
+            // A person chose the folder of those of the fleet, in the configuration.
+            (Hold::Free, OpenerKind::Person | OpenerKind::Page | OpenerKind::Fleet) => self.session_of_person(open),
             (Hold::Free, OpenerKind::Agent | OpenerKind::Token | OpenerKind::Descendant) => {
                 self.session_of_client(kind, peer, open)
             }

@@ -148,7 +148,8 @@ impl McpHost for DaemonHost {
             profiles: wanted.profiles,
         };
         let session = self.services.sessions.create(kind, &peer, request).map_err(|error| format!("cwd: {error:#}"))?;
-        set_opener(&session, Opener { kind, program: peer.lineage.program(), token_profile: wanted.token_profile });
+        let (program, token_profile) = (peer.lineage.program(), wanted.token_profile);
+        set_opener(&session, Opener { kind, program, token_profile, daemon: None });
         let (session, _) = self.services.sessions.open(session);
         self.services
             .engine

@@ -50,16 +50,7 @@ fn enter(request: &MethodRequest, session: Session) -> Arc<Session> {
 
 /// Publishes a new session.
 pub(super) fn publish(request: &MethodRequest, session: Session) -> Arc<Session> {
-    let (session, there) = request.services.sessions.open(session);
-    if !there {
-        set_opener(&session, request.connection().opener());
-        request
-            .services
-            .engine
-            .events
-            .emit(EventBody::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
-    }
-    session
+    request.services.sessions.publish(session, request.connection().opener())
 }
 
 impl ClientConnection {
@@ -77,7 +68,7 @@ impl ClientConnection {
     /// Who opens the sessions of this connection.
     pub(crate) fn opener(&self) -> Opener {
         let token_profile = self.peer.token_profile.clone();
-        Opener { kind: self.kind(), program: self.peer.lineage.program(), token_profile }
+        Opener { kind: self.kind(), program: self.peer.lineage.program(), token_profile, daemon: None }
     }
 }
 
@@ -92,7 +83,7 @@ pub(super) fn may_use(request: &MethodRequest, session: &Session) -> Result<(), 
     let (own, opener) = (connection.kind(), opener_of(session));
     let may = match own {
         OpenerKind::Person => match opener.kind {
-            OpenerKind::Person | OpenerKind::Agent | OpenerKind::Page => true,
+            OpenerKind::Person | OpenerKind::Agent | OpenerKind::Page | OpenerKind::Fleet => true,
             OpenerKind::Token => connection.may_decide(),
             OpenerKind::Descendant => false,
         },
@@ -100,8 +91,8 @@ pub(super) fn may_use(request: &MethodRequest, session: &Session) -> Result<(), 
         OpenerKind::Token => opener.kind == OpenerKind::Token && opener.token_profile == connection.peer.token_profile,
         // It sees and decides for all sessions; where it may call, [`may_call_in`] says.
         OpenerKind::Page => opener.kind != OpenerKind::Descendant,
-        // It may name no session but its own.
-        OpenerKind::Descendant => false,
+        // It may name no session but its own. The fleet has no connections.
+        OpenerKind::Descendant | OpenerKind::Fleet => false,
     };
     if may { Ok(()) } else { Err(unknown("session", session.id.as_str())) }
 }
@@ -113,9 +104,12 @@ pub(super) fn may_call_in(request: &MethodRequest, session: &Session) -> Result<
             let words = format!("session {} is not the page's: open one with session.open", session.id);
             Err(object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied")))
         }
-        OpenerKind::Page | OpenerKind::Person | OpenerKind::Agent | OpenerKind::Token | OpenerKind::Descendant => {
-            Ok(())
-        }
+        OpenerKind::Page
+        | OpenerKind::Person
+        | OpenerKind::Agent
+        | OpenerKind::Token
+        | OpenerKind::Descendant
+        | OpenerKind::Fleet => Ok(()),
     }
 }
 
@@ -126,7 +120,7 @@ fn may_agent_join(connection: &ClientConnection, opener: &Opener) -> bool {
                 // The parent on stdio, and tests within this process, have no lineage.
                 || opener.program.is_none() && connection.peer.lineage.own().is_none()
         }
-        OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page => false,
+        OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page | OpenerKind::Fleet => false,
     }
 }
 
@@ -258,7 +252,9 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
         return match request.connection().kind() {
             OpenerKind::Person | OpenerKind::Agent => shared(request, id).map(Some),
             // A code is given to a program of this machine.
-            OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page => Err(unknown("session", id.as_str())),
+            OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page | OpenerKind::Fleet => {
+                Err(unknown("session", id.as_str()))
+            }
         };
     }
     if let Some(session) = request.services.engine.sessions.find(id) {
@@ -280,7 +276,7 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
         OpenerKind::Agent => opener.as_ref().is_some_and(|opener| may_agent_join(connection, opener)),
         // It belongs to a client without a token.
         OpenerKind::Page => opener.as_ref().is_some_and(|opener| opener.kind == OpenerKind::Page),
-        OpenerKind::Token | OpenerKind::Descendant => false,
+        OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Fleet => false,
     };
     if !may {
         request.services.upgrade.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
@@ -385,7 +381,7 @@ async fn close(request: MethodRequest, close: CloseSession) -> Result<ClosedSess
                 let opener = kept.ok().flatten().and_then(|(_, opener)| opener);
                 opener.is_some_and(|opener| may_agent_join(connection, &opener))
             }
-            OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page => false,
+            OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page | OpenerKind::Fleet => false,
         };
         // A session of an earlier daemon, which nobody has resumed.
         let forgotten = may && services.sessions.forget(&id).await;

@@ -1,6 +1,7 @@
 //! Sessions across restarts of the daemon. The store's functions block; those here do not.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -44,6 +45,31 @@ impl SessionService {
         id: &SessionId,
         env: BTreeMap<String, String>,
     ) -> anyhow::Result<Option<(Session, Option<Opener>)>> {
+        self.restore_by(kind, id, env, |kind, request| self.create(kind, peer, request)).await
+    }
+
+    /// The same for a session of the fleet, in the folder that is configured now.
+    ///
+    /// # Errors
+    /// The folder cannot be worked in.
+    pub(crate) async fn restore_of_fleet(
+        &self,
+        id: &SessionId,
+        cwd: &Path,
+    ) -> anyhow::Result<Option<(Session, Option<Opener>)>> {
+        let create = |_, request| {
+            self.in_chosen_folder(SessionRequest { cwd: Some(cwd.to_owned()), roots: Vec::new(), ..request })
+        };
+        self.restore_by(OpenerKind::Fleet, id, BTreeMap::new(), create).await
+    }
+
+    async fn restore_by(
+        &self,
+        kind: OpenerKind,
+        id: &SessionId,
+        env: BTreeMap<String, String>,
+        create: impl FnOnce(OpenerKind, SessionRequest) -> anyhow::Result<Session>,
+    ) -> anyhow::Result<Option<(Session, Option<Opener>)>> {
         let wanted = id.clone();
         let saved = match with_store(&self.store, move |store| store.find_session(&wanted)).await {
             Ok(Some(saved)) => saved,
@@ -69,7 +95,7 @@ impl SessionService {
             filter: SessionFilter::new(&saved.filter).with_context(|| format!("the tools of session {id}"))?,
             profiles: Vec::new(),
         };
-        let mut session = self.create(kind, peer, request)?;
+        let mut session = create(kind, request)?;
         session.opened_at = saved.opened_at;
         session.set_mode(saved.mode);
         Ok(Some((session, opener)))

@@ -1,0 +1,108 @@
+//! What must be true after all that.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::{Value, json};
+use toold_tests::{Bus, until};
+
+use crate::clients::{CallEnd, CallRecord};
+use crate::faults::FaultCounts;
+use crate::machines::{Machine, Machines};
+
+pub(crate) fn check(machines: &Machines, calls: &[CallRecord], faults: FaultCounts) {
+    machines.wait_until_complete();
+    let mut ends: BTreeMap<(&str, CallEnd), u64> = BTreeMap::new();
+    for call in calls {
+        *ends.entry((call.tool, call.end)).or_default() += 1;
+    }
+    for (fault, count) in &faults {
+        println!("{count:6} {fault}");
+    }
+    for ((tool, end), count) in &ends {
+        println!("{count:6} calls of {tool}: {end:?}");
+    }
+    nothing_is_left(machines);
+    each_ran_at_most_once(machines, calls);
+    let url = machines.nats.lock().url();
+    let bus = Bus::connect(&url);
+    for machine in &machines.all {
+        audit_is_complete(machine, &bus);
+    }
+    for subject in bus.stored("OBJ_TOOLD_BLOBS") {
+        assert!(subject.subject.contains(".M."), "a blob is left: {}", subject.subject);
+    }
+    for ask in bus.stored("TOOLD_ASKS") {
+        let ask = ask.json();
+        assert!(!ask["ended"].is_null(), "an ask is left: {ask}");
+    }
+}
+
+/// No calls run, and all audit rows are sent.
+fn nothing_is_left(machines: &Machines) {
+    for machine in &machines.all {
+        until(&format!("all calls on {} have ended, and its audit rows are sent", machine.name), || {
+            let status = machine.status();
+            (status["running"] == 0 && status["audit_waiting"] == 0).then_some(())
+        });
+        let refused = machine.status()["refused"].take();
+        println!("       refused by {}: {refused}", machine.name);
+    }
+}
+
+fn each_ran_at_most_once(machines: &Machines, calls: &[CallRecord]) {
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for machine in &machines.all {
+        for line in fs::read_to_string(&machine.ledger).unwrap_or_default().lines() {
+            *lines.entry(line.to_owned()).or_default() += 1;
+        }
+    }
+    let mut wrong = Vec::new();
+    for call in calls.iter().filter(|call| call.has_effect()) {
+        let ran = lines.remove(&call.id).unwrap_or(0);
+        let right = match call.end {
+            CallEnd::Ok => ran == 1 && !call.after_revocation,
+            CallEnd::DidNotRun => ran == 0,
+            CallEnd::Unknown | CallEnd::Cancelled | CallEnd::CallerDied => {
+                ran <= 1 && (ran == 0 || !call.after_revocation)
+            }
+            CallEnd::Failed => false,
+        };
+        if !right {
+            wrong.push(format!(
+                "{} ({}) ended as {:?} and ran {ran} times, after its revocation: {}; {}",
+                call.id, call.tool, call.end, call.after_revocation, call.text
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(lines.is_empty(), "lines of no call: {lines:?}");
+    assert!(calls.iter().any(|call| call.end == CallEnd::Ok), "no call succeeded");
+    let failed: Vec<_> = calls.iter().filter(|call| call.end == CallEnd::Failed).map(|call| &call.text).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// Each row of a daemon's log is in the stream once, in order.
+fn audit_is_complete(machine: &Machine, bus: &Bus) {
+    let subject = format!("toold.audit.{}", machine.name);
+    let sent: Vec<u64> = bus
+        .stored("TOOLD_AUDIT")
+        .iter()
+        .filter(|message| message.subject == subject)
+        .map(|message| message.json()["row"]["id"].as_u64().unwrap())
+        .collect();
+    assert!(sent.windows(2).all(|two| two[0] < two[1]), "{} sent rows twice or out of order: {sent:?}", machine.name);
+    let mut written = Vec::new();
+    loop {
+        let after = written.last().copied().unwrap_or(0);
+        let page: Value = machine.result("audit.query", json!({"after": after, "limit": 1000}));
+        written.extend(page["entries"].as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap()));
+        if page["more"] != true {
+            break;
+        }
+    }
+    // Rows from before it joined are its own.
+    written.retain(|row| sent.first().is_some_and(|first| row >= first));
+    assert_eq!(sent, written, "the rows of {} that were sent, and those in its log", machine.name);
+    println!("{:6} audit rows of {}", sent.len(), machine.name);
+}
