@@ -1,4 +1,6 @@
 //! Sends the asks of this daemon to the persons who decide here, and receives their answers.
+//!
+//! Questions of tools are not sent: they are asked on the machine on which the tool runs.
 
 mod answers;
 mod people;
@@ -52,6 +54,12 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
             _ = changes.changed() => member.engine.asks.reconsider(),
         }
     }
+}
+
+/// From now on nobody elsewhere can be asked. The engine calls the function of the subscription under a lock that dropping the
+/// subscription needs as well, so the subscription must be gone before the member can be dropped by that function.
+pub(crate) async fn leave(member: &Member) {
+    member.own_asks.lock().await.subscription = None;
 }
 
 /// While it exists, people elsewhere may be reachable. Asks hear of its beginning and its end.

@@ -186,6 +186,7 @@ impl Fleet {
         }
         member.tasks.close();
         member.tasks.wait().await;
+        ask::leave(&member).await;
     }
 }
 

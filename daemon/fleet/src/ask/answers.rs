@@ -22,7 +22,10 @@ pub(super) async fn receive(member: &Arc<Member>, asks: &[OwnAsk], message: Mess
     let Some(request_id) = request_id(&member.name, ask_id) else { return };
     let answered = match verified(member, &message, ask_id) {
         Ok(answer) => take(member, asks, &answer, request_id).await,
-        Err(refusal) => Err((format!("the answer was refused: {}", refusal.as_str()), true)),
+        Err(Refusal::Expired) => {
+            Err(("it was signed too long ago, or the clocks of the machines differ".to_owned(), true))
+        }
+        Err(refusal) => Err((format!("it was refused as {}", refusal.as_str()), true)),
     };
     let Some(inbox) = message.reply else { return };
     let (error, pending) = match answered {
