@@ -7,6 +7,7 @@ mod kept;
 pub mod make;
 mod term;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,13 +60,17 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
     let mut entries = entries.map_err(|error| format!("can't follow the bucket of grants: {error}"))?;
     book.begin_reading();
     let mut revision = first.state.last_sequence;
+    // Each has one message in the stream.
+    let mut keys = HashSet::new();
     if first.state.messages > 0 {
         let read_all = async {
             while let Some(entry) = entries.next().await {
                 let entry = entry.map_err(|error| lost(&error))?;
                 take_over(member, &entry);
                 revision = revision.max(entry.revision);
-                if entry.seen_current {
+                let is_last = entry.seen_current;
+                keys.insert(entry.key);
+                if is_last {
                     return Ok(());
                 }
             }
@@ -91,6 +96,7 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
                 take_over(member, &entry);
                 save(member).await;
                 revision = revision.max(entry.revision);
+                keys.insert(entry.key);
                 book.progress.send_modify(|progress| progress.revision = revision);
             }
             _ = renewals.tick() => {
@@ -98,6 +104,10 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
                 let now = info(&store).await?;
                 if now.created != first.created || now.state.last_sequence < revision {
                     tracing::warn!("the bucket of grants was made anew");
+                    return Ok(());
+                }
+                if now.state.last_sequence == revision && now.state.messages < keys.len() as u64 {
+                    tracing::warn!("entries of the bucket of grants have disappeared");
                     return Ok(());
                 }
                 behind = if now.state.last_sequence > revision { behind + 1 } else { 0 };
@@ -119,7 +129,8 @@ fn lost(error: &dyn std::error::Error) -> String {
 }
 
 async fn info(store: &kv::Store) -> Result<Info, String> {
-    let status = store.status().await.map_err(|error| format!("can't read the state of the bucket of grants: {error}"))?;
+    let status =
+        store.status().await.map_err(|error| format!("can't read the state of the bucket of grants: {error}"))?;
     Ok(status.info)
 }
 
@@ -140,3 +151,6 @@ async fn save(member: &Member) {
     let problem = saved.err().or_else(|| member.grants.problem());
     member.note_problem("grants on disk", problem);
 }
+
+#[cfg(test)]
+mod tests;
