@@ -59,7 +59,7 @@ impl Bus {
             });
             client
         });
-        let jetstream = jetstream::new(client.clone());
+        let jetstream = runtime.block_on(async { jetstream::new(client.clone()) });
         Self { runtime, client, jetstream, seen }
     }
 
