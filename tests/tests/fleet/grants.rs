@@ -10,6 +10,8 @@ struct GrantScene {
     laptop: TestDaemon,
     build: TestDaemon,
     nats: NatsServer,
+    /// Has the keys, which a daemon reads when it starts.
+    _plan: FleetPlan,
 }
 
 impl GrantScene {
@@ -20,7 +22,8 @@ impl GrantScene {
         let start = |name: &str, person: &str| {
             Setup::new().config(&plan.config(name, &nats.url(), Some(person), "lease_ms = 300")).start()
         };
-        let scene = Self { laptop: start("laptop", "anna"), build: start("build", "bob"), nats };
+        let (laptop, build) = (start("laptop", "anna"), start("build", "bob"));
+        let scene = Self { laptop, build, nats, _plan: plan };
         scene.wait_until_read(&scene.laptop);
         scene.wait_until_read(&scene.build);
         Some(scene)
