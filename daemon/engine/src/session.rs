@@ -533,8 +533,7 @@ impl Sessions {
         if self.all.len() <= most {
             return Vec::new();
         }
-        let unused =
-            self.all.iter().filter(|entry| Arc::strong_count(entry.value()) == 1 && is_counted(entry.value()));
+        let unused = self.all.iter().filter(|entry| Arc::strong_count(entry.value()) == 1 && is_counted(entry.value()));
         let mut unused: Vec<_> = unused.map(|entry| (entry.last_use(), entry.key().clone())).collect();
         unused.sort();
         let surplus = unused.len().saturating_sub(most);

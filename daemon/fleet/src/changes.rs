@@ -35,6 +35,7 @@ fn digest(member: &Member) -> u64 {
     let broker = member.broker.state.borrow().clone();
     (broker.connected, broker.connects, broker.error, member.problems()).hash(&mut hasher);
     member.settings.load().labels.hash(&mut hasher);
+    member.grants.valid().hash(&mut hasher);
     member.counts.running.load(Ordering::Relaxed).hash(&mut hasher);
     member.directory.read(|daemons| {
         for (name, daemon) in daemons {

@@ -257,6 +257,8 @@ async fn keep<'m>(
             member.note_problem(part, Some(why));
         }
         sleep(RETRY).await;
+        // Somebody may have deleted a bucket. If it can't be made again, the part fails again and reports it.
+        let _ = member.broker.prepare().await;
         member.note_problem(part, None);
     }
 }

@@ -7,6 +7,7 @@ mod kept;
 pub mod make;
 mod term;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ use crate::subjects;
 
 /// How long the broker may take to show all grants.
 const READ_ALL: Duration = Duration::from_secs(30);
-/// So often in a row may a revision that the bucket has be missing here before the bucket is read again.
-const MAX_BEHIND: u32 = 3;
+/// For so long the bucket may differ from what it has shown, as while a change is on its way, before it is read again.
+const MAX_DIFFERENCE: Duration = Duration::from_secs(2);
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
 ///
@@ -59,13 +60,17 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
     let mut entries = entries.map_err(|error| format!("can't follow the bucket of grants: {error}"))?;
     book.begin_reading();
     let mut revision = first.state.last_sequence;
+    // Each has one message in the stream.
+    let mut keys = HashSet::new();
     if first.state.messages > 0 {
         let read_all = async {
             while let Some(entry) = entries.next().await {
                 let entry = entry.map_err(|error| lost(&error))?;
                 take_over(member, &entry);
                 revision = revision.max(entry.revision);
-                if entry.seen_current {
+                let is_last = entry.seen_current;
+                keys.insert(entry.key);
+                if is_last {
                     return Ok(());
                 }
             }
@@ -80,7 +85,7 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
     book.progress.send_modify(|progress| *progress = book::ReadProgress { is_synced: true, revision });
     let mut renewals = interval(book.lease.interval());
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut behind = 0;
+    let mut differs_since = None;
     loop {
         tokio::select! {
             changed = reconfigured.changed() => {
@@ -91,20 +96,28 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
                 take_over(member, &entry);
                 save(member).await;
                 revision = revision.max(entry.revision);
+                keys.insert(entry.key);
                 book.progress.send_modify(|progress| progress.revision = revision);
             }
             _ = renewals.tick() => {
                 let asked = boot_time();
                 let now = info(&store).await?;
-                if now.created != first.created || now.state.last_sequence < revision {
+                if now.created != first.created {
                     tracing::warn!("the bucket of grants was made anew");
                     return Ok(());
                 }
-                behind = if now.state.last_sequence > revision { behind + 1 } else { 0 };
-                match behind {
-                    0 => book.lease.renew(asked),
-                    1..MAX_BEHIND => {}
-                    MAX_BEHIND.. => return Ok(()),
+                let is_same = now.state.last_sequence == revision && now.state.messages >= keys.len() as u64;
+                match differs_since {
+                    _ if is_same => {
+                        book.lease.renew(asked);
+                        differs_since = None;
+                    }
+                    None => differs_since = Some(asked),
+                    Some(since) if asked.saturating_sub(since) < MAX_DIFFERENCE => {}
+                    Some(_) => {
+                        tracing::warn!("entries of the bucket of grants are missing");
+                        return Ok(());
+                    }
                 }
                 if book.is_dirty() {
                     save(member).await;
@@ -141,3 +154,6 @@ async fn save(member: &Member) {
     let problem = saved.err().or_else(|| member.grants.problem());
     member.note_problem("grants on disk", problem);
 }
+
+#[cfg(test)]
+mod tests;

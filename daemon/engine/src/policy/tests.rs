@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 use super::rules::{RuleConfig, RulePlace};
 use super::*;
 use crate::need::Word;
-use crate::policy::grants::{GrantScope, GrantStore, Grants};
+use crate::policy::grants::{FleetGrantTerm, GrantScope, GrantStore, Grants};
 
 /// One row of a table: the rules, grants and mode, and the need.
 #[derive(Clone)]
@@ -534,4 +534,87 @@ fn nothing_but_a_person_allows_what_is_always_asked() {
     case.clone().mode(Mode::Plan).gives(&need, Deny, "mode plan");
     case.clone().grant(Category::Mcp, "s/*", Action::Deny).gives(&need, Deny, "grant g2");
     case.rule("mcp", "s/*", "deny").gives(&need, Deny, "config.toml:2");
+}
+
+/// The term of a grant of the fleet, which a test ends.
+#[derive(Debug, Default)]
+struct Ended(std::sync::atomic::AtomicBool);
+
+impl FleetGrantTerm for Ended {
+    fn is_valid(&self) -> bool {
+        !self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn end_here(&self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+fn of_fleet(grant: &mut Grant) {
+    grant.fleet = Some(std::sync::Arc::new(Ended::default()));
+    // Its term decides when it ends.
+    grant.expires_at = Some(SystemTime::UNIX_EPOCH);
+}
+
+#[test]
+fn a_grant_of_the_fleet_allows_exactly_as_much_as_one_of_this_daemon() {
+    let always = Need { always_asked: true, ..shell("git push origin") };
+    let hook = write("/home/u/proj/.git/hooks/pre-commit");
+    let denied = case().rule("shell", "git push *", "deny");
+    let asked = case().rule("shell", "git push *", "ask");
+    let refused = case().grant(Category::Shell, "git push *", Action::Deny);
+    for (case, pattern, need, verdict) in [
+        (case(), "git *", shell("git push origin"), Allow),
+        (case(), "git *", shell("rm x"), Ask),
+        (case(), "**", always, Ask),
+        (case(), "/home/u/proj/**", hook.clone(), Ask),
+        (case(), hook.target.as_str(), hook.clone(), Allow),
+        (case(), "cat a *", shell("cat $x a"), Ask),
+        // The rules of the daemon that decides.
+        (denied, "git push origin", shell("git push origin"), Deny),
+        (asked.clone(), "git *", shell("git push origin"), Ask),
+        (asked, "git push origin", shell("git push origin"), Allow),
+        (refused, "git push origin", shell("git push origin"), Deny),
+        (case().mode(Mode::Plan), "rm *", shell("rm x"), Deny),
+        (case().chain(&["plugin"]), "rm *", shell("rm x"), Ask),
+    ] {
+        case.clone().grant(need.category, pattern, Action::Allow).gives(&need, verdict, "");
+        case.grant_of(need.category, pattern, Action::Allow, of_fleet).gives(&need, verdict, "");
+    }
+}
+
+#[test]
+fn a_denying_grant_of_the_fleet_overrides_everything_that_allows() {
+    let need = shell("rm x");
+    for case in [
+        case().rule("shell", "rm x", "allow"),
+        case().project_rule("shell", "rm x", "allow"),
+        case().grant(Category::Shell, "rm x", Action::Allow),
+        case().grant_of(Category::Shell, "rm x", Action::Allow, of_fleet),
+        case().mode(Mode::Yolo),
+    ] {
+        case.gives(&need, Allow, "");
+        case.grant_of(Category::Shell, "rm *", Action::Deny, of_fleet).gives(&need, Deny, "(rm *)");
+    }
+}
+
+#[test]
+fn grants_of_the_fleet_are_replaced_together_and_not_stored() {
+    let grants = Grants::default();
+    let local = case().grant(Category::Shell, "ls", Action::Allow).grants.remove(0);
+    grants.load(vec![local.clone()], std::sync::Arc::new(Broke));
+    let term = std::sync::Arc::new(Ended::default());
+    let fleet = |id: &str, action| Grant { id: id.into(), action, fleet: Some(term.clone()), ..local.clone() };
+    let ids = || grants.snapshot().iter().map(|grant| grant.id.clone()).collect::<Vec<_>>();
+    grants.replace_fleet(vec![fleet("f1", Action::Allow)]);
+    grants.replace_fleet(vec![fleet("f2", Action::Allow), fleet("f3", Action::Deny)]);
+    assert_eq!(ids(), ["g1", "f2", "f3"]);
+    assert!(grants.remove("f3").unwrap_err().contains("toolctl fleet revoke f3"));
+    assert_eq!(grants.remove("f2").unwrap().unwrap().id, "f2");
+    assert_eq!(ids(), ["g1"], "the one that was ended here has the same term as the others");
+    // A grant whose lease is over comes back with it.
+    term.0.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(ids(), ["g1", "f3"]);
+    grants.replace_fleet(Vec::new());
+    assert_eq!(ids(), ["g1"]);
 }

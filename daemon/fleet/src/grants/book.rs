@@ -73,6 +73,8 @@ struct HeldGrant {
     term: Arc<Term>,
     /// Whether the bucket has contained it since it was last read from the start.
     is_shown: bool,
+    /// It allows something, and somebody has taken it out of the bucket: it is not valid, and can still be revoked.
+    is_gone: bool,
 }
 
 /// The circumstances in which an entry arrives.
@@ -184,11 +186,8 @@ impl FleetGrantBook {
         let checked = content.verifier.as_ref().and_then(|verifier| check(verifier, key, text, counts));
         // It was verified, so it is JSON.
         let entry = checked.map(|checked| (String::from_utf8_lossy(text).into_owned(), checked));
-        let changed = match entry.and_then(|(text, checked)| content.take_over(key, text, checked, &arrival)) {
-            Some(changed) => changed,
-            None => content.note_gone(key, &arrival),
-        };
-        if changed {
+        if entry.is_some_and(|(text, checked)| content.take_over(key, text, checked, &arrival)) {
+            content.forget_ended(arrival.now);
             self.publish(&content);
         }
     }
@@ -198,10 +197,16 @@ impl FleetGrantBook {
         Arrival { now: Moment::now(), is_synced, lease: self.lease.clone(), counts }
     }
 
-    /// An entry was deleted from the bucket, which ends a grant that allows something.
+    /// An entry was deleted from the bucket, which ends a grant that allows something until it is there again.
     pub(super) fn note_deleted(&self, key: &str, counts: &FleetCounts) {
         let mut content = self.content.lock();
-        if content.note_gone(key, &self.arrival(counts)) {
+        let arrival = self.arrival(counts);
+        if let Some(held) = content.held.get_mut(key) {
+            held.is_shown = false;
+        }
+        // Before, all that it does not contain ends together.
+        if arrival.is_synced {
+            content.end_unshown(|of| of == key, &arrival);
             self.publish(&content);
         }
     }
@@ -312,8 +317,8 @@ impl FleetGrantBook {
 }
 
 impl BookContent {
-    /// Whether something has changed that has to take effect; `None` for an entry that does not count.
-    fn take_over(&mut self, key: &str, text: String, checked: CheckedGrant, arrival: &Arrival) -> Option<bool> {
+    /// Whether something has changed that has to take effect. An entry that does not count changes nothing.
+    fn take_over(&mut self, key: &str, text: String, checked: CheckedGrant, arrival: &Arrival) -> bool {
         let Arrival { now, is_synced, lease, counts } = arrival;
         let (person, id) = (checked.person.clone(), checked.grant.id.clone());
         if checked.grant.revoked {
@@ -321,29 +326,29 @@ impl BookContent {
                 self.held.remove(key);
                 self.revoked.insert(key.to_owned(), Revocation { text, checked });
                 self.is_dirty = true;
-                return Some(true);
+                return true;
             }
-            return Some(false);
+            return false;
         }
         if self.revoked.contains_key(key) {
             counts.refuse(Refusal::Replayed, format!("{person} has revoked the grant {id}, and it was sent again"));
-            return None;
+            return false;
         }
         let allows = checked.grant.rule.action == Action::Allow;
         let made_at = checked.made_at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
         if allows && self.allows_since.is_some_and(|since| made_at < u128::from(since)) {
             let why = "was made before revocations were lost here, so it does not count";
             counts.refuse(Refusal::Replayed, format!("the grant {id} of {person} {why}"));
-            return None;
+            return false;
         }
         if let Some(held) = self.held.get_mut(key) {
             if held.text == text {
                 held.is_shown = true;
-                return Some(false);
+                return std::mem::take(&mut held.is_gone);
             }
             if checked.at <= held.checked.at {
                 counts.refuse(Refusal::Replayed, format!("an older state of the grant {id} of {person} was sent"));
-                return None;
+                return false;
             }
         }
         if Term::new(checked.grant.rule.action, (checked.made_at, checked.expires_at), lease, *now).has_expired(*now) {
@@ -352,46 +357,34 @@ impl BookContent {
                 counts
                     .refuse(Refusal::Expired, format!("the grant {id} of {person} has expired, and it was sent again"));
             }
-            return Some(self.held.remove(key).is_some());
+            let was_held = self.held.remove(key).is_some();
+            self.is_dirty |= was_held;
+            return was_held;
         }
         self.is_dirty |=
             !allows || self.held.get(key).is_some_and(|held| held.checked.grant.rule.action == Action::Deny);
         self.hold(key.to_owned(), text, checked, lease, *now);
-        Some(true)
+        true
     }
 
     fn hold(&mut self, key: String, text: String, checked: CheckedGrant, lease: &Arc<Lease>, now: Moment) {
         let times = (checked.made_at, checked.expires_at);
         let term = Arc::new(Term::new(checked.grant.rule.action, times, lease, now));
-        self.held.insert(key, HeldGrant { text, checked, term, is_shown: true });
-    }
-
-    /// The bucket does not contain this grant any more. Whether something has changed that has to take effect.
-    fn note_gone(&mut self, key: &str, arrival: &Arrival) -> bool {
-        if let Some(held) = self.held.get_mut(key) {
-            held.is_shown = false;
-        }
-        // Before, all that it does not contain ends together.
-        arrival.is_synced && self.end_unshown(|of| of == key, arrival)
+        self.held.insert(key, HeldGrant { text, checked, term, is_shown: true, is_gone: false });
     }
 
     /// Ends the allowing grants that the bucket does not contain. Nobody ends a denying one by deleting it.
-    fn end_unshown(&mut self, concerns: impl Fn(&str) -> bool, arrival: &Arrival) -> bool {
-        let before = self.held.len();
-        self.held.retain(|key, held| {
-            if held.is_shown || !concerns(key) {
-                return true;
+    fn end_unshown(&mut self, concerns: impl Fn(&str) -> bool, arrival: &Arrival) {
+        for (key, held) in self.held.iter_mut().filter(|(key, held)| !held.is_shown && concerns(key)) {
+            match held.checked.grant.rule.action {
+                Action::Allow => held.is_gone = true,
+                Action::Deny if held.term.has_expired(arrival.now) => {}
+                Action::Deny => {
+                    let why = "denies something, and is gone from the server without a revocation: it holds";
+                    arrival.counts.refuse(Refusal::NotPermitted, format!("the grant {key} {why}"));
+                }
             }
-            let denies = held.checked.grant.rule.action == Action::Deny;
-            if denies && !held.term.has_expired(arrival.now) {
-                let sentence = format!(
-                    "the grant {key}, which denies something, is gone from the server without a revocation: it holds"
-                );
-                arrival.counts.refuse(Refusal::NotPermitted, sentence);
-            }
-            denies
-        });
-        self.held.len() != before
+        }
     }
 
     fn forget_ended(&mut self, now: Moment) {
@@ -419,7 +412,9 @@ impl BookContent {
     /// As the engine decides with it.
     fn grant(&self, held: &HeldGrant) -> Option<Grant> {
         let CheckedGrant { person, grant, made_at, expires_at, pattern, .. } = &held.checked;
-        self.is_for_here(held).then_some(())?;
+        if held.is_gone || !self.is_for_here(held) {
+            return None;
+        }
         Some(Grant {
             id: grant.id.clone(),
             category: grant.rule.category,
@@ -437,9 +432,10 @@ impl BookContent {
     }
 
     fn info(&self, held: &HeldGrant, now: Moment) -> FleetGrantInfo {
-        let why_not = match self.is_for_here(held) {
-            true => held.term.why_not(now),
-            false => Some("it is for other daemons"),
+        let why_not = match (self.is_for_here(held), held.is_gone) {
+            (false, _) => Some("it is for other daemons"),
+            (true, true) => Some("somebody has deleted it from the server of the fleet"),
+            (true, false) => held.term.why_not(now),
         };
         info(&held.checked, why_not)
     }

@@ -153,10 +153,10 @@ async fn publish(member: &Member, person: &FleetName, grant: &FleetGrant) -> Res
             why.or_else(|| member.problems().into_iter().next()).unwrap_or_else(|| "it shows no grants yet".to_owned());
         refused(format!("the server of the fleet is needed for this, and is away: {why}"))
     };
-    let mut progress = member.grants.progress.subscribe();
-    if !progress.borrow().is_synced {
+    if !member.broker.state.borrow().connected || timeout(TAKE_OVER, member.grants.synced()).await.is_err() {
         return Err(away());
     }
+    let mut progress = member.grants.progress.subscribe();
     let key = grant_key(person, &grant.id);
     let signed = member.sign_for_person(MessageKind::Grant, &key, grant).ok_or_else(away)?;
     let stored = async {

@@ -39,7 +39,8 @@ pub(crate) fn of_texts(fleet: &FleetConfig, options: &Options) -> Vec<FleetMista
         found.check(&["servers"], check_server(server, fleet.in_the_clear));
     }
     if let Some(person) = fleet.person.as_ref().filter(|person| !fleet.people.contains_key(*person)) {
-        let why = format!("{person} is not in [fleet.people]: add [fleet.people.{person}] with this person's public key");
+        let why =
+            format!("{person} is not in [fleet.people]: add [fleet.people.{person}] with this person's public key");
         found.add(&["person"], why);
     }
     found.globs(&["offer"], &fleet.offer);

@@ -127,8 +127,7 @@ impl UpgradeNotes {
         for session in sessions {
             let opener: Option<Opener> = session.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
             // Version 0.1 did not record who opened a session.
-            let is_persons =
-                opener.is_some_and(|opener| matches!(opener.kind, OpenerKind::Person | OpenerKind::Fleet));
+            let is_persons = opener.is_some_and(|opener| matches!(opener.kind, OpenerKind::Person | OpenerKind::Fleet));
             let client = session.client.map_or("a client without a name".to_owned(), |client| client.name);
             for folder in std::iter::once(session.cwd).chain(session.roots) {
                 if !is_persons && !self.workspaces.is_chosen_for(&client, &folder) {

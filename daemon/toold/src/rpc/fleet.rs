@@ -83,6 +83,7 @@ async fn add_member(status: &mut FleetStatus, member: &Arc<Member>) {
     status.offered = member.offered.load(Ordering::Relaxed);
     status.audit_sent = counts.audit_sent.load(Ordering::Relaxed);
     status.audit_waiting = audit::waiting(member).await;
+    status.grants = member.grants.valid() as u64;
     member.directory.read(|known| {
         for daemon in &mut status.daemons {
             if let Some(known) = known.get(daemon.name.as_str()) {
