@@ -8,7 +8,8 @@ pub mod agents;
 pub mod bundled;
 pub mod command;
 pub mod fleet;
-mod fleet_mistakes;
+#[cfg_attr(not(feature = "fleet"), path = "config/without_fleet.rs")]
+pub mod fleet_settings;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;

@@ -13,7 +13,6 @@ use toold_engine::cache::ResultCache;
 use toold_engine::lanes::CallLimits;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
-use toold_fleet::fleet::Fleet;
 use toold_host::replace::record;
 use toold_host::secrets::SecretStore;
 use toold_host::stamps::Disk;
@@ -25,7 +24,7 @@ use toold_store::Store;
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
 use crate::config::random::random_hex;
-use crate::config::{self, LoadedConfig, fleet, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
+use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::page_access::PageAddress;
@@ -33,7 +32,7 @@ use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
 use crate::peer::agent_processes::AgentProcesses;
-use crate::peer::fleet_host::LocalFleetHost;
+use crate::peer::fleet;
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::SessionService;
 use crate::peer::sessions::persistence::with_store;
@@ -123,14 +122,7 @@ impl Daemon {
         config.follow_files(lifecycle.stopping());
         mcp_servers::follow(&config, &mcp_servers);
         remotes::follow(&config, &remotes);
-        let host = LocalFleetHost {
-            sessions: sessions.clone(),
-            config: config.clone(),
-            store: store.clone(),
-            secret: remotes::kept_secret(&config.options),
-        };
-        let fleet_service = Fleet::start(&engine, Arc::new(host), &config.options.paths.fleet());
-        fleet::follow(&config, &fleet_service);
+        let fleet = fleet::start(&engine, &config, &sessions, &store);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
@@ -144,7 +136,7 @@ impl Daemon {
             mcp_servers,
             secrets,
             remotes,
-            fleet: fleet_service,
+            fleet,
             frontends,
             builtins,
             config,

@@ -1,4 +1,6 @@
-//! `fleet.status`
+//! `fleet.status`; the other methods are in [`grants`].
+
+pub(super) mod grants;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use crate::config::fleet::{FleetConfig, FleetDaemonSection};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async, may_decide};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    grants::register(module)?;
     add_async::<FleetGetStatus, _>(module, Right::Anyone, status)
 }
 
@@ -36,6 +39,7 @@ async fn status(request: MethodRequest, _: NoParams) -> Result<FleetStatus, Erro
     };
     status.daemons = config.daemons.iter().map(|(name, section)| unknown(name, section)).collect();
     status.daemons.retain(|daemon| Some(&daemon.name) != status.name.as_ref());
+    status.grants = request.services.fleet.grants().valid() as u64;
     if let Some(member) = request.services.fleet.member() {
         add_member(&mut status, &member).await;
     }

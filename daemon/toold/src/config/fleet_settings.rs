@@ -1,0 +1,77 @@
+//! How this daemon takes part in a fleet, by `[fleet]` of its configuration.
+
+mod mistakes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toold_fleet::fleet::{Fleet, WantedSettings};
+use toold_fleet::keys::{KeyOwner, PublicKey};
+use toold_fleet::names::FleetName;
+use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster};
+
+use crate::config;
+use crate::config::active_config::ActiveConfig;
+use crate::config::fleet::{FleetConfig, FleetDaemonSection, FleetFiles, FleetMistake, FleetPersonSection};
+use crate::config::options::Options;
+
+/// Joins the fleet of the user's configuration, and follows changes. A project's configuration may not contain one.
+pub fn follow(config: &Arc<ActiveConfig>, fleet: &Arc<Fleet>) {
+    let fleet = fleet.clone();
+    config.follow(move |config| {
+        fleet.configure(settings(&config.loaded().config.fleet, &config.options));
+    });
+}
+
+/// Every mistake: those in files only when there are none in texts. Reads files.
+pub(super) fn mistakes(fleet: &FleetConfig, options: &Options) -> Vec<FleetMistake> {
+    let of_texts = mistakes::of_texts(fleet, options);
+    if of_texts.is_empty() { mistakes::of_files(fleet, options) } else { of_texts }
+}
+
+/// What the configuration says, or its first mistake.
+fn settings(fleet: &FleetConfig, options: &Options) -> WantedSettings {
+    let name = fleet.name.as_ref().filter(|_| fleet.enabled)?;
+    Some(match mistakes::of_texts(fleet, options).first() {
+        Some(mistake) => Err(mistake.to_string()),
+        None => read(name, fleet, options),
+    })
+}
+
+fn read(name: &str, fleet: &FleetConfig, options: &Options) -> Result<FleetSettings, String> {
+    let files = FleetFiles::of(fleet, options);
+    let name_of = |text: &str| FleetName::parse(text).map_err(|error| error.to_string());
+    let person = |person: &String| Ok::<_, String>(OwnPerson { name: name_of(person)?, key_file: files.person_key.clone() });
+    let of_daemon = |(name, section): (&String, &FleetDaemonSection)| {
+        let key = PublicKey::parse(&section.key, KeyOwner::Daemon)?;
+        Ok((name_of(name)?, DaemonMember { key, may_call: section.may_call, shows_asks: section.shows_asks }))
+    };
+    let of_person = |(name, section): (&String, &FleetPersonSection)| {
+        let key = PublicKey::parse(&section.key, KeyOwner::Person)?;
+        Ok((name_of(name)?, PersonMember { key, decides: section.decides }))
+    };
+    // Several machines can share one file, which names this daemon too.
+    let others = fleet.daemons.iter().filter(|(other, _)| *other != name);
+    Ok(FleetSettings {
+        connection: ConnectionSettings {
+            name: name_of(name)?,
+            servers: fleet.servers.clone(),
+            person: fleet.person.as_ref().map(person).transpose()?,
+            credentials: files.credentials,
+            ca_file: files.ca,
+            key_file: files.key,
+            state_dir: options.paths.fleet(),
+        },
+        roster: Roster {
+            daemons: others.map(of_daemon).collect::<Result<_, String>>()?,
+            people: fleet.people.iter().map(of_person).collect::<Result<_, String>>()?,
+        },
+        labels: fleet.labels.iter().map(|label| name_of(label)).collect::<Result<_, _>>()?,
+        max_calls: fleet.max_calls,
+        offer: fleet.offer.allow.clone(),
+        withhold: fleet.offer.deny.clone(),
+        cwd: config::absolute(&fleet.cwd, options.paths.home.as_deref())?,
+        lease: Duration::from_millis(fleet.lease_ms),
+        audit: fleet.audit,
+    })
+}

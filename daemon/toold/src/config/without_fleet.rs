@@ -1,0 +1,9 @@
+//! In place of `fleet_settings` in a daemon that was built without fleets.
+
+use crate::config::fleet::{BUILT_WITHOUT, FleetConfig, FleetMistake};
+use crate::config::options::Options;
+
+pub(super) fn mistakes(fleet: &FleetConfig, _: &Options) -> Vec<FleetMistake> {
+    let mistake = || FleetMistake { keys: vec!["fleet".to_owned()], why: BUILT_WITHOUT.to_owned() };
+    fleet.name.iter().filter(|_| fleet.enabled).map(|_| mistake()).collect()
+}
