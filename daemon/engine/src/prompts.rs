@@ -163,26 +163,26 @@ impl<P: PromptKind> Prompts<P> {
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
+    /// Whether somebody could answer prompts, whichever call they belong to.
+    pub(crate) fn can_all_be_answered(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.subscribers.values().any(|own| own.can_answer && matches!(own.sees, PromptScope::All))
+    }
+
+    /// Fires when prompts or subscribers come and go.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changed.subscribe()
+    }
+
     /// Whether somebody could answer a prompt of this call.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
         !cx.unattended && self.shared.state.lock().can_be_answered(cx, false)
-    }
-
-    /// Whether a subscriber sees and answers the prompts of all sessions.
-    pub(crate) fn is_attended(&self) -> bool {
-        let is_it = |of: &PromptSubscriber<P>| of.can_answer && matches!(of.sees, PromptScope::All);
-        self.shared.state.lock().subscribers.values().any(is_it)
     }
 
     /// Call it when the function of a [`PromptScope::Elsewhere`] may have changed its mind.
     pub(crate) fn reconsider(&self) {
         self.shared.state.lock().record_lone_prompts();
         self.shared.changed.send_replace(());
-    }
-
-    /// Reports every change of prompts and subscribers.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.shared.changed.subscribe()
     }
 
     /// The pending prompts, the oldest first.

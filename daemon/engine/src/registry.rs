@@ -67,8 +67,15 @@ fn show(source: &Source) -> String {
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     /// Serialises writers.
-    sources: Mutex<HashMap<SourceKey, OwnedTools>>,
+    sources: Mutex<Sources>,
     events: Arc<Events>,
+}
+
+/// All sources, and which of them have a tool of a name: there can be tens of thousands of tools.
+#[derive(Default)]
+struct Sources {
+    by_key: HashMap<Arc<SourceKey>, OwnedTools>,
+    by_name: HashMap<ToolName, Vec<Arc<SourceKey>>>,
 }
 
 struct OwnedTools {
@@ -167,14 +174,29 @@ impl Registry {
     }
 
     pub fn has_source(&self, key: &SourceKey) -> bool {
-        self.sources.lock().contains_key(key)
+        self.sources.lock().by_key.contains_key(key)
     }
 
     /// The source that owns this name and keeps it from others: for an early warning to a plugin's
     /// author.
     pub fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
+        self.sources.lock().holder(name, key, origin)
+    }
+
+    /// The names that these sources keep from a source of this origin, and where they do.
+    pub fn names_held(
+        &self,
+        origin: Origin,
+        by: impl Fn(&SourceKey) -> bool,
+    ) -> HashMap<ToolName, Vec<SourceScope>> {
         let sources = self.sources.lock();
-        holder(&sources, name, key, origin)
+        let mut held: HashMap<ToolName, Vec<SourceScope>> = HashMap::new();
+        for (key, owned) in sources.by_key.iter().filter(|(key, owned)| owned.origin <= origin && by(key)) {
+            for owned in &owned.tools {
+                held.entry(owned.tool.spec().name.clone()).or_default().push(key.scope.clone());
+            }
+        }
+        held
     }
 }
 
@@ -192,8 +214,9 @@ impl Snapshot {
         &self.settings
     }
 
-    fn of(sources: &HashMap<SourceKey, OwnedTools>, settings: &Arc<ToolSettings>, revision: u64) -> Self {
-        let mut ordered: Vec<(&SourceKey, &OwnedTools)> = sources.iter().collect();
+    fn of(sources: &Sources, settings: &Arc<ToolSettings>, revision: u64) -> Self {
+        let mut ordered: Vec<(&SourceKey, &OwnedTools)> =
+            sources.by_key.iter().map(|(key, owned)| (key.as_ref(), owned)).collect();
         // A built-in source for one project replaces the one for all projects.
         let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
         ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
@@ -207,6 +230,7 @@ impl Snapshot {
             Arc::new(ToolView::of(tools, settings))
         };
         let projects: BTreeSet<&PathBuf> = sources
+            .by_key
             .keys()
             .filter_map(|key| match &key.scope {
                 SourceScope::Global => None,
@@ -333,7 +357,7 @@ impl OwnedTool {
     }
 }
 
-fn apply(sources: &mut HashMap<SourceKey, OwnedTools>, change: RegistryChange, revision: u64) -> Result<(), NameTaken> {
+fn apply(sources: &mut Sources, change: RegistryChange, revision: u64) -> Result<(), NameTaken> {
     match change {
         RegistryChange::Remove { key } => {
             sources.remove(&key);
@@ -342,7 +366,7 @@ fn apply(sources: &mut HashMap<SourceKey, OwnedTools>, change: RegistryChange, r
         RegistryChange::Put { key, origin, tools } => {
             for tool in &tools {
                 let spec = tool.spec();
-                if let Some(holder) = holder(sources, &spec.name, &key, origin) {
+                if let Some(holder) = sources.holder(&spec.name, &key, origin) {
                     let (holder, refused) = (Box::new(holder), Box::new(spec.source.clone()));
                     return Err(NameTaken { name: spec.name.clone(), holder, refused });
                 }
@@ -364,24 +388,43 @@ fn apply(sources: &mut HashMap<SourceKey, OwnedTools>, change: RegistryChange, r
     }
 }
 
-/// A source of the same or an earlier origin, in an overlapping scope, that has the name. A
-/// built-in source of the same name is the same source for another project.
-fn holder(
-    sources: &HashMap<SourceKey, OwnedTools>,
-    name: &ToolName,
-    key: &SourceKey,
-    origin: Origin,
-) -> Option<Source> {
-    let overlaps =
-        |other: &SourceScope| *other == SourceScope::Global || key.scope == SourceScope::Global || *other == key.scope;
-    sources
-        .iter()
-        .filter(|(other, owned)| *other != key && owned.origin <= origin && overlaps(&other.scope))
-        .filter(|(other, _)| !(key.kind == SourceKind::Builtin && other.kind == key.kind && other.name == key.name))
-        .flat_map(|(_, owned)| &owned.tools)
-        .map(|owned| owned.tool.spec())
-        .find(|spec| spec.name == *name)
-        .map(|spec| spec.source.clone())
+impl Sources {
+    fn remove(&mut self, key: &SourceKey) -> Option<OwnedTools> {
+        let removed = self.by_key.remove(key)?;
+        for owned in &removed.tools {
+            let name = &owned.tool.spec().name;
+            let Some(keys) = self.by_name.get_mut(name) else { continue };
+            keys.retain(|other| other.as_ref() != key);
+            if keys.is_empty() {
+                self.by_name.remove(name);
+            }
+        }
+        Some(removed)
+    }
+
+    /// Its key must be free.
+    fn insert(&mut self, key: SourceKey, owned: OwnedTools) {
+        let key = Arc::new(key);
+        for owned in &owned.tools {
+            self.by_name.entry(owned.tool.spec().name.clone()).or_default().push(key.clone());
+        }
+        self.by_key.insert(key, owned);
+    }
+
+    /// A source of the same or an earlier origin, in an overlapping scope, that has the name. A
+    /// built-in source of the same name is the same source for another project.
+    fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
+        let overlaps = |other: &SourceScope| {
+            *other == SourceScope::Global || key.scope == SourceScope::Global || *other == key.scope
+        };
+        let is_same_builtin =
+            |other: &SourceKey| key.kind == SourceKind::Builtin && other.kind == key.kind && other.name == key.name;
+        let keys = self.by_name.get(name)?.iter();
+        let mut others = keys.filter(|other| other.as_ref() != key && overlaps(&other.scope) && !is_same_builtin(other));
+        let owned = others.find_map(|other| self.by_key.get(other).filter(|owned| owned.origin <= origin))?;
+        let tool = owned.tools.iter().map(|owned| owned.tool.spec()).find(|spec| spec.name == *name)?;
+        Some(tool.source.clone())
+    }
 }
 
 /// Names that were added, removed, or are served by another tool now, over all views.

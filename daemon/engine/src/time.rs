@@ -6,3 +6,8 @@ use std::time::SystemTime;
 pub fn rfc3339(at: SystemTime) -> String {
     humantime::format_rfc3339_millis(at).to_string()
 }
+
+/// The time that such a text means; `None` for any other.
+pub fn from_rfc3339(text: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339_weak(text).ok()
+}

@@ -16,7 +16,7 @@ use crate::subjects;
 /// How long a daemon's record lives without being renewed.
 pub const DAEMON_LIFETIME: Duration = Duration::from_secs(30);
 /// How long an ask stays in its stream.
-const ASK_LIFETIME: Duration = Duration::from_secs(60 * 60);
+pub(crate) const ASK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// How long a text stays in the object store: far longer than the call that it belongs to takes to fetch it.
 const BLOB_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// A broker is pinged this often, and a connection that does not answer two pings is dead.

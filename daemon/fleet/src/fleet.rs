@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
 use toold_proto::event::EventBody;
 
+use crate::adapter::{self, FleetMounts};
 use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::member::{CurrentMember, Member};
@@ -41,13 +42,19 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// In no fleet until it is configured. `state_dir` is for what must outlive the process. Stop it with [`Fleet::stop`].
-    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, state_dir: &Path) -> Arc<Self> {
+    /// In no fleet until it is configured; `member` is filled then. `state_dir` is for what must outlive the process. Stop it
+    /// with [`Fleet::stop`].
+    pub fn start(
+        engine: &Arc<Engine>,
+        host: Arc<dyn FleetHost>,
+        member: CurrentMember,
+        state_dir: &Path,
+    ) -> Arc<Self> {
         let fleet = Arc::new(Self {
             engine: engine.clone(),
             host,
             grants: FleetGrantBook::new(engine, state_dir.join("grants.json")),
-            member: CurrentMember::default(),
+            member,
             wanted: watch::Sender::new(None),
             error: Mutex::default(),
             stop: CancellationToken::new(),
@@ -78,6 +85,11 @@ impl Fleet {
     /// The settings that were configured last.
     pub fn wanted(&self) -> WantedSettings {
         self.wanted.borrow().clone()
+    }
+
+    /// Has the mounts follow which daemons of the fleet are there.
+    pub fn inform(&self, mounts: &Arc<FleetMounts>) {
+        self.tasks.spawn(adapter::inform(mounts.clone(), self.member.clone(), self.stop.clone()));
     }
 
     /// This daemon as a member; `None` while it is in no fleet.
@@ -148,6 +160,7 @@ impl Fleet {
             Ok(member) => {
                 self.report(None);
                 self.member.set(Some(member.clone()));
+                member.tasks.spawn(follow::keep_time(member.clone()));
                 let running = member.clone();
                 let task = tokio::spawn(async move {
                     tokio::join!(run(running.clone()), changes::run(&running));

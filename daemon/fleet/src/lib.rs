@@ -8,23 +8,30 @@
 //! contains a random challenge, and runs when the caller has signed that challenge: a call that somebody recorded can
 //! be run neither twice nor on two daemons.
 
+pub mod adapter;
 mod announce;
 mod ask;
 pub mod audit;
+mod away;
 pub mod broker;
 pub mod call;
+mod caller_origin;
 mod changes;
 pub mod counts;
 pub mod directory;
 pub mod fleet;
 mod follow;
+mod foreign_asks;
 pub mod grants;
 pub mod host;
 pub mod keys;
+mod listing;
 pub mod member;
 pub mod messages;
 pub mod names;
 mod offered;
+mod outgoing;
+mod own_asks;
 mod serve;
 mod service;
 pub mod settings;

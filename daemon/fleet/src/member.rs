@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
@@ -15,10 +17,13 @@ use toold_engine::Engine;
 use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
+use crate::foreign_asks::ForeignAsks;
 use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+use crate::outgoing::OutgoingCalls;
+use crate::own_asks::OwnAsks;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
 
@@ -33,6 +38,14 @@ pub struct Member {
     pub instance: String,
     pub connection: ConnectionSettings,
     pub settings: ArcSwap<FleetSettings>,
+    /// Fires when `settings` are others.
+    settings_changed: watch::Sender<()>,
+    /// Wakes what announces this daemon: something in its record has changed, such as its load.
+    pub record_changed: Notify,
+    /// See [`DaemonRecord::revision`](crate::messages::DaemonRecord::revision).
+    pub(crate) revision: AtomicU64,
+    /// How many tools this daemon offers.
+    pub offered: AtomicU64,
     pub broker: Broker,
     pub verifier: Verifier,
     pub counts: FleetCounts,
@@ -45,21 +58,34 @@ pub struct Member {
     pub tasks: TaskTracker,
     /// What does not work, by part.
     problems: Mutex<BTreeMap<&'static str, String>>,
+    pub(crate) own_asks: tokio::sync::Mutex<OwnAsks>,
+    pub(crate) outgoing: OutgoingCalls,
+    pub(crate) foreign_asks: Mutex<ForeignAsks>,
     key: SigningKey,
     person: Option<(FleetName, SigningKey)>,
 }
 
 /// The member that is current: a new one takes its place when the settings of the connection change.
-#[derive(Clone, Default)]
-pub struct CurrentMember(Arc<ArcSwapOption<Member>>);
+#[derive(Clone)]
+pub struct CurrentMember(watch::Sender<Option<Arc<Member>>>);
+
+impl Default for CurrentMember {
+    fn default() -> Self {
+        Self(watch::Sender::new(None))
+    }
+}
 
 impl CurrentMember {
     pub fn get(&self) -> Option<Arc<Member>> {
-        self.0.load_full()
+        self.0.borrow().clone()
     }
 
     pub(crate) fn set(&self, member: Option<Arc<Member>>) {
-        self.0.store(member);
+        self.0.send_replace(member);
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<Option<Arc<Member>>> {
+        self.0.subscribe()
     }
 }
 
@@ -82,16 +108,23 @@ impl Member {
             instance: random_id(),
             verifier: Verifier::new(settings.roster.clone()),
             settings: ArcSwap::from_pointee(settings),
+            settings_changed: watch::Sender::new(()),
+            record_changed: Notify::new(),
+            revision: AtomicU64::new(0),
+            offered: AtomicU64::new(0),
+            directory: Directory::load(&connection.state_dir),
             connection,
             broker,
             counts: FleetCounts::default(),
-            directory: Directory::default(),
             grants,
             engine,
             host,
             stop,
             tasks: TaskTracker::new(),
             problems: Mutex::default(),
+            own_asks: tokio::sync::Mutex::default(),
+            outgoing: OutgoingCalls::default(),
+            foreign_asks: Mutex::default(),
             key,
             person,
         }))
@@ -101,6 +134,11 @@ impl Member {
     pub fn reconfigure(&self, settings: FleetSettings) {
         self.verifier.replace_roster(settings.roster.clone());
         self.settings.store(settings.into());
+        self.settings_changed.send_replace(());
+    }
+
+    pub(crate) fn settings_changes(&self) -> watch::Receiver<()> {
+        self.settings_changed.subscribe()
     }
 
     /// Notes that a part does not work, or that it does again.

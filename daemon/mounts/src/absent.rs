@@ -39,7 +39,7 @@ impl<A: MountAdapter> MountSupervisor<A> {
                 ),
             });
         };
-        let own: Vec<&str> = listed.iter().map(ListedTool::upstream_name).collect();
+        let own: Vec<&str> = listed.iter().map(|known| known.tool.upstream_name()).collect();
         let place = names::assign(&mount.config.name, &own).iter().position(|known| known.as_str() == name)?;
         match mount.takes(own[place]) {
             true => Some(format!("{label} has it, and its name is taken by another source")),

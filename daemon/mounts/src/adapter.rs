@@ -66,6 +66,14 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
 
     fn status(&self, summary: MountSummary<Self>) -> Self::Status;
 
+    /// Why a source is not there at all. While it is away it is neither opened nor called, and its tools stay listed. Never
+    /// blocks; [`MountSupervisor::recheck`] asks again.
+    ///
+    /// [`MountSupervisor::recheck`]: crate::MountSupervisor::recheck
+    fn away(&self, _config: &MountConfig<Self::Endpoint>) -> Option<AwaySource> {
+        None
+    }
+
     /// Starts the program or opens the connection. The time to start limits it.
     fn open(
         &self,
@@ -104,7 +112,7 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
         &self,
         config: &MountConfig<Self::Endpoint>,
         connection: &Arc<MountConnection<Self>>,
-        upstream_name: &str,
+        tool: &Self::Tool,
         input: Value,
         cx: &Cx,
     ) -> impl Future<Output = Result<ToolOutput, CallFailure>> + Send;
@@ -131,6 +139,15 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
     ) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
+}
+
+/// A source that is known not to be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaySource {
+    /// For the caller of a tool.
+    pub why: String,
+    /// The last line of the descriptions of its tools. It is no part of a tool's digest: its grants stay.
+    pub notice: String,
 }
 
 /// When a source is started.

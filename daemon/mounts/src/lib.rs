@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
@@ -44,6 +45,8 @@ pub struct MountSupervisor<A: MountAdapter> {
     mounts: Mutex<BTreeMap<MountKey, Arc<MountedSource<A>>>>,
     /// The tools of each mount that are in the registry. Its lock also serialises the writers.
     published: Mutex<HashMap<MountKey, PublishedTools<A>>>,
+    /// Fires when [`MountAdapter::away`] is asked again.
+    rechecks: watch::Sender<()>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -60,6 +63,7 @@ impl<A: MountAdapter> MountSupervisor<A> {
             adapter: Arc::new(adapter),
             mounts: Mutex::default(),
             published: Mutex::default(),
+            rechecks: watch::Sender::new(()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -103,6 +107,15 @@ impl<A: MountAdapter> MountSupervisor<A> {
         for mount in added {
             mount.start(&self.tasks);
         }
+    }
+
+    /// Asks again which sources are away: those that are back are opened at once, however often that failed.
+    pub fn recheck(&self) {
+        self.publish();
+        for mount in self.all() {
+            mount.retry_now();
+        }
+        self.rechecks.send_replace(());
     }
 
     /// The kind of these mounts, with what it shares among them.

@@ -21,15 +21,15 @@ use toold_host::stderr_log::StderrLog;
 use toold_proto::mcp::InstanceScope;
 use toold_proto::tool::ToolName;
 
-use crate::MountSupervisor;
 use crate::adapter::{
-    InstanceOwner, InstanceSummary, ListedTool, MountAdapter, MountConnection, MountState, MountSummary, StartPolicy,
+    AwaySource, InstanceOwner, InstanceSummary, ListedTool, MountAdapter, MountConnection, MountState, MountSummary,
+    StartPolicy,
 };
 use crate::backoff::RestartBackoff;
 use crate::config::MountConfig;
 use crate::offer_listing::ListedOffers;
-use crate::tool_cache;
 use crate::watches::Watches;
+use crate::{MountSupervisor, names, tool_cache};
 
 /// The number of attempts to start a source whose tools are not known.
 const LEARN_ATTEMPTS: u32 = 6;
@@ -75,9 +75,28 @@ enum MountPhase<A: MountAdapter> {
     Failed { why: Arc<str>, retry_at: Instant },
 }
 
+/// A tool that a source listed.
+pub(crate) struct KnownTool<T> {
+    pub(crate) tool: T,
+    /// Of the tool, which takes time to compute.
+    pub(crate) digest: String,
+}
+
+impl<T: ListedTool> KnownTool<T> {
+    pub(super) fn new(tool: T) -> Arc<Self> {
+        let digest = tool.digest();
+        Arc::new(Self { tool, digest })
+    }
+}
+
+/// The offered tools of a mount, and the names that they have here if nothing else has them.
+pub(crate) type NamedTools<A> = Arc<Vec<(ToolName, Arc<KnownTool<<A as MountAdapter>::Tool>>)>>;
+
 /// Everything that it is known to offer.
 struct Catalog<A: MountAdapter> {
-    tools: Vec<A::Tool>,
+    tools: Vec<Arc<KnownTool<A::Tool>>>,
+    /// Made of `tools` when it is needed first.
+    named: Option<NamedTools<A>>,
     /// `None` while they are not known.
     offers: Option<ListedOffers>,
     problems: Vec<String>,
@@ -123,11 +142,12 @@ impl<A: MountAdapter> MountedSource<A> {
             Some(cached) => {
                 let is_current = cached.digest == adapter.digest(&config.endpoint);
                 let memory = if is_current { cached.memory } else { A::Memory::default() };
-                Catalog { tools: cached.tools, offers: cached.offers, problems: Vec::new(), is_current, memory }
+                let tools = cached.tools.into_iter().map(KnownTool::new).collect();
+                Catalog { tools, named: None, offers: cached.offers, problems: Vec::new(), is_current, memory }
             }
             None => {
                 let memory = A::Memory::default();
-                Catalog { tools: Vec::new(), offers: None, problems: Vec::new(), is_current: false, memory }
+                Catalog { tools: Vec::new(), named: None, offers: None, problems: Vec::new(), is_current: false, memory }
             }
         };
         Arc::new(Self::with_catalog(supervisor, config, Arc::new(Mutex::new(catalog)), supervisor.stop.child_token()))
@@ -198,8 +218,12 @@ impl<A: MountAdapter> MountedSource<A> {
 
     /// Starts it whenever it is not running, until it is retired.
     async fn keep_connected(self: Arc<Self>) {
+        let Some(mut rechecks) = self.supervisor.upgrade().map(|supervisor| supervisor.rechecks.subscribe()) else {
+            return;
+        };
         let mut phases = self.phase.subscribe();
         while !self.retired.is_cancelled() {
+            rechecks.mark_unchanged();
             self.start_if_due();
             let retry_at = match *phases.borrow_and_update() {
                 MountPhase::Failed { retry_at, .. } => Some(retry_at),
@@ -214,6 +238,7 @@ impl<A: MountAdapter> MountedSource<A> {
             tokio::select! {
                 () = self.retired.cancelled() => return,
                 changed = phases.changed() => if changed.is_err() { return },
+                changed = rechecks.changed() => if changed.is_err() { return },
                 () = retry => {}
             }
         }
@@ -223,13 +248,37 @@ impl<A: MountAdapter> MountedSource<A> {
         matches!(&*self.phase.borrow(), MountPhase::Running(_))
     }
 
-    /// Its offered tools.
-    pub(crate) fn offered_tools(&self) -> Vec<A::Tool> {
-        let catalog = self.catalog.lock();
-        match self.config.enabled && catalog.is_current {
-            true => catalog.tools.iter().filter(|tool| self.filter.takes(tool.upstream_name())).cloned().collect(),
-            false => Vec::new(),
+    /// Its offered tools. The same object as before while they have not changed.
+    pub(crate) fn offered_tools(&self) -> NamedTools<A> {
+        let mut catalog = self.catalog.lock();
+        if !self.config.enabled || !catalog.is_current {
+            return NamedTools::<A>::default();
         }
+        if let Some(named) = &catalog.named {
+            return named.clone();
+        }
+        let offered = catalog.tools.iter().filter(|known| self.filter.takes(known.tool.upstream_name()));
+        let offered: Vec<Arc<KnownTool<A::Tool>>> = offered.cloned().collect();
+        let upstream: Vec<&str> = offered.iter().map(|known| known.tool.upstream_name()).collect();
+        let names = names::assign(&self.config.name, &upstream);
+        catalog.named.insert(Arc::new(names.into_iter().zip(offered).collect())).clone()
+    }
+
+    /// Why it is not there, if that is known.
+    pub(crate) fn away(&self) -> Option<AwaySource> {
+        self.adapter.away(&self.config).filter(|_| self.config.enabled)
+    }
+
+    /// Forgets that it has failed.
+    pub(crate) fn retry_now(&self) {
+        self.phase.send_if_modified(|phase| {
+            let has_failed = matches!(phase, MountPhase::Failed { .. });
+            if has_failed {
+                self.backoff.lock().reset();
+                *phase = MountPhase::Stopped;
+            }
+            has_failed
+        });
     }
 
     /// Its resources and prompts.
@@ -240,7 +289,7 @@ impl<A: MountAdapter> MountedSource<A> {
     }
 
     /// The tools that it listed, whether they are offered or not; `None` while they are not known.
-    pub(crate) fn listed_tools(&self) -> Option<Vec<A::Tool>> {
+    pub(crate) fn listed_tools(&self) -> Option<Vec<Arc<KnownTool<A::Tool>>>> {
         let catalog = self.catalog.lock();
         catalog.is_current.then(|| catalog.tools.clone())
     }
@@ -274,8 +323,8 @@ impl<A: MountAdapter> MountedSource<A> {
         let call = self.begin_request().await?;
         let label = self.label();
         let catalog = self.catalog.lock();
-        let tool = catalog.tools.iter().find(|tool| tool.upstream_name() == upstream_name);
-        match tool.map(|tool| tool.digest() == digest) {
+        let known = catalog.tools.iter().find(|known| known.tool.upstream_name() == upstream_name);
+        match known.map(|known| known.digest == digest) {
             Some(true) => {}
             Some(false) => {
                 return Err(format!(
@@ -316,6 +365,9 @@ impl<A: MountAdapter> MountedSource<A> {
             if self.retired.is_cancelled() {
                 return Err("it is not mounted any more".into());
             }
+            if let Some(away) = self.away() {
+                return Err(away.why.into());
+            }
             self.start_if_due();
             match &*phases.borrow_and_update() {
                 MountPhase::Running(connection) if !connection.context.closing.is_cancelled() => {
@@ -337,8 +389,11 @@ impl<A: MountAdapter> MountedSource<A> {
         }
     }
 
-    /// Starts a run, unless there is one or it is too early for the next.
+    /// Starts a run, unless there is one, it is too early for the next, or the source is away.
     fn start_if_due(self: &Arc<Self>) {
+        if self.away().is_some() {
+            return;
+        }
         self.phase.send_if_modified(|phase| {
             let is_due = match phase {
                 MountPhase::Stopped => true,
@@ -384,13 +439,7 @@ impl<A: MountAdapter> MountedSource<A> {
         self.backoff.lock().reset();
         self.end_instances().await;
         self.halt().await;
-        self.phase.send_if_modified(|phase| {
-            let has_failed = matches!(phase, MountPhase::Failed { .. });
-            if has_failed {
-                *phase = MountPhase::Stopped;
-            }
-            has_failed
-        });
+        self.retry_now();
         if self.config.enabled {
             // The status shows why it does not start.
             let _ = self.connection().await;
@@ -404,7 +453,13 @@ impl<A: MountAdapter> MountedSource<A> {
         let (mut connection, mut error, mut retry_ms) = (None, None, None);
         let state = match &*self.phase.borrow() {
             _ if !self.config.enabled => MountState::Disabled,
-            MountPhase::Stopped => MountState::Stopped,
+            MountPhase::Stopped => match self.away() {
+                Some(away) => {
+                    error = Some(away.why);
+                    MountState::Failed
+                }
+                None => MountState::Stopped,
+            },
             MountPhase::Starting => MountState::Starting,
             MountPhase::Running(running) => {
                 connection = Some(running.clone());

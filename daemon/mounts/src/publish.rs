@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use toold_engine::Engine;
 use toold_engine::callable::Callable;
 use toold_engine::offers::HiddenOffer;
 use toold_engine::registry::{RegistryChange, SourceScope};
@@ -12,13 +11,16 @@ use toold_proto::tool::ToolName;
 
 use crate::adapter::{ListedTool, MountAdapter};
 use crate::config::MountKey;
-use crate::mount::MountedSource;
+use crate::mount::{MountedSource, NamedTools};
 use crate::offers::PublishedOffers;
 use crate::tool::MountedTool;
 use crate::{MountSupervisor, names, source_key};
 
 /// The registered tools of one mount.
 pub(crate) struct PublishedTools<A: MountAdapter> {
+    /// What `tools` were made of.
+    named: NamedTools<A>,
+    notice: Option<String>,
     tools: Vec<Arc<MountedTool<A>>>,
     /// Tools whose names are taken.
     problems: Vec<String>,
@@ -27,7 +29,7 @@ pub(crate) struct PublishedTools<A: MountAdapter> {
 
 impl<A: MountAdapter> Default for PublishedTools<A> {
     fn default() -> Self {
-        Self { tools: Vec::new(), problems: Vec::new(), offers: None }
+        Self { named: NamedTools::<A>::default(), notice: None, tools: Vec::new(), problems: Vec::new(), offers: None }
     }
 }
 
@@ -41,7 +43,8 @@ impl<A: MountAdapter> MountSupervisor<A> {
         let mounts: Vec<(MountKey, Arc<MountedSource<A>>)> =
             self.mounts.lock().iter().map(|(key, mount)| (key.clone(), mount.clone())).collect();
         published.retain(|key, _| mounts.iter().any(|(other, _)| other == key));
-        let mut taken: HashMap<ToolName, Vec<SourceScope>> = HashMap::new();
+        // The names of other mounts of this kind are assigned again at the same time.
+        let mut taken = engine.registry.names_held(Origin::Mcp, |key| key.kind != A::SOURCE);
         let (mut removes, mut puts, mut offers) = (Vec::new(), Vec::new(), Vec::new());
         for (key, mount) in &mounts {
             let before = published.entry(key.clone()).or_default();
@@ -52,7 +55,7 @@ impl<A: MountAdapter> MountSupervisor<A> {
                 offers.push((source_key::<A>(key), Origin::Mcp, now.offer()));
                 offered = Some(now);
             }
-            let mut now = tools_of(&engine, key, mount, before, &mut taken);
+            let mut now = tools_of(key, mount, before, &mut taken);
             let is_same = now.tools.len() == before.tools.len()
                 && now.tools.iter().zip(&before.tools).all(|(now, before)| Arc::ptr_eq(now, before));
             if !is_same {
@@ -96,49 +99,48 @@ impl<A: MountAdapter> MountSupervisor<A> {
 }
 
 fn tools_of<A: MountAdapter>(
-    engine: &Engine,
     key: &MountKey,
     mount: &Arc<MountedSource<A>>,
     before: &PublishedTools<A>,
     taken: &mut HashMap<ToolName, Vec<SourceScope>>,
 ) -> PublishedTools<A> {
-    let offered = mount.offered_tools();
-    let upstream: Vec<&str> = offered.iter().map(ListedTool::upstream_name).collect();
-    let mut now = PublishedTools::default();
-    for (tool, mut name) in offered.iter().zip(names::assign(&mount.config.name, &upstream)) {
-        let own = tool.upstream_name();
-        if mount.adapter.renames_taken() && !is_free::<A>(engine, key, &name, taken) {
+    let named = mount.offered_tools();
+    let notice = mount.away().map(|away| away.notice);
+    let is_unchanged = Arc::ptr_eq(&named, &before.named) && notice == before.notice;
+    let old: HashMap<&str, &Arc<MountedTool<A>>> = match is_unchanged {
+        // They are in the same order, if no name was taken.
+        true if before.tools.len() == named.len() => HashMap::new(),
+        _ => before.tools.iter().map(|tool| (tool.upstream_name(), tool)).collect(),
+    };
+    let mut now = PublishedTools { tools: Vec::with_capacity(named.len()), ..PublishedTools::default() };
+    for (place, (name, known)) in named.iter().enumerate() {
+        let own = known.tool.upstream_name();
+        let mut name = name.clone();
+        if mount.adapter.renames_taken() && !is_free(key, &name, taken) {
             name = names::with_hash(&mount.config.name, own);
         }
-        if !is_free::<A>(engine, key, &name, taken) {
+        if !is_free(key, &name, taken) {
             now.problems.push(format!("{own} is left out: the name {name} is taken"));
             continue;
         }
         // An unchanged tool stays the same object, or it would be reported as changed.
-        let made = match before.tools.iter().find(|old| old.is_same(mount, &name, tool)) {
+        let old = if old.is_empty() { before.tools.get(place) } else { old.get(own).copied() };
+        let made = match old.filter(|old| old.is_same(mount, &name, known, notice.as_deref())) {
             Some(old) => Some(old.clone()),
-            None => MountedTool::new(mount, name.clone(), tool).map(Arc::new),
+            None => MountedTool::new(mount, name.clone(), known, notice.as_deref()).map(Arc::new),
         };
         if let Some(made) = made {
             taken.entry(name).or_default().push(key.0.clone());
             now.tools.push(made);
         }
     }
+    now.named = named;
+    now.notice = notice;
     now
 }
 
-fn is_free<A: MountAdapter>(
-    engine: &Engine,
-    key: &MountKey,
-    name: &ToolName,
-    taken: &HashMap<ToolName, Vec<SourceScope>>,
-) -> bool {
+fn is_free(key: &MountKey, name: &ToolName, taken: &HashMap<ToolName, Vec<SourceScope>>) -> bool {
     let overlaps =
         |other: &SourceScope| *other == SourceScope::Global || key.0 == SourceScope::Global || *other == key.0;
-    if taken.get(name).is_some_and(|scopes| scopes.iter().any(overlaps)) {
-        return false;
-    }
-    // The names of other mounts of this kind are assigned again at the same time.
-    let holder = engine.registry.holder(name, &source_key::<A>(key), Origin::Mcp);
-    holder.is_none_or(|holder| holder.kind == A::SOURCE)
+    !taken.get(name).is_some_and(|scopes| scopes.iter().any(overlaps))
 }

@@ -12,39 +12,61 @@ use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Category, ToolName};
 
 use crate::adapter::{ListedTool, MountAdapter};
-use crate::mount::MountedSource;
+use crate::mount::{KnownTool, MountedSource};
 use crate::offers::remember_links;
 use crate::request::{begin, preview, result_of};
 
 pub(crate) struct MountedTool<A: MountAdapter> {
     spec: ToolSpec,
-    upstream_name: String,
     /// The tool that is called must be the one that was listed.
-    digest: String,
-    meta: Option<Map<String, Value>>,
+    known: Arc<KnownTool<A::Tool>>,
+    /// At the end of its description.
+    notice: Option<String>,
     mount: Arc<MountedSource<A>>,
 }
 
 impl<A: MountAdapter> MountedTool<A> {
     /// `None` for a schema that cannot be compiled, which an accepted list does not contain.
-    pub(crate) fn new(mount: &Arc<MountedSource<A>>, name: ToolName, tool: &A::Tool) -> Option<Self> {
-        let spec = mount.adapter.tool_spec(&mount.config, name, tool)?;
-        let upstream_name = tool.upstream_name().to_owned();
-        Some(Self { spec, upstream_name, digest: tool.digest(), meta: tool.meta().cloned(), mount: mount.clone() })
+    pub(crate) fn new(
+        mount: &Arc<MountedSource<A>>,
+        name: ToolName,
+        known: &Arc<KnownTool<A::Tool>>,
+        notice: Option<&str>,
+    ) -> Option<Self> {
+        let mut spec = mount.adapter.tool_spec(&mount.config, name, &known.tool)?;
+        if let Some(notice) = notice {
+            spec.description = format!("{}\n\n{notice}", spec.description);
+        }
+        Some(Self { spec, known: known.clone(), notice: notice.map(str::to_owned), mount: mount.clone() })
     }
 
-    pub(crate) fn is_same(&self, mount: &Arc<MountedSource<A>>, name: &ToolName, tool: &A::Tool) -> bool {
-        self.upstream_name == tool.upstream_name()
-            && self.spec.name == *name
-            && self.digest == tool.digest()
-            && self.meta.as_ref() == tool.meta()
+    pub(crate) fn upstream_name(&self) -> &str {
+        self.known.tool.upstream_name()
+    }
+
+    pub(crate) fn is_same(
+        &self,
+        mount: &Arc<MountedSource<A>>,
+        name: &ToolName,
+        known: &Arc<KnownTool<A::Tool>>,
+        notice: Option<&str>,
+    ) -> bool {
+        let is_same_tool = || {
+            self.upstream_name() == known.tool.upstream_name()
+                && self.known.digest == known.digest
+                && self.known.tool.meta() == known.tool.meta()
+        };
+        self.spec.name == *name
+            && self.notice.as_deref() == notice
             && Arc::ptr_eq(&self.mount, mount)
+            && (Arc::ptr_eq(&self.known, known) || is_same_tool())
     }
 
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let call = begin(&self.mount, Some((&self.upstream_name, &self.digest)), cx).await?;
+        let upstream_name = self.upstream_name();
+        let call = begin(&self.mount, Some((upstream_name, &self.known.digest)), cx).await?;
         let mount = &call.mount;
-        let result = mount.adapter.call(&mount.config, &call.connection, &self.upstream_name, input, cx).await;
+        let result = mount.adapter.call(&mount.config, &call.connection, &self.known.tool, input, cx).await;
         let output = result_of(result, &call, cx).await?;
         remember_links(&self.mount, &output, cx);
         Ok(output)
@@ -57,11 +79,11 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
     }
 
     fn listing_meta(&self) -> Option<&Map<String, Value>> {
-        self.meta.as_ref()
+        self.known.tool.meta()
     }
 
     fn needs<'a>(&'a self, input: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
-        let target = self.mount.adapter.permission_target(&self.mount.config.name, &self.upstream_name);
+        let target = self.mount.adapter.permission_target(&self.mount.config.name, self.upstream_name());
         std::future::ready(Ok(vec![Need::new(Category::Mcp, target).because(preview(input))])).boxed()
     }
 

@@ -18,7 +18,7 @@ use toold_engine::tool::{Origin, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
-    CallFailure, ConnectionContext, MountAdapter, MountConnection, MountState, MountSummary, OpenedChannel,
+    CallFailure, ConnectionContext, ListedTool, MountAdapter, MountConnection, MountState, MountSummary, OpenedChannel,
     StartPolicy, ToolListing,
 };
 use toold_mounts::config::MountConfig;
@@ -280,10 +280,10 @@ impl MountAdapter for RemoteAdapter {
         &self,
         config: &MountConfig<RemoteEndpoint>,
         connection: &Arc<MountConnection<Self>>,
-        upstream_name: &str,
+        tool: &ListedRemoteTool,
         input: Value,
         cx: &Cx,
     ) -> Result<ToolOutput, CallFailure> {
-        Ok(call::call(&config.name, &connection.link, upstream_name, input, cx).await?)
+        Ok(call::call(&config.name, &connection.link, tool.upstream_name(), input, cx).await?)
     }
 }

@@ -32,7 +32,7 @@ use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
 use crate::peer::agent_processes::AgentProcesses;
-use crate::peer::fleet;
+use crate::peer::fleet::FleetParts;
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::SessionService;
 use crate::peer::sessions::persistence::with_store;
@@ -111,7 +111,8 @@ impl Daemon {
         let remote_options = remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, RemoteAdapter::new(remote_options));
-        let absent = Arc::new(AbsentSources::new(&plugins, &mcp_servers, &remotes));
+        let fleet_parts = FleetParts::new(&engine, &options);
+        let absent = Arc::new(AbsentSources::new(&plugins, &mcp_servers, &remotes, &fleet_parts.mounts));
         // It is set once: this is a new engine.
         let _ = engine.absent_tools.set(absent);
         let agent_processes = Arc::new(AgentProcesses::load(options.paths.agent_processes()));
@@ -122,7 +123,7 @@ impl Daemon {
         config.follow_files(lifecycle.stopping());
         mcp_servers::follow(&config, &mcp_servers);
         remotes::follow(&config, &remotes);
-        let fleet = fleet::start(&engine, &config, &sessions, &store);
+        let fleet = fleet_parts.start(&engine, &config, &sessions, &store);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
@@ -137,6 +138,7 @@ impl Daemon {
             secrets,
             remotes,
             fleet,
+            fleet_mounts: fleet_parts.mounts,
             frontends,
             builtins,
             config,
@@ -287,7 +289,8 @@ impl Daemon {
     /// Accepts nothing new, lets calls in flight end, cancels those that take too long, and waits
     /// until all work has ended. `hurry` cuts the draining short.
     pub async fn stop(&self, hurry: impl Future<Output = ()>) {
-        let Services { engine, plugins, mcp_servers, remotes, fleet, store, lifecycle, .. } = self.services.as_ref();
+        let Services { engine, plugins, mcp_servers, remotes, fleet, fleet_mounts, store, lifecycle, .. } =
+            self.services.as_ref();
         let connections = lifecycle.tracker();
         lifecycle.stopping().cancel();
         connections.close();
@@ -301,7 +304,7 @@ impl Daemon {
         engine.stop.cancel();
         let rest = async {
             connections.wait().await;
-            tokio::join!(plugins.stop(), mcp_servers.stop(), remotes.stop(), fleet.stop());
+            tokio::join!(plugins.stop(), mcp_servers.stop(), remotes.stop(), fleet_mounts.stop(), fleet.stop());
             engine.tasks.close();
             engine.tasks.wait().await;
         };

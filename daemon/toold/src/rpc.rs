@@ -67,7 +67,7 @@ use crate::lifecycle::Lifecycle;
 use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::peer::agent_processes::AgentProcesses;
-use crate::peer::fleet::FleetService;
+use crate::peer::fleet::{FleetMounts, FleetService};
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::{OpenerKind, SessionRequest, SessionService};
 use crate::peer::workspaces::Workspaces;
@@ -85,6 +85,7 @@ pub struct Services {
     pub secrets: Arc<SecretStore>,
     pub remotes: Arc<Remotes>,
     pub fleet: Arc<FleetService>,
+    pub fleet_mounts: Arc<FleetMounts>,
     pub frontends: Arc<Frontends>,
     /// The shared state of the built-in tools.
     pub builtins: Arc<Toolkit>,

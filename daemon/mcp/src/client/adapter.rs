@@ -22,7 +22,7 @@ use toold_host::secret_text::SecretText;
 use toold_host::secrets::{SecretError, SecretStore};
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
-    CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, MountAdapter, MountConnection, MountState,
+    CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, ListedTool, MountAdapter, MountConnection, MountState,
     MountSummary, OpenedChannel, StartPolicy, ToolListing,
 };
 use toold_mounts::config::{MountConfig, MountKey};
@@ -379,11 +379,11 @@ impl MountAdapter for ServerAdapter {
         &self,
         config: &MountConfig<ServerEndpoint>,
         connection: &Arc<MountConnection<Self>>,
-        upstream_name: &str,
+        tool: &Self::Tool,
         input: Value,
         cx: &Cx,
     ) -> Result<ToolOutput, CallFailure> {
-        call::call(self, config, connection, upstream_name, input, cx).await
+        call::call(self, config, connection, tool.upstream_name(), input, cx).await
     }
 
     async fn request(

@@ -1,5 +1,6 @@
 //! One run of a mount: opening, greeting, listing, observing while it is connected, and ending.
 
+use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -13,7 +14,7 @@ use futures_util::future::{BoxFuture, FusedFuture};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::{MountPhase, MountedSource, SourceUsage};
+use super::{KnownTool, MountPhase, MountedSource, SourceUsage};
 use crate::MountSupervisor;
 use crate::adapter::{ConnectionContext, ListedTool, MountAdapter, MountConnection, OpenedChannel, ToolListing};
 use crate::grants::revoke_grants;
@@ -38,6 +39,10 @@ impl<A: MountAdapter> MountedSource<A> {
         let ended = ended.unwrap_or_else(|_| Err("an internal error ended it".to_owned()));
         let phase = match ended {
             Ok(()) => MountPhase::Stopped,
+            Err(why) if self.away().is_some() => {
+                tracing::info!(mount = self.label(), why, "a mounted source is away");
+                MountPhase::Stopped
+            }
             Err(why) => {
                 let lasted = self.is_running().then(|| began.elapsed());
                 let delay = self.backoff.lock().after_failure(lasted);
@@ -202,13 +207,19 @@ impl<A: MountAdapter> MountedSource<A> {
         let listing = self.adapter.list_tools(&self.config, link, &self.filter).await?;
         let ToolListing { mut tools, offers, mut problems, memory } = listing;
         let before = self.catalog.lock().tools.clone();
+        let before: HashMap<&str, &Arc<KnownTool<A::Tool>>> =
+            before.iter().map(|known| (known.tool.upstream_name(), known)).collect();
+        let mut known_tools = Vec::with_capacity(tools.len());
         tools.retain(|tool| {
             let name = tool.upstream_name();
-            let known = before.iter().find(|known| known.upstream_name() == name);
-            let is_same = known.is_none_or(|known| known.digest() == tool.digest());
+            let now = KnownTool::new(tool.clone());
+            let known = before.get(name);
+            let is_same = known.is_none_or(|known| known.digest == now.digest);
             let is_kept = is_same || self.revoke_grants(supervisor, name);
             if !is_kept {
                 problems.push(format!("{name} is left out: it changed, and its grants cannot be revoked"));
+            } else {
+                known_tools.push(now);
             }
             is_kept
         });
@@ -216,7 +227,8 @@ impl<A: MountAdapter> MountedSource<A> {
         let cached = CachedTools { digest, tools, offers: Some(offers), memory };
         {
             let mut catalog = self.catalog.lock();
-            catalog.tools = cached.tools.clone();
+            catalog.tools = known_tools;
+            catalog.named = None;
             catalog.offers = cached.offers.clone();
             catalog.memory = cached.memory.clone();
             catalog.problems = problems;

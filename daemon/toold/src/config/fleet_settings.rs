@@ -5,22 +5,72 @@ mod mistakes;
 use std::sync::Arc;
 use std::time::Duration;
 
+use toold_engine::registry::SourceScope;
+use toold_fleet::adapter::{FleetEndpoint, FleetMounts};
+use toold_fleet::call::CallTarget;
 use toold_fleet::fleet::{Fleet, WantedSettings};
 use toold_fleet::keys::{KeyOwner, PublicKey};
 use toold_fleet::names::FleetName;
 use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster};
+use toold_mounts::config::MountConfig;
+use toold_proto::mcp::InstanceScope;
 
 use crate::config;
 use crate::config::active_config::ActiveConfig;
 use crate::config::fleet::{FleetConfig, FleetDaemonSection, FleetFiles, FleetMistake, FleetPersonSection};
 use crate::config::options::Options;
+use crate::config::remotes::RemoteToolFilter;
+
+/// Until a daemon's tools are listed: they are known as soon as the broker is.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Joins the fleet of the user's configuration, and follows changes. A project's configuration may not contain one.
-pub fn follow(config: &Arc<ActiveConfig>, fleet: &Arc<Fleet>) {
-    let fleet = fleet.clone();
+pub fn follow(config: &Arc<ActiveConfig>, fleet: &Arc<Fleet>, mounts: &Arc<FleetMounts>) {
+    let (fleet, mounts) = (fleet.clone(), mounts.clone());
+    fleet.inform(&mounts);
     config.follow(move |config| {
-        fleet.configure(settings(&config.loaded().config.fleet, &config.options));
+        let section = &config.loaded().config.fleet;
+        mounts.configure(mounted(section));
+        fleet.configure(settings(section, &config.options));
     });
+}
+
+/// The daemons and labels whose tools are listed here. Names that cannot be used are mistakes of the configuration, and
+/// nothing is mounted under them.
+fn mounted(fleet: &FleetConfig) -> Vec<MountConfig<FleetEndpoint>> {
+    let Some(own) = fleet.name.as_ref().filter(|_| fleet.enabled) else { return Vec::new() };
+    let daemons = fleet.daemons.iter().filter(|(name, _)| *name != own).filter_map(|(name, section)| {
+        let target = CallTarget::Daemon(FleetName::parse(name).ok()?);
+        let endpoint = FleetEndpoint { target, key: Some(section.key.clone()) };
+        Some(mount(name, endpoint, section.enabled, section.timeout_ms, &section.tools))
+    });
+    let labels = fleet.use_labels.iter().filter_map(|(name, section)| {
+        let endpoint = FleetEndpoint { target: CallTarget::Label(FleetName::parse(name).ok()?), key: None };
+        Some(mount(name, endpoint, true, section.timeout_ms, &section.tools))
+    });
+    daemons.chain(labels).collect()
+}
+
+fn mount(
+    name: &str,
+    endpoint: FleetEndpoint,
+    enabled: bool,
+    timeout_ms: Option<u64>,
+    tools: &RemoteToolFilter,
+) -> MountConfig<FleetEndpoint> {
+    MountConfig {
+        name: name.to_owned(),
+        scope: SourceScope::Global,
+        endpoint,
+        enabled,
+        instances: InstanceScope::Shared,
+        max_instances: 1,
+        idle_timeout: None,
+        timeout: timeout_ms.map(Duration::from_millis),
+        start_timeout: START_TIMEOUT,
+        allow: tools.allow.clone(),
+        deny: tools.deny.clone(),
+    }
 }
 
 /// Every mistake: those in files only when there are none in texts. Reads files.

@@ -103,6 +103,11 @@ impl DaemonPaths {
         self.state.join("fleet")
     }
 
+    /// The last known tools of the daemons of the fleet.
+    pub fn fleet_tools(&self) -> PathBuf {
+        self.fleet().join("tools")
+    }
+
     /// The encrypted secrets, or the note that they are in a keyring.
     pub fn secrets(&self) -> PathBuf {
         self.state.join("secrets.json")

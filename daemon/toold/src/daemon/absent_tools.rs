@@ -1,4 +1,4 @@
-//! Why a tool is not there: asks the plugins, the MCP servers and the other daemons.
+//! Why a tool is not there: asks the plugins, the MCP servers, the other daemons and the fleet.
 
 use std::sync::{Arc, Weak};
 
@@ -8,19 +8,28 @@ use toold_lua::reload::PluginHost;
 use toold_mcp::client::adapter::McpServers;
 use toold_remote::adapter::Remotes;
 
+use crate::peer::fleet::FleetMounts;
+
 /// The sources of tools. Weak, since they hold the engine, which holds this.
 pub(super) struct AbsentSources {
     plugins: Weak<PluginHost>,
     mcp_servers: Weak<McpServers>,
     remotes: Weak<Remotes>,
+    fleet_mounts: Weak<FleetMounts>,
 }
 
 impl AbsentSources {
-    pub(super) fn new(plugins: &Arc<PluginHost>, mcp_servers: &Arc<McpServers>, remotes: &Arc<Remotes>) -> Self {
+    pub(super) fn new(
+        plugins: &Arc<PluginHost>,
+        mcp_servers: &Arc<McpServers>,
+        remotes: &Arc<Remotes>,
+        fleet_mounts: &Arc<FleetMounts>,
+    ) -> Self {
         Self {
             plugins: Arc::downgrade(plugins),
             mcp_servers: Arc::downgrade(mcp_servers),
             remotes: Arc::downgrade(remotes),
+            fleet_mounts: Arc::downgrade(fleet_mounts),
         }
     }
 }
@@ -30,7 +39,8 @@ impl AbsentTools for AbsentSources {
         let project = session.project();
         let of_mcp_servers = || self.mcp_servers.upgrade()?.absence(name, project);
         let of_remotes = || self.remotes.upgrade()?.absence(name, project);
+        let of_fleet = || self.fleet_mounts.upgrade()?.absence(name, project);
         let of_plugins = || self.plugins.upgrade()?.absence(name, project);
-        of_mcp_servers().or_else(of_remotes).or_else(of_plugins)
+        of_mcp_servers().or_else(of_remotes).or_else(of_fleet).or_else(of_plugins)
     }
 }

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::time::rfc3339;
+use toold_fleet::adapter::FleetMountStatus;
 use toold_fleet::audit;
+use toold_fleet::call::CallTarget;
 use toold_fleet::directory::KnownDaemon;
 use toold_fleet::member::Member;
 use toold_proto::daemon::NoParams;
@@ -44,6 +46,9 @@ async fn status(request: MethodRequest, _: NoParams) -> Result<FleetStatus, Erro
         add_member(&mut status, &member).await;
     }
     status.label_groups = label_groups(&status, config);
+    for mount in request.services.fleet_mounts.list() {
+        add_mount(&mut status, mount);
+    }
     if !may_decide(&request) {
         hide(&mut status);
     }
@@ -60,6 +65,7 @@ async fn add_member(status: &mut FleetStatus, member: &Arc<Member>) {
     let problems = broker.error.map(|error| format!("the NATS server: {error}")).into_iter().chain(member.problems());
     let problems: Vec<String> = problems.collect();
     status.error = (!problems.is_empty()).then(|| problems.join("; "));
+    status.offered = member.offered.load(Ordering::Relaxed);
     status.running = counts.running.load(Ordering::Relaxed);
     status.served = counts.served.load(Ordering::Relaxed);
     status.refused = counts.refused().map(|(refusal, number)| (refusal.as_str().to_owned(), number)).collect();
@@ -99,7 +105,7 @@ fn unknown(name: &str, section: &FleetDaemonSection) -> FleetDaemon {
 }
 
 fn add_known(daemon: &mut FleetDaemon, known: &KnownDaemon) {
-    let record = &known.record;
+    let (Some(record), Some(heard_at)) = (&known.record, known.heard_at) else { return };
     if daemon.state == FleetDaemonState::Unknown {
         daemon.state = if known.is_away { FleetDaemonState::Away } else { FleetDaemonState::Online };
     }
@@ -108,9 +114,28 @@ fn add_known(daemon: &mut FleetDaemon, known: &KnownDaemon) {
     daemon.running = if known.is_away { 0 } else { record.running };
     daemon.max_calls = record.max_calls;
     daemon.people = if known.is_away { Vec::new() } else { record.people.iter().map(ToString::to_string).collect() };
-    daemon.heard_at = Some(rfc3339(known.heard_at));
+    daemon.heard_at = Some(rfc3339(heard_at));
     daemon.heard_ms = Some(u64::try_from(known.heard.elapsed().as_millis()).unwrap_or(u64::MAX));
     daemon.audit_waiting = record.audit_waiting;
+}
+
+/// The tools of a daemon or of a label, as they are listed here.
+fn add_mount(status: &mut FleetStatus, mount: FleetMountStatus) {
+    match mount.target {
+        CallTarget::Daemon(name) => {
+            let Some(daemon) = status.daemons.iter_mut().find(|daemon| daemon.name == name.as_str()) else { return };
+            daemon.tools = mount.tools;
+            daemon.problems = mount.problems;
+            (daemon.calls, daemon.bad_calls) = (mount.calls, mount.bad_calls);
+            daemon.error = mount.error;
+        }
+        CallTarget::Label(name) => {
+            let label = status.label_groups.iter_mut().find(|label| label.name == name.as_str());
+            if let Some(label) = label {
+                label.tools = mount.tools;
+            }
+        }
+    }
 }
 
 /// The labels of all daemons, this one among them, and those that are mounted here.

@@ -1,0 +1,66 @@
+//! The tools of a daemon or a label, from the directory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::adapter::ListedFleetTool;
+use crate::call::CallTarget;
+use crate::directory::{Directory, KnownDaemon};
+use crate::messages::ToolRecord;
+use crate::names::FleetName;
+
+const MAX_PROBLEMS: usize = 20;
+
+/// Changes with the tools of a target: the daemons that belong to it, and the number of each one's list.
+pub(crate) type ListVersion = Vec<(FleetName, u64)>;
+
+pub(crate) fn version(directory: &Directory, target: &CallTarget) -> ListVersion {
+    directory.read(|daemons| {
+        let members = daemons.iter().filter(|(name, known)| known.is_in(name, target));
+        members.map(|(name, known)| (name.clone(), known.list)).collect()
+    })
+}
+
+/// Which daemons are there, and what makes them members of a target.
+pub(crate) fn presence(directory: &Directory) -> (bool, Vec<(FleetName, bool, Vec<FleetName>)>) {
+    let daemons = directory.read(|daemons| {
+        let of_daemon = |(name, known): (&FleetName, &KnownDaemon)| (name.clone(), known.is_away, known.labels().to_vec());
+        daemons.iter().map(of_daemon).collect()
+    });
+    (directory.is_settled(), daemons)
+}
+
+/// The tools of a target, also of daemons that are away, and the omissions as sentences for the user. If several daemons
+/// with a label have a tool, the entry of the first by name counts.
+pub(crate) fn of_target(directory: &Directory, target: &CallTarget) -> (Vec<ListedFleetTool>, Vec<String>) {
+    directory.read(|daemons| {
+        let mut tools: BTreeMap<&str, (&FleetName, &Arc<ToolRecord>)> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for (name, known) in daemons.iter().filter(|(name, known)| known.is_in(name, target)) {
+            match target {
+                CallTarget::Daemon(_) => problems.extend(known.problems.iter().cloned()),
+                CallTarget::Label(_) => {
+                    problems.extend(known.problems.iter().map(|problem| format!("{name}: {problem}")));
+                }
+            }
+            for (tool, record) in &known.tools {
+                let (first, listed) = tools.entry(tool).or_insert((name, record));
+                if !is_alike(listed, record) {
+                    problems.push(format!("{tool} is another tool on {name} than on {first}: the one on {first} is listed"));
+                }
+            }
+        }
+        problems.truncate(MAX_PROBLEMS);
+        let listed = |(tool, (_, record)): (&str, (&FleetName, &Arc<ToolRecord>))| ListedFleetTool {
+            name: tool.to_owned(),
+            record: record.clone(),
+        };
+        (tools.into_iter().map(listed).collect(), problems)
+    })
+}
+
+/// Whether a caller sees no difference.
+fn is_alike(one: &Arc<ToolRecord>, other: &Arc<ToolRecord>) -> bool {
+    Arc::ptr_eq(one, other)
+        || (one.description == other.description && one.schema == other.schema && one.output_schema == other.output_schema)
+}
