@@ -28,27 +28,41 @@ pub struct NatsServer {
     dir: TempDir,
     child: Option<Child>,
     port: u16,
-    jetstream: bool,
+    content: NatsConfig,
+}
+
+/// What its configuration file contains.
+enum NatsConfig {
+    WithJetStream,
+    WithoutJetStream,
+    /// This text, which listens on port -1.
+    Given(String),
 }
 
 impl NatsServer {
     /// `None` when it is not installed, which is reported.
     #[track_caller]
     pub fn start() -> Option<Self> {
-        Self::start_with(true)
+        Self::start_with(NatsConfig::WithJetStream)
     }
 
     /// The same without JetStream, which a fleet needs.
     #[track_caller]
     pub fn start_without_jetstream() -> Option<Self> {
-        Self::start_with(false)
+        Self::start_with(NatsConfig::WithoutJetStream)
+    }
+
+    /// One with this configuration, which must listen on port -1 of 127.0.0.1: the server chooses one.
+    #[track_caller]
+    pub fn start_configured(config: &str) -> Option<Self> {
+        Self::start_with(NatsConfig::Given(config.to_owned()))
     }
 
     #[track_caller]
-    fn start_with(jetstream: bool) -> Option<Self> {
+    fn start_with(content: NatsConfig) -> Option<Self> {
         let program = nats_server()?;
         let dir = tempfile::Builder::new().prefix("toold-nats-").tempdir().expect("there is a place for temp files");
-        let mut server = Self { program, dir, child: None, port: 0, jetstream };
+        let mut server = Self { program, dir, child: None, port: 0, content };
         server.start_again();
         Some(server)
     }
@@ -75,14 +89,21 @@ impl NatsServer {
             fs::write(&extra, "").unwrap();
         }
         let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
-        let jetstream = format!("jetstream {{ store_dir: {:?} }}\n", dir.join("store"));
-        let jetstream = if self.jetstream { jetstream } else { String::new() };
-        let config = format!("listen: \"127.0.0.1:{port}\"\nports_file_dir: {dir:?}\n{jetstream}include extra.conf\n");
+        let jetstream = match &self.content {
+            NatsConfig::WithJetStream => format!("jetstream {{ store_dir: {:?} }}\n", dir.join("store")),
+            NatsConfig::WithoutJetStream | NatsConfig::Given(_) => String::new(),
+        };
+        let config = match &self.content {
+            NatsConfig::Given(text) => text.replacen("127.0.0.1:-1", &format!("127.0.0.1:{port}"), 1),
+            _ => format!("listen: \"127.0.0.1:{port}\"\n{jetstream}include extra.conf\n"),
+        };
         fs::write(dir.join("nats.conf"), config).unwrap();
         let log = fs::OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
         let child = Command::new(&self.program)
             .arg("-c")
             .arg(dir.join("nats.conf"))
+            .arg("--ports_file_dir")
+            .arg(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, completions, config, connect, doctor, events, hook, list, logs, man, mcp, memories,
-    notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells, skills,
-    status, stop, tools, undo, upgrade, watch, workspaces,
+    agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, list, logs, man, mcp,
+    memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells,
+    skills, status, stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -63,6 +63,7 @@ pub(crate) enum CliCommand {
     Secrets(secrets::SecretsArgs),
     Notify(notify::NotifyArgs),
     Remotes(remotes::RemotesArgs),
+    Fleet(fleet::FleetArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -105,6 +106,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Secrets(secrets) => secrets::run(secrets, globals).await,
         CliCommand::Notify(notify) => notify::run(notify, globals).await,
         CliCommand::Remotes(remotes) => remotes::run(remotes, globals).await,
+        CliCommand::Fleet(fleet) => fleet::run(fleet, globals).await,
         CliCommand::Completions(completions) => completions::run(&completions),
         CliCommand::Man(man) => man::run(&man, Cli::command()),
     }

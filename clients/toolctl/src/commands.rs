@@ -10,6 +10,7 @@ pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod fleet;
 pub(crate) mod hook;
 pub(crate) mod list;
 pub(crate) mod logs;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toold_client::Client;
 use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
-use toold_proto::method::{McpServersList, PluginsList, RemotesList, ToolsList};
+use toold_proto::method::{FleetGetStatus, McpServersList, PluginsList, RemotesList, ToolsList};
 use toold_proto::plugin::ListPlugins;
 use toold_proto::tool::SourceKind;
 
@@ -37,6 +37,9 @@ pub(crate) async fn check(client: &Client, named: &[String]) -> anyhow::Result<(
     names.extend(servers.into_iter().map(|server| server.name));
     let remotes = client.call::<RemotesList>(NoParams {}).await?.remotes;
     names.extend(remotes.into_iter().map(|remote| remote.name));
+    let fleet = client.call::<FleetGetStatus>(NoParams {}).await.unwrap_or_default();
+    names.extend(fleet.daemons.into_iter().map(|daemon| daemon.name));
+    names.extend(fleet.label_groups.into_iter().filter(|label| label.mounted).map(|label| label.name));
     let Some(unknown) = named.iter().find(|name| !is_kind(name) && !names.contains(*name)) else { return Ok(()) };
     let kinds = KINDS.map(SourceKind::as_str).join(", ");
     let names: Vec<String> = names.into_iter().collect();

@@ -60,7 +60,7 @@ export interface Suggestion {
 
 /** Who owns a tool. */
 export interface Source {
-  kind: "builtin" | "plugin" | "frontend" | "mcp" | "remote";
+  kind: "builtin" | "plugin" | "frontend" | "mcp" | "remote" | "fleet";
   name: string;
   /** The file or folder of a plugin. */
   path?: string;
@@ -722,6 +722,8 @@ export type Event = {
   target: string;
   message: string;
 } | {
+  kind: "fleet.changed";
+} | {
   kind: "config.changed";
   file: string;
   /** The project that it belongs to; absent for the user's own. */
@@ -1314,6 +1316,136 @@ export interface FilesUndoResult {
   paths: string[];
   /** Of a dry run: from each file as it is to what it would be, as a unified diff. */
   diff?: string;
+}
+
+/** Params of `fleet.grant`. */
+export interface FleetGrantParams {
+  /** The action of a reply to an ask, of a rule or of a grant. */
+  action: Action;
+  /** The category of a permission: which rules and grants apply to it. */
+  category: Category;
+  pattern: string;
+  /** Only for these tools, by their names on the daemon; absent for all. */
+  tools?: string[];
+  /** Only on these daemons; absent for all. */
+  daemons?: string[];
+  /**
+   * For how long it is valid, in seconds. When absent: 12 hours if it allows, without an end if it denies. At most 30 days
+   * if it allows.
+   */
+  expires_in?: number;
+}
+
+/** Answer of `fleet.grants`, `fleet.grant` and `fleet.revoke`. */
+export interface FleetGrantResult {
+  /** The newest last. */
+  grants: {
+    id: string;
+    person: string;
+    /** The action of a reply to an ask, of a rule or of a grant. */
+    action: Action;
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    pattern: string;
+    tools?: string[];
+    daemons?: string[];
+    /** The daemon at which it was made. */
+    made_on: string;
+    /** RFC 3339, UTC. */
+    made_at: string;
+    expires_at?: string;
+    /** Whether it is valid here now. */
+    valid: boolean;
+    /** Why it is not, such as a lease that is over. */
+    why_not?: string;
+  }[];
+}
+
+/** Params of `fleet.revoke`. */
+export interface FleetRevokeParams {
+  id: string;
+}
+
+/** Answer of `fleet.status`. Persons, keys, addresses and errors are for callers that may decide; others see none. */
+export interface FleetStatusResult {
+  /** Whether `[fleet]` is configured. If not, nothing else is present. */
+  configured: boolean;
+  /** The name of this daemon in the fleet. */
+  name?: string;
+  /** The public key of this daemon. */
+  key?: string;
+  /** The person who uses this machine. */
+  person?: string;
+  /** The public key of that person. */
+  person_key?: string;
+  /** Whether the broker is connected. */
+  connected: boolean;
+  /** RFC 3339, UTC: since when. */
+  since?: string;
+  /** The addresses of the broker. */
+  servers: string[];
+  /** Why this daemon is not in the fleet, or what does not work. */
+  error?: string;
+  /** The labels of this daemon. */
+  labels: string[];
+  /** Calls from the fleet that are running here, that have ended here, and how many run at the same time. */
+  running: number;
+  served: number;
+  max_calls: number;
+  /** How many of its tools this daemon offers. */
+  offered: number;
+  /** The other daemons that `[fleet]` names, sorted by name. */
+  daemons: Array<{
+    name: string;
+    state: "online" | "away" | "unknown" | "disabled";
+    /** Its public key. */
+    key: string;
+    version?: string;
+    labels: string[];
+    /** Its tools under their names here, also while it is away. */
+    tools: string[];
+    /** Calls from the fleet that are running there, and how many it runs at the same time. */
+    running: number;
+    max_calls: number;
+    /** Persons who can be asked there now. */
+    people: string[];
+    /** RFC 3339, UTC: when it was last heard of. */
+    heard_at?: string;
+    /** How old its last record is, in milliseconds. It is renewed every ten seconds. */
+    heard_ms?: number;
+    /** Rows of its audit log that it has not sent yet. */
+    audit_waiting: number;
+    /** Whether it may call tools here. */
+    may_call: boolean;
+    /** Tools that were left out of its list, and why. */
+    problems: string[];
+    /** Calls from here that have ended, and how many of them failed. */
+    calls: number;
+    bad_calls: number;
+    error?: string;
+  }>;
+  /** The labels of all daemons, sorted by name. */
+  label_groups: {
+    name: string;
+    /** The daemons that are online, and those that are away. */
+    online: string[];
+    away: string[];
+    /** Of all that are online. */
+    running: number;
+    max_calls: number;
+    /** The tools of the label under their names here; none when `[fleet.use_labels]` does not name it. */
+    tools: string[];
+    mounted: boolean;
+  }[];
+  /** How many messages were refused, by reason. */
+  refused: Record<string, number>;
+  /** The last refused message, as a sentence. */
+  last_refused?: string;
+  /** Rows of the audit log that the broker has confirmed since this daemon started, and those that wait. */
+  audit_sent: number;
+  audit_waiting: number;
+  /** Grants of the fleet that are valid here now. */
+  grants: number;
 }
 
 /** Answer of `hooks.list`. */
@@ -2747,6 +2879,14 @@ export interface Methods {
   "files.history": { params: FilesHistoryParams; result: FilesHistoryResult };
   /** Undoes changes; refused when a file has changed since. */
   "files.undo": { params: FilesUndoParams; result: FilesUndoResult };
+  /** Makes a grant that is valid in the whole fleet. */
+  "fleet.grant": { params: FleetGrantParams; result: FleetGrantResult };
+  /** Lists the grants of the fleet. */
+  "fleet.grants": { params: Record<string, never>; result: FleetGrantResult };
+  /** Revokes a grant of the fleet, everywhere. */
+  "fleet.revoke": { params: FleetRevokeParams; result: FleetGrantResult };
+  /** The daemon's fleet: daemons, labels, load and refused messages. */
+  "fleet.status": { params: Record<string, never>; result: FleetStatusResult };
   /** Lists the hooks in the order in which they run. */
   "hooks.list": { params: Record<string, never>; result: HooksListResult };
   /** Runs the message hooks and returns their combined answer. */

@@ -22,8 +22,8 @@ use toold_mounts::config::MountConfig;
 use toold_mounts::offer_listing::ListedOffers;
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
-use crate::call::{self, CallTarget, OutgoingCall};
 use crate::away::away;
+use crate::call::{self, CallTarget, OutgoingCall};
 use crate::listing::{self, ListVersion};
 use crate::member::{CurrentMember, Member};
 use crate::messages::ToolRecord;

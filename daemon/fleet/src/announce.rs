@@ -53,7 +53,8 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
         }
         if is_new || renewed.elapsed() >= RENEWAL {
             renewed = Instant::now();
-            put(&daemons, member.name.as_str(), member.sign(MessageKind::Daemon, member.name.as_str(), &record)).await?;
+            put(&daemons, member.name.as_str(), member.sign(MessageKind::Daemon, member.name.as_str(), &record))
+                .await?;
             announced = Some(record);
         }
         if timeout_at(renewed + RENEWAL, changes.next()).await.is_ok() {
@@ -65,7 +66,8 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
 /// Tells the fleet that this daemon leaves. It stays listed as away.
 pub(crate) async fn leave(member: &Arc<Member>) {
     let gone = async {
-        let daemons = member.broker.jetstream.get_key_value(subjects::DAEMONS).await.map_err(|error| error.to_string())?;
+        let daemons =
+            member.broker.jetstream.get_key_value(subjects::DAEMONS).await.map_err(|error| error.to_string())?;
         daemons.delete(member.name.as_str()).await.map_err(|error| error.to_string())
     };
     if let Err(error) = gone.await {

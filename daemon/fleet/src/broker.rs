@@ -49,8 +49,12 @@ impl Broker {
     /// # Errors
     /// When files of the settings cannot be read, as a sentence for the user.
     pub async fn connect(settings: &ConnectionSettings) -> Result<Self, String> {
-        let (sender, state) =
-            watch::channel(BrokerState { connected: false, connects: 0, since: None, error: Some("connecting".to_owned()) });
+        let (sender, state) = watch::channel(BrokerState {
+            connected: false,
+            connects: 0,
+            since: None,
+            error: Some("connecting".to_owned()),
+        });
         let on_event = move |event: Event| {
             sender.send_if_modified(|state| match event {
                 Event::Connected => {

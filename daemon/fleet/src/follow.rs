@@ -74,7 +74,10 @@ pub(crate) async fn keep_time(member: Arc<Member>) {
         }
         // The time at which each was last heard of is not worth a write every ten seconds.
         let state: Vec<_> = directory.read(|daemons| {
-            daemons.iter().map(|(name, known)| (name.clone(), known.record.clone().map(identity), known.is_away)).collect()
+            daemons
+                .iter()
+                .map(|(name, known)| (name.clone(), known.record.clone().map(identity), known.is_away))
+                .collect()
         });
         if is_over || saved.as_ref() != Some(&state) {
             saved = Some(state);
@@ -187,9 +190,8 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
 fn hear(member: &Member, name: &FleetName, message: Message<DaemonRecord>) {
     let is_replayed = member.directory.change(|daemons| {
         let known = daemons.entry(name.clone()).or_insert_with(KnownDaemon::unheard);
-        let is_older = |before: &DaemonRecord| {
-            before.instance == message.body.instance && message.body.revision < before.revision
-        };
+        let is_older =
+            |before: &DaemonRecord| before.instance == message.body.instance && message.body.revision < before.revision;
         if message.at < known.signed_at || known.record.as_ref().is_some_and(is_older) {
             return true;
         }

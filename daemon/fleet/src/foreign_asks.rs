@@ -112,9 +112,10 @@ impl ForeignAsks {
 
     /// Its prompt has ended, and is not shown again.
     pub(crate) fn set_done(&mut self, from: &FleetName, message: &FleetAsk) {
-        let open = self.0.get_mut(from).and_then(|of| {
-            of.open.iter_mut().find(|open| open.message.challenge == message.challenge)
-        });
+        let open = self
+            .0
+            .get_mut(from)
+            .and_then(|of| of.open.iter_mut().find(|open| open.message.challenge == message.challenge));
         if let Some(open) = open {
             open.prompt = PromptState::Done;
         }

@@ -119,7 +119,8 @@ fn lost(error: &dyn std::error::Error) -> String {
 }
 
 async fn info(store: &kv::Store) -> Result<Info, String> {
-    let status = store.status().await.map_err(|error| format!("can't read the state of the bucket of grants: {error}"))?;
+    let status =
+        store.status().await.map_err(|error| format!("can't read the state of the bucket of grants: {error}"))?;
     Ok(status.info)
 }
 

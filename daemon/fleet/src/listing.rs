@@ -24,7 +24,8 @@ pub(crate) fn version(directory: &Directory, target: &CallTarget) -> ListVersion
 /// Which daemons are there, and what makes them members of a target.
 pub(crate) fn presence(directory: &Directory) -> (bool, Vec<(FleetName, bool, Vec<FleetName>)>) {
     let daemons = directory.read(|daemons| {
-        let of_daemon = |(name, known): (&FleetName, &KnownDaemon)| (name.clone(), known.is_away, known.labels().to_vec());
+        let of_daemon =
+            |(name, known): (&FleetName, &KnownDaemon)| (name.clone(), known.is_away, known.labels().to_vec());
         daemons.iter().map(of_daemon).collect()
     });
     (directory.is_settled(), daemons)
@@ -46,7 +47,9 @@ pub(crate) fn of_target(directory: &Directory, target: &CallTarget) -> (Vec<List
             for (tool, record) in &known.tools {
                 let (first, listed) = tools.entry(tool).or_insert((name, record));
                 if !is_alike(listed, record) {
-                    problems.push(format!("{tool} is another tool on {name} than on {first}: the one on {first} is listed"));
+                    problems.push(format!(
+                        "{tool} is another tool on {name} than on {first}: the one on {first} is listed"
+                    ));
                 }
             }
         }
@@ -62,5 +65,7 @@ pub(crate) fn of_target(directory: &Directory, target: &CallTarget) -> (Vec<List
 /// Whether a caller sees no difference.
 fn is_alike(one: &Arc<ToolRecord>, other: &Arc<ToolRecord>) -> bool {
     Arc::ptr_eq(one, other)
-        || (one.description == other.description && one.schema == other.schema && one.output_schema == other.output_schema)
+        || (one.description == other.description
+            && one.schema == other.schema
+            && one.output_schema == other.output_schema)
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use toold::config::fleet_key::{self, FleetKeyUse};
 use toold::config::options::Options;
 use toold::config::paths::DaemonPaths;
 use toold::config::plugin_command::TestOutput;
@@ -56,6 +57,17 @@ enum DaemonCommand {
     Config {
         #[command(subcommand)]
         what: ConfigCommand,
+    },
+    /// Print the public key of a key file of a fleet
+    FleetKey {
+        /// What the key signs
+        #[arg(value_enum)]
+        key_use: FleetKeyUse,
+        /// The file with the private key
+        file: PathBuf,
+        /// Make the key if the file does not exist
+        #[arg(long)]
+        create: bool,
     },
     /// Write the manual pages, one for each subcommand, into a folder
     Man {
@@ -193,6 +205,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             author(&what, places)
         }
         Some(DaemonCommand::Config { what }) => configuration(what, places),
+        Some(DaemonCommand::FleetKey { key_use, file, create }) => {
+            fleet_key::print(key_use, &file, create)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Some(DaemonCommand::Man { folder }) => manual(&folder),
         None if cli.stdio => {
             refuse_below_a_daemon()?;

@@ -7,19 +7,21 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toold_client::{Client, place};
 use toold_proto::daemon::{DaemonStatus, GuardTrial, NoParams};
+use toold_proto::fleet::FleetDaemonState;
 use toold_proto::mcp::McpServerState;
-use toold_proto::method::{DaemonGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
+use toold_proto::method::{DaemonGetStatus, FleetGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
 use toold_proto::remote::RemoteState;
 use toold_proto::socket::{database_path, log_file, log_path};
 
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off};
 use crate::exit::{NOT_RUN, OK};
+use crate::finding::{Finding, Severity, any_bad, bad, good, show, warning};
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_json};
+use crate::output::{self, counted, one_line, print_json};
 use crate::{connection, program};
 
 /// Find problems, and show how to fix them
@@ -31,25 +33,6 @@ pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// The result of one check.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Finding {
-    about: &'static str,
-    health: Severity,
-    message: String,
-    /// What to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Severity {
-    Good,
-    Warning,
-    Bad,
 }
 
 pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u8> {
@@ -78,8 +61,7 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
         show(&findings, &mut out)?;
         out.flush()?;
     }
-    let broken = findings.iter().any(|finding| finding.health == Severity::Bad);
-    Ok(if broken { NOT_RUN } else { OK })
+    Ok(if any_bad(&findings) { NOT_RUN } else { OK })
 }
 
 fn daemon_program() -> Finding {
@@ -247,6 +229,7 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     plugins(client, &status, findings).await;
     mcp_servers(client, findings).await;
     remotes(client, findings).await;
+    fleet(client, findings).await;
     permissions(client, findings).await;
 }
 
@@ -356,8 +339,27 @@ async fn remotes(client: &Client, findings: &mut Vec<Finding>) {
     for remote in list.remotes.iter().filter(|remote| remote.state == RemoteState::Away) {
         let error = remote.error.as_deref().unwrap_or("it is not connected");
         // A warning only: the other computer may be asleep.
-        let finding = bad("remote", format!("{}: {error}", remote.name), "run `toolctl remotes doctor`");
-        findings.push(Finding { health: Severity::Warning, ..finding });
+        findings.push(warning("remote", format!("{}: {error}", remote.name), "run `toolctl remotes doctor`"));
+    }
+}
+
+async fn fleet(client: &Client, findings: &mut Vec<Finding>) {
+    let Ok(fleet) = client.call::<FleetGetStatus>(NoParams {}).await else { return };
+    if !fleet.configured {
+        return;
+    }
+    let advice = "run `toolctl fleet doctor`";
+    if let Some(error) = &fleet.error {
+        return findings.push(bad("fleet", error, advice));
+    }
+    if !fleet.connected {
+        return findings.push(warning("fleet", format!("no connection to {}", fleet.servers.join(", ")), advice));
+    }
+    let online = fleet.daemons.iter().filter(|daemon| daemon.state == FleetDaemonState::Online).count();
+    findings.push(good("fleet", format!("{online} of {} online", counted(fleet.daemons.len() as u64, "other daemon"))));
+    let refused: u64 = fleet.refused.values().sum();
+    if refused > 0 {
+        findings.push(warning("fleet", format!("{} refused", counted(refused, "message")), advice));
     }
 }
 
@@ -392,46 +394,9 @@ fn clients() -> Option<Finding> {
     })
 }
 
-fn good(about: &'static str, message: String) -> Finding {
-    Finding { about, health: Severity::Good, message, advice: None }
-}
-
-fn bad(about: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Finding {
-    Finding { about, health: Severity::Bad, message: message.into(), advice: Some(advice.into()) }
-}
-
-fn show(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
-    for finding in findings {
-        let (style, word) = match finding.health {
-            Severity::Good => (GOOD, "ok  "),
-            Severity::Warning => (WARN, "warn"),
-            Severity::Bad => (BAD, "bad "),
-        };
-        writeln!(out, "{style}{word}{style:#} {DIM}{:<11}{DIM:#} {}", finding.about, one_line(&finding.message))?;
-        if let Some(advice) = &finding.advice {
-            writeln!(out, "                 {HINT}>{HINT:#} {}", plain(advice))?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_finding_comes_with_advice() {
-        let findings =
-            [good("program", "/bin/toold".to_owned()), bad("socket", "is accessible to other users", "chmod 700 /x")];
-        let mut out = Vec::new();
-        show(&findings, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
-        ok   program     /bin/toold
-        bad  socket      is accessible to other users
-                         > chmod 700 /x
-        ");
-    }
 
     #[test]
     fn a_folder_that_others_can_open_is_bad() {

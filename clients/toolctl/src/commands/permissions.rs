@@ -360,7 +360,7 @@ fn folder(folder: Option<PathBuf>) -> anyhow::Result<String> {
     Ok(folder.to_string_lossy().into_owned())
 }
 
-fn category(text: &str) -> Result<Category, String> {
+pub(crate) fn category(text: &str) -> Result<Category, String> {
     Category::parse(text).ok_or_else(|| {
         let names: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
         format!("expected one of {}", names.join(", "))

@@ -1,5 +1,6 @@
 //! The values of arguments, each with a description.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::time::Duration;
 
@@ -9,10 +10,12 @@ use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
 use toold_proto::event::{EventBody, Outcome};
 use toold_proto::file::FileHistory;
+use toold_proto::fleet::{FleetDaemon, FleetStatus};
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 use toold_proto::method::{
-    DaemonGetConfig, FilesHistory, McpServersList, MemoriesList, PageSessionsList, PermissionsList, PermissionsPending,
-    PluginsList, RemotesList, SecretsList, SessionsList, ShellsList, SkillsList, ToolsList, WorkspacesList,
+    DaemonGetConfig, FilesHistory, FleetGetStatus, FleetGrantsList, McpServersList, MemoriesList, PageSessionsList,
+    PermissionsList, PermissionsPending, PluginsList, RemotesList, SecretsList, SessionsList, ShellsList, SkillsList,
+    ToolsList, WorkspacesList,
 };
 use toold_proto::plugin::ListPlugins;
 use toold_proto::shell::ListShells;
@@ -141,6 +144,36 @@ pub(super) fn remotes(current: &OsStr) -> Vec<CompletionCandidate> {
     let list = ask(async |client: Client| client.call::<RemotesList>(NoParams {}).await);
     let remotes = list.into_iter().flat_map(|list| list.remotes);
     offer(current, remotes.map(|remote| (remote.name, remote.state.as_str().to_owned())))
+}
+
+pub(super) fn fleet_daemons(current: &OsStr) -> Vec<CompletionCandidate> {
+    offer(current, fleet().into_iter().flat_map(|fleet| fleet.daemons.into_iter().map(daemon_with_state)))
+}
+
+/// Daemons and persons of the fleet.
+pub(super) fn fleet_members(current: &OsStr) -> Vec<CompletionCandidate> {
+    let config = ask(async |client: Client| client.call::<DaemonGetConfig>(NoParams {}).await);
+    let entries = config.into_iter().flat_map(|config| config.entries);
+    let people = entries.filter_map(|entry| {
+        let (name, _) = entry.key.strip_prefix("fleet.people.")?.split_once('.')?;
+        Some((name.to_owned(), "person".to_owned()))
+    });
+    let daemons = fleet().into_iter().flat_map(|fleet| fleet.daemons.into_iter().map(daemon_with_state));
+    offer(current, daemons.chain(people).collect::<BTreeMap<_, _>>())
+}
+
+fn fleet() -> Option<FleetStatus> {
+    ask(async |client: Client| client.call::<FleetGetStatus>(NoParams {}).await)
+}
+
+fn daemon_with_state(daemon: FleetDaemon) -> (String, String) {
+    (daemon.name, daemon.state.as_str().to_owned())
+}
+
+pub(super) fn fleet_grants(current: &OsStr) -> Vec<CompletionCandidate> {
+    let list = ask(async |client: Client| client.call::<FleetGrantsList>(NoParams {}).await);
+    let grants = list.into_iter().flat_map(|list| list.grants);
+    offer(current, grants.map(|grant| (grant.id, format!("{} {}", grant.category, grant.pattern))))
 }
 
 pub(super) fn secrets(current: &OsStr) -> Vec<CompletionCandidate> {

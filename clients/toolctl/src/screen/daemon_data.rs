@@ -11,6 +11,7 @@ use toold_proto::call::Progress;
 use toold_proto::daemon::DaemonStatus;
 use toold_proto::event::{Event, EventBody};
 use toold_proto::file::FileChange;
+use toold_proto::fleet::FleetStatus;
 use toold_proto::mcp::McpServer;
 use toold_proto::permission::{PermissionEvent, PermissionList};
 use toold_proto::plugin::Plugin;
@@ -41,6 +42,7 @@ pub(super) struct DaemonData {
     pub(super) plugins: Vec<Plugin>,
     pub(super) servers: Vec<McpServer>,
     pub(super) remotes: Vec<Remote>,
+    pub(super) fleet: FleetStatus,
     pub(super) sessions: Vec<SessionInfo>,
     /// Of files, the oldest first.
     pub(super) changes: Vec<FileChange>,
@@ -103,6 +105,7 @@ impl Default for DaemonData {
             plugins: Vec::new(),
             servers: Vec::new(),
             remotes: Vec::new(),
+            fleet: FleetStatus::default(),
             sessions: Vec::new(),
             changes: Vec::new(),
             shells: Vec::new(),
@@ -141,8 +144,8 @@ impl DaemonData {
     pub(super) fn take(&mut self, fetched: Fetched) {
         match fetched {
             Fetched::Tools(tools) => self.tools = tools,
-            Fetched::Sources { plugins, servers, remotes } => {
-                (self.plugins, self.servers, self.remotes) = (plugins, servers, remotes);
+            Fetched::Sources { plugins, servers, remotes, fleet } => {
+                (self.plugins, self.servers, self.remotes, self.fleet) = (plugins, servers, remotes, *fleet);
             }
             Fetched::Sessions(sessions) => self.sessions = sessions,
             Fetched::Changes(changes) => self.changes = changes,

@@ -6,10 +6,11 @@ use toold_proto::audit::{AuditEntry, AuditQuery};
 use toold_proto::call::ListTools;
 use toold_proto::daemon::{DaemonStatus, NoParams};
 use toold_proto::file::{FileChange, FileHistory};
+use toold_proto::fleet::FleetStatus;
 use toold_proto::mcp::McpServer;
 use toold_proto::method::{
-    self, DaemonGetStatus, FilesHistory, McpServersList, PermissionsList, PluginsList, RemotesList, SessionsList,
-    ToolsList,
+    self, DaemonGetStatus, FilesHistory, FleetGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList,
+    SessionsList, ToolsList,
 };
 use toold_proto::permission::PermissionList;
 use toold_proto::plugin::{ListPlugins, Plugin};
@@ -48,7 +49,7 @@ impl ListKind {
 #[derive(Debug)]
 pub(super) enum Fetched {
     Tools(Vec<Tool>),
-    Sources { plugins: Vec<Plugin>, servers: Vec<McpServer>, remotes: Vec<Remote> },
+    Sources { plugins: Vec<Plugin>, servers: Vec<McpServer>, remotes: Vec<Remote>, fleet: Box<FleetStatus> },
     Sessions(Vec<SessionInfo>),
     Changes(Vec<FileChange>),
     Shells(Vec<ShellInfo>),
@@ -76,6 +77,8 @@ async fn fetch(client: &Client, what: ListKind) -> Result<Fetched, ClientError> 
             plugins: client.call::<PluginsList>(ListPlugins::default()).await?.plugins,
             servers: client.call::<McpServersList>(NoParams {}).await?.servers,
             remotes: client.call::<RemotesList>(NoParams {}).await?.remotes,
+            // A daemon without fleets has no such method.
+            fleet: client.call::<FleetGetStatus>(NoParams {}).await.unwrap_or_default().into(),
         },
         ListKind::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
         ListKind::Changes => {

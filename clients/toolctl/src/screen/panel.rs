@@ -120,7 +120,7 @@ impl Panel {
         match self {
             Self::Calls => data.running.len(),
             Self::Tools => data.tools.len(),
-            Self::Sources => data.plugins.len() + data.servers.len() + data.remotes.len(),
+            Self::Sources => sources::count(data),
             Self::Sessions => data.sessions.len(),
             Self::Shells => data.shells.iter().filter(|shell| shell.running).count(),
             Self::Changes | Self::Rules | Self::Audit | Self::Events => 0,

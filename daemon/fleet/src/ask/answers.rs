@@ -93,11 +93,7 @@ async fn take(
         all_parts: body.all_parts,
     };
     let client = Some(answerer(person, &body.at_daemon));
-    let replier = Replier {
-        by: Answerer { client, connection: NO_CONNECTION },
-        widest: Scope::Always,
-        session: None,
-    };
+    let replier = Replier { by: Answerer { client, connection: NO_CONNECTION }, widest: Scope::Always, session: None };
     let engine = member.engine.clone();
     // Answers that are remembered are written to the database.
     let replied = tokio::task::spawn_blocking(move || reply(&engine, &wanted, &replier)).await;

@@ -25,7 +25,8 @@ pub(super) fn can_be_asked(member: &Member, session: &SessionId) -> bool {
     }
     let people = of(member, session);
     let caller = origin_of(&member.engine, session).map(|from| from.origin);
-    let at_caller = caller.is_some_and(|from| from.can_ask && from.person.is_some_and(|person| people.contains(&person)));
+    let at_caller =
+        caller.is_some_and(|from| from.can_ask && from.person.is_some_and(|person| people.contains(&person)));
     at_caller
         || member.directory.read(|daemons| {
             let here = daemons.values().filter(|daemon| !daemon.is_away);

@@ -43,7 +43,10 @@ pub(super) struct ToolChange {
 }
 
 enum ToolChangeKind {
-    Put { record: Arc<ToolRecord>, message: ToolMessage },
+    Put {
+        record: Arc<ToolRecord>,
+        message: ToolMessage,
+    },
     Removed,
     /// Of this daemon's tools alone: an entry that it did not write.
     Foreign,
@@ -91,7 +94,9 @@ impl EntryReader {
                     Err(_) => ToolChangeKind::Foreign,
                 }
             }
-            Operation::Put => put(self.verified(&daemon, MessageKind::Tool, &entry.key, &entry.value)?, entry.value.len()),
+            Operation::Put => {
+                put(self.verified(&daemon, MessageKind::Tool, &entry.key, &entry.value)?, entry.value.len())
+            }
         };
         Some(ToolChange { daemon, tool: tool.as_str().to_owned(), kind })
     }

@@ -349,11 +349,13 @@ impl BookContent {
         if Term::new(checked.grant.rule.action, (checked.made_at, checked.expires_at), lease, *now).has_expired(*now) {
             // Old entries stay in the bucket; nobody has a reason to put one there.
             if *is_synced {
-                counts.refuse(Refusal::Expired, format!("the grant {id} of {person} has expired, and it was sent again"));
+                counts
+                    .refuse(Refusal::Expired, format!("the grant {id} of {person} has expired, and it was sent again"));
             }
             return Some(self.held.remove(key).is_some());
         }
-        self.is_dirty |= !allows || self.held.get(key).is_some_and(|held| held.checked.grant.rule.action == Action::Deny);
+        self.is_dirty |=
+            !allows || self.held.get(key).is_some_and(|held| held.checked.grant.rule.action == Action::Deny);
         self.hold(key.to_owned(), text, checked, lease, *now);
         Some(true)
     }
@@ -382,8 +384,9 @@ impl BookContent {
             }
             let denies = held.checked.grant.rule.action == Action::Deny;
             if denies && !held.term.has_expired(arrival.now) {
-                let sentence =
-                    format!("the grant {key}, which denies something, is gone from the server without a revocation: it holds");
+                let sentence = format!(
+                    "the grant {key}, which denies something, is gone from the server without a revocation: it holds"
+                );
                 arrival.counts.refuse(Refusal::NotPermitted, sentence);
             }
             denies

@@ -53,7 +53,10 @@ pub async fn make(member: &Member, wanted: &MakeFleetGrant) -> Result<FleetGrant
         Some((_, info)) => Ok(info),
         None => {
             let why = member.counts.last_refused().unwrap_or_else(|| "it was replaced at once".to_owned());
-            Err(FleetGrantError::Refused(format!("the grant {} was stored, and this daemon refused it: {why}", grant.id)))
+            Err(FleetGrantError::Refused(format!(
+                "the grant {} was stored, and this daemon refused it: {why}",
+                grant.id
+            )))
         }
     }
 }
@@ -104,7 +107,8 @@ fn person_here(member: &Member) -> Result<&FleetName, FleetGrantError> {
 
 fn rule(wanted: &MakeFleetGrant) -> Result<FleetRule, FleetGrantError> {
     let invalid = |of: &str, error: &dyn std::fmt::Display| FleetGrantError::Invalid(format!("{of}: {error}"));
-    let pattern = Pattern::parse_to_use(wanted.category, &wanted.pattern).map_err(|error| invalid("pattern", &error))?;
+    let pattern =
+        Pattern::parse_to_use(wanted.category, &wanted.pattern).map_err(|error| invalid("pattern", &error))?;
     for tool in wanted.tools.iter().flatten() {
         ToolName::parse(tool).map_err(|error| invalid("tools", &error))?;
     }
@@ -145,7 +149,8 @@ async fn publish(member: &Member, person: &FleetName, grant: &FleetGrant) -> Res
     let refused = |why: String| FleetGrantError::Refused(why);
     let away = || {
         let why = member.broker.state.borrow().error.clone();
-        let why = why.or_else(|| member.problems().into_iter().next()).unwrap_or_else(|| "it shows no grants yet".to_owned());
+        let why =
+            why.or_else(|| member.problems().into_iter().next()).unwrap_or_else(|| "it shows no grants yet".to_owned());
         refused(format!("the server of the fleet is needed for this, and is away: {why}"))
     };
     let mut progress = member.grants.progress.subscribe();

@@ -145,7 +145,9 @@ impl Term {
             return None;
         }
         if self.ended_here.load(Ordering::Relaxed) {
-            return Some("it has ended on this daemon, because a tool that it allows has changed, or somebody revoked it here");
+            return Some(
+                "it has ended on this daemon, because a tool that it allows has changed, or somebody revoked it here",
+            );
         }
         if now.wall.checked_add(CLOCK_TOLERANCE).is_some_and(|latest| latest < self.made_at) {
             return Some("it was made in the future, by the clock of this machine: set the clock");
@@ -226,7 +228,8 @@ mod tests {
     fn a_clock_that_is_set_neither_prolongs_an_allowing_grant_nor_ends_a_denying_one() {
         let lease = lease(1000 * HOUR);
         lease.renew(START);
-        let term = |action| Term::new(action, (made(), Some(made() + HOUR)), &lease, at(Duration::ZERO, Duration::ZERO));
+        let term =
+            |action| Term::new(action, (made(), Some(made() + HOUR)), &lease, at(Duration::ZERO, Duration::ZERO));
         let (allow, deny) = (term(Action::Allow), term(Action::Deny));
         for (wall, boot, allows, denies) in [
             (30 * MINUTE, 30 * MINUTE, true, true),

@@ -76,12 +76,7 @@ fn after_end(member: &Member, from: &FleetName, ended: Option<&EndedFleetAsk>, s
     sent
 }
 
-async fn until_replied(
-    member: &Member,
-    from: &FleetName,
-    message: &FleetAsk,
-    reply: &ReplyPermission,
-) -> AnsweredAsk {
+async fn until_replied(member: &Member, from: &FleetName, message: &FleetAsk, reply: &ReplyPermission) -> AnsweredAsk {
     let subject = subjects::answer(&message.ask_id);
     let mut state = member.broker.state.clone();
     loop {

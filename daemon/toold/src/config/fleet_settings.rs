@@ -2,6 +2,7 @@
 
 mod mistakes;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use toold_engine::registry::SourceScope;
 use toold_fleet::adapter::{FleetEndpoint, FleetMounts};
 use toold_fleet::call::CallTarget;
 use toold_fleet::fleet::{Fleet, WantedSettings};
-use toold_fleet::keys::{KeyOwner, PublicKey};
+use toold_fleet::keys::{KeyOwner, PublicKey, SigningKey};
 use toold_fleet::names::FleetName;
 use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster};
 use toold_mounts::config::MountConfig;
@@ -18,6 +19,7 @@ use toold_proto::mcp::InstanceScope;
 use crate::config;
 use crate::config::active_config::ActiveConfig;
 use crate::config::fleet::{FleetConfig, FleetDaemonSection, FleetFiles, FleetMistake, FleetPersonSection};
+use crate::config::fleet_key::FleetKeyUse;
 use crate::config::options::Options;
 use crate::config::remotes::RemoteToolFilter;
 
@@ -71,6 +73,17 @@ fn mount(
         allow: tools.allow.clone(),
         deny: tools.deny.clone(),
     }
+}
+
+/// The public key that belongs to the private one in a file, which is made if `create`.
+pub(super) fn public_key(key_use: FleetKeyUse, file: &Path, create: bool) -> Result<String, String> {
+    let owner = match key_use {
+        FleetKeyUse::Daemon => KeyOwner::Daemon,
+        // To NATS, each client that logs in is a user.
+        FleetKeyUse::Person | FleetKeyUse::Login => KeyOwner::Person,
+    };
+    let key = if create { SigningKey::create(file, owner) } else { SigningKey::load(file, owner) };
+    Ok(key?.public().as_str().to_owned())
 }
 
 /// Every mistake: those in files only when there are none in texts. Reads files.

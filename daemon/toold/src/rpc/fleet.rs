@@ -70,6 +70,7 @@ async fn add_member(status: &mut FleetStatus, member: &Arc<Member>) {
     status.served = counts.served.load(Ordering::Relaxed);
     status.refused = counts.refused().map(|(refusal, number)| (refusal.as_str().to_owned(), number)).collect();
     status.last_refused = counts.last_refused();
+    status.offered = member.offered.load(Ordering::Relaxed);
     status.audit_sent = counts.audit_sent.load(Ordering::Relaxed);
     status.audit_waiting = audit::waiting(member).await;
     member.directory.read(|known| {

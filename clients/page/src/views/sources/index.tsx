@@ -1,10 +1,11 @@
-/** The view Sources: built-ins, plugins, MCP servers, other daemons, and clients that provide tools. */
+/** The view Sources: built-ins, plugins, MCP servers, other daemons, the fleet, and clients that provide tools. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 import "./sources.css";
 import { Badge, Empty, Table } from "../../components.tsx";
 import { openSession, request, session } from "../../daemon.ts";
+import { onDemand } from "../../on-demand.tsx";
 import { useLocation, useRoute, ViewLink } from "../../router.tsx";
 import { oneLine, Text } from "../../text.tsx";
 import { Action } from "./action.tsx";
@@ -14,6 +15,8 @@ import { PluginDetails } from "./plugin.tsx";
 import { RemoteDetails } from "./remote.tsx";
 import { LoginBadge, ServerDetails } from "./server.tsx";
 import { TrustReview } from "./trust.tsx";
+
+const Fleet = onDemand(() => import("./fleet.tsx"));
 
 interface SourceRow {
   kind: SourceKind;
@@ -28,6 +31,7 @@ const KIND_NAMES: Record<SourceKind, string> = {
   plugin: "plugin",
   mcp: "MCP server",
   remote: "daemon",
+  fleet: "of the fleet",
   frontend: "client",
 };
 /** Sources in these states come first: they need a person. */
@@ -51,6 +55,8 @@ export default function SourcesView() {
         <ServerDetails {...common} />
       ) : kind === "remote" ? (
         <RemoteDetails {...common} />
+      ) : kind === "fleet" ? (
+        <Fleet name={name} fleet={inventory.fleet} tools={inventory.tools} />
       ) : (
         <ToolSource {...common} kind={kind} />
       )}
@@ -107,6 +113,7 @@ function Overview({ inventory, reload }: { inventory: Inventory; reload: () => v
           ]}
         />
       )}
+      <Fleet fleet={inventory.fleet} tools={inventory.tools} />
       <Project version={JSON.stringify(inventory.plugins)} />
     </div>
   );
@@ -165,7 +172,7 @@ function ToolSource({ kind, name, inventory }: { kind: string; name: string; inv
   );
 }
 
-function rowsOf({ plugins, servers, remotes, tools }: Inventory): SourceRow[] {
+function rowsOf({ plugins, servers, remotes, fleet, tools }: Inventory): SourceRow[] {
   const rows: SourceRow[] = [
     ...plugins.map(({ name, status, tools, error, warnings = [], bundled }) => ({
       kind: "plugin" as const,
@@ -199,6 +206,27 @@ function rowsOf({ plugins, servers, remotes, tools }: Inventory): SourceRow[] {
       tools: tools.length,
       notes: error && <Text value={error} max={120} />,
     })),
+    ...fleet.daemons.map(({ name, state, tools, error, problems }) => ({
+      kind: "fleet" as const,
+      name,
+      state,
+      tools: tools.length,
+      notes: (
+        <>
+          {error && <Text value={error} max={120} />}
+          {problems.length > 0 && <Badge tone="warn">{count(problems.length, "problem")}</Badge>}
+        </>
+      ),
+    })),
+    ...fleet.label_groups
+      .filter(({ mounted }) => mounted)
+      .map(({ name, online, tools }) => ({
+        kind: "fleet" as const,
+        name,
+        state: online.length > 0 ? "online" : "away",
+        tools: tools.length,
+        notes: <span class="dim">any daemon with this label</span>,
+      })),
   ];
   const others = new Map<string, SourceRow>();
   for (const { source } of tools) {

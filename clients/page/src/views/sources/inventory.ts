@@ -1,6 +1,6 @@
 /** All sources of tools. The daemon announces changes of plugins and tools only, so the rest is read regularly. */
 import { useEffect, useState } from "preact/hooks";
-import type { McpServer, Plugin, RemotesListResult, Tool, ToolsListResult } from "toold/browser";
+import type { FleetStatusResult, McpServer, Plugin, RemotesListResult, Tool, ToolsListResult } from "toold/browser";
 
 import { link, request, session, subscribe } from "../../daemon.ts";
 import { report } from "../../toasts.tsx";
@@ -11,6 +11,7 @@ export interface Inventory {
   plugins: readonly Plugin[];
   servers: readonly McpServer[];
   remotes: readonly Remote[];
+  fleet: FleetStatusResult;
   tools: readonly Tool[];
 }
 
@@ -45,6 +46,7 @@ export function useInventory(): { inventory: Inventory | undefined; reload: () =
     const kinds = [
       "tools.changed",
       "config.changed",
+      "fleet.changed",
       "plugin.loaded",
       "plugin.failed",
       "plugin.untrusted",
@@ -62,13 +64,14 @@ export function useInventory(): { inventory: Inventory | undefined; reload: () =
 }
 
 async function load(): Promise<Inventory> {
-  const [{ plugins }, { servers }, { remotes }, tools] = await Promise.all([
+  const [{ plugins }, { servers }, { remotes }, fleet, tools] = await Promise.all([
     request("plugins.list", { all: true }),
     request("mcp.servers", {}),
     request("remotes.list", {}),
+    request("fleet.status", {}),
     listTools(),
   ]);
-  return { plugins, servers, remotes, tools };
+  return { plugins, servers, remotes, fleet, tools };
 }
 
 let lastTools: (ToolsListResult & { session: string | undefined }) | undefined;
@@ -82,7 +85,7 @@ async function listTools(): Promise<readonly Tool[]> {
   return lastTools?.tools ?? [];
 }
 
-export type SourceKind = "builtin" | "plugin" | "mcp" | "remote" | "frontend";
+export type SourceKind = "builtin" | "plugin" | "mcp" | "remote" | "fleet" | "frontend";
 
 export function sourcePath(kind: SourceKind, name: string): string {
   return `/sources/${kind}/${encodeURIComponent(name)}`;

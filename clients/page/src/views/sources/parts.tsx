@@ -10,10 +10,13 @@ const TONES: Record<string, Tone> = {
   loaded: "good",
   running: "good",
   connected: "good",
+  online: "good",
   failed: "bad",
   away: "bad",
+  "not connected": "bad",
   untrusted: "warn",
   shadowed: "warn",
+  unknown: "warn",
   starting: "info",
   connecting: "info",
 };

@@ -12,6 +12,7 @@ use crate::commands::agents::{hooks_file, install as agents_install, told};
 use crate::commands::hook::HookAgent;
 use crate::commands::hook::daemon::Exchange;
 use crate::commands::mcp::install;
+use crate::config_file;
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output;
@@ -54,7 +55,7 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
     let agent = found.agent;
     let mut checks = Vec::new();
     let file = home.join(hooks_file::file(agent));
-    let text = install::read(&file).ok().flatten().unwrap_or_default();
+    let text = config_file::read(&file).ok().flatten().unwrap_or_default();
     match hooks_file::program_in(agent, &text) {
         Some(program) if Path::new(&program).is_file() => checks.push(("ok", format!("hooks in {}", file.display()))),
         Some(program) => checks.push((

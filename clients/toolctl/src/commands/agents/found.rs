@@ -12,6 +12,7 @@ use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
 use crate::commands::hook::last_call::{self, LastHook};
 use crate::commands::mcp::install::{self, McpClient};
+use crate::config_file;
 
 /// An agent whose program or folder is there.
 pub(super) struct FoundAgent {
@@ -78,7 +79,7 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
         return None;
     }
     let client = agent.mcp_client();
-    let mcp_text = install::read(&home.join(client.file())).ok().flatten().unwrap_or_default();
+    let mcp_text = config_file::read(&home.join(client.file())).ok().flatten().unwrap_or_default();
     let version = match &program {
         Some(program) => version(program).await,
         None => None,

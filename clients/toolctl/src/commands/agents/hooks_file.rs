@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::commands::hook::HookAgent;
-use crate::commands::mcp::{install, jsonc};
+use crate::commands::mcp::jsonc;
+use crate::config_file;
 
 /// The member of the file that holds the hooks by event.
 const HOLDER: &str = "hooks";
@@ -73,7 +74,7 @@ pub(super) fn has_hooks(agent: HookAgent, text: &str) -> bool {
 }
 
 pub(super) fn is_installed(agent: HookAgent, home: &Path) -> bool {
-    let text = install::read(&home.join(file(agent))).ok().flatten();
+    let text = config_file::read(&home.join(file(agent))).ok().flatten();
     text.is_some_and(|text| has_hooks(agent, &text))
 }
 

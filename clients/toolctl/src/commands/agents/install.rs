@@ -8,7 +8,8 @@ use clap::Args;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
-use crate::commands::mcp::install::{self, McpInstallArgs, create_folder_of, difference, put_back, read, replace};
+use crate::commands::mcp::install::{self, McpInstallArgs, create_folder_of, put_back};
+use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
 use crate::commands::mcp::{install, jsonc};
+use crate::config_file;
 
 /// An agent that has the hooks and does not run them.
 pub(crate) struct SwitchedOff {
@@ -33,7 +34,7 @@ fn of(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
         HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => return None,
     };
     let file = home.join(file);
-    let text = install::read(&file).ok().flatten()?;
+    let text = config_file::read(&file).ok().flatten()?;
     let value = match agent {
         HookAgent::Codex => {
             let settings = serde_json::to_value(text.parse::<toml::Table>().ok()?).ok()?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -12,12 +12,12 @@ use toold_proto::daemon::NoParams;
 use toold_proto::mcp_registry::{GetRegistryServer, RegistryInput, RegistryLaunch, RegistryServer};
 use toold_proto::method::{DaemonReload, McpRegistryGet};
 
-use crate::commands::mcp::install::{difference, read, replace};
+use crate::config_file::{self, difference, read};
 use crate::confirm::confirm;
 use crate::exit::{NOT_RUN, OK, interrupted, usage};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, NAME, WARN, one_line, plain};
-use crate::{connection, keys, program, terminal};
+use crate::{connection, keys, terminal};
 
 /// Mount a server of the MCP registry
 ///
@@ -65,16 +65,14 @@ pub(super) async fn run(args: McpAddArgs, globals: &Globals) -> anyhow::Result<u
         values.extend(value.map(|value| (input.name.clone(), value)));
     }
     let alias = args.alias.unwrap_or_else(|| alias_of(&server.name));
-    let file = PathBuf::from(program::text(&["config".as_ref(), "path".as_ref()]).await?.trim_end());
-    // The target of a symbolic link is changed, not the link.
-    let file = file.canonicalize().unwrap_or(file);
+    let file = config_file::find().await?;
     let before = read(&file)?.unwrap_or_default();
     let after = with_server(&before, &alias, &entry(launch, &values), &file)?;
     output::print(&difference(&file, &before, &after))?;
     if !args.yes && !confirm(&format!("Mount it as {}?", one_line(&alias))).await? {
         return Ok(OK);
     }
-    write_checked(&file, &after).await?;
+    config_file::write_checked(&file, &after).await?;
     let reloaded = client.call::<DaemonReload>(NoParams {}).await?;
     let mut err = output::stderr();
     for problem in &reloaded.problems {
@@ -243,35 +241,9 @@ fn with_server(text: &str, alias: &str, entry: &Table, file: &Path) -> anyhow::R
     let nested =
         Table::from_iter([("servers".to_owned(), Table::from_iter([(alias.to_owned(), entry.clone().into())]).into())]);
     let table = toml::to_string(&Table::from_iter([("mcp".to_owned(), Value::Table(nested))]))?;
-    let gap = if text.is_empty() {
-        ""
-    } else if text.ends_with('\n') {
-        "\n"
-    } else {
-        "\n\n"
-    };
-    let after = format!("{text}{gap}{table}");
+    let after = config_file::appended(text, &table);
     after.parse::<Table>().with_context(|| format!("{} cannot be extended by this program", file.display()))?;
     Ok(after)
-}
-
-/// Nothing is written that the daemon would refuse.
-async fn write_checked(file: &Path, text: &str) -> anyhow::Result<()> {
-    let folder = file.parent().context("the file is in no folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
-    let candidate = folder.join(format!(".config-{}.toml", std::process::id()));
-    replace(&candidate, text)?;
-    let check = ["config".as_ref(), "check".as_ref(), "--".as_ref(), candidate.as_ref()];
-    let is_valid = program::text(&check).await.is_ok();
-    if !is_valid {
-        // Again, for its errors.
-        program::run_on_stderr(&check).await?;
-    }
-    std::fs::remove_file(&candidate).with_context(|| format!("can't remove {}", candidate.display()))?;
-    if !is_valid {
-        bail!("nothing was written to {}", file.display());
-    }
-    replace(file, text)
 }
 
 #[cfg(test)]

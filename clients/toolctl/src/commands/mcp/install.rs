@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 
 use crate::commands::mcp::{jsonc, toml_table};
+use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -328,52 +328,6 @@ fn backup_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".before-toold");
     PathBuf::from(name)
-}
-
-pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("can't read {}", file.display())),
-    }
-}
-
-/// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
-pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    let context = || format!("can't write {}", file.display());
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    let new = PathBuf::from(name);
-    let written = || -> std::io::Result<()> {
-        let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        out.write_all(text.as_bytes())?;
-        if let Ok(metadata) = std::fs::metadata(file) {
-            out.set_permissions(metadata.permissions())?;
-        }
-        out.sync_all()?;
-        std::fs::rename(&new, file)
-    };
-    let written = written();
-    if written.is_err() {
-        // It may not exist; the error that matters is returned below.
-        let _ = std::fs::remove_file(&new);
-    }
-    written.with_context(context)
-}
-
-/// The removed and added lines, with a few lines of context.
-pub(crate) fn difference(file: &Path, before: &str, after: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let rest = old.len().min(new.len()) - start;
-    let end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(old, new)| old == new).count();
-    let mut text = format!("{}\n", file.display());
-    let around = |line: &&str| format!("  {line}\n");
-    text.extend(old[start.saturating_sub(3)..start].iter().map(around));
-    text.extend(old[start..old.len() - end].iter().map(|line| format!("- {line}\n")));
-    text.extend(new[start..new.len() - end].iter().map(|line| format!("+ {line}\n")));
-    text.extend(old[old.len() - end..].iter().take(3).map(around));
-    text
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ fn full(text: &str, other: &str, rows: usize) -> ScreenState {
             "error": error, "warnings": [text]})),
             servers: Vec::new(),
             remotes: Vec::new(),
+            fleet: Box::default(),
         },
     );
     take(

@@ -1,5 +1,6 @@
-//! Where tools come from: plugins, MCP servers and other daemons.
+//! Where tools come from: plugins, MCP servers, other daemons, and the daemons and labels of the fleet.
 
+use toold_proto::fleet::{FleetDaemon, FleetDaemonState, FleetLabel};
 use toold_proto::mcp::{McpLoginState, McpServer, McpServerState};
 use toold_proto::plugin::{Plugin, PluginError, PluginStatus};
 use toold_proto::remote::{Remote, RemoteState};
@@ -26,6 +27,9 @@ pub(in crate::screen) enum ToolSource<'a> {
     Plugin(&'a Plugin),
     Server(&'a McpServer),
     Remote(&'a Remote),
+    FleetDaemon(&'a FleetDaemon),
+    /// One whose tools are listed here.
+    FleetLabel(&'a FleetLabel),
 }
 
 pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<ToolSource<'a>> {
@@ -35,7 +39,14 @@ pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<
 fn all(data: &DaemonData) -> impl Iterator<Item = ToolSource<'_>> {
     let plugins = data.plugins.iter().map(ToolSource::Plugin);
     let servers = data.servers.iter().map(ToolSource::Server);
-    plugins.chain(servers).chain(data.remotes.iter().map(ToolSource::Remote))
+    let remotes = data.remotes.iter().map(ToolSource::Remote);
+    let daemons = data.fleet.daemons.iter().map(ToolSource::FleetDaemon);
+    let labels = data.fleet.label_groups.iter().filter(|label| label.mounted).map(ToolSource::FleetLabel);
+    plugins.chain(servers).chain(remotes).chain(daemons).chain(labels)
+}
+
+pub(in crate::screen) fn count(data: &DaemonData) -> usize {
+    all(data).count()
 }
 
 impl ToolSource<'_> {
@@ -45,6 +56,8 @@ impl ToolSource<'_> {
             Self::Plugin(plugin) => format!("plugin {}", plugin.path),
             Self::Server(server) => format!("mcp {} {}", server.name, server.project.as_deref().unwrap_or_default()),
             Self::Remote(remote) => format!("remote {}", remote.name),
+            Self::FleetDaemon(daemon) => format!("fleet {}", daemon.name),
+            Self::FleetLabel(label) => format!("label {}", label.name),
         }
     }
 }
@@ -88,6 +101,25 @@ fn row(source: ToolSource<'_>) -> PanelRow {
             let state = PanelCell::new(tone, remote.state.as_str());
             (&remote.name, "remote", state, problem, names(&remote.tools), remote.transport.clone())
         }
+        ToolSource::FleetDaemon(daemon) => {
+            let tone = match daemon.state {
+                FleetDaemonState::Online => Tone::Good,
+                FleetDaemonState::Away => Tone::Bad,
+                FleetDaemonState::Unknown => Tone::Warn,
+                FleetDaemonState::Disabled => Tone::Dim,
+            };
+            let problem = daemon.error.clone().or_else(|| daemon.problems.first().cloned());
+            let state = PanelCell::new(tone, daemon.state.as_str());
+            (&daemon.name, "fleet", state, problem, names(&daemon.tools), labels(daemon))
+        }
+        ToolSource::FleetLabel(label) => {
+            let (tone, state) = match label.online.len() {
+                0 => (Tone::Bad, "away".to_owned()),
+                online => (Tone::Good, format!("{online} online")),
+            };
+            let place = format!("any of {}", [label.online.as_slice(), &label.away].concat().join(", "));
+            (&label.name, "label", PanelCell::new(tone, state), None, names(&label.tools), place)
+        }
     };
     PanelRow {
         key: source.key(),
@@ -100,6 +132,10 @@ fn row(source: ToolSource<'_>) -> PanelRow {
             PanelCell::plain(place),
         ],
     }
+}
+
+fn labels(daemon: &FleetDaemon) -> String {
+    daemon.labels.join(" ")
 }
 
 fn names(tools: &[toold_proto::tool::ToolName]) -> String {
@@ -157,6 +193,32 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             lines.push(field("tools", &names(&remote.tools)));
             lines.extend(mount_lines(remote.error.as_deref(), &remote.problems, &remote.stderr));
             Details { title: format!("remote {}", remote.name), lines, query: None }
+        }
+        ToolSource::FleetDaemon(daemon) => {
+            let mut lines = vec![
+                field("state", daemon.state.as_str()),
+                field("labels", &labels(daemon)),
+                field("load", &format!("{} of {} calls", daemon.running, daemon.max_calls)),
+                field("calls", &format!("{} from here, {} failed", daemon.calls, daemon.bad_calls)),
+                field("may call here", if daemon.may_call { "yes" } else { "no" }),
+                field("key", &daemon.key),
+            ];
+            lines.extend(daemon.version.as_deref().map(|version| field("version", version)));
+            lines.extend(daemon.heard_ms.map(|ms| field("heard of", &format!("{} ago", output::duration(ms)))));
+            lines.push(field("audit rows not sent", &daemon.audit_waiting.to_string()));
+            lines.push(field("can be asked there", &daemon.people.join(", ")));
+            lines.push(field("tools", &names(&daemon.tools)));
+            lines.extend(mount_lines(daemon.error.as_deref(), &daemon.problems, &[]));
+            Details { title: format!("daemon {} of the fleet", daemon.name), lines, query: None }
+        }
+        ToolSource::FleetLabel(label) => {
+            let lines = vec![
+                field("online", &label.online.join(", ")),
+                field("away", &label.away.join(", ")),
+                field("load", &format!("{} of {} calls", label.running, label.max_calls)),
+                field("tools", &names(&label.tools)),
+            ];
+            Details { title: format!("label {} of the fleet", label.name), lines, query: None }
         }
     })
 }

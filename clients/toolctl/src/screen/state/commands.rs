@@ -134,6 +134,10 @@ impl ScreenState {
                 let question = format!("Reconnect to {}?", one_line(&remote.name));
                 (question, remote.running, Request::ReconnectRemote(remote.name.clone()))
             }
+            ToolSource::FleetDaemon(_) | ToolSource::FleetLabel(_) => {
+                self.say(Tone::Warn, "the fleet connects by itself; toolctl fleet doctor finds problems".to_owned());
+                return None;
+            }
         };
         let lines = vec![PaneLine::new(Tone::Plain, format!("running calls that fail: {running}"))];
         self.ask(key, question, lines, request);
@@ -192,6 +196,8 @@ fn id_of(state: &ScreenState, key: &str) -> Option<String> {
             ToolSource::Plugin(plugin) => plugin.name.clone(),
             ToolSource::Server(server) => server.name.clone(),
             ToolSource::Remote(remote) => remote.name.clone(),
+            ToolSource::FleetDaemon(daemon) => daemon.name.clone(),
+            ToolSource::FleetLabel(label) => label.name.clone(),
         },
         Panel::Audit => data.audit.iter().find(|entry| entry.id.to_string() == key)?.call_id.as_str().to_owned(),
         Panel::Tools | Panel::Sessions | Panel::Events => key.to_owned(),

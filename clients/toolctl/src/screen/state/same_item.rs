@@ -60,8 +60,8 @@ fn show_items(state: &mut ScreenState, items: &[u8]) {
             "status": "loaded", "tools": []}))
         .unwrap()
     });
-    let (servers, remotes) = (Vec::new(), Vec::new());
-    take(state, ListKind::Sources, Fetched::Sources { plugins: plugins.collect(), servers, remotes });
+    let (servers, remotes, fleet) = (Vec::new(), Vec::new(), Box::default());
+    take(state, ListKind::Sources, Fetched::Sources { plugins: plugins.collect(), servers, remotes, fleet });
     let tools = items.iter().map(|n| serde_json::from_value(tool(&format!("t{n}"))).unwrap());
     take(state, ListKind::Tools, Fetched::Tools(tools.collect()));
     for n in 0..12 {

@@ -1,0 +1,92 @@
+//! Configuration files, the user's own and those of other programs, as commands change them.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::program;
+
+/// The path of the user's configuration, whether or not it exists. The target of a symbolic link is changed, not the link.
+pub(crate) async fn find() -> anyhow::Result<PathBuf> {
+    let file = PathBuf::from(program::text(&["config".as_ref(), "path".as_ref()]).await?.trim_end());
+    Ok(file.canonicalize().unwrap_or(file))
+}
+
+/// The text with one more part at its end, after an empty line.
+pub(crate) fn appended(text: &str, part: &str) -> String {
+    let gap = if text.is_empty() {
+        ""
+    } else if text.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    format!("{text}{gap}{part}")
+}
+
+/// Nothing is written that the daemon would refuse.
+pub(crate) async fn write_checked(file: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = file.parent().context("the file is in no folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
+    let candidate = folder.join(format!(".config-{}.toml", std::process::id()));
+    replace(&candidate, text)?;
+    let check = ["config".as_ref(), "check".as_ref(), "--".as_ref(), candidate.as_ref()];
+    let is_valid = program::text(&check).await.is_ok();
+    if !is_valid {
+        // Again, for its errors.
+        program::run_on_stderr(&check).await?;
+    }
+    std::fs::remove_file(&candidate).with_context(|| format!("can't remove {}", candidate.display()))?;
+    if !is_valid {
+        bail!("nothing was written to {}", file.display());
+    }
+    replace(file, text)
+}
+
+pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("can't read {}", file.display())),
+    }
+}
+
+/// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
+pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    let context = || format!("can't write {}", file.display());
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    let new = PathBuf::from(name);
+    let written = || -> std::io::Result<()> {
+        let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        out.write_all(text.as_bytes())?;
+        if let Ok(metadata) = std::fs::metadata(file) {
+            out.set_permissions(metadata.permissions())?;
+        }
+        out.sync_all()?;
+        std::fs::rename(&new, file)
+    };
+    let written = written();
+    if written.is_err() {
+        // It may not exist; the error that matters is returned below.
+        let _ = std::fs::remove_file(&new);
+    }
+    written.with_context(context)
+}
+
+/// The removed and added lines, with a few lines of context.
+pub(crate) fn difference(file: &Path, before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let rest = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(old, new)| old == new).count();
+    let mut text = format!("{}\n", file.display());
+    let around = |line: &&str| format!("  {line}\n");
+    text.extend(old[start.saturating_sub(3)..start].iter().map(around));
+    text.extend(old[start..old.len() - end].iter().map(|line| format!("- {line}\n")));
+    text.extend(new[start..new.len() - end].iter().map(|line| format!("+ {line}\n")));
+    text.extend(old[old.len() - end..].iter().take(3).map(around));
+    text
+}

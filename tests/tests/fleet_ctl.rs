@@ -1,0 +1,164 @@
+//! `toolctl fleet` on three machines, from the first command to the first call, with the NATS server's configuration that
+//! it prints.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use toold_tests::{NatsServer, Setup, TestDaemon, toolctl, until};
+
+const PLUGIN: &str = r#"
+hygge.register_tool{
+  name = "hello", description = "Says hello", permission = false,
+  execute = function(ctx, input) return "hello from the build box" end,
+}
+"#;
+
+fn run(setup: &Setup, arguments: &[&str]) -> Output {
+    setup.command(toolctl()).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+#[track_caller]
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}{}", shown(&output.stdout), shown(&output.stderr));
+    shown(&output.stdout)
+}
+
+#[track_caller]
+fn error(output: &Output, status: i32) -> String {
+    assert_eq!(output.status.code(), Some(status), "{}{}", shown(&output.stdout), shown(&output.stderr));
+    shown(&output.stderr)
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a line that another command has printed, such as `toolctl fleet trust NAME KEY`.
+#[track_caller]
+fn run_printed(daemon: &TestDaemon, line: &str) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words.first(), Some(&"toolctl"), "{line}");
+    text(&daemon.toolctl(&words[1..]));
+}
+
+fn mode(file: &Path) -> u32 {
+    fs::metadata(file).unwrap().permissions().mode() & 0o777
+}
+
+/// The file that machines log in with, copied as with scp.
+fn copied_login(from: &Setup, to: &Setup) -> PathBuf {
+    let target = to.path("login.key");
+    fs::copy(from.path("state/toold/fleet/login.key"), &target).unwrap();
+    target
+}
+
+fn status(daemon: &TestDaemon) -> Value {
+    serde_json::from_str(&text(&daemon.toolctl(&["fleet", "list", "--json"]))).unwrap()
+}
+
+#[track_caller]
+fn wait_online(daemon: &TestDaemon, other: &str) {
+    until(&format!("{other} is online"), || {
+        let status = status(daemon);
+        let found = status["daemons"].as_array()?.iter().find(|daemon| daemon["name"] == other)?;
+        (found["state"] == "online").then_some(())
+    });
+}
+
+#[test]
+fn three_machines_form_a_fleet() {
+    let (build, laptop, desk) = (Setup::new().plugin("hello.lua", PLUGIN), Setup::new(), Setup::new());
+    let store = build.path("nats");
+    let printed = ["fleet", "broker-config", "--listen", "127.0.0.1:-1", "--store", store.to_str().unwrap()];
+    let Some(nats) = NatsServer::start_configured(&text(&run(&build, &printed))) else { return };
+    let login = build.path("state/toold/fleet/login.key");
+    assert_eq!(mode(&login), 0o600);
+    let before = "# mine\n[mcp] # servers\n";
+    let build = build.config(before);
+
+    // The first machine.
+    let init = ["fleet", "init", "build", "--server", &nats.url(), "--credentials", login.to_str().unwrap(), "--label", "gpu"];
+    let invitation = text(&run(&build, &init));
+    let config = fs::read_to_string(build.path("config/toold/config.toml")).unwrap();
+    assert!(config.starts_with(before) && config.contains("[fleet]\nname = \"build\""), "{config}");
+    assert_eq!(mode(&build.path("state/toold/fleet/daemon.key")), 0o600);
+    assert!(error(&run(&build, &init), 2).contains("in a fleet already, as build"));
+    let build = build.start();
+
+    // The second one, which trusts what it is invited to, and is not trusted yet.
+    let secret = copied_login(&build.setup, &laptop);
+    let join = |invitation: &str, name: &str, more: &[&str]| {
+        let line = ["fleet", "join", invitation, name, "--credentials", secret.to_str().unwrap(), "--yes"];
+        [&line[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let laptop_runs = |line: &[String]| run(&laptop, &line.iter().map(String::as_str).collect::<Vec<_>>());
+    let cut = &invitation.trim()[..invitation.len() - 9];
+    assert!(error(&laptop_runs(&join(cut, "laptop", &[])), 2).contains("not whole"));
+    assert!(error(&laptop_runs(&join(&invitation, "build", &[])), 2).contains("has a daemon build already"));
+    let printed = text(&laptop_runs(&join(&invitation, "laptop", &["--person", "anna"])));
+    let laptop = laptop.start();
+    let trust: Vec<&str> = printed.lines().filter(|line| line.starts_with("toolctl fleet trust")).collect();
+    assert!(trust.len() == 2 && trust[1].ends_with("--person"), "{printed}");
+    for line in &trust {
+        run_printed(&build, line);
+        run_printed(&build, line);
+    }
+    wait_online(&build, "laptop");
+    wait_online(&laptop, "build");
+
+    // The third one, with the invitation of a machine that knows everybody; its person has a key already.
+    let invitation = text(&build.toolctl(&["fleet", "invite"]));
+    let secret = copied_login(&build.setup, &desk);
+    let join = ["fleet", "join", invitation.trim(), "desk", "--person", "anna", "--credentials", secret.to_str().unwrap(), "--yes"];
+    assert!(error(&run(&desk, &join), 2).contains("scp "));
+    let key = desk.path("state/toold/fleet/person.key");
+    fs::copy(build.setup.path("state/toold/fleet/daemon.key"), &key).unwrap();
+    assert!(error(&run(&desk, &join), 3).contains("does not contain the private key of a person"));
+    fs::copy(laptop.setup.path("state/toold/fleet/person.key"), &key).unwrap();
+    let printed = text(&run(&desk, &join));
+    let trust = printed.lines().find(|line| line.starts_with("toolctl fleet trust desk")).unwrap().to_owned();
+    let desk = desk.start();
+    run_printed(&build, &trust);
+    run_printed(&laptop, &format!("{trust} --no-calls"));
+    for (daemon, other) in [(&desk, "build"), (&desk, "laptop"), (&laptop, "desk"), (&build, "desk")] {
+        wait_online(daemon, other);
+    }
+
+    let list = text(&laptop.toolctl(&["fleet"]));
+    assert!(list.starts_with("laptop connected to nats://127.0.0.1") && list.contains("build   online  gpu"), "{list}");
+    let labels = text(&laptop.toolctl(&["fleet", "labels"]));
+    assert!(labels.contains("gpu    build") && labels.contains("[fleet.use_labels.gpu]"), "{labels}");
+    let doctor = text(&laptop.toolctl(&["fleet", "doctor"]));
+    for found in ["of anna", "nats-server 2.", "logged in", "build is online", "desk is online"] {
+        assert!(doctor.contains(found), "{found}\n{doctor}");
+    }
+    assert!(!doctor.contains("bad  "), "{doctor}");
+    assert!(text(&laptop.toolctl(&["doctor"])).contains("2 of 2 other daemons online"));
+
+    // The same name with another key is somebody else.
+    let other = trust.split_whitespace().nth(4).unwrap();
+    assert!(error(&laptop.toolctl(&["fleet", "trust", "build", other]), 2).contains("another key"));
+    text(&build.toolctl(&["fleet", "forget", "laptop"]));
+    assert!(error(&build.toolctl(&["fleet", "forget", "laptop"]), 5).contains("no daemon laptop"));
+    assert!(!text(&build.toolctl(&["fleet"])).contains("laptop"));
+    let config = fs::read_to_string(build.setup.path("config/toold/config.toml")).unwrap();
+    assert!(config.starts_with(before) && config.contains("[fleet.daemons.desk]"), "{config}");
+}
+
+#[test]
+fn a_machine_in_no_fleet_says_how_to_start_one() {
+    let daemon = TestDaemon::start();
+    let listed = daemon.toolctl(&["fleet"]);
+    assert!(text(&listed).is_empty() && shown(&listed.stderr).contains("toolctl fleet init"));
+    assert_eq!(status(&daemon)["configured"], false);
+    assert!(shown(&daemon.toolctl(&["fleet", "doctor"]).stdout).contains("toolctl fleet init"));
+    error(&daemon.toolctl(&["fleet", "doctor"]), 3);
+    error(&daemon.toolctl(&["fleet", "invite"]), 5);
+    let config = daemon.setup.path("config/toold/config.toml");
+    let remote = ["fleet", "init", "desk", "--server", "nats://broker.example:4222"];
+    let refused = error(&daemon.toolctl(&remote), 3);
+    assert!(refused.contains("in_the_clear") && !config.exists(), "{refused}");
+}
