@@ -321,9 +321,9 @@ fn sessions_of_the_fleet_belong_to_the_daemon_that_calls() {
     let plan = FleetPlan::new(&["laptop", "build"], &[]);
     let allow = "\n[[permission.rules]]\ncategory = \"mcp\"\npattern = \"fleet:build/*\"\naction = \"allow\"\n";
     let laptop = Setup::new().config(&(plan.config("laptop", &nats.url(), None, "") + allow)).start();
-    let build = Setup::new();
-    fs::write(build.path("home/note"), "tea").unwrap();
-    let mut build = build.config(&plan.config("build", &nats.url(), None, "")).start();
+    let build = Setup::new().file("note", "tea");
+    let cwd = format!("cwd = {:?}", build.path("work"));
+    let mut build = build.config(&plan.config("build", &nats.url(), None, &cwd)).start();
     joined(&laptop);
     joined(&build);
     let mut caller = laptop.connect();
@@ -343,14 +343,14 @@ fn sessions_of_the_fleet_belong_to_the_daemon_that_calls() {
     let mut person = build.connect();
     let session = find(&mut person).expect("a person sees the session");
     let id = session["session_id"].clone();
-    assert_eq!(session["cwd"], json!(build.setup.path("home")));
+    assert_eq!(session["cwd"], json!(build.work()));
 
     let mut agent = Wire::connect(&build.socket());
     agent.result("session.open", json!({"cwd": build.work(), "role": "agent"}));
     assert_eq!(find(&mut agent), None);
     let mut other = Wire::connect(&build.socket());
     for (method, params) in [
-        ("session.open", json!({"session_id": id, "cwd": build.setup.path("home"), "role": "agent"})),
+        ("session.open", json!({"session_id": id, "cwd": build.work(), "role": "agent"})),
         ("session.close", json!({"session_id": id})),
     ] {
         let error = other.error(method, params);
