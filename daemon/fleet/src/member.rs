@@ -23,6 +23,7 @@ use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
 use crate::own_asks::OwnAsks;
+use crate::serve::served::ServedCalls;
 use crate::settings::{ConnectionSettings, FleetSettings};
 use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
 
@@ -50,6 +51,8 @@ pub struct Member {
     pub counts: FleetCounts,
     pub directory: Directory,
     pub grants: Arc<FleetGrantBook>,
+    /// Calls from the fleet that run here.
+    pub(crate) served: ServedCalls,
     pub engine: Arc<Engine>,
     pub host: Arc<dyn FleetHost>,
     /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
@@ -115,6 +118,7 @@ impl Member {
             broker,
             counts: FleetCounts::default(),
             grants,
+            served: ServedCalls::default(),
             engine,
             host,
             stop,

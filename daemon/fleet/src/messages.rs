@@ -39,7 +39,8 @@ pub struct CallRequest {
 /// A text in the object store, as UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
-    /// BLAKE3, in hexadecimal digits; the name of the object.
+    /// BLAKE3, in hexadecimal digits. The object's name is `DIGEST.CALL`, so that calls with the same text do not delete each
+    /// other's.
     pub digest: String,
     /// In bytes.
     pub size: u64,
@@ -82,7 +83,7 @@ pub enum ReplyEvent {
     /// Never dropped.
     Output { stream: Stream, text: String },
     /// Nothing new: the call is still running. It has the number of the next message and does not use it up.
-    Beat,
+    Beat(CallBeat),
     /// The last one.
     Result(Finished),
 }
@@ -93,6 +94,15 @@ pub struct Accepted {
     pub instance: String,
     /// Random, for this call alone.
     pub challenge: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallBeat {
+    /// 1, 2, 3...: one that is not greater than all before it was received before, and is no sign of life.
+    pub number: u64,
+    /// Whether the call waits for a person. The caller's time limit is paused meanwhile.
+    #[serde(default)]
+    pub asks: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -146,6 +156,8 @@ pub struct AliveCall {
     pub challenge: String,
     /// The number of the next message that the caller expects.
     pub seen: u64,
+    /// 1, 2, 3...: one that is not greater than all before it was received before, and counts as refused.
+    pub number: u64,
 }
 
 /// `toold.D.cancel.CALL`, of kind `cancel`. It is answered by `cancelled` when nothing of the call runs any more.
