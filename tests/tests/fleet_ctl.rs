@@ -128,9 +128,9 @@ fn three_machines_form_a_fleet() {
     }
 
     let list = text(&laptop.toolctl(&["fleet"]));
-    assert!(list.starts_with("laptop connected to nats://127.0.0.1") && list.contains("build   online  gpu"), "{list}");
+    assert!(list.starts_with("laptop connected to nats://127.0.0.1") && list.contains(" build   online  gpu"), "{list}");
     let labels = text(&laptop.toolctl(&["fleet", "labels"]));
-    assert!(labels.contains("gpu    build") && labels.contains("[fleet.use_labels.gpu]"), "{labels}");
+    assert!(labels.contains(" gpu    build") && labels.contains("[fleet.use_labels.gpu]"), "{labels}");
     let doctor = text(&laptop.toolctl(&["fleet", "doctor"]));
     for found in ["of anna", "nats-server 2.", "logged in", "build is online", "desk is online"] {
         assert!(doctor.contains(found), "{found}\n{doctor}");
