@@ -191,9 +191,8 @@ fn of_daemon(daemon: &FleetDaemon, status: &FleetStatus) -> Finding {
         },
         FleetDaemonState::Disabled => good("member", format!("{name} is disabled here: its tools are not listed")),
         FleetDaemonState::Away => {
-            let since = daemon.heard_ms.map(|age| format!(", heard of {} ago", duration(age))).unwrap_or_default();
-            let why = daemon.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            warning("member", format!("{name} is away{since}{why}"), "start toold there, or wait until it is awake")
+            let message = daemon.error.clone().unwrap_or_else(|| format!("{name} is away"));
+            warning("member", message, "start toold there, or wait until it is awake")
         }
         FleetDaemonState::Unknown => warning(
             "member",

@@ -115,7 +115,8 @@ pub(super) fn render(status: &FleetStatus, width: Option<u16>) -> String {
     for daemon in &status.daemons {
         let name = one_line(&daemon.name);
         if let Some(error) = &daemon.error {
-            text.push_str(&format!("{BAD}{name}{BAD:#}: {}\n", one_line(error)));
+            // It says which daemon is away.
+            text.push_str(&format!("{BAD}{}{BAD:#}\n", one_line(error)));
         }
         text.extend(daemon.problems.iter().map(|problem| format!("{DIM}{name}: {}{DIM:#}\n", one_line(problem))));
     }
@@ -226,7 +227,7 @@ mod tests {
                 daemon(json!({"name": "build", "state": "online", "labels": ["gpu", "big"], "tools": ["build_bash"],
                     "running": 1, "heard_ms": 4200, "calls": 12, "bad_calls": 1, "version": "0.2.0"})),
                 daemon(json!({"name": "desk", "state": "away", "heard_ms": 75000, "audit_waiting": 3,
-                    "error": "it left", "problems": ["a\nb is left out"]})),
+                    "error": "desk is away: it left", "problems": ["a\nb is left out"]})),
             ],
             refused: BTreeMap::from([("bad_signature".to_owned(), 2), ("expired".to_owned(), 0)]),
             last_refused: Some("a call from desk".to_owned()),
