@@ -233,7 +233,15 @@ mod tests {
             last_refused: Some("a call from desk".to_owned()),
             ..FleetStatus::default()
         };
-        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&status, None)).to_string(), @"");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&status, None)).to_string(), @r"
+        laptop connected to tls://build:4222, load 0/4, offers 1 tool, served 0 calls
+         DAEMON  STATE   LABELS   LOAD  TOOLS  LAG         AUDIT  CALLS  FAILED  PEOPLE  VERSION
+         build   online  gpu big  1/4   1      4.2 s       0      12     1               0.2.0
+         desk    away                   0      1 min 15 s  3      0      0
+        desk is away: it left
+        desk: a b is left out
+        refused 2 bad signature; the last: a call from desk
+        ");
         assert_eq!(render(&FleetStatus::default(), None), "");
     }
 
@@ -243,6 +251,10 @@ mod tests {
             "tools": [], "mounted": false});
         let status =
             FleetStatus { label_groups: vec![serde_json::from_value(label).unwrap()], ..FleetStatus::default() };
-        insta::assert_snapshot!(anstream::adapter::strip_str(&labels(&status, None)).to_string(), @"");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&labels(&status, None)).to_string(), @r"
+         LABEL  ONLINE  AWAY  LOAD  TOOLS HERE
+         gpu    build   desk  1/4   not listed
+        to list its tools as gpu_TOOL here, add [fleet.use_labels.gpu]
+        ");
     }
 }
