@@ -42,6 +42,9 @@ const PLACES: &[(&str, usize, &str)] = &[
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
     ("builtins/src/journal/draft.rs", 3, "the daemon's own folder of changes"),
+    ("fleet/src/grants/book.rs", 1, "the daemon's own file of grants"),
+    ("fleet/src/serve.rs", 1, "the folder of the fleet in the daemon's own state"),
+    ("fleet/src/keys.rs", 2, "the key file that the user's configuration or command line names"),
     ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
     ("host/src/state_file.rs", 5, "the daemon's own small files"),
     ("lua/src/plugin/kept_versions.rs", 3, "the daemon's own folder of versions of plugins"),
@@ -182,6 +185,7 @@ fn projects_name_no_key_and_no_token() {
     for (section, file) in [
         ("[web.search]\nkind = \"brave\"\n", "api_key_file"),
         ("[remotes.a]\nurl = \"wss://a.example/rpc\"\n", "token_file"),
+        ("[fleet]\nname = \"a\"\n", "key_file"),
     ] {
         let text = format!("{section}{file} = \"/etc/hostname\"\n");
         let config = ProjectFile::of_bytes(folder.path(), text.into_bytes());

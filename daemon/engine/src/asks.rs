@@ -219,17 +219,12 @@ impl Asks {
         self.prompts.reconsider();
     }
 
-    /// Whether a frontend of a person is connected here that can answer the asks of all sessions.
-    pub fn is_attended(&self) -> bool {
-        self.prompts.is_attended()
-    }
-
     /// Whether a frontend is connected that can answer the asks of all calls.
     pub fn can_all_be_answered(&self) -> bool {
         self.prompts.can_all_be_answered()
     }
 
-    /// Reports every change of asks and of the frontends that receive them.
+    /// Fires when asks, or frontends that see them, come and go.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.prompts.changes()
     }

@@ -179,12 +179,6 @@ impl<P: PromptKind> Prompts<P> {
         !cx.unattended && self.shared.state.lock().can_be_answered(cx, false)
     }
 
-    /// Whether a subscriber sees and answers the prompts of all sessions.
-    pub(crate) fn is_attended(&self) -> bool {
-        let is_it = |of: &PromptSubscriber<P>| of.can_answer && matches!(of.sees, PromptScope::All);
-        self.shared.state.lock().subscribers.values().any(is_it)
-    }
-
     /// Call it when the function of a [`PromptScope::Elsewhere`] may have changed its mind.
     pub(crate) fn reconsider(&self) {
         self.shared.state.lock().record_lone_prompts();

@@ -38,10 +38,11 @@ fn digest(member: &Member) -> u64 {
     member.counts.running.load(Ordering::Relaxed).hash(&mut hasher);
     member.directory.read(|daemons| {
         for (name, daemon) in daemons {
-            (name, daemon.is_away, daemon.tools.len()).hash(&mut hasher);
-            let Some(record) = &daemon.record else { continue };
-            (&record.instance, &record.labels, &record.people).hash(&mut hasher);
-            (record.tools, record.running, record.max_calls).hash(&mut hasher);
+            (name, daemon.is_away, daemon.tools.len(), &daemon.problems).hash(&mut hasher);
+            if let Some(record) = &daemon.record {
+                (&record.instance, &record.labels, &record.people).hash(&mut hasher);
+                (record.tools, record.running, record.max_calls).hash(&mut hasher);
+            }
         }
     });
     hasher.finish()

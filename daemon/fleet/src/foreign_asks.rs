@@ -131,3 +131,90 @@ impl ForeignAsk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: &str, challenge: &str, ended: Option<Resolution>) -> FleetAsk {
+        FleetAsk {
+            ask_id: id.into(),
+            instance: "i".into(),
+            challenge: challenge.into(),
+            ask: None,
+            origin: None,
+            session: None,
+            ended: ended.map(|action| EndedFleetAsk { action, scope: None, by: None }),
+        }
+    }
+
+    fn open(id: &str) -> FleetAsk {
+        message(id, id, None)
+    }
+
+    fn end(id: &str) -> FleetAsk {
+        message(id, "", Some(Resolution::Allow))
+    }
+
+    fn build() -> FleetName {
+        FleetName::parse("build").unwrap()
+    }
+
+    fn ids(asks: &mut ForeignAsks) -> Vec<String> {
+        asks.open().map(|(_, open)| open.message.ask_id.clone()).collect()
+    }
+
+    #[test]
+    fn an_ask_that_has_ended_never_comes_back() {
+        let mut asks = ForeignAsks::default();
+        assert_eq!(asks.note(&build(), 1, open("a")), Noted::Changed);
+        assert_eq!(asks.note(&build(), 2, open("a")), Noted::Unchanged);
+        assert_eq!(asks.note(&build(), 1, open("a")), Noted::Stale);
+        // Also when the clock there was set back.
+        assert_eq!(asks.note(&build(), 0, end("a")), Noted::Changed);
+        assert_eq!(asks.note(&build(), 3, open("a")), Noted::Stale);
+        // Nor one whose end arrived alone.
+        assert_eq!(asks.note(&build(), 3, end("b")), Noted::Unchanged);
+        assert_eq!(asks.note(&build(), 3, open("b")), Noted::Stale);
+        assert!(ids(&mut asks).is_empty());
+        // The asks of another daemon are its own.
+        assert_eq!(asks.note(&FleetName::parse("other").unwrap(), 3, open("a")), Noted::Changed);
+    }
+
+    #[test]
+    fn the_end_of_an_ask_ends_its_prompt() {
+        let mut asks = ForeignAsks::default();
+        asks.note(&build(), 1, open("a"));
+        let (sender, seen) = watch::channel(None);
+        asks.open().next().unwrap().1.prompt = PromptState::Shown(sender);
+        asks.note(&build(), 2, end("a"));
+        assert_eq!(seen.borrow().as_ref().unwrap().action, Resolution::Allow);
+        // So does one that takes its place.
+        asks.note(&build(), 1, open("b"));
+        let (sender, seen) = watch::channel(None);
+        asks.open().next().unwrap().1.prompt = PromptState::Shown(sender);
+        assert_eq!(asks.note(&build(), 2, message("b", "new", None)), Noted::Changed);
+        assert_eq!(seen.borrow().as_ref().unwrap().action, Resolution::Cancelled);
+        assert!(matches!(asks.open().next().unwrap().1.prompt, PromptState::Absent));
+    }
+
+    #[test]
+    fn a_daemon_has_so_many_asks_and_keeps_no_other_from_asking() {
+        let mut asks = ForeignAsks::default();
+        let id = |n: usize| format!("{n:04}");
+        for n in 0..MAX_OPEN {
+            assert_eq!(asks.note(&build(), 1, open(&id(n))), Noted::Changed);
+        }
+        assert_eq!(asks.note(&build(), 1, open("more")), Noted::Unchanged);
+        assert_eq!(asks.note(&FleetName::parse("other").unwrap(), 1, open("a")), Noted::Changed);
+        assert_eq!(ids(&mut asks).len(), MAX_OPEN + 1);
+        // The stream is read again for those that had no room.
+        assert_eq!(asks.note(&build(), 2, end(&id(7))), Noted::HasRoom);
+        assert_eq!(asks.note(&build(), 1, open("more")), Noted::Changed);
+        assert_eq!(asks.note(&build(), 2, end(&id(8))), Noted::Changed);
+        for n in 0..3 * MAX_ENDED {
+            asks.note(&build(), 2, end(&format!("ended-{n}")));
+        }
+        assert_eq!(asks.0[&build()].ended.len(), MAX_ENDED);
+    }
+}

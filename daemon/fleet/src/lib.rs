@@ -31,6 +31,7 @@ pub mod member;
 pub mod messages;
 pub mod names;
 mod offered;
+mod outgoing;
 mod own_asks;
 mod serve;
 mod service;

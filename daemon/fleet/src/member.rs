@@ -22,6 +22,7 @@ use crate::grants::book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+use crate::outgoing::OutgoingCalls;
 use crate::own_asks::OwnAsks;
 use crate::serve::served::ServedCalls;
 use crate::settings::{ConnectionSettings, FleetSettings};
@@ -61,6 +62,7 @@ pub struct Member {
     /// What does not work, by part.
     problems: Mutex<BTreeMap<&'static str, String>>,
     pub(crate) own_asks: tokio::sync::Mutex<OwnAsks>,
+    pub(crate) outgoing: OutgoingCalls,
     pub(crate) foreign_asks: Mutex<ForeignAsks>,
     key: SigningKey,
     person: Option<(FleetName, SigningKey)>,
@@ -125,6 +127,7 @@ impl Member {
             tasks: TaskTracker::new(),
             problems: Mutex::default(),
             own_asks: tokio::sync::Mutex::default(),
+            outgoing: OutgoingCalls::default(),
             foreign_asks: Mutex::default(),
             key,
             person,
@@ -163,13 +166,6 @@ impl Member {
     /// The person at this machine.
     pub fn person(&self) -> Option<&FleetName> {
         self.person.as_ref().map(|(name, _)| name)
-    }
-
-    /// The persons who can be asked here now. It may change whenever
-    /// [`Asks::changes`](toold_engine::asks::Asks::changes) reports something.
-    pub fn people_here(&self) -> Vec<FleetName> {
-        let person = self.person().filter(|_| self.engine.asks.is_attended());
-        person.cloned().into_iter().collect()
     }
 
     /// The public key of that person.

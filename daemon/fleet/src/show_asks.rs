@@ -153,10 +153,12 @@ fn show_here(member: &Member, from: &FleetName, message: &FleetAsk, ask: &Ask) -
     let origin = message.origin.as_ref().filter(|origin| origin.daemon == member.name);
     let session = origin.and(message.session.as_deref()).and_then(|session| SessionId::parse(session).ok());
     let own = session.filter(|session| member.engine.sessions.find(session).is_some());
+    let calls = own.as_ref().map(|session| member.outgoing.waiting_for(session, &ask.call_ids)).unwrap_or_default();
     // Nobody can guess this one, so no session here sees what is asked elsewhere.
-    let session =
-        own.unwrap_or_else(|| SessionId::parse(&format!("fleet-{}", member.instance)).expect("hexadecimal digits fit"));
-    Some(show(&member.engine, from.as_str(), ask, &session, Vec::new(), time))
+    let session = own.unwrap_or_else(|| {
+        SessionId::parse(&format!("fleet-{}", member.instance)).expect("hexadecimal digits fit")
+    });
+    Some(show(&member.engine, from.as_str(), ask, &session, calls, time))
 }
 
 /// Waits for the person's answer and sends it; asks again when it does not count.

@@ -9,7 +9,8 @@ pub mod bundled;
 pub mod command;
 pub mod fleet;
 pub mod fleet_key;
-mod fleet_mistakes;
+#[cfg_attr(not(feature = "fleet"), path = "config/without_fleet.rs")]
+pub mod fleet_settings;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod hooks;

@@ -13,9 +13,6 @@ use toold_engine::cache::ResultCache;
 use toold_engine::lanes::CallLimits;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
-use toold_fleet::adapter::{FleetAdapter, FleetMounts};
-use toold_fleet::fleet::Fleet;
-use toold_fleet::member::CurrentMember;
 use toold_host::replace::record;
 use toold_host::secrets::SecretStore;
 use toold_host::stamps::Disk;
@@ -27,7 +24,7 @@ use toold_store::Store;
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
 use crate::config::random::random_hex;
-use crate::config::{self, LoadedConfig, fleet, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
+use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::page_access::PageAddress;
@@ -35,7 +32,7 @@ use crate::lifecycle::spool::SpoolDir;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
 use crate::peer::agent_processes::AgentProcesses;
-use crate::peer::fleet_host::LocalFleetHost;
+use crate::peer::fleet::FleetParts;
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::SessionService;
 use crate::peer::sessions::persistence::with_store;
@@ -114,10 +111,8 @@ impl Daemon {
         let remote_options = remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, RemoteAdapter::new(remote_options));
-        let fleet_member = CurrentMember::default();
-        let fleet_adapter = FleetAdapter::new(fleet_member.clone(), options.paths.fleet_tools());
-        let fleet_mounts = FleetMounts::new(&engine, fleet_adapter);
-        let absent = Arc::new(AbsentSources::new(&plugins, &mcp_servers, &remotes, &fleet_mounts));
+        let fleet_parts = FleetParts::new(&engine, &options);
+        let absent = Arc::new(AbsentSources::new(&plugins, &mcp_servers, &remotes, &fleet_parts.mounts));
         // It is set once: this is a new engine.
         let _ = engine.absent_tools.set(absent);
         let agent_processes = Arc::new(AgentProcesses::load(options.paths.agent_processes()));
@@ -128,14 +123,7 @@ impl Daemon {
         config.follow_files(lifecycle.stopping());
         mcp_servers::follow(&config, &mcp_servers);
         remotes::follow(&config, &remotes);
-        let host = LocalFleetHost {
-            sessions: sessions.clone(),
-            config: config.clone(),
-            store: store.clone(),
-            secret: remotes::kept_secret(&config.options),
-        };
-        let fleet_service = Fleet::start(&engine, Arc::new(host), fleet_member, &config.options.paths.fleet());
-        fleet::follow(&config, &fleet_service, &fleet_mounts);
+        let fleet = fleet_parts.start(&engine, &config, &sessions, &store);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
@@ -149,8 +137,8 @@ impl Daemon {
             mcp_servers,
             secrets,
             remotes,
-            fleet: fleet_service,
-            fleet_mounts,
+            fleet,
+            fleet_mounts: fleet_parts.mounts,
             frontends,
             builtins,
             config,

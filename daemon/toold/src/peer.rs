@@ -2,7 +2,8 @@
 
 pub mod agent_processes;
 mod ancestry;
-pub mod fleet_host;
+#[cfg_attr(not(feature = "fleet"), path = "peer/without_fleet.rs")]
+pub mod fleet;
 pub mod frontends;
 pub(crate) mod page_sign_ins;
 pub mod sessions;

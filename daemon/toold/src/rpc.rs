@@ -11,8 +11,8 @@ pub(crate) mod daemon;
 mod error;
 mod events;
 mod files;
+#[cfg_attr(not(feature = "fleet"), path = "rpc/without_fleet.rs")]
 mod fleet;
-mod fleet_grants;
 mod grant_review;
 mod hooks;
 mod located;
@@ -54,8 +54,6 @@ use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::call::Principal;
 use toold_engine::session::Session;
-use toold_fleet::adapter::FleetMounts;
-use toold_fleet::fleet::Fleet;
 use toold_host::secrets::SecretStore;
 use toold_lua::reload::PluginHost;
 use toold_mcp::client::adapter::McpServers;
@@ -69,6 +67,7 @@ use crate::lifecycle::Lifecycle;
 use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::peer::agent_processes::AgentProcesses;
+use crate::peer::fleet::{FleetMounts, FleetService};
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::{OpenerKind, SessionRequest, SessionService};
 use crate::peer::workspaces::Workspaces;
@@ -85,7 +84,7 @@ pub struct Services {
     pub mcp_servers: Arc<McpServers>,
     pub secrets: Arc<SecretStore>,
     pub remotes: Arc<Remotes>,
-    pub fleet: Arc<Fleet>,
+    pub fleet: Arc<FleetService>,
     pub fleet_mounts: Arc<FleetMounts>,
     pub frontends: Arc<Frontends>,
     /// The shared state of the built-in tools.
@@ -129,7 +128,6 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     secrets::register(&mut module)?;
     remotes::register(&mut module)?;
     fleet::register(&mut module)?;
-    fleet_grants::register(&mut module)?;
     workspaces::register(&mut module)?;
     upgrade::register(&mut module)?;
     notify::register(&mut module)?;

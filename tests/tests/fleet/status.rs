@@ -313,3 +313,71 @@ fn the_services_api_shows_each_daemon() {
         bus.forget();
     }
 }
+
+/// No agent here gets at the sessions in which calls of other daemons run; persons see and close them.
+#[test]
+fn sessions_of_the_fleet_belong_to_the_daemon_that_calls() {
+    let Some(nats) = NatsServer::start() else { return };
+    let plan = FleetPlan::new(&["laptop", "build"], &[]);
+    let allow = "\n[[permission.rules]]\ncategory = \"mcp\"\npattern = \"fleet:build/*\"\naction = \"allow\"\n";
+    let laptop = Setup::new().config(&(plan.config("laptop", &nats.url(), None, "") + allow)).start();
+    let build = Setup::new().file("note", "tea");
+    let cwd = format!("cwd = {:?}", build.path("work"));
+    let mut build = build.config(&plan.config("build", &nats.url(), None, &cwd)).start();
+    joined(&laptop);
+    joined(&build);
+    let mut caller = laptop.connect();
+    until("the tools are listed", || {
+        let tools = caller.result("tools.list", json!({}))["tools"].take();
+        tools.as_array()?.iter().find(|tool| tool["name"] == "build_read").map(drop)
+    });
+    let read = |caller: &mut Wire| {
+        let result = caller.tool("build_read", json!({"path": "note"}));
+        assert!(result["content"][0]["text"].as_str().is_some_and(|text| text.contains("tea")), "{result}");
+    };
+    read(&mut caller);
+    let find = |wire: &mut Wire| {
+        let sessions = wire.result("session.list", json!({}))["sessions"].take();
+        sessions.as_array().unwrap().iter().find(|session| session["client"]["name"] == "test on laptop").cloned()
+    };
+    let mut person = build.connect();
+    let session = find(&mut person).expect("a person sees the session");
+    let id = session["session_id"].clone();
+    assert_eq!(session["cwd"], json!(build.work()));
+
+    let mut agent = Wire::connect(&build.socket());
+    agent.result("session.open", json!({"cwd": build.work(), "role": "agent"}));
+    assert_eq!(find(&mut agent), None);
+    let mut other = Wire::connect(&build.socket());
+    for (method, params) in [
+        ("session.open", json!({"session_id": id, "cwd": build.work(), "role": "agent"})),
+        ("session.close", json!({"session_id": id})),
+    ] {
+        let error = other.error(method, params);
+        assert_eq!(error["data"]["kind"], "unknown_session", "{method}: {error}");
+    }
+
+    // The same session is found again after a restart, in the mode that a person chose.
+    person.result("session.open", json!({"session_id": id}));
+    person.result("permissions.set_mode", json!({"mode": "plan"}));
+    build.restart("KILL");
+    joined(&build);
+    until("the daemon is known again", || {
+        (status(&mut caller)["daemons"][0]["state"] == "online").then_some(())
+    });
+    let mut other = Wire::connect(&build.socket());
+    let error = other.error("session.open", json!({"session_id": id, "role": "agent"}));
+    assert_eq!(error["data"]["kind"], "unknown_session", "{error}");
+    until("the call runs", || {
+        let result = caller.tool("build_read", json!({"path": "note"}));
+        result["content"][0]["text"].as_str()?.contains("tea").then_some(())
+    });
+    let mut person = build.connect();
+    let session = find(&mut person).expect("a person sees the session");
+    assert_eq!((&session["session_id"], &session["mode"]), (&id, &json!("plan")));
+    person.result("session.close", json!({"session_id": id}));
+    read(&mut caller);
+    assert_eq!(find(&mut person).expect("there is a new session")["mode"], "default");
+    let rows = person.result("audit.query", json!({}))["entries"].take();
+    assert_eq!(rows[0]["client"], "test on laptop", "{rows}");
+}

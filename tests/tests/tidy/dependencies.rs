@@ -47,6 +47,7 @@ fn dependencies_point_one_way() {
     check_own("daemon/mcp", &["toold-proto", "toold-adapters", "toold-engine", "toold-host", "toold-mounts"]);
     // A mounted daemon is spoken to as any client speaks to one.
     check_own("daemon/remote", &["toold-proto", "toold-engine", "toold-host", "toold-mounts", "toold-client"]);
+    check_own("daemon/fleet", &["toold-proto", "toold-engine", "toold-host", "toold-mounts"]);
     check_own("clients/rust", &["toold-proto", "toold-adapters"]);
     check_own("clients/toolctl", &["toold-proto", "toold-adapters", "toold-client"]);
 }
@@ -76,7 +77,7 @@ fn only_toold_knows_the_wire() {
 
 #[test]
 fn only_toold_listens() {
-    for dir in ["engine", "host", "builtins", "lua", "store", "mcp", "remote"] {
+    for dir in ["engine", "host", "builtins", "lua", "store", "mounts", "mcp", "remote", "fleet"] {
         check_text(&format!("daemon/{dir}"), &["TcpListener", "UnixListener", "tokio::signal", "signal_hook"]);
     }
     // MCP servers and other daemons are reached by connecting to them; the web by one guarded client.

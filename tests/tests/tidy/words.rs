@@ -55,6 +55,7 @@ const COMMENTS: &[&str] = &[
     "proto/*.rs",
     "daemon/builtins/src/*.rs",
     "daemon/engine/src/*.rs",
+    "daemon/fleet/src/*.rs",
     "daemon/host/src/*.rs",
     "daemon/lua/src/*.rs",
     "daemon/mcp/src/*.rs",

@@ -160,7 +160,7 @@ async fn a_foreign_ask_ends_here_when_it_ended_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_frontends_that_answer_everything_attend_a_machine() {
+async fn only_frontends_that_answer_everything_count_for_asks_of_other_machines() {
     let fixture = fixture();
     let asks = &fixture.engine.asks;
     let mut changes = asks.changes();
@@ -171,11 +171,11 @@ async fn only_frontends_that_answer_everything_attend_a_machine() {
         asks.subscribe_for(fixture.caller.clone()),
         elsewhere(&fixture, &is_there),
     );
-    assert!(!asks.is_attended());
+    assert!(!asks.can_all_be_answered());
     changes.mark_unchanged();
     let frontend = fixture.frontend();
     changes.changed().await.unwrap();
-    assert!(asks.is_attended());
+    assert!(asks.can_all_be_answered());
     drop(frontend);
-    assert!(!asks.is_attended());
+    assert!(!asks.can_all_be_answered());
 }

@@ -126,7 +126,7 @@ impl Attempt<'_> {
                 daemon: member.name.clone(),
                 person: member.person().cloned(),
                 client: cx.session.client.as_ref().map(|client| client.name.clone()),
-                can_ask: !member.people_here().is_empty(),
+                can_ask: cx.engine.asks.can_be_answered(cx),
             },
             timeout_ms: Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         };

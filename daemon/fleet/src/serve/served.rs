@@ -1,7 +1,7 @@
 //! The calls that run here for others.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl ServedCalls {
 /// Counts a call as running until it is dropped.
 pub(super) struct RunningCall {
     member: Arc<Member>,
-    has_begun: AtomicBool,
+    begun: OnceLock<Instant>,
 }
 
 impl RunningCall {
@@ -73,11 +73,11 @@ impl RunningCall {
         let entered = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
         entered.ok()?;
         member.served.changed.send_replace(());
-        Some(Self { member: member.clone(), has_begun: AtomicBool::new(false) })
+        Some(Self { member: member.clone(), begun: OnceLock::new() })
     }
 
     pub(super) fn begin(&self) {
-        self.has_begun.store(true, Ordering::Relaxed);
+        self.begun.get_or_init(Instant::now);
     }
 }
 
@@ -85,8 +85,10 @@ impl Drop for RunningCall {
     fn drop(&mut self) {
         let counts = &self.member.counts;
         counts.running.fetch_sub(1, Ordering::Relaxed);
-        if *self.has_begun.get_mut() {
+        if let Some(begun) = self.begun.get() {
             counts.served.fetch_add(1, Ordering::Relaxed);
+            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            counts.processing_ns.fetch_add(took, Ordering::Relaxed);
         }
         self.member.served.changed.send_replace(());
     }

@@ -47,9 +47,6 @@ pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: Cal
         return;
     }
     let session = member.host.open_session(&request.origin, &request.session).await;
-    if let Ok(session) = &session {
-        note_origin(session, &request.origin, &request.session);
-    }
     let (sender, waits) = tokio::sync::oneshot::channel();
     let work = member.tasks.spawn({
         let (member, call, session) = (member.clone(), call.clone(), session.clone());

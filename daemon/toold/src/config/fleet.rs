@@ -1,30 +1,20 @@
 //! `[fleet]` of the configuration: this daemon's part in a fleet of daemons.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toold_engine::registry::SourceScope;
-use toold_fleet::adapter::{FleetEndpoint, FleetMounts};
-use toold_fleet::call::CallTarget;
-use toold_fleet::fleet::{Fleet, WantedSettings};
-use toold_fleet::keys::{KeyOwner, PublicKey};
-use toold_fleet::names::FleetName;
-use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster};
-use toold_mounts::config::MountConfig;
-use toold_proto::mcp::InstanceScope;
 
 use crate::config;
-use crate::config::active_config::ActiveConfig;
-use crate::config::fleet_mistakes;
 use crate::config::options::Options;
 use crate::config::remotes::RemoteToolFilter;
 
-/// Until a daemon's tools are listed: they are known as soon as the broker is.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Why there is no fleet in a daemon that was built without the feature.
+#[cfg_attr(feature = "fleet", expect(dead_code, reason = "it is built with the feature"))]
+pub(crate) const BUILT_WITHOUT: &str =
+    "this toold was built without fleets: install one that has them, or remove [fleet] from the configuration";
 
 /// `[fleet]`: daemons on several machines that share tools, asks and grants through a NATS server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -152,15 +142,16 @@ impl Default for FleetPersonSection {
     }
 }
 
-/// Joins the fleet of the user's configuration, and follows changes. A project's configuration may not contain one.
-pub fn follow(config: &Arc<ActiveConfig>, fleet: &Arc<Fleet>, mounts: &Arc<FleetMounts>) {
-    let (fleet, mounts) = (fleet.clone(), mounts.clone());
-    fleet.inform(&mounts);
-    config.follow(move |config| {
-        let section = &config.loaded().config.fleet;
-        mounts.configure(mounted(section));
-        fleet.configure(settings(section, &config.options));
-    });
+/// A mistake, and the keys from `fleet` on that lead to it.
+pub(super) struct FleetMistake {
+    pub(super) keys: Vec<String>,
+    pub(super) why: String,
+}
+
+impl fmt::Display for FleetMistake {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.keys.join("."), self.why)
+    }
 }
 
 /// The files of this daemon's part in its fleet.
@@ -191,89 +182,4 @@ impl FleetFiles {
         let real = |file: PathBuf| file.canonicalize().unwrap_or(file);
         files.filter(|file| !file.is_dir()).map(real)
     }
-}
-
-/// The daemons and labels whose tools are listed here. Names that cannot be used are mistakes of the configuration, and
-/// nothing is mounted under them.
-fn mounted(fleet: &FleetConfig) -> Vec<MountConfig<FleetEndpoint>> {
-    let Some(own) = fleet.name.as_ref().filter(|_| fleet.enabled) else { return Vec::new() };
-    let daemons = fleet.daemons.iter().filter(|(name, _)| *name != own).filter_map(|(name, section)| {
-        let target = CallTarget::Daemon(FleetName::parse(name).ok()?);
-        let endpoint = FleetEndpoint { target, key: Some(section.key.clone()) };
-        Some(mount(name, endpoint, section.enabled, section.timeout_ms, &section.tools))
-    });
-    let labels = fleet.use_labels.iter().filter_map(|(name, section)| {
-        let endpoint = FleetEndpoint { target: CallTarget::Label(FleetName::parse(name).ok()?), key: None };
-        Some(mount(name, endpoint, true, section.timeout_ms, &section.tools))
-    });
-    daemons.chain(labels).collect()
-}
-
-fn mount(
-    name: &str,
-    endpoint: FleetEndpoint,
-    enabled: bool,
-    timeout_ms: Option<u64>,
-    tools: &RemoteToolFilter,
-) -> MountConfig<FleetEndpoint> {
-    MountConfig {
-        name: name.to_owned(),
-        scope: SourceScope::Global,
-        endpoint,
-        enabled,
-        instances: InstanceScope::Shared,
-        max_instances: 1,
-        idle_timeout: None,
-        timeout: timeout_ms.map(Duration::from_millis),
-        start_timeout: START_TIMEOUT,
-        allow: tools.allow.clone(),
-        deny: tools.deny.clone(),
-    }
-}
-
-/// What the configuration says, or its first mistake.
-fn settings(fleet: &FleetConfig, options: &Options) -> WantedSettings {
-    let name = fleet.name.as_ref().filter(|_| fleet.enabled)?;
-    Some(match fleet_mistakes::of_texts(fleet, options).first() {
-        Some(mistake) => Err(mistake.to_string()),
-        None => read(name, fleet, options),
-    })
-}
-
-fn read(name: &str, fleet: &FleetConfig, options: &Options) -> Result<FleetSettings, String> {
-    let files = FleetFiles::of(fleet, options);
-    let name_of = |text: &str| FleetName::parse(text).map_err(|error| error.to_string());
-    let person = |person: &String| Ok::<_, String>(OwnPerson { name: name_of(person)?, key_file: files.person_key.clone() });
-    let of_daemon = |(name, section): (&String, &FleetDaemonSection)| {
-        let key = PublicKey::parse(&section.key, KeyOwner::Daemon)?;
-        Ok((name_of(name)?, DaemonMember { key, may_call: section.may_call, shows_asks: section.shows_asks }))
-    };
-    let of_person = |(name, section): (&String, &FleetPersonSection)| {
-        let key = PublicKey::parse(&section.key, KeyOwner::Person)?;
-        Ok((name_of(name)?, PersonMember { key, decides: section.decides }))
-    };
-    // Several machines can share one file, which names this daemon too.
-    let others = fleet.daemons.iter().filter(|(other, _)| *other != name);
-    Ok(FleetSettings {
-        connection: ConnectionSettings {
-            name: name_of(name)?,
-            servers: fleet.servers.clone(),
-            person: fleet.person.as_ref().map(person).transpose()?,
-            credentials: files.credentials,
-            ca_file: files.ca,
-            key_file: files.key,
-            state_dir: options.paths.fleet(),
-        },
-        roster: Roster {
-            daemons: others.map(of_daemon).collect::<Result<_, String>>()?,
-            people: fleet.people.iter().map(of_person).collect::<Result<_, String>>()?,
-        },
-        labels: fleet.labels.iter().map(|label| name_of(label)).collect::<Result<_, _>>()?,
-        max_calls: fleet.max_calls,
-        offer: fleet.offer.allow.clone(),
-        withhold: fleet.offer.deny.clone(),
-        cwd: config::absolute(&fleet.cwd, options.paths.home.as_deref())?,
-        lease: Duration::from_millis(fleet.lease_ms),
-        audit: fleet.audit,
-    })
 }

@@ -6,7 +6,7 @@ use toold_engine::registry::SourceScope;
 use crate::config::mcp_servers::{self, expand};
 use crate::config::options::Options;
 use crate::config::read::ConfigText;
-use crate::config::{Config, fleet_mistakes, remotes};
+use crate::config::{Config, fleet_settings, remotes};
 
 /// A mistake, and the key that it is in, if it is in one.
 pub(super) type Mistake = (Option<&'static str>, String);
@@ -35,11 +35,7 @@ pub(super) fn of(config: &Config, source: &ConfigText, options: &Options) -> (Ve
             false => problems.push(format!("{place}: {name}: {why}")),
         }
     }
-    let mut of_fleet = fleet_mistakes::of_texts(&config.fleet, options);
-    if of_fleet.is_empty() {
-        of_fleet = fleet_mistakes::of_files(&config.fleet, options);
-    }
-    for mistake in of_fleet {
+    for mistake in fleet_settings::mistakes(&config.fleet, options) {
         let keys: Vec<&str> = mistake.keys.iter().map(String::as_str).collect();
         problems.push(format!("{}: {mistake}", source.place_of(&keys)));
     }

@@ -4,10 +4,11 @@ use std::sync::{Arc, Weak};
 
 use toold_engine::absent_tools::AbsentTools;
 use toold_engine::session::Session;
-use toold_fleet::adapter::FleetMounts;
 use toold_lua::reload::PluginHost;
 use toold_mcp::client::adapter::McpServers;
 use toold_remote::adapter::Remotes;
+
+use crate::peer::fleet::FleetMounts;
 
 /// The sources of tools. Weak, since they hold the engine, which holds this.
 pub(super) struct AbsentSources {

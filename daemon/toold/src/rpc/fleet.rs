@@ -1,4 +1,6 @@
-//! `fleet.status`
+//! `fleet.status`; the other methods are in [`grants`].
+
+pub(super) mod grants;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::time::rfc3339;
+use toold_fleet::adapter::FleetMountStatus;
 use toold_fleet::audit;
 use toold_fleet::call::CallTarget;
 use toold_fleet::directory::KnownDaemon;
@@ -18,6 +21,7 @@ use crate::config::fleet::{FleetConfig, FleetDaemonSection};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async, may_decide};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    grants::register(module)?;
     add_async::<FleetGetStatus, _>(module, Right::Anyone, status)
 }
 
@@ -37,28 +41,13 @@ async fn status(request: MethodRequest, _: NoParams) -> Result<FleetStatus, Erro
     };
     status.daemons = config.daemons.iter().map(|(name, section)| unknown(name, section)).collect();
     status.daemons.retain(|daemon| Some(&daemon.name) != status.name.as_ref());
+    status.grants = request.services.fleet.grants().valid() as u64;
     if let Some(member) = request.services.fleet.member() {
         add_member(&mut status, &member).await;
     }
     status.label_groups = label_groups(&status, config);
     for mount in request.services.fleet_mounts.list() {
-        match mount.target {
-            CallTarget::Daemon(name) => {
-                let daemon = status.daemons.iter_mut().find(|daemon| daemon.name == name.as_str());
-                if let Some(daemon) = daemon {
-                    daemon.tools = mount.tools;
-                    daemon.problems = mount.problems;
-                    (daemon.calls, daemon.bad_calls) = (mount.calls, mount.bad_calls);
-                    daemon.error = mount.error;
-                }
-            }
-            CallTarget::Label(name) => {
-                let group = status.label_groups.iter_mut().find(|group| group.name == name.as_str());
-                if let Some(group) = group {
-                    group.tools = mount.tools;
-                }
-            }
-        }
+        add_mount(&mut status, mount);
     }
     if !may_decide(&request) {
         hide(&mut status);
@@ -76,6 +65,7 @@ async fn add_member(status: &mut FleetStatus, member: &Arc<Member>) {
     let problems = broker.error.map(|error| format!("the NATS server: {error}")).into_iter().chain(member.problems());
     let problems: Vec<String> = problems.collect();
     status.error = (!problems.is_empty()).then(|| problems.join("; "));
+    status.offered = member.offered.load(Ordering::Relaxed);
     status.running = counts.running.load(Ordering::Relaxed);
     status.served = counts.served.load(Ordering::Relaxed);
     status.refused = counts.refused().map(|(refusal, number)| (refusal.as_str().to_owned(), number)).collect();
@@ -116,7 +106,7 @@ fn unknown(name: &str, section: &FleetDaemonSection) -> FleetDaemon {
 }
 
 fn add_known(daemon: &mut FleetDaemon, known: &KnownDaemon) {
-    let Some((record, heard_at)) = known.record.as_ref().zip(known.heard_at) else { return };
+    let (Some(record), Some(heard_at)) = (&known.record, known.heard_at) else { return };
     if daemon.state == FleetDaemonState::Unknown {
         daemon.state = if known.is_away { FleetDaemonState::Away } else { FleetDaemonState::Online };
     }
@@ -128,6 +118,25 @@ fn add_known(daemon: &mut FleetDaemon, known: &KnownDaemon) {
     daemon.heard_at = Some(rfc3339(heard_at));
     daemon.heard_ms = Some(u64::try_from(known.heard.elapsed().as_millis()).unwrap_or(u64::MAX));
     daemon.audit_waiting = record.audit_waiting;
+}
+
+/// The tools of a daemon or of a label, as they are listed here.
+fn add_mount(status: &mut FleetStatus, mount: FleetMountStatus) {
+    match mount.target {
+        CallTarget::Daemon(name) => {
+            let Some(daemon) = status.daemons.iter_mut().find(|daemon| daemon.name == name.as_str()) else { return };
+            daemon.tools = mount.tools;
+            daemon.problems = mount.problems;
+            (daemon.calls, daemon.bad_calls) = (mount.calls, mount.bad_calls);
+            daemon.error = mount.error;
+        }
+        CallTarget::Label(name) => {
+            let label = status.label_groups.iter_mut().find(|label| label.name == name.as_str());
+            if let Some(label) = label {
+                label.tools = mount.tools;
+            }
+        }
+    }
 }
 
 /// The labels of all daemons, this one among them, and those that are mounted here.

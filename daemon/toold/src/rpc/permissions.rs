@@ -31,7 +31,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::config::project_folder::project_of;
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
-use crate::rpc::fleet_grants;
+use crate::rpc::fleet;
 use crate::rpc::grant_review::{self, with_uses};
 use crate::rpc::located::{for_onlooker, knows, located};
 use crate::rpc::subscription::{ItemSubscriber, add_subscription};
@@ -162,8 +162,8 @@ async fn make_grant(request: MethodRequest, mut params: GrantPermission) -> Resu
 }
 
 async fn take_back(request: MethodRequest, params: RevokePermission) -> Result<Done, ErrorObjectOwned> {
-    if fleet_grants::is_of_fleet(&request, &params.id) {
-        return fleet_grants::revoke(request, RevokeFleetGrant { id: params.id }).await.map(|_| Done {});
+    if fleet::grants::is_of_fleet(&request, &params.id) {
+        return fleet::grants::revoke(request, RevokeFleetGrant { id: params.id }).await.map(|_| Done {});
     }
     let (engine, id) = (request.services.engine.clone(), params.id.clone());
     match blocking(move || revoke(&engine, &id)).await? {

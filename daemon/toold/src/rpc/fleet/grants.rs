@@ -30,13 +30,13 @@ async fn grant(request: MethodRequest, params: MakeFleetGrant) -> Result<FleetGr
     Ok(FleetGrants { grants: vec![made] })
 }
 
-pub(super) async fn revoke(request: MethodRequest, params: RevokeFleetGrant) -> Result<FleetGrants, ErrorObjectOwned> {
+pub(in crate::rpc) async fn revoke(request: MethodRequest, params: RevokeFleetGrant) -> Result<FleetGrants, ErrorObjectOwned> {
     let revoked = make::revoke(&*member(&request)?, &params.id).await.map_err(object)?;
     Ok(FleetGrants { grants: vec![revoked] })
 }
 
 /// Whether a grant of this id is one of the fleet.
-pub(super) fn is_of_fleet(request: &MethodRequest, id: &str) -> bool {
+pub(in crate::rpc) fn is_of_fleet(request: &MethodRequest, id: &str) -> bool {
     !request.services.fleet.grants().makers(id).is_empty()
 }
 

@@ -2,7 +2,6 @@
 //! them all.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use toold_fleet::keys::{KeyOwner, PublicKey, SigningKey};
@@ -10,24 +9,12 @@ use toold_fleet::names::FleetName;
 use toold_fleet::subjects;
 
 use crate::config;
-use crate::config::fleet::{FleetConfig, FleetFiles};
+use crate::config::fleet::{FleetConfig, FleetFiles, FleetMistake};
 use crate::config::options::Options;
 use crate::config::remotes::RemoteToolFilter;
 
-/// A mistake, and the keys from `fleet` on that lead to it.
-pub(crate) struct FleetMistake {
-    pub(super) keys: Vec<String>,
-    pub(super) why: String,
-}
-
-impl fmt::Display for FleetMistake {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.keys.join("."), self.why)
-    }
-}
-
 /// Every mistake in the texts. None while there is no fleet.
-pub(crate) fn of_texts(fleet: &FleetConfig, options: &Options) -> Vec<FleetMistake> {
+pub(super) fn of_texts(fleet: &FleetConfig, options: &Options) -> Vec<FleetMistake> {
     let mut found = Findings::default();
     let Some(name) = &fleet.name else { return found.0 };
     found.names(fleet, name);

@@ -22,13 +22,13 @@ use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, 
 const MAX_SESSIONS: usize = 64;
 
 #[derive(Clone)]
-pub struct LocalFleetHost {
-    pub sessions: Arc<SessionService>,
-    pub config: Arc<ActiveConfig>,
-    pub store: Arc<Store>,
+pub(super) struct LocalFleetHost {
+    pub(super) sessions: Arc<SessionService>,
+    pub(super) config: Arc<ActiveConfig>,
+    pub(super) store: Arc<Store>,
     /// A part of the names of sessions, so that nobody else can guess them. The same at each start, so that they are found
     /// again.
-    pub secret: [u8; 32],
+    pub(super) secret: [u8; 32],
 }
 
 impl LocalFleetHost {

@@ -1,0 +1,54 @@
+//! This daemon's part in its fleet.
+
+mod host;
+
+use std::sync::Arc;
+
+use toold_engine::Engine;
+use toold_fleet::adapter::FleetAdapter;
+use toold_fleet::fleet::Fleet;
+use toold_fleet::member::CurrentMember;
+use toold_store::Store;
+
+use crate::config::active_config::ActiveConfig;
+use crate::config::options::Options;
+use crate::config::{fleet_settings, remotes};
+use crate::peer::fleet::host::LocalFleetHost;
+use crate::peer::sessions::SessionService;
+
+pub type FleetMounts = toold_fleet::adapter::FleetMounts;
+pub type FleetService = Fleet;
+
+/// The parts that exist before the configuration takes effect.
+pub struct FleetParts {
+    /// The tools of other daemons.
+    pub mounts: Arc<FleetMounts>,
+    member: CurrentMember,
+}
+
+impl FleetParts {
+    pub fn new(engine: &Arc<Engine>, options: &Options) -> Self {
+        let member = CurrentMember::default();
+        let adapter = FleetAdapter::new(member.clone(), options.paths.fleet_tools());
+        Self { mounts: FleetMounts::new(engine, adapter), member }
+    }
+
+    /// Joins the fleet that the configuration names, and follows changes.
+    pub fn start(
+        &self,
+        engine: &Arc<Engine>,
+        config: &Arc<ActiveConfig>,
+        sessions: &Arc<SessionService>,
+        store: &Arc<Store>,
+    ) -> Arc<FleetService> {
+        let host = LocalFleetHost {
+            sessions: sessions.clone(),
+            config: config.clone(),
+            store: store.clone(),
+            secret: remotes::kept_secret(&config.options),
+        };
+        let fleet = Fleet::start(engine, Arc::new(host), self.member.clone(), &config.options.paths.fleet());
+        fleet_settings::follow(config, &fleet, &self.mounts);
+        fleet
+    }
+}
