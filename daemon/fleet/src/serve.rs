@@ -67,9 +67,7 @@ fn hear(member: &Member, message: &NatsMessage) {
     let Some(call) = member.served.find(&alive.body.call_id) else { return };
     let heard = match call.caller == alive.from {
         true => call.hear(&alive.body),
-        false => {
-            Err((Refusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller)))
-        }
+        false => Err((Refusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller))),
     };
     if let Err((refusal, sentence)) = heard {
         member.counts.refuse(refusal, sentence);

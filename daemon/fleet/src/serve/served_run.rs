@@ -14,7 +14,6 @@ use toold_proto::tool::CallId;
 
 use super::served::{ReplySink, RunningCall, ServedCall};
 use crate::blobs;
-use crate::caller_origin::note_origin;
 use crate::member::{ALIVE_INTERVAL, Member};
 use crate::messages::{Accepted, Blob, CallBeat, CallReply, CallRequest, Finished, ReplyEvent};
 use crate::signed::MessageKind;
