@@ -127,6 +127,19 @@ mod tests {
 
     /// Texts and numbers that only the user knows, by the argument's name, or by it and its subcommand.
     const FREE: &[&str] = &[
+        "fleet broker-config listen",
+        "fleet grant lifetime",
+        "fleet init labels",
+        "fleet init name",
+        "fleet init person",
+        "fleet init servers",
+        "fleet join invitation",
+        "fleet join labels",
+        "fleet join name",
+        "fleet join person",
+        "fleet join servers",
+        "fleet trust key",
+        "fleet trust name",
         "alias",
         "drain_ms",
         "expires_in",

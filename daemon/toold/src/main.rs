@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "fleet")]
 use toold::config::fleet_key::{self, FleetKeyUse};
 use toold::config::options::Options;
 use toold::config::paths::DaemonPaths;
@@ -59,6 +60,7 @@ enum DaemonCommand {
         what: ConfigCommand,
     },
     /// Print the public key of a key file of a fleet
+    #[cfg(feature = "fleet")]
     FleetKey {
         /// What the key signs
         #[arg(value_enum)]
@@ -205,6 +207,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             author(&what, places)
         }
         Some(DaemonCommand::Config { what }) => configuration(what, places),
+        #[cfg(feature = "fleet")]
         Some(DaemonCommand::FleetKey { key_use, file, create }) => {
             fleet_key::print(key_use, &file, create)?;
             Ok(ExitCode::SUCCESS)

@@ -19,6 +19,8 @@ use crate::output::{self, counted, duration, print_json};
 
 /// A daemon renews its record every ten seconds.
 const LATE_MS: u64 = 15_000;
+/// Rows of the audit log; fewer wait at any time.
+const MANY_ROWS: u64 = 1_000;
 
 pub(super) async fn run(json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
@@ -152,7 +154,9 @@ fn of_status(status: &FleetStatus, findings: &mut Vec<Finding>) {
             "connect to the server again, or allow it here: `toolctl permissions grant`",
         ));
     }
-    findings.extend(status.daemons.iter().map(|daemon| of_daemon(daemon, status)));
+    // Without the server, only the past of the others is known.
+    let others = status.daemons.iter().filter(|_| status.connected);
+    findings.extend(others.map(|daemon| of_daemon(daemon, status)));
     for daemon in &status.daemons {
         findings.extend(daemon.problems.iter().map(|problem| {
             let advice = format!("rename the tool, or leave it out with [fleet.daemons.{}.tools]", daemon.name);
@@ -160,8 +164,8 @@ fn of_status(status: &FleetStatus, findings: &mut Vec<Finding>) {
         }));
     }
     refusals(status, findings);
-    if status.audit_waiting > 0 && status.connected {
-        let message = format!("{} are not sent yet", counted(status.audit_waiting, "row"));
+    if status.audit_waiting > MANY_ROWS && status.connected {
+        let message = format!("not sent yet: {}", counted(status.audit_waiting, "row"));
         findings.push(warning("audit", message, "wait; if the number does not fall, look at `toolctl logs`"));
     }
     let people: BTreeSet<&str> = status.daemons.iter().flat_map(|daemon| &daemon.people).map(String::as_str).collect();
@@ -187,9 +191,8 @@ fn of_daemon(daemon: &FleetDaemon, status: &FleetStatus) -> Finding {
         },
         FleetDaemonState::Disabled => good("member", format!("{name} is disabled here: its tools are not listed")),
         FleetDaemonState::Away => {
-            let since = daemon.heard_ms.map(|age| format!(", heard of {} ago", duration(age))).unwrap_or_default();
-            let why = daemon.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            warning("member", format!("{name} is away{since}{why}"), "start toold there, or wait until it is awake")
+            let message = daemon.error.clone().unwrap_or_else(|| format!("{name} is away"));
+            warning("member", message, "start toold there, or wait until it is awake")
         }
         FleetDaemonState::Unknown => warning(
             "member",

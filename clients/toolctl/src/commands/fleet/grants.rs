@@ -14,7 +14,7 @@ use toold_proto::tool::Category;
 use crate::commands::permissions::category;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BAD, one_line, print_json};
+use crate::output::{self, DIM, one_line, print_json};
 use crate::{clock, connection, table};
 
 /// Allow or deny something on all machines that let you decide
@@ -109,7 +109,7 @@ fn render(grants: &FleetGrants, width: Option<u16>) -> String {
     let mut text = table::render_without(&rows, &["BY", "ONLY FOR"]);
     for grant in grants.grants.iter().filter(|grant| !grant.valid) {
         let why = grant.why_not.as_deref().unwrap_or("the daemon gives no reason");
-        text.push_str(&format!("{BAD}not valid here{BAD:#} {}: {}\n", one_line(&grant.id), one_line(why)));
+        text.push_str(&format!("{DIM}not valid here{DIM:#} {}: {}\n", one_line(&grant.id), one_line(why)));
     }
     text
 }

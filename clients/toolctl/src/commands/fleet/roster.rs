@@ -218,7 +218,26 @@ mod tests {
 
     #[test]
     fn a_new_section_explains_itself() {
-        insta::assert_snapshot!(section(), @"");
+        insta::assert_snapshot!(section(), @r#"
+        # This daemon's part in a fleet; docs/fleet.md explains it.
+        [fleet]
+        name = "laptop"
+        servers = ["tls://build:4222"]
+        # Logs in at the server.
+        credentials = "/k"
+        # The person who uses this machine, and answers asks of the fleet here.
+        person = "anna"
+        # Calls for a label run on any daemon that has it.
+        labels = ["gpu"]
+
+        # Other daemons, whose tools are called NAME_tool here and which may call tools here.
+        [fleet.daemons.build]
+        key = "Kbuild"
+
+        # Persons who answer asks and make grants that count here.
+        [fleet.people.anna]
+        key = "Kanna"
+        "#);
         let read = FleetSection::read(&section()).unwrap().unwrap();
         assert_eq!((read.name.as_deref(), read.daemons["build"].key.as_str()), (Some("laptop"), "Kbuild"));
         assert!(FleetSection::read("# nothing\n").unwrap().is_none());
@@ -249,7 +268,8 @@ mod tests {
     fn members_come_and_go_and_the_rest_stays() {
         let before = format!("# mine\n[shell]\nx = 1 # one\n\n{}", section());
         let more = with_member(&before, MemberList::Daemons, "desk", "Kdesk", true).unwrap();
-        insta::assert_snapshot!(more.strip_prefix("# mine\n[shell]\nx = 1 # one\n").unwrap(), @"");
+        assert!(more.starts_with("# mine\n[shell]\nx = 1 # one\n"), "{more}");
+        assert!(more.contains("\n[fleet.daemons.desk]\nkey = \"Kdesk\"\nmay_call = false\n"), "{more}");
         let less = without_member(&more, MemberList::Daemons, "desk").unwrap().unwrap();
         assert_eq!(less, before);
         assert_eq!(without_member(&less, MemberList::People, "desk").unwrap(), None);

@@ -115,7 +115,8 @@ pub(super) fn render(status: &FleetStatus, width: Option<u16>) -> String {
     for daemon in &status.daemons {
         let name = one_line(&daemon.name);
         if let Some(error) = &daemon.error {
-            text.push_str(&format!("{BAD}{name}{BAD:#}: {}\n", one_line(error)));
+            // It says which daemon is away.
+            text.push_str(&format!("{BAD}{}{BAD:#}\n", one_line(error)));
         }
         text.extend(daemon.problems.iter().map(|problem| format!("{DIM}{name}: {}{DIM:#}\n", one_line(problem))));
     }
@@ -226,13 +227,21 @@ mod tests {
                 daemon(json!({"name": "build", "state": "online", "labels": ["gpu", "big"], "tools": ["build_bash"],
                     "running": 1, "heard_ms": 4200, "calls": 12, "bad_calls": 1, "version": "0.2.0"})),
                 daemon(json!({"name": "desk", "state": "away", "heard_ms": 75000, "audit_waiting": 3,
-                    "error": "it left", "problems": ["a\nb is left out"]})),
+                    "error": "desk is away: it left", "problems": ["a\nb is left out"]})),
             ],
             refused: BTreeMap::from([("bad_signature".to_owned(), 2), ("expired".to_owned(), 0)]),
             last_refused: Some("a call from desk".to_owned()),
             ..FleetStatus::default()
         };
-        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&status, None)).to_string(), @"");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&status, None)).to_string(), @r"
+        laptop connected to tls://build:4222, load 0/4, offers 1 tool, served 0 calls
+         DAEMON  STATE   LABELS   LOAD  TOOLS  LAG         AUDIT  CALLS  FAILED  PEOPLE  VERSION
+         build   online  gpu big  1/4   1      4.2 s       0      12     1               0.2.0
+         desk    away                   0      1 min 15 s  3      0      0
+        desk is away: it left
+        desk: a b is left out
+        refused 2 bad signature; the last: a call from desk
+        ");
         assert_eq!(render(&FleetStatus::default(), None), "");
     }
 
@@ -242,6 +251,10 @@ mod tests {
             "tools": [], "mounted": false});
         let status =
             FleetStatus { label_groups: vec![serde_json::from_value(label).unwrap()], ..FleetStatus::default() };
-        insta::assert_snapshot!(anstream::adapter::strip_str(&labels(&status, None)).to_string(), @"");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&labels(&status, None)).to_string(), @r"
+         LABEL  ONLINE  AWAY  LOAD  TOOLS HERE
+         gpu    build   desk  1/4   not listed
+        to list its tools as gpu_TOOL here, add [fleet.use_labels.gpu]
+        ");
     }
 }
