@@ -59,7 +59,8 @@ impl Bus {
             });
             client
         });
-        let jetstream = jetstream::new(client.clone());
+        // It spawns a task.
+        let jetstream = runtime.block_on(async { jetstream::new(client.clone()) });
         Self { runtime, client, jetstream, seen }
     }
 
