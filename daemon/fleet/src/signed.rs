@@ -23,6 +23,8 @@ const SIGNATURE: &str = ",\"signature\":\"";
 const SIGNATURE_DIGITS: usize = 128;
 /// How far clocks may differ.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+/// How far the clock of the sender of a state may be ahead: one from a later time would outlast all that come after it.
+const MAX_AHEAD: Duration = Duration::from_secs(10 * 60);
 /// How long a command may be under way.
 pub const LIFETIME: Duration = Duration::from_secs(60);
 /// Commands of one sender that are remembered, so that none is obeyed twice.
@@ -316,8 +318,15 @@ impl Verifier {
             ));
         }
         let message: Message<B> = serde_json::from_slice(&text).map_err(|error| malformed(&error.to_string()))?;
+        let now = now_ms();
+        if message.at > now.saturating_add(millis(MAX_AHEAD)) {
+            let ahead = (message.at - now) / 1000;
+            return Err((
+                Refusal::Expired,
+                format!("a message of {from} for {to} is {ahead} s from the future: the clocks differ"),
+            ));
+        }
         if kind.is_command() {
-            let now = now_ms();
             let tolerance = millis(CLOCK_TOLERANCE);
             let Some(until) = message.until else { return Err(malformed("a command needs `until`")) };
             if until.saturating_sub(message.at) > millis(LIFETIME) {
@@ -410,6 +419,15 @@ mod tests {
         assert_eq!(check(&verifier, &message(now, None), MessageKind::Call, "build"), Err(Refusal::Malformed));
         let lasting = message(now, Some(now + 3_600_000));
         assert_eq!(check(&verifier, &lasting, MessageKind::Call, "build"), Err(Refusal::Malformed));
+        let state = |at: u64| {
+            let (kind, from) = (MessageKind::Daemon, name("laptop"));
+            seal(
+                &key,
+                &Message { kind, from, to: "build".into(), at, until: None, nonce: random_id(), body: json!({}) },
+            )
+        };
+        assert_eq!(check(&verifier, &state(now + 3_600_000), MessageKind::Daemon, "build"), Err(Refusal::Expired));
+        assert_eq!(check(&verifier, &state(now - 3_600_000), MessageKind::Daemon, "build"), Ok(json!({})));
         let skewed = message(now + 30_000, Some(now + 90_000));
         assert_eq!(check(&verifier, &skewed, MessageKind::Call, "build"), Ok(json!({})));
     }

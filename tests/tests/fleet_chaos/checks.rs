@@ -63,7 +63,7 @@ fn each_ran_at_most_once(machines: &Machines, calls: &[CallRecord]) {
         let right = match call.end {
             CallEnd::Ok => ran == 1 && !call.after_revocation,
             CallEnd::DidNotRun => ran == 0,
-            CallEnd::Unknown | CallEnd::Cancelled | CallEnd::CallerDied => {
+            CallEnd::Unknown | CallEnd::Cancelled | CallEnd::Interrupted | CallEnd::CallerDied => {
                 ran <= 1 && (ran == 0 || !call.after_revocation)
             }
             CallEnd::Failed => false,

@@ -26,6 +26,8 @@ pub(crate) enum CallEnd {
     Cancelled,
     /// It ran, and its tool failed.
     Failed,
+    /// A daemon was stopped while it ran, or its result was lost.
+    Interrupted,
     /// The client's own daemon was killed meanwhile.
     CallerDied,
 }
@@ -41,8 +43,13 @@ impl CallEnd {
             Self::Ok
         } else if text.contains("unknown whether") {
             Self::Unknown
-        } else if text.contains("did not run") || !result["metadata"]["permission"].is_null() {
+        } else if ["did not run", "is busy"].iter().any(|words| text.contains(words))
+            || !result["metadata"]["permission"].is_null()
+        {
             Self::DidNotRun
+        } else if ["cancelled on", "has run on"].iter().any(|words| text.contains(words)) || !answer["error"].is_null()
+        {
+            Self::Interrupted
         } else {
             Self::Failed
         }

@@ -135,7 +135,9 @@ impl Attempt<'_> {
         let mut own = None;
         if text.len() > blobs::message_limit(member) {
             let stored = blobs::put(member, &self.call_id, text.as_bytes()).await.map_err(|why| {
-                ToolError::Failed(format!("the arguments cannot be sent through the broker: {why}; the call did not run"))
+                ToolError::Failed(format!(
+                    "the arguments cannot be sent through the broker: {why}; the call did not run"
+                ))
             })?;
             request.arguments = None;
             request.arguments_blob = Some(stored.clone());
@@ -253,6 +255,8 @@ impl<'c> Running<'c> {
                     };
                     let Some((from, reply)) = self.attempt.open(&message) else { continue };
                     if from != *self.daemon {
+                        let sentence = format!("{from} answered a call that {} runs", self.daemon);
+                        member.counts.refuse(Refusal::NotPermitted, sentence);
                         continue;
                     }
                     self.arrived_bytes += message.payload.len();
@@ -379,7 +383,8 @@ impl<'c> Running<'c> {
             }
         };
         self.is_fetching = false;
-        let failed = |why: String| format!("the tool has run on {}, but its result cannot be fetched: {why}", self.daemon);
+        let failed =
+            |why: String| format!("the tool has run on {}, but its result cannot be fetched: {why}", self.daemon);
         serde_json::from_slice(&text.map_err(failed)?).map_err(|error| failed(error.to_string()))
     }
 }

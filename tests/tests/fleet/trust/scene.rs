@@ -41,7 +41,7 @@ pub(crate) struct TrustScene {
     pub(crate) laptop: TestDaemon,
     pub(crate) build: TestDaemon,
     pub(crate) bus: Bus,
-    pub(crate) nats: NatsServer,
+    _nats: NatsServer,
     pub(crate) plan: FleetPlan,
 }
 
@@ -59,7 +59,7 @@ impl TrustScene {
         let build =
             Setup::new().config(&config("build", None, "labels = [\"gpu\"]")).plugin("mark.lua", PLUGIN).start();
         let laptop = Setup::new().config(&config("laptop", Some("anna"), "")).start();
-        let scene = Self { laptop, build, bus, nats, plan };
+        let scene = Self { laptop, build, bus, plan, _nats: nats };
         scene.wait_until_listed();
         Some(scene)
     }
@@ -129,12 +129,19 @@ fn refused(daemon: &TestDaemon, reason: &str) -> u64 {
     status(daemon)["refused"][reason].as_u64().unwrap_or(0)
 }
 
-/// Checks that a daemon refuses what `send` sends, for this reason.
+/// Checks that a daemon refuses what `send` sends, for this reason. It is sent again and again: an entry of a bucket may
+/// be replaced before anybody has read it.
 #[track_caller]
-pub(crate) fn expect_refusal(receiver: &TestDaemon, reason: &str, what: &str, send: impl FnOnce()) {
+pub(crate) fn expect_refusal(receiver: &TestDaemon, reason: &str, what: &str, send: impl Fn()) {
     let before = refused(receiver, reason);
-    send();
-    until(&format!("{reason}: {what}"), || (refused(receiver, reason) > before).then_some(()));
+    let mut looks = 0;
+    until(&format!("{reason}: {what}"), || {
+        if looks % 50 == 0 {
+            send();
+        }
+        looks += 1;
+        (refused(receiver, reason) > before).then_some(())
+    });
 }
 
 pub(crate) fn text(result: &Value) -> &str {
