@@ -16,6 +16,10 @@ category = "shell"
 pattern = "**"
 action = "allow"
 [[permission.rules]]
+category = "file.write"
+pattern = "**"
+action = "allow"
+[[permission.rules]]
 category = "mcp"
 pattern = "fleet:*/*"
 action = "allow"
@@ -30,7 +34,7 @@ hygge.register_tool{
 hygge.register_tool{
   name = "large", description = "Returns a long text", permission = false,
   input_schema = {type = "object", properties = {text = {type = "string"}}},
-  execute = function(ctx, input) return string.rep("0123456789", 2000000) .. #(input.text or "") end,
+  execute = function(ctx, input) return string.rep("0123456789", 1200000) .. #(input.text or "") end,
 }
 hygge.register_tool{
   name = "wait", description = "Waits", permission = false, parallelizable = true,
@@ -146,19 +150,12 @@ fn a_call_returns_its_result_with_progress_and_output() {
 
     let command = json!({"command": "for i in $(seq 1 20000); do echo line $i; done; echo done >&2; pwd"});
     let id = wire.request("tools.execute", json!({"name": "build_bash", "arguments": command, "progress": true}));
-    let mut output = String::new();
-    let result = loop {
-        let message = wire.next_message().unwrap();
-        if message["id"] == id {
-            break message["result"].clone();
-        }
-        if message["params"]["stream"] == "stdout" {
-            output.push_str(message["params"]["text"].as_str().unwrap());
-        }
-    };
+    let streamed = wire.notification("tools.progress");
+    assert!(streamed["text"].as_str().unwrap().starts_with("line 1\n"), "{streamed}");
+    let result = wire.answer(id)["result"].take();
     let expected: String = (1..=20000).map(|i| format!("line {i}\n")).collect();
     let folder = fleet.others[0].work();
-    assert_eq!(output, format!("{expected}{}\n", folder.display()));
+    assert!(text(&result).contains(&expected) && text(&result).contains(folder.to_str().unwrap()));
     assert_eq!(result["is_error"], false);
     fleet.stop();
 }
@@ -168,7 +165,7 @@ fn long_arguments_and_results_go_through_the_object_store_and_are_deleted() {
     let Some(fleet) = CallingFleet::start(&["build"], "") else { return };
     let mut wire = fleet.connect();
     let result = wire.tool("build_large", json!({"text": "x".repeat(3_000_000)}));
-    assert_eq!(text(&result).len(), 20_000_007);
+    assert_eq!(text(&result).len(), 12_000_007);
     assert!(text(&result).ends_with("01234567893000000"));
     let mut raw = RawNats::connect(&fleet.nats);
     until("the texts are deleted", || {
