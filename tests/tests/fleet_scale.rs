@@ -5,6 +5,7 @@
 //! --test fleet_scale -- --nocapture` is the large one.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
@@ -126,48 +127,48 @@ async fn a_large_fleet_is_listed_and_its_changes_are_seen() {
         one.announce(&records, tools as u64).await;
     }
     println!("{daemons} daemons announced {} tools in {:?}", daemons * tools, began.elapsed());
-    let renewing = async {
-        let mut tick = tokio::time::interval(RENEWAL);
-        loop {
-            tick.tick().await;
-            for one in &simulated {
-                one.announce(&records, tools as u64).await;
+    let simulated = Arc::new(simulated);
+    // A task of its own: the test blocks while it waits for the daemon.
+    let renewing = tokio::spawn({
+        let simulated = simulated.clone();
+        async move {
+            let mut tick = tokio::time::interval(RENEWAL);
+            loop {
+                tick.tick().await;
+                for one in &*simulated {
+                    one.announce(&records, tools as u64).await;
+                }
             }
         }
-    };
-    let measuring = async {
-        for start in ["without a cache", "with a cache"] {
-            let began = Instant::now();
-            tokio::task::block_in_place(|| {
-                daemon.start_again();
-                let all = daemons * tools;
-                let mut wire = daemon.connect();
-                until("all tools are listed", || (listed(&mut wire) == all).then_some(()));
-            });
-            let (took, memory) = (began.elapsed(), memory_mib(&daemon));
-            println!("start {start}: complete after {took:?}, {memory} MiB ({memory_before} MiB without a fleet)");
-            if start == "without a cache" {
-                tokio::task::block_in_place(|| {
-                    daemon.signal("TERM");
-                    daemon.wait();
-                });
-            }
-        }
+    });
+    for start in ["without a cache", "with a cache"] {
         let began = Instant::now();
-        simulated[daemons / 2].put_tool(&entries, 0, "Second.").await;
-        let name = format!("{}_tool_0", names[daemons / 2]);
         tokio::task::block_in_place(|| {
+            daemon.start_again();
+            let all = daemons * tools;
             let mut wire = daemon.connect();
-            until("the change is seen", || {
-                let tool = wire.result("tools.schema", json!({"name": name}));
-                tool["description"].as_str().unwrap().starts_with("Second.").then_some(())
-            });
+            until("all tools are listed", || (listed(&mut wire) == all).then_some(()));
         });
-        println!("a changed tool is seen after {:?}, {} MiB", began.elapsed(), memory_mib(&daemon));
-    };
-    tokio::select! {
-        () = renewing => unreachable!("it never ends"),
-        () = measuring => {}
+        let (took, memory) = (began.elapsed(), memory_mib(&daemon));
+        println!("start {start}: complete after {took:?}, {memory} MiB ({memory_before} MiB without a fleet)");
+        if start == "without a cache" {
+            tokio::task::block_in_place(|| {
+                daemon.signal("TERM");
+                daemon.wait();
+            });
+        }
     }
+    let began = Instant::now();
+    simulated[daemons / 2].put_tool(&entries, 0, "Second.").await;
+    let name = format!("{}_tool_0", names[daemons / 2]);
+    tokio::task::block_in_place(|| {
+        let mut wire = daemon.connect();
+        until("the change is seen", || {
+            let tool = wire.result("tools.schema", json!({"name": name}));
+            tool["description"].as_str().unwrap().starts_with("Second.").then_some(())
+        });
+    });
+    println!("a changed tool is seen after {:?}, {} MiB", began.elapsed(), memory_mib(&daemon));
+    renewing.abort();
     tokio::task::block_in_place(|| drop(daemon));
 }
