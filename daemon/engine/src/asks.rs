@@ -210,7 +210,10 @@ impl Asks {
 
     /// For people at other machines: all asks of this daemon, but none that it only shows for another one. `is_there` tells
     /// whether anybody can be asked there now about a session. It is called under a lock, so it must not use asks.
-    pub fn subscribe_elsewhere(&self, is_there: impl Fn(&SessionId) -> bool + Send + Sync + 'static) -> AskSubscription {
+    pub fn subscribe_elsewhere(
+        &self,
+        is_there: impl Fn(&SessionId) -> bool + Send + Sync + 'static,
+    ) -> AskSubscription {
         AskSubscription(self.prompts.subscribe(true, PromptScope::Elsewhere(Arc::new(is_there))))
     }
 

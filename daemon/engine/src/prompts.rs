@@ -307,8 +307,7 @@ impl<P: PromptKind> SharedPrompts<P> {
         self.events.emit(prompt.asked());
         let expires = Instant::now() + time;
         let outcome = watch::Sender::new(None);
-        let pending =
-            PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
+        let pending = PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
         state.pending.insert(id, pending);
         id
     }
@@ -378,7 +377,8 @@ impl<P: PromptKind> PromptSubscription<P> {
         if let Some(id) = ended {
             return own.reported.remove(&id).flatten().map(PromptEvent::Resolved);
         }
-        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
+        let is_new =
+            |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
         let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
         own.reported.insert(id, None);
         Some(PromptEvent::Asked(prompt))

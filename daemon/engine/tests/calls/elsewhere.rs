@@ -37,10 +37,7 @@ fn theirs() -> Ask {
 }
 
 /// Shows an ask of the daemon `build`, whose end there is `end`.
-fn shown(
-    fixture: &TestEngine,
-    end: impl Future<Output = Resolved> + Send + 'static,
-) -> JoinHandle<Relayed> {
+fn shown(fixture: &TestEngine, end: impl Future<Output = Resolved> + Send + 'static) -> JoinHandle<Relayed> {
     let nowhere = SessionId::parse("nowhere").unwrap();
     let shown = show(&fixture.engine, "build", &theirs(), &nowhere, Vec::new(), SHOWN);
     tokio::spawn(shown.answer(end))
@@ -146,8 +143,7 @@ async fn a_foreign_ask_ends_here_when_it_ended_elsewhere() {
     let relayed = shown(&fixture, async { end.await.unwrap() });
     let ask = next_ask(&mut frontend).await;
     let by = Some(Answerer { client: Some("anna at desk".into()), connection: 0 });
-    let there =
-        Resolved { request_id: "ask_there_1".into(), action: Resolution::Deny, scope: Some(Scope::Once), by };
+    let there = Resolved { request_id: "ask_there_1".into(), action: Resolution::Deny, scope: Some(Scope::Once), by };
     sender.send(there.clone()).unwrap();
     assert_eq!(next_end(&mut frontend).await, Resolved { request_id: ask.request_id.clone(), ..there });
     assert_eq!(relayed.await.unwrap(), Relayed::Elsewhere);
