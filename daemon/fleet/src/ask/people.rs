@@ -30,6 +30,8 @@ pub(super) fn can_be_asked(member: &Member, session: &SessionId) -> bool {
     at_caller
         || member.directory.read(|daemons| {
             let here = daemons.values().filter(|daemon| !daemon.is_away);
-            here.filter_map(|daemon| daemon.record.as_ref()).flat_map(|record| &record.people).any(|person| people.contains(person))
+            here.filter_map(|daemon| daemon.record.as_ref())
+                .flat_map(|record| &record.people)
+                .any(|person| people.contains(person))
         })
 }
