@@ -324,7 +324,7 @@ fn a_machine_that_was_asleep_sees_what_still_waits_in_order() {
         message.subject.starts_with("toold.ask.anna.build-") && message.json()["ended"].is_object()
     });
     scene.laptop.signal("CONT");
-    let targets = |wire: &mut Wire| [asked(wire), asked(wire)].map(|ask| ask["target"].take());
+    let targets = |wire: &mut Wire| [asked(wire), asked(wire)].map(|mut ask| ask["target"].take());
     assert_eq!(targets(&mut at_laptop), ["touch one", "touch three"]);
     // The same for one that starts.
     drop(at_laptop);
