@@ -43,7 +43,7 @@ impl CallEnd {
             Self::Ok
         } else if text.contains("unknown whether") {
             Self::Unknown
-        } else if ["did not run", "is busy"].iter().any(|words| text.contains(words))
+        } else if ["did not run", "is busy", "no longer has a tool"].iter().any(|words| text.contains(words))
             || !result["metadata"]["permission"].is_null()
         {
             Self::DidNotRun

@@ -40,7 +40,7 @@ const RULES: &str = r#"
 read_only_commands = "ask"
 [[permission.rules]]
 category = "mcp"
-pattern = "fleet:**"
+pattern = "fleet:*/*"
 action = "allow"
 [[permission.rules]]
 category = "file.write"

@@ -35,10 +35,6 @@ impl Ending {
         !*is_over
     }
 
-    fn is_over(&self) -> bool {
-        *self.is_over.lock()
-    }
-
     fn end(&self) {
         *self.is_over.lock() = true;
         self.changed.notify_all();

@@ -27,7 +27,7 @@ hygge.register_tool{name = "wait", description = "Waits for a file", paralleliza
 const RULES: &str = r#"
 [[permission.rules]]
 category = "mcp"
-pattern = "fleet:**"
+pattern = "fleet:*/*"
 action = "allow"
 [[permission.rules]]
 category = "file.write"
