@@ -60,7 +60,8 @@ pub(crate) async fn get(member: &Member, call_id: &str, blob: &Blob) -> Result<V
 /// Deletes a text that is no longer needed. When this fails, it expires.
 pub(crate) async fn delete(member: &Member, call_id: &str, blob: &Blob) {
     let deleted = async {
-        let store = member.broker.jetstream.get_object_store(subjects::BLOBS).await.map_err(|error| error.to_string())?;
+        let store =
+            member.broker.jetstream.get_object_store(subjects::BLOBS).await.map_err(|error| error.to_string())?;
         store.delete(object_name(call_id, &blob.digest)).await.map_err(|error| error.to_string())
     };
     if let Err(error) = deleted.await {

@@ -44,12 +44,7 @@ pub struct Fleet {
 impl Fleet {
     /// In no fleet until it is configured; `member` is filled then. `state_dir` is for what must outlive the process. Stop it
     /// with [`Fleet::stop`].
-    pub fn start(
-        engine: &Arc<Engine>,
-        host: Arc<dyn FleetHost>,
-        member: CurrentMember,
-        state_dir: &Path,
-    ) -> Arc<Self> {
+    pub fn start(engine: &Arc<Engine>, host: Arc<dyn FleetHost>, member: CurrentMember, state_dir: &Path) -> Arc<Self> {
         let fleet = Arc::new(Self {
             engine: engine.clone(),
             host,

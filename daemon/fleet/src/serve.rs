@@ -19,9 +19,7 @@ use self::groups::LabelGroups;
 use self::served::{RunningCall, ServedCall};
 use self::window::ReplyWindow;
 use crate::member::Member;
-use crate::messages::{
-    CallRefusal, CallReply, CallRequest, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent,
-};
+use crate::messages::{CallRefusal, CallReply, CallRequest, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent};
 use crate::signed::{Message, MessageKind, Refusal, random_id};
 use crate::{blobs, offered, subjects};
 

@@ -114,7 +114,8 @@ fn rows_are_not_sent_while_that_is_switched_off() {
     drop(off);
 
     let config = |more: &str| {
-        fs::write(laptop.setup.path("config/toold/config.toml"), plan.config("laptop", &nats.url(), None, more)).unwrap();
+        fs::write(laptop.setup.path("config/toold/config.toml"), plan.config("laptop", &nats.url(), None, more))
+            .unwrap();
         laptop.connect().result("daemon.reload", json!({}));
     };
     let position = || fs::read_to_string(laptop.state().join("fleet/audit-laptop.json")).unwrap();

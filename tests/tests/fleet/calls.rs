@@ -279,7 +279,10 @@ fn calls_for_a_label_run_on_free_daemons_and_a_busy_one_refuses() {
     places.sort();
     assert_eq!(places, [r#""waits on one""#, r#""waits on three""#, r#""waits on two""#]);
     let refused = wire.call("tools.execute", json!({"name": "one_look", "arguments": {}}));
-    assert!(refused["error"]["message"].as_str().unwrap_or_default().contains("one is busy: it runs 1 of 1 calls"), "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap_or_default().contains("one is busy: it runs 1 of 1 calls"),
+        "{refused}"
+    );
 
     // The fourth waits until one is free.
     let (id, waits) = begin(&mut wire, "gpu_look", json!({}), "d");

@@ -123,8 +123,9 @@ fn no_tool_reads_or_writes_keys_and_credentials() {
     fs::create_dir_all(&own).unwrap();
     private(&own.join("daemon.key"), "secret seed");
     let more = format!("credentials = {token:?}");
-    let allow = ["file.read", "file.write", "shell"]
-        .map(|category| format!("\n[[permission.rules]]\ncategory = {category:?}\npattern = \"**\"\naction = \"allow\"\n"));
+    let allow = ["file.read", "file.write", "shell"].map(|category| {
+        format!("\n[[permission.rules]]\ncategory = {category:?}\npattern = \"**\"\naction = \"allow\"\n")
+    });
     // Nothing listens there.
     let config = plan.config("laptop", "nats://127.0.0.1:1", Some("anna"), &more);
     let laptop = setup.config(&(config + &allow.concat())).start();
@@ -198,7 +199,8 @@ fn tls_is_not_given_up() {
     let ours = Certificates::make();
     let plan = FleetPlan::new(&["laptop"], &[]);
     let more = format!("ca_file = {:?}", ours.file("ca.pem"));
-    let laptop = Setup::new().config(&plan.config("laptop", &nats.url().replace("nats://", "tls://"), None, &more)).start();
+    let laptop =
+        Setup::new().config(&plan.config("laptop", &nats.url().replace("nats://", "tls://"), None, &more)).start();
     let mut wire = laptop.connect();
     until("it tries to connect", || {
         let error = status(&mut wire)["error"].take();
@@ -241,7 +243,8 @@ fn tokens_and_nkeys_log_in() {
 fn jwt(signer: &nkeys::KeyPair, subject: &str, claims: Value) -> String {
     use base64::Engine;
     let encode = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
-    let body = json!({"jti": subject, "iat": 1, "iss": signer.public_key(), "name": "test", "sub": subject, "nats": claims});
+    let body =
+        json!({"jti": subject, "iat": 1, "iss": signer.public_key(), "name": "test", "sub": subject, "nats": claims});
     let header = encode(br#"{"typ":"JWT","alg":"ed25519-nkey"}"#);
     let text = format!("{header}.{}", encode(body.to_string().as_bytes()));
     let signature = signer.sign(text.as_bytes()).unwrap();
@@ -300,7 +303,10 @@ fn the_services_api_shows_each_daemon() {
     assert_eq!(ping["metadata"]["labels"], "gpu,linux");
     let info = ask("$SRV.INFO.toold.build");
     assert_eq!(info["type"], "io.nats.micro.v1.info_response");
-    assert_eq!((&info["endpoints"][0]["name"], &info["endpoints"][0]["subject"]), (&json!("call"), &json!("toold.build.call")));
+    assert_eq!(
+        (&info["endpoints"][0]["name"], &info["endpoints"][0]["subject"]),
+        (&json!("call"), &json!("toold.build.call"))
+    );
     let stats = ask("$SRV.STATS.toold.laptop");
     assert_eq!((&stats["type"], &stats["id"]), (&json!("io.nats.micro.v1.stats_response"), &json!("laptop")));
     assert_eq!(stats["endpoints"][0]["num_requests"], 0, "{stats}");
@@ -308,7 +314,9 @@ fn the_services_api_shows_each_daemon() {
     for subject in ["$SRV.PING", "$SRV.PING.toold"] {
         bus.send(subject, Some("inbox.of.test"), b"");
         for name in ["laptop", "build"] {
-            bus.wait_for("each daemon answers", |message| message.subject == "inbox.of.test" && message.json()["id"] == name);
+            bus.wait_for("each daemon answers", |message| {
+                message.subject == "inbox.of.test" && message.json()["id"] == name
+            });
         }
         bus.forget();
     }
@@ -362,9 +370,7 @@ fn sessions_of_the_fleet_belong_to_the_daemon_that_calls() {
     person.result("permissions.set_mode", json!({"mode": "plan"}));
     build.restart("KILL");
     joined(&build);
-    until("the daemon is known again", || {
-        (status(&mut caller)["daemons"][0]["state"] == "online").then_some(())
-    });
+    until("the daemon is known again", || (status(&mut caller)["daemons"][0]["state"] == "online").then_some(()));
     let mut other = Wire::connect(&build.socket());
     let error = other.error("session.open", json!({"session_id": id, "role": "agent"}));
     assert_eq!(error["data"]["kind"], "unknown_session", "{error}");

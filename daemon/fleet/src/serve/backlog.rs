@@ -54,7 +54,8 @@ impl Backlog {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.file.as_ref().map_or(0, |file| usize::try_from(file.written - file.read).unwrap_or(usize::MAX))
+        self.bytes
+            + self.file.as_ref().map_or(0, |file| usize::try_from(file.written - file.read).unwrap_or(usize::MAX))
     }
 
     /// Adds something else than output. There must be room in memory.
@@ -143,7 +144,10 @@ impl SpooledOutput {
             Err(error) => {
                 let lost = self.written - self.read;
                 self.read = self.written;
-                (Stream::Stderr, format!("[{lost} bytes of the output are lost, because their file cannot be read: {error}]"))
+                (
+                    Stream::Stderr,
+                    format!("[{lost} bytes of the output are lost, because their file cannot be read: {error}]"),
+                )
             }
         }
     }

@@ -191,7 +191,9 @@ fn hear(member: &Member, call: &ServedCall, message: &NatsMessage) -> bool {
     let Ok(alive) = member.verify::<AliveCall>(&message.payload, MessageKind::Alive, to) else { return false };
     let heard = match call.caller == alive.from {
         true => call.hear(&alive.body),
-        false => Err((Refusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller))),
+        false => {
+            Err((Refusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller)))
+        }
     };
     heard.map_err(|(refusal, sentence)| member.counts.refuse(refusal, sentence)).is_ok()
 }

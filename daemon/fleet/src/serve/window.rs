@@ -112,8 +112,7 @@ impl ReplyWindow {
     /// The next message to send: one that was lost, or a new one if the window has room.
     pub(super) fn next_to_send(&mut self) -> Option<(u64, ReplyEvent)> {
         if self.passed == self.sent.len() {
-            let has_room =
-                self.sent.is_empty() || self.sent.len() < MAX_SENT && self.sent_bytes < MAX_SENT_BYTES;
+            let has_room = self.sent.is_empty() || self.sent.len() < MAX_SENT && self.sent_bytes < MAX_SENT_BYTES;
             let (event, bytes) = if has_room { self.take_new()? } else { return None };
             self.sent_bytes += bytes;
             self.sent.push_back(SentReply { event, bytes });

@@ -104,7 +104,8 @@ fn settings(fleet: &FleetConfig, options: &Options) -> WantedSettings {
 fn read(name: &str, fleet: &FleetConfig, options: &Options) -> Result<FleetSettings, String> {
     let files = FleetFiles::of(fleet, options);
     let name_of = |text: &str| FleetName::parse(text).map_err(|error| error.to_string());
-    let person = |person: &String| Ok::<_, String>(OwnPerson { name: name_of(person)?, key_file: files.person_key.clone() });
+    let person =
+        |person: &String| Ok::<_, String>(OwnPerson { name: name_of(person)?, key_file: files.person_key.clone() });
     let of_daemon = |(name, section): (&String, &FleetDaemonSection)| {
         let key = PublicKey::parse(&section.key, KeyOwner::Daemon)?;
         Ok((name_of(name)?, DaemonMember { key, may_call: section.may_call, shows_asks: section.shows_asks }))

@@ -22,8 +22,10 @@ fn garbage_keeps_nobody_from_calling() {
         ["toold.build.call", "toold.any.gpu.call", "toold.build.cancel.x", "toold.build.alive.x", "toold.answer.x"];
     let garbage: [&[u8]; 6] = [b"", b"{}", b"null", b"[[[[[[", b"\xff\xfe\0", br#"{"kind":"call","signature":"00"}"#];
     let total = 20_000;
-    let messages = || (0..total)
-        .map(|n| (subjects[n % subjects.len()].to_owned(), garbage[n / subjects.len() % garbage.len()].to_vec()));
+    let messages = || {
+        (0..total)
+            .map(|n| (subjects[n % subjects.len()].to_owned(), garbage[n / subjects.len() % garbage.len()].to_vec()))
+    };
     expect_refusal(&scene.build, "malformed", "garbage", || scene.bus.flood(messages()));
     let large = vec![b'['; 1024 * 1024 - 200];
     scene.bus.flood((0..100).map(|n| (subjects[n % subjects.len()].to_owned(), large.clone())));

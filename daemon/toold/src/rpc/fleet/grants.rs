@@ -30,7 +30,10 @@ async fn grant(request: MethodRequest, params: MakeFleetGrant) -> Result<FleetGr
     Ok(FleetGrants { grants: vec![made] })
 }
 
-pub(in crate::rpc) async fn revoke(request: MethodRequest, params: RevokeFleetGrant) -> Result<FleetGrants, ErrorObjectOwned> {
+pub(in crate::rpc) async fn revoke(
+    request: MethodRequest,
+    params: RevokeFleetGrant,
+) -> Result<FleetGrants, ErrorObjectOwned> {
     let revoked = make::revoke(&*member(&request)?, &params.id).await.map_err(object)?;
     Ok(FleetGrants { grants: vec![revoked] })
 }
