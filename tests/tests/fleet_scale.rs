@@ -13,9 +13,9 @@ use async_nats::jetstream::kv::Store;
 use futures_util::StreamExt;
 use serde_json::json;
 use toold_fleet::keys::{KeyOwner, SigningKey};
-use toold_fleet::messages::{DaemonRecord, ToolRecord};
+use toold_fleet::messages::{MemberRecord, ToolRecord};
 use toold_fleet::names::FleetName;
-use toold_fleet::signed::{MessageKind, sign};
+use toold_fleet::signed::{SignedKind, sign};
 use toold_fleet::subjects;
 use toold_proto::tool::Annotations;
 use toold_tests::{FleetPlan, NatsServer, Setup, TestDaemon, Wire, until};
@@ -35,7 +35,7 @@ struct SimulatedDaemon {
 
 impl SimulatedDaemon {
     async fn announce(&self, daemons: &Store, tools: u64) {
-        let record = DaemonRecord {
+        let record = MemberRecord {
             instance: "simulated".to_owned(),
             labels: Vec::new(),
             revision: 0,
@@ -46,7 +46,7 @@ impl SimulatedDaemon {
             people: Vec::new(),
             audit_waiting: 0,
         };
-        let message = sign(&self.key, MessageKind::Daemon, &self.name, self.name.as_str(), record);
+        let message = sign(&self.key, SignedKind::Daemon, &self.name, self.name.as_str(), record);
         daemons.put(self.name.as_str(), message.into()).await.unwrap();
     }
 
@@ -70,7 +70,7 @@ impl SimulatedDaemon {
             version: None,
             grammar: None,
         };
-        tools.put(&key, sign(&self.key, MessageKind::Tool, &self.name, &key, record).into()).await.unwrap();
+        tools.put(&key, sign(&self.key, SignedKind::Tool, &self.name, &key, record).into()).await.unwrap();
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -15,7 +15,7 @@ use toold_engine::tool::{Origin, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
-    AwaySource, CallFailure, ConnectionContext, ListedTool, MountAdapter, MountConnection, MountSummary, OpenedChannel,
+    AwaySource, CallFailure, ConnectionContext, MountAdapter, MountConnection, MountSummary, OpenedChannel,
     StartPolicy, ToolListing,
 };
 use toold_mounts::config::MountConfig;
@@ -23,10 +23,10 @@ use toold_mounts::offer_listing::ListedOffers;
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use crate::away::away;
-use crate::call::{self, CallTarget, OutgoingCall};
-use crate::listing::{self, ListVersion};
+use crate::call::{self, OutgoingCall};
+use crate::target::CallTarget;
+use crate::listing::{self, ListVersion, ListedFleetTool};
 use crate::member::{CurrentMember, Member};
-use crate::messages::ToolRecord;
 
 /// How long a call waits for the first word of the broker after a start.
 const FIRST_WORD: Duration = Duration::from_secs(5);
@@ -46,13 +46,6 @@ pub struct FleetEndpoint {
     pub target: CallTarget,
     /// The public key of a daemon: one with another key is another daemon.
     pub key: Option<String>,
-}
-
-/// A tool as its daemon describes it; for a label, the first of its daemons by name.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ListedFleetTool {
-    pub(crate) name: String,
-    pub(crate) record: Arc<ToolRecord>,
 }
 
 /// Nothing: the directory has a file of its own.
@@ -86,19 +79,6 @@ pub struct FleetMountStatus {
 impl FleetAdapter {
     pub fn new(member: CurrentMember, cache_dir: PathBuf) -> Self {
         Self { member, cache_dir }
-    }
-}
-
-impl ListedTool for ListedFleetTool {
-    fn upstream_name(&self) -> &str {
-        &self.name
-    }
-
-    /// Not the fingerprint alone, which is what the daemon claims.
-    fn digest(&self) -> String {
-        let ToolRecord { label, description, schema, output_schema, annotations, fingerprint, .. } = &*self.record;
-        let seen = json!([self.name, label, description, schema, output_schema, annotations, fingerprint]);
-        blake3::hash(seen.to_string().as_bytes()).to_hex().to_string()
     }
 }
 

@@ -14,9 +14,9 @@ use toold_engine::events::{Emitted, EventSelection};
 use toold_proto::event::EventBody;
 
 use crate::member::Member;
-use crate::messages::{DaemonRecord, ToolRecord};
+use crate::messages::{MemberRecord, ToolRecord};
 use crate::offered::{self, OfferFilter};
-use crate::signed::MessageKind;
+use crate::signed::SignedKind;
 use crate::subjects;
 
 /// How often the record is renewed.
@@ -41,7 +41,7 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
         bucket.map_err(|error| format!("can't open the bucket {name}: {error}"))
     };
     let (daemons, tools) = (store(subjects::DAEMONS).await?, store(subjects::TOOLS).await?);
-    let mut announced: Option<DaemonRecord> = None;
+    let mut announced: Option<MemberRecord> = None;
     let mut renewed = Instant::now();
     loop {
         // The tools come first, so that the record never promises tools that are not there.
@@ -56,7 +56,7 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
         }
         if is_new || renewed.elapsed() >= RENEWAL {
             renewed = Instant::now();
-            put(&daemons, member.name.as_str(), member.sign(MessageKind::Daemon, member.name.as_str(), &record))
+            put(&daemons, member.name.as_str(), member.sign(SignedKind::Daemon, member.name.as_str(), &record))
                 .await?;
             announced = Some(record);
         }
@@ -90,7 +90,7 @@ async fn put_tools(member: &Arc<Member>, bucket: &Store) -> Result<usize, String
     let (mut puts, mut too_large) = (Vec::new(), Vec::new());
     for (tool, record) in offered.iter().filter(is_outdated) {
         let key = subjects::tool_key(&member.name, tool);
-        let message = member.sign(MessageKind::Tool, &key, record);
+        let message = member.sign(SignedKind::Tool, &key, record);
         match message.len() + HEADROOM <= max_message {
             true => puts.push((tool, record, key, message)),
             false => too_large.push(tool.as_str()),
@@ -129,12 +129,12 @@ fn offered_tools(member: &Member) -> BTreeMap<String, ToolRecord> {
     offered.map(|tool| (tool.spec().name.as_str().to_owned(), offered::record(tool.spec()))).collect()
 }
 
-fn record(member: &Member) -> DaemonRecord {
+fn record(member: &Member) -> MemberRecord {
     let settings = member.settings.load();
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     // A set, since a label may be configured twice.
     let labels: BTreeSet<_> = settings.labels.iter().cloned().collect();
-    DaemonRecord {
+    MemberRecord {
         instance: member.instance.clone(),
         labels: labels.into_iter().collect(),
         revision: count(&member.revision),

@@ -16,7 +16,7 @@ use crate::member::Member;
 use crate::messages::{EndedFleetAsk, FleetAsk};
 use crate::names::FleetName;
 use crate::own_asks::{MAX_ASK, OwnAsk, OwnAsks, ask_id, request_id};
-use crate::signed::{MessageKind, random_id, read_own};
+use crate::signed::{SignedKind, random_id, read_own};
 use crate::subjects;
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
@@ -136,7 +136,7 @@ async fn send(member: &Member, asks: &mut Vec<OwnAsk>) -> Result<(), String> {
 
 async fn publish(member: &Member, person: &FleetName, message: &FleetAsk) -> Result<(), String> {
     let subject = subjects::ask(person, &message.ask_id);
-    let mut signed = member.sign(MessageKind::Ask, &subject, message);
+    let mut signed = member.sign(SignedKind::Ask, &subject, message);
     if signed.len() > MAX_ASK {
         let mut shorter = message.clone();
         if let Some(ask) = &mut shorter.ask
@@ -145,7 +145,7 @@ async fn publish(member: &Member, person: &FleetName, message: &FleetAsk) -> Res
             let why = format!("the diff is too long to be shown here, but not on {}", member.name);
             ask.reason = Some(ask.reason.take().map_or(why.clone(), |reason| format!("{reason}; {why}")));
         }
-        signed = member.sign(MessageKind::Ask, &subject, shorter);
+        signed = member.sign(SignedKind::Ask, &subject, shorter);
     }
     if signed.len() > MAX_ASK {
         tracing::warn!(ask = message.ask_id, "an ask is too long to be sent to people elsewhere");
@@ -171,7 +171,7 @@ async fn end_forgotten(member: &Member, asks: &[OwnAsk]) -> Result<(), String> {
             continue;
         }
         let last = stream.get_last_raw_message_by_subject(&subject).await.ok();
-        let last = last.and_then(|last| read_own::<FleetAsk>(member.key(), &last.payload, MessageKind::Ask, &subject));
+        let last = last.and_then(|last| read_own::<FleetAsk>(member.key(), &last.payload, SignedKind::Ask, &subject));
         if last.is_none_or(|last| last.body.ended.is_none()) {
             let message = FleetAsk {
                 ask_id: id.to_owned(),

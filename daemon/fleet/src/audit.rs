@@ -16,10 +16,10 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use tokio::time::sleep;
 use toold_proto::audit::AuditEntry;
 
-use crate::audit::position::Position;
+use crate::audit::position::AuditPosition;
 use crate::member::Member;
 use crate::messages::AuditMessage;
-use crate::signed::{MessageKind, Refusal, random_id, read_own};
+use crate::signed::{SignedKind, MessageRefusal, random_id, read_own};
 use crate::subjects;
 
 /// How often to look for new rows.
@@ -36,9 +36,9 @@ const LOG: &str = "log";
 /// Notes where the log begins, if it does not know yet: rows from before this daemon joined its fleet are not sent.
 pub(crate) async fn prepare(member: &Arc<Member>) {
     let begun = async {
-        let position = match Position::load(member).await {
+        let position = match AuditPosition::load(member).await {
             Some(position) => position,
-            None => Position { is_first: true, ..newest(member).await? },
+            None => AuditPosition { is_first: true, ..newest(member).await? },
         };
         save(member, &position).await
     };
@@ -73,7 +73,7 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
 
 /// Waits until the audit log is wanted. Rows of the meantime are never sent.
 async fn pause(member: &Arc<Member>) -> Result<(), String> {
-    save(member, &Position { is_off: true, ..newest(member).await? }).await?;
+    save(member, &AuditPosition { is_off: true, ..newest(member).await? }).await?;
     while !member.settings.load().audit {
         sleep(INTERVAL).await;
     }
@@ -81,23 +81,23 @@ async fn pause(member: &Arc<Member>) -> Result<(), String> {
 }
 
 /// The newest row, as if everything up to it had been sent.
-async fn newest(member: &Arc<Member>) -> Result<Position, String> {
+async fn newest(member: &Arc<Member>) -> Result<AuditPosition, String> {
     let row = member.host.newest_audit_row().await?;
     let (rows, _) = member.host.audit_after(Some(row.saturating_sub(1)), 1).await?;
     Ok(match rows.first() {
-        Some(row) => Position::of(&random_id(), row),
-        None => Position::start(&random_id()),
+        Some(row) => AuditPosition::of(&random_id(), row),
+        None => AuditPosition::start(&random_id()),
     })
 }
 
-async fn save(member: &Arc<Member>, position: &Position) -> Result<(), String> {
+async fn save(member: &Arc<Member>, position: &AuditPosition) -> Result<(), String> {
     position.save(member).await?;
     member.counts.audit_row.store(position.row, Ordering::Relaxed);
     Ok(())
 }
 
 /// The position of the last row in the stream, and the number of its message; 0 without one.
-async fn last_in_stream(member: &Arc<Member>) -> Result<(Option<Position>, u64), String> {
+async fn last_in_stream(member: &Arc<Member>) -> Result<(Option<AuditPosition>, u64), String> {
     let failed = |error: &dyn std::fmt::Display| format!("can't read the stream {}: {error}", subjects::AUDIT);
     let subject = subjects::audit(&member.name);
     let stream = member.broker.jetstream.get_stream_no_info(subjects::AUDIT).await.map_err(|error| failed(&error))?;
@@ -106,21 +106,21 @@ async fn last_in_stream(member: &Arc<Member>) -> Result<(Option<Position>, u64),
         Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => return Ok((None, 0)),
         Err(error) => return Err(failed(&error)),
     };
-    let Some(message) = read_own::<AuditMessage>(member.key(), &last.payload, MessageKind::Audit, &subject) else {
+    let Some(message) = read_own::<AuditMessage>(member.key(), &last.payload, SignedKind::Audit, &subject) else {
         let words = format!("the last message on {subject} is not signed with the key of this daemon");
-        member.counts.refuse(Refusal::BadSignature, words);
+        member.counts.refuse(MessageRefusal::BadSignature, words);
         return Ok((None, last.sequence));
     };
     let AuditMessage { row, notes } = message.body;
     let log = notes.get(LOG).map(String::as_str).unwrap_or_default();
-    Ok((Some(Position::of(log, &row)), last.sequence))
+    Ok((Some(AuditPosition::of(log, &row)), last.sequence))
 }
 
 /// Sends rows after the last one that was sent.
 struct AuditSender<'m> {
     member: &'m Arc<Member>,
     subject: String,
-    position: Position,
+    position: AuditPosition,
     /// Of the last message on the subject.
     sequence: u64,
 }
@@ -130,7 +130,7 @@ impl<'m> AuditSender<'m> {
     /// messages were deleted from the stream.
     async fn find(member: &'m Arc<Member>) -> Result<Self, String> {
         let (in_stream, sequence) = last_in_stream(member).await?;
-        let own = match Position::load(member).await {
+        let own = match AuditPosition::load(member).await {
             Some(own) if own.is_off => Some(newest(member).await?),
             own => own,
         };
@@ -141,9 +141,9 @@ impl<'m> AuditSender<'m> {
 
     async fn choose(
         member: &Arc<Member>,
-        own: Option<Position>,
-        in_stream: Option<Position>,
-    ) -> Result<Position, String> {
+        own: Option<AuditPosition>,
+        in_stream: Option<AuditPosition>,
+    ) -> Result<AuditPosition, String> {
         let mut valid = Vec::new();
         let mut last = String::new();
         for position in [in_stream, own].into_iter().flatten() {
@@ -159,7 +159,7 @@ impl<'m> AuditSender<'m> {
             return Ok(position);
         }
         tracing::warn!("the audit log is another one than before: it is sent from the rows after {last} on");
-        Ok(Position { at: last, ..Position::start(&random_id()) })
+        Ok(AuditPosition { at: last, ..AuditPosition::start(&random_id()) })
     }
 
     /// Sends new rows until the audit log is switched off, or somebody else has written to the subject.
@@ -188,7 +188,7 @@ impl<'m> AuditSender<'m> {
                 }
                 let at = if is_old { self.position.at.clone() } else { row.at.clone() };
                 let call_id = (!is_old).then(|| row.call_id.clone());
-                self.position = Position { row: row.id, at, call_id, ..self.position.clone() };
+                self.position = AuditPosition { row: row.id, at, call_id, ..self.position.clone() };
                 self.member.counts.audit_row.store(row.id, Ordering::Relaxed);
             }
             if self.position.row != before {
@@ -225,7 +225,7 @@ impl<'m> AuditSender<'m> {
     }
 
     fn signed(&self, row: &AuditEntry) -> Vec<u8> {
-        let sign = |message: AuditMessage| self.member.sign(MessageKind::Audit, &self.subject, message);
+        let sign = |message: AuditMessage| self.member.sign(SignedKind::Audit, &self.subject, message);
         let notes = [(LOG.to_owned(), self.position.log.clone())].into();
         let mut message = AuditMessage { row: row.clone(), notes };
         let signed = sign(message.clone());
@@ -262,7 +262,7 @@ impl Looks {
 }
 
 /// Whether the row is in the database, or was there and has been deleted as too old.
-async fn is_in_database(member: &Arc<Member>, position: &Position) -> Result<bool, String> {
+async fn is_in_database(member: &Arc<Member>, position: &AuditPosition) -> Result<bool, String> {
     let Some(call_id) = &position.call_id else { return Ok(true) };
     let (rows, _) = member.host.audit_after(Some(position.row.saturating_sub(1)), 1).await?;
     Ok(rows.first().is_some_and(|row| row.id > position.row || row.call_id == *call_id))

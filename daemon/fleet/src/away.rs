@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use toold_engine::time::rfc3339;
 use toold_mounts::adapter::AwaySource;
 
-use crate::call::CallTarget;
+use crate::target::CallTarget;
 use crate::directory::Directory;
 
 /// `None` while the target is there.

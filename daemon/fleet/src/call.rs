@@ -18,14 +18,7 @@ use crate::broker::BrokerState;
 use crate::member::Member;
 use crate::messages::{CallRefusal, RefusedCall, ToolRecord};
 use crate::names::FleetName;
-
-/// Where a call runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallTarget {
-    Daemon(FleetName),
-    /// On any daemon with the label.
-    Label(FleetName),
-}
+use crate::target::CallTarget;
 
 /// A call of a tool elsewhere.
 pub(crate) struct OutgoingCall<'c> {

@@ -5,7 +5,7 @@ use toold_engine::Engine;
 use toold_engine::session::Session;
 use toold_proto::tool::SessionId;
 
-use crate::messages::Origin;
+use crate::messages::CallOrigin;
 
 /// Kept in the slot of a session that serves calls of the fleet.
 #[derive(Default)]
@@ -14,13 +14,13 @@ struct FleetSession(Mutex<Option<CallerOrigin>>);
 /// The origin of the last call of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallerOrigin {
-    pub(crate) origin: Origin,
+    pub(crate) origin: CallOrigin,
     /// The session there.
     pub(crate) session: String,
 }
 
 /// Notes where a call comes from that runs in this session.
-pub(crate) fn note_origin(session: &Session, origin: &Origin, theirs: &str) {
+pub(crate) fn note_origin(session: &Session, origin: &CallOrigin, theirs: &str) {
     let noted = CallerOrigin { origin: origin.clone(), session: theirs.to_owned() };
     *session.slot::<FleetSession>().0.lock() = Some(noted);
 }

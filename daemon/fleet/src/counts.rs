@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::signed::Refusal;
+use crate::refusal::MessageRefusal;
 
 /// Refused messages of each reason that are logged; after those, each that doubles their number.
 const LOGGED: u64 = 20;
@@ -22,7 +22,7 @@ fn shown(text: &str) -> String {
 /// Counts since this daemon joined.
 #[derive(Default)]
 pub struct FleetCounts {
-    refused: [AtomicU64; Refusal::ALL.len()],
+    refused: [AtomicU64; MessageRefusal::ALL.len()],
     /// The last refused message, as a sentence.
     last_refused: Mutex<Option<String>>,
     /// Calls from the fleet that are running here.
@@ -40,7 +40,7 @@ pub struct FleetCounts {
 }
 
 impl FleetCounts {
-    pub fn refuse(&self, refusal: Refusal, sentence: String) {
+    pub fn refuse(&self, refusal: MessageRefusal, sentence: String) {
         let before = self.refused[refusal as usize].fetch_add(1, Ordering::Relaxed);
         let sentence = shown(&sentence);
         // Anybody with access to the broker can send such messages, and must not be able to fill the log.
@@ -52,8 +52,8 @@ impl FleetCounts {
     }
 
     /// How many messages were refused, by reason; all reasons, in their order.
-    pub fn refused(&self) -> impl Iterator<Item = (Refusal, u64)> {
-        Refusal::ALL.into_iter().map(|refusal| (refusal, self.refused[refusal as usize].load(Ordering::Relaxed)))
+    pub fn refused(&self) -> impl Iterator<Item = (MessageRefusal, u64)> {
+        MessageRefusal::ALL.into_iter().map(|refusal| (refusal, self.refused[refusal as usize].load(Ordering::Relaxed)))
     }
 
     pub fn last_refused(&self) -> Option<String> {

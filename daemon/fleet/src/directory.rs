@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_host::state_file;
 
-use crate::call::CallTarget;
-use crate::messages::{DaemonRecord, ToolRecord};
+use crate::target::CallTarget;
+use crate::messages::{MemberRecord, ToolRecord};
 use crate::names::FleetName;
 
 /// Bytes of the file of the directory.
@@ -23,7 +23,7 @@ const FILE: &str = "directory.json";
 #[derive(Clone, Debug)]
 pub struct KnownDaemon {
     /// `None` if only its tools are known.
-    pub record: Option<DaemonRecord>,
+    pub record: Option<MemberRecord>,
     /// When its record last arrived: a record that was read from the file arrived at the start of this daemon.
     pub heard: Instant,
     /// The same, across restarts of this daemon; `None` if it was never heard of.
@@ -69,7 +69,7 @@ impl KnownDaemon {
         self.record.as_ref().map_or(&[], |record| &record.labels)
     }
 
-    /// See [`DaemonRecord::instance`].
+    /// See [`MemberRecord::instance`].
     pub fn instance(&self) -> Option<&str> {
         self.record.as_ref().map(|record| record.instance.as_str())
     }
@@ -119,7 +119,7 @@ pub struct Directory {
 #[derive(Serialize, Deserialize)]
 struct SavedDaemon {
     name: FleetName,
-    record: DaemonRecord,
+    record: MemberRecord,
     signed_at: u64,
     /// Milliseconds since 1970.
     heard_at: u64,

@@ -13,10 +13,10 @@ use toold_engine::Engine;
 use toold_proto::event::EventBody;
 
 use crate::adapter::{self, FleetMounts};
-use crate::grants::book::FleetGrantBook;
+use crate::grant_book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::member::{CurrentMember, Member};
-use crate::settings::FleetSettings;
+use crate::settings::WantedSettings;
 use crate::{announce, ask, audit, changes, follow, grants, serve, service, show_asks};
 
 /// How long after a failure a part is tried again.
@@ -25,9 +25,6 @@ const RETRY: Duration = Duration::from_secs(2);
 const REJOIN: Duration = Duration::from_secs(5);
 /// How long leaving the fleet may take.
 const LEAVE: Duration = Duration::from_secs(1);
-
-/// The settings to take effect: none without `[fleet]`, or why they cannot be used.
-pub type WantedSettings = Option<Result<FleetSettings, String>>;
 
 pub struct Fleet {
     engine: Arc<Engine>,

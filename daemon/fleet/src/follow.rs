@@ -18,9 +18,9 @@ use crate::broker::DAEMON_LIFETIME;
 use crate::directory::KnownDaemon;
 use crate::follow::records::{EntryGuard, EntryReader, ToolChange};
 use crate::member::Member;
-use crate::messages::DaemonRecord;
+use crate::messages::MemberRecord;
 use crate::names::FleetName;
-use crate::signed::{Message, Refusal};
+use crate::signed::{Message, MessageRefusal};
 use crate::subjects;
 
 /// Entries that are verified and applied at once.
@@ -94,7 +94,7 @@ pub(crate) async fn keep_time(member: Arc<Member>) {
 }
 
 /// The part of a record that stays while the daemon runs.
-fn identity(record: DaemonRecord) -> (String, Vec<FleetName>, String) {
+fn identity(record: MemberRecord) -> (String, Vec<FleetName>, String) {
     (record.instance, record.labels, record.version)
 }
 
@@ -191,11 +191,11 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
 }
 
 /// Takes over a record, unless it is an old one.
-fn hear(member: &Member, name: &FleetName, message: Message<DaemonRecord>) {
+fn hear(member: &Member, name: &FleetName, message: Message<MemberRecord>) {
     let is_replayed = member.directory.change(|daemons| {
         let known = daemons.entry(name.clone()).or_insert_with(KnownDaemon::unheard);
         let is_older =
-            |before: &DaemonRecord| before.instance == message.body.instance && message.body.revision < before.revision;
+            |before: &MemberRecord| before.instance == message.body.instance && message.body.revision < before.revision;
         if message.at < known.signed_at || known.record.as_ref().is_some_and(is_older) {
             return true;
         }
@@ -219,7 +219,7 @@ fn hear(member: &Member, name: &FleetName, message: Message<DaemonRecord>) {
 
 fn refuse_replayed(member: &Member, name: &FleetName, what: &str) {
     let sentence = format!("a {what} of {name} is older than the one that is known");
-    member.counts.refuse(Refusal::Replayed, sentence);
+    member.counts.refuse(MessageRefusal::Replayed, sentence);
 }
 
 async fn follow_tools(member: &Arc<Member>, reader: &Arc<EntryReader>) -> Result<Infallible, String> {

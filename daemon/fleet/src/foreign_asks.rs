@@ -85,7 +85,7 @@ impl ForeignAsks {
                 open.at = at;
                 return Noted::Unchanged;
             }
-            // Its daemon has joined the fleet anew.
+            // Its daemon has joined the fleet again.
             let new = ForeignAsk { message, at, prompt: PromptState::Absent };
             std::mem::replace(open, new).end(None);
             return Noted::Changed;

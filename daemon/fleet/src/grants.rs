@@ -1,11 +1,7 @@
-//! Grants of persons that are valid in the whole fleet. [`book`] knows them and gives them to the engine, [`make`]
-//! makes and revokes them, and [`run`] follows the bucket.
+//! Grants of persons that are valid in the whole fleet. [`make`] makes and revokes them, and [`run`] follows
+//! the bucket; [`grant_book`](crate::grant_book) holds them.
 
-pub mod book;
-mod check;
-mod kept;
 pub mod make;
-mod term;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,8 +13,8 @@ use futures_util::StreamExt;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::grants::book::FleetGrantBook;
-use crate::grants::term::boot_time;
+use crate::grant_book::FleetGrantBook;
+use crate::grant_book::term::boot_time;
 use crate::member::Member;
 use crate::subjects;
 
@@ -82,7 +78,7 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
     book.end_reading(&member.counts);
     save(member).await;
     book.lease.renew(asked);
-    book.progress.send_modify(|progress| *progress = book::ReadProgress { is_synced: true, revision });
+    book.progress.send_modify(|progress| *progress = crate::grant_book::ReadProgress { is_synced: true, revision });
     let mut renewals = interval(book.lease.interval());
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut differs_since = None;
@@ -103,7 +99,7 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
                 let asked = boot_time();
                 let now = info(&store).await?;
                 if now.created != first.created {
-                    tracing::warn!("the bucket of grants was made anew");
+                    tracing::warn!("the bucket of grants was deleted and made again");
                     return Ok(());
                 }
                 let is_same = now.state.last_sequence == revision && now.state.messages >= keys.len() as u64;
@@ -154,6 +150,3 @@ async fn save(member: &Member) {
     let problem = saved.err().or_else(|| member.grants.problem());
     member.note_problem("grants on disk", problem);
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use toold_engine::session::Session;
 use toold_proto::audit::AuditEntry;
 
-use crate::messages::Origin;
+use crate::messages::CallOrigin;
 
 pub trait FleetHost: Send + Sync + 'static {
     /// Opens or resumes the session in which the calls of a session elsewhere run. It belongs to that daemon: no agent here
@@ -14,7 +14,7 @@ pub trait FleetHost: Send + Sync + 'static {
     ///
     /// # Errors
     /// As a sentence for the caller.
-    fn open_session(&self, origin: &Origin, session: &str) -> BoxFuture<'static, Result<Arc<Session>, String>>;
+    fn open_session(&self, origin: &CallOrigin, session: &str) -> BoxFuture<'static, Result<Arc<Session>, String>>;
 
     /// Rows of the audit log after the one of this id, in the order of their ids, at most `limit`; also whether there are
     /// more. `None` for `after` begins with the oldest.

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::adapter::ListedFleetTool;
-use crate::call::CallTarget;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toold_mounts::adapter::ListedTool;
+
+use crate::target::CallTarget;
 use crate::directory::{Directory, KnownDaemon};
 use crate::messages::ToolRecord;
 use crate::names::FleetName;
@@ -13,6 +16,26 @@ const MAX_PROBLEMS: usize = 20;
 
 /// Changes with the tools of a target: the daemons that belong to it, and the number of each one's list.
 pub(crate) type ListVersion = Vec<(FleetName, u64)>;
+
+/// A tool as its daemon describes it; for a label, the first of its daemons by name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListedFleetTool {
+    pub(crate) name: String,
+    pub(crate) record: Arc<ToolRecord>,
+}
+
+impl ListedTool for ListedFleetTool {
+    fn upstream_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Not the fingerprint alone, which is what the daemon claims.
+    fn digest(&self) -> String {
+        let ToolRecord { label, description, schema, output_schema, annotations, fingerprint, .. } = &*self.record;
+        let seen = json!([self.name, label, description, schema, output_schema, annotations, fingerprint]);
+        blake3::hash(seen.to_string().as_bytes()).to_hex().to_string()
+    }
+}
 
 pub(crate) fn version(directory: &Directory, target: &CallTarget) -> ListVersion {
     directory.read(|daemons| {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -18,20 +17,15 @@ use crate::broker::Broker;
 use crate::counts::FleetCounts;
 use crate::directory::Directory;
 use crate::foreign_asks::ForeignAsks;
-use crate::grants::book::FleetGrantBook;
+use crate::grant_book::FleetGrantBook;
 use crate::host::FleetHost;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
 use crate::outgoing::OutgoingCalls;
 use crate::own_asks::OwnAsks;
-use crate::serve::served::ServedCalls;
+use crate::served_calls::ServedCalls;
 use crate::settings::{ConnectionSettings, FleetSettings};
-use crate::signed::{Message, MessageKind, Refusal, Verifier, random_id, sign};
-
-/// How often the caller of a running call and the daemon that runs it send each other a sign of life.
-pub const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// Who is silent for this long is gone.
-pub const SILENCE: Duration = Duration::from_secs(20);
+use crate::signed::{Message, SignedKind, MessageRefusal, Verifier, random_id, sign};
 
 pub struct Member {
     pub name: FleetName,
@@ -41,7 +35,7 @@ pub struct Member {
     pub settings: ArcSwap<FleetSettings>,
     /// Fires when `settings` are others.
     settings_changed: watch::Sender<()>,
-    /// See [`DaemonRecord::revision`](crate::messages::DaemonRecord::revision).
+    /// See [`MemberRecord::revision`](crate::messages::MemberRecord::revision).
     pub(crate) revision: AtomicU64,
     /// How many tools this daemon offers.
     pub offered: AtomicU64,
@@ -171,12 +165,12 @@ impl Member {
     }
 
     /// A message signed by this daemon.
-    pub fn sign<B: Serialize>(&self, kind: MessageKind, to: &str, body: B) -> Vec<u8> {
+    pub fn sign<B: Serialize>(&self, kind: SignedKind, to: &str, body: B) -> Vec<u8> {
         sign(&self.key, kind, &self.name, to, body)
     }
 
     /// A message signed by the person at this machine; `None` when there is none.
-    pub fn sign_for_person<B: Serialize>(&self, kind: MessageKind, to: &str, body: B) -> Option<Vec<u8>> {
+    pub fn sign_for_person<B: Serialize>(&self, kind: SignedKind, to: &str, body: B) -> Option<Vec<u8>> {
         self.person.as_ref().map(|(name, key)| sign(key, kind, name, to, body))
     }
 
@@ -185,9 +179,9 @@ impl Member {
     pub fn verify<B: DeserializeOwned>(
         &self,
         bytes: &[u8],
-        kind: MessageKind,
+        kind: SignedKind,
         to: &str,
-    ) -> Result<Message<B>, Refusal> {
+    ) -> Result<Message<B>, MessageRefusal> {
         self.verifier.verify(bytes, kind, to, &self.counts)
     }
 }

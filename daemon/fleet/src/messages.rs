@@ -16,7 +16,7 @@ use crate::names::FleetName;
 
 /// `toold.D.call` and `toold.any.LABEL.call`, of kind `call`: asks a daemon to run a tool. The answers go to the reply subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CallRequest {
+pub struct FleetCall {
     /// Random, and the id of the call on the daemon that runs it: 1 to 64 of `[a-z0-9_-]`.
     pub call_id: String,
     /// Its name on the daemon that runs it.
@@ -30,7 +30,7 @@ pub struct CallRequest {
     pub arguments_blob: Option<Blob>,
     /// The caller's session: calls of one session share a session there.
     pub session: String,
-    pub origin: Origin,
+    pub origin: CallOrigin,
     /// Of the tool, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -48,7 +48,7 @@ pub struct Blob {
 
 /// Where a call comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct CallOrigin {
     pub daemon: FleetName,
     /// The person who uses that machine. Asks of the call go to this person, if the receiver lets them decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub enum ReplyEvent {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// See [`DaemonRecord::instance`].
+    /// See [`MemberRecord::instance`].
     pub instance: String,
     /// Random, for this call alone.
     pub challenge: String,
@@ -149,7 +149,7 @@ pub struct Finished {
 }
 
 /// `toold.D.alive.CALL`, of kind `alive`: the caller waits for the call. The first one starts it. Sent every
-/// [`ALIVE_INTERVAL`](crate::member::ALIVE_INTERVAL), and when a share of the window has arrived.
+/// [`ALIVE_INTERVAL`](crate::silence::ALIVE_INTERVAL), and when a share of the window has arrived.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AliveCall {
     pub call_id: String,
@@ -176,7 +176,7 @@ pub struct CancelledCall {
 
 /// Bucket `toold_daemons`, of kind `daemon`, by the daemon's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DaemonRecord {
+pub struct MemberRecord {
     /// Random, new at each start of the process.
     pub instance: String,
     pub labels: Vec<FleetName>,
@@ -230,7 +230,7 @@ pub struct FleetAsk {
     pub ask: Option<Ask>,
     /// Of the call that asks, if it came through the fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<CallOrigin>,
     /// The session of `origin` that called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -273,7 +273,7 @@ pub struct AskAnswerMessage {
 
 /// Of kind `answered`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AnsweredAsk {
+pub struct AnswerReceipt {
     pub ask_id: String,
     /// Why the answer does not count; absent when it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,8 @@
 //! Runs calls from the fleet.
 
-mod backlog;
+mod counted_call;
 mod groups;
-pub(crate) mod served;
 mod served_run;
-mod window;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,13 +12,14 @@ use async_nats::{Message as NatsMessage, Subject, Subscriber};
 use futures_util::StreamExt;
 use tokio::time::{MissedTickBehavior, interval};
 
-use self::backlog::Backlog;
+use self::counted_call::CountedCall;
 use self::groups::LabelGroups;
-use self::served::{RunningCall, ServedCall};
-use self::window::ReplyWindow;
 use crate::member::Member;
-use crate::messages::{CallRefusal, CallReply, CallRequest, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent};
-use crate::signed::{Message, MessageKind, Refusal, random_id};
+use crate::messages::{CallRefusal, CallReply, FleetCall, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent};
+use crate::served_calls::ServedCall;
+use crate::served_calls::backlog::Backlog;
+use crate::served_calls::window::ReplyWindow;
+use crate::signed::{Message, SignedKind, MessageRefusal, random_id};
 use crate::{blobs, offered, subjects};
 
 /// How often changed settings are looked for.
@@ -58,12 +57,12 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
 /// Cancels a call, and answers when nothing of it runs any more.
 fn cancel(member: &Arc<Member>, message: &NatsMessage) {
     let to = member.name.as_str();
-    let Ok(request) = member.verify::<CancelCallRequest>(&message.payload, MessageKind::Cancel, to) else { return };
+    let Ok(request) = member.verify::<CancelCallRequest>(&message.payload, SignedKind::Cancel, to) else { return };
     let call_id = request.body.call_id;
     let call = member.served.find(&call_id);
     if let Some(call) = call.as_ref().filter(|call| call.caller != request.from) {
         let sentence = format!("{} wanted to cancel a call of {}", request.from, call.caller);
-        member.counts.refuse(Refusal::NotPermitted, sentence);
+        member.counts.refuse(MessageRefusal::NotPermitted, sentence);
         return;
     }
     let (member, reply) = (member.clone(), message.reply.clone());
@@ -83,7 +82,7 @@ fn cancel(member: &Arc<Member>, message: &NatsMessage) {
         };
         let Some(reply) = reply else { return };
         let answer = CancelledCall { call_id: call_id.clone(), was_running };
-        let bytes = member.sign(MessageKind::Cancelled, &call_id, answer);
+        let bytes = member.sign(SignedKind::Cancelled, &call_id, answer);
         if let Err(error) = member.broker.client.publish(reply, bytes.into()).await {
             tracing::debug!(%error, "a cancelled call was not answered");
         }
@@ -93,11 +92,11 @@ fn cancel(member: &Arc<Member>, message: &NatsMessage) {
 /// A request to run a tool, for this daemon or for `any.LABEL`.
 async fn receive(member: &Arc<Member>, to: &str, message: NatsMessage) {
     let Some(reply) = message.reply else { return };
-    let request = match member.verify::<CallRequest>(&message.payload, MessageKind::Call, to) {
+    let request = match member.verify::<FleetCall>(&message.payload, SignedKind::Call, to) {
         Ok(request) => request,
-        Err(Refusal::Expired) => {
+        Err(MessageRefusal::Expired) => {
             // Its signature is right, so it is from a member, which can correct its clock.
-            if let Ok(old) = serde_json::from_slice::<Message<CallRequest>>(&message.payload) {
+            if let Ok(old) = serde_json::from_slice::<Message<FleetCall>>(&message.payload) {
                 let text = format!(
                     "{} did not run the call, because it was signed too long ago or the clocks of the machines differ",
                     member.name
@@ -120,14 +119,14 @@ async fn receive(member: &Arc<Member>, to: &str, message: NatsMessage) {
 /// Decides whether the call may be accepted.
 fn admit(
     member: &Arc<Member>,
-    request: Message<CallRequest>,
+    request: Message<FleetCall>,
     reply: &Subject,
-) -> Result<(Arc<ServedCall>, CallRequest, RunningCall), (CallRefusal, String)> {
+) -> Result<(Arc<ServedCall>, FleetCall, CountedCall), (CallRefusal, String)> {
     let Message { from, body: request, .. } = request;
     let here = &member.name;
     let may_call = member.verifier.roster().daemons.get(&from).is_some_and(|daemon| daemon.may_call);
     if !may_call || request.origin.daemon != from {
-        member.counts.refuse(Refusal::NotPermitted, format!("{from} called {}, but may not call here", request.tool));
+        member.counts.refuse(MessageRefusal::NotPermitted, format!("{from} called {}, but may not call here", request.tool));
         return Err((CallRefusal::NotPermitted, format!("{here} does not let {from} call its tools")));
     }
     if !is_call_id(&request.call_id) {
@@ -144,7 +143,7 @@ fn admit(
         let text = format!("{} on {here} has changed since it was listed", request.tool);
         return Err((CallRefusal::ChangedTool, text));
     }
-    let Some(running) = RunningCall::enter(member) else {
+    let Some(running) = CountedCall::enter(member) else {
         let (now, most) = (member.counts.running.load(Ordering::Relaxed), member.settings.load().max_calls);
         return Err((CallRefusal::Busy, format!("{here} is busy: it runs {now} of {most} calls")));
     };
@@ -169,7 +168,7 @@ fn is_call_id(id: &str) -> bool {
 
 async fn refuse(member: &Member, reply: &Subject, call_id: &str, reason: CallRefusal, message: String) {
     let event = ReplyEvent::Refused(RefusedCall { reason, message });
-    let bytes = member.sign(MessageKind::Reply, call_id, CallReply { call_id: call_id.to_owned(), seq: 0, event });
+    let bytes = member.sign(SignedKind::Reply, call_id, CallReply { call_id: call_id.to_owned(), seq: 0, event });
     if let Err(error) = member.broker.client.publish(reply.clone(), bytes.into()).await {
         tracing::debug!(%error, "a refused call was not answered");
     }

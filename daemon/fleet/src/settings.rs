@@ -93,3 +93,6 @@ pub struct PersonMember {
     /// Whether this person decides here: answers asks and makes grants that are valid here.
     pub decides: bool,
 }
+
+/// The settings to take effect: none without `[fleet]`, or why they cannot be used.
+pub type WantedSettings = Option<Result<FleetSettings, String>>;

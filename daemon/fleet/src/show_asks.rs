@@ -21,7 +21,7 @@ use crate::messages::{EndedFleetAsk, FleetAsk};
 use crate::names::FleetName;
 use crate::own_asks::{MAX_ASK, request_id};
 use crate::show_asks::answer::Sent;
-use crate::signed::{self, CLOCK_TOLERANCE, MessageKind, Refusal};
+use crate::signed::{self, CLOCK_TOLERANCE, SignedKind, MessageRefusal};
 use crate::subjects;
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
@@ -87,31 +87,31 @@ fn note(member: &Member, message: &Message) -> Option<Noted> {
     let noted = member.foreign_asks.lock().note(&ask.from, ask.at, ask.body);
     if noted == Noted::Stale {
         let sentence = format!("the ask {id} of {} is older than what was received of it", ask.from);
-        member.counts.refuse(Refusal::Replayed, sentence);
+        member.counts.refuse(MessageRefusal::Replayed, sentence);
     }
     Some(noted)
 }
 
 /// # Errors
 /// Why it is refused; `None` when that is counted already.
-fn verified(member: &Member, message: &Message) -> Result<signed::Message<FleetAsk>, Option<(Refusal, String)>> {
+fn verified(member: &Member, message: &Message) -> Result<signed::Message<FleetAsk>, Option<(MessageRefusal, String)>> {
     let subject = &message.subject;
     if message.payload.len() > MAX_ASK {
-        return Err(Some((Refusal::Malformed, format!("the ask at {subject} has more than {MAX_ASK} bytes"))));
+        return Err(Some((MessageRefusal::Malformed, format!("the ask at {subject} has more than {MAX_ASK} bytes"))));
     }
     let ask: signed::Message<FleetAsk> =
-        member.verify(&message.payload, MessageKind::Ask, subject).map_err(|_| None)?;
+        member.verify(&message.payload, SignedKind::Ask, subject).map_err(|_| None)?;
     let (from, body) = (&ask.from, &ask.body);
     let shows = member.verifier.roster().daemons.get(from).is_some_and(|daemon| daemon.shows_asks);
     if !shows {
-        return Err(Some((Refusal::NotPermitted, format!("{from} asks, but its asks are not shown here"))));
+        return Err(Some((MessageRefusal::NotPermitted, format!("{from} asks, but its asks are not shown here"))));
     }
     let is_own = request_id(from, &body.ask_id).is_some() && subject.ends_with(&format!(".{}", body.ask_id));
     if !is_own {
-        return Err(Some((Refusal::NotPermitted, format!("{from} sent an ask that is not its own: {}", body.ask_id))));
+        return Err(Some((MessageRefusal::NotPermitted, format!("{from} sent an ask that is not its own: {}", body.ask_id))));
     }
     if body.ask.is_some() == body.ended.is_some() {
-        return Err(Some((Refusal::Malformed, format!("the ask {} of {from} is neither open nor ended", body.ask_id))));
+        return Err(Some((MessageRefusal::Malformed, format!("the ask {} of {from} is neither open nor ended", body.ask_id))));
     }
     Ok(ask)
 }

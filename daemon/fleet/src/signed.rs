@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::FleetCounts;
 use crate::keys::{KeyOwner, PublicKey, SigningKey};
 use crate::names::FleetName;
+pub use crate::refusal::MessageRefusal;
 use crate::settings::Roster;
 
 /// Signed before the text, so that no signature for another purpose fits.
@@ -35,7 +36,7 @@ const NONCE_DIGITS: usize = 32;
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum MessageKind {
+pub enum SignedKind {
     Call,
     Reply,
     Alive,
@@ -50,7 +51,7 @@ pub enum MessageKind {
     Audit,
 }
 
-impl MessageKind {
+impl SignedKind {
     /// Who signs it.
     pub fn signer(self) -> KeyOwner {
         match self {
@@ -74,54 +75,11 @@ impl MessageKind {
     }
 }
 
-/// Why a message is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// It is not a signed message.
-    Malformed,
-    /// Nobody of this name is in `[fleet]`.
-    UnknownSender,
-    /// The signature does not fit the text.
-    BadSignature,
-    /// It is for another purpose or another receiver.
-    Misdirected,
-    /// Its time is over, or the clocks differ.
-    Expired,
-    /// It was received before, or is older than what was received.
-    Replayed,
-    /// The sender may not do this here.
-    NotPermitted,
-}
-
-impl Refusal {
-    pub const ALL: [Self; 7] = [
-        Self::Malformed,
-        Self::UnknownSender,
-        Self::BadSignature,
-        Self::Misdirected,
-        Self::Expired,
-        Self::Replayed,
-        Self::NotPermitted,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::UnknownSender => "unknown_sender",
-            Self::BadSignature => "bad_signature",
-            Self::Misdirected => "misdirected",
-            Self::Expired => "expired",
-            Self::Replayed => "replayed",
-            Self::NotPermitted => "not_permitted",
-        }
-    }
-}
-
 /// A message without its signature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message<B> {
-    pub kind: MessageKind,
-    /// The daemon or the person that signs, by [`MessageKind::signer`].
+    pub kind: SignedKind,
+    /// The daemon or the person that signs, by [`SignedKind::signer`].
     pub from: FleetName,
     /// The receiver: a daemon, `any.LABEL`, a key of a bucket, or a subject.
     pub to: String,
@@ -179,7 +137,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Writes and signs a message.
-pub fn sign<B: Serialize>(key: &SigningKey, kind: MessageKind, from: &FleetName, to: &str, body: B) -> Vec<u8> {
+pub fn sign<B: Serialize>(key: &SigningKey, kind: SignedKind, from: &FleetName, to: &str, body: B) -> Vec<u8> {
     let at = now_ms();
     let until = kind.is_command().then(|| at + millis(LIFETIME));
     let message = Message { kind, from: from.clone(), to: to.to_owned(), at, until, nonce: random_id(), body };
@@ -208,7 +166,7 @@ fn open(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// A message that a daemon finds on the broker and signed itself; `None` for any other.
-pub fn read_own<B: DeserializeOwned>(key: &PublicKey, bytes: &[u8], kind: MessageKind, to: &str) -> Option<Message<B>> {
+pub fn read_own<B: DeserializeOwned>(key: &PublicKey, bytes: &[u8], kind: SignedKind, to: &str) -> Option<Message<B>> {
     let (text, signature) = open(bytes)?;
     if !key.verifies(&[PREFIX, &text].concat(), &signature) {
         return None;
@@ -275,10 +233,10 @@ impl Verifier {
     pub fn verify<B: DeserializeOwned>(
         &self,
         bytes: &[u8],
-        kind: MessageKind,
+        kind: SignedKind,
         to: &str,
         counts: &FleetCounts,
-    ) -> Result<Message<B>, Refusal> {
+    ) -> Result<Message<B>, MessageRefusal> {
         self.check(bytes, kind, to).map_err(|(refusal, sentence)| {
             counts.refuse(refusal, sentence);
             refusal
@@ -288,10 +246,10 @@ impl Verifier {
     fn check<B: DeserializeOwned>(
         &self,
         bytes: &[u8],
-        kind: MessageKind,
+        kind: SignedKind,
         to: &str,
-    ) -> Result<Message<B>, (Refusal, String)> {
-        let malformed = |why: &str| (Refusal::Malformed, format!("a message for {to} is malformed: {why}"));
+    ) -> Result<Message<B>, (MessageRefusal, String)> {
+        let malformed = |why: &str| (MessageRefusal::Malformed, format!("a message for {to} is malformed: {why}"));
         let (text, signature) = open(bytes).ok_or_else(|| malformed("it does not end with a signature"))?;
         // The sender first: nothing else of an unsigned text is of interest.
         let header: Message<serde::de::IgnoredAny> =
@@ -300,20 +258,20 @@ impl Verifier {
         let (from, signer) = (&header.from, owner.as_str());
         let Some(key) = self.key_of(owner, from) else {
             return Err((
-                Refusal::UnknownSender,
+                MessageRefusal::UnknownSender,
                 format!("a message for {to} is from the {signer} {from}, whose key is not in [fleet]"),
             ));
         };
         if !key.verifies(&[PREFIX, &text].concat(), &signature) {
             return Err((
-                Refusal::BadSignature,
+                MessageRefusal::BadSignature,
                 format!("a message for {to} in the name of the {signer} {from} has a wrong signature"),
             ));
         }
         if header.kind != kind || header.to != to {
             let (is, of) = (header.kind, &header.to);
             return Err((
-                Refusal::Misdirected,
+                MessageRefusal::Misdirected,
                 format!("a message of {from} for {of} ({is:?}) arrived as one for {to} ({kind:?})"),
             ));
         }
@@ -322,7 +280,7 @@ impl Verifier {
         if message.at > now.saturating_add(millis(MAX_AHEAD)) {
             let ahead = (message.at - now) / 1000;
             return Err((
-                Refusal::Expired,
+                MessageRefusal::Expired,
                 format!("a message of {from} for {to} is {ahead} s from the future: the clocks differ"),
             ));
         }
@@ -338,7 +296,7 @@ impl Verifier {
             if until.saturating_add(tolerance) < now || message.at > now.saturating_add(tolerance) {
                 let difference = now.abs_diff(message.at) / 1000;
                 return Err((
-                    Refusal::Expired,
+                    MessageRefusal::Expired,
                     format!(
                         "a message of {from} for {to} has expired: it was signed {difference} s away from the time here, \
                          so it was delayed, or the clocks differ"
@@ -347,7 +305,7 @@ impl Verifier {
             }
             let sender = (owner, from.clone());
             if !self.seen.lock().entry(sender).or_default().remember(&message.nonce, until, now) {
-                return Err((Refusal::Replayed, format!("a message of {from} for {to} was received before")));
+                return Err((MessageRefusal::Replayed, format!("a message of {from} for {to} was received before")));
             }
         }
         Ok(message)
@@ -373,7 +331,7 @@ mod tests {
         Verifier::new(Roster { daemons: BTreeMap::from([(name("laptop"), member)]), people: BTreeMap::new() })
     }
 
-    fn check(verifier: &Verifier, bytes: &[u8], kind: MessageKind, to: &str) -> Result<Value, Refusal> {
+    fn check(verifier: &Verifier, bytes: &[u8], kind: SignedKind, to: &str) -> Result<Value, MessageRefusal> {
         verifier.verify::<Value>(bytes, kind, to, &FleetCounts::default()).map(|message| message.body)
     }
 
@@ -382,11 +340,11 @@ mod tests {
         let key = SigningKey::generate(KeyOwner::Daemon);
         let verifier = known(&key);
         let body = json!({"tool": "bash", "arguments": {"command": "ls \"é\"", "n": 1.0e-7}});
-        let bytes = sign(&key, MessageKind::Call, &name("laptop"), "build", &body);
-        assert_eq!(check(&verifier, &bytes, MessageKind::Call, "other"), Err(Refusal::Misdirected));
-        assert_eq!(check(&verifier, &bytes, MessageKind::Cancel, "build"), Err(Refusal::Misdirected));
-        assert_eq!(check(&verifier, &bytes, MessageKind::Call, "build"), Ok(body));
-        assert_eq!(check(&verifier, &bytes, MessageKind::Call, "build"), Err(Refusal::Replayed));
+        let bytes = sign(&key, SignedKind::Call, &name("laptop"), "build", &body);
+        assert_eq!(check(&verifier, &bytes, SignedKind::Call, "other"), Err(MessageRefusal::Misdirected));
+        assert_eq!(check(&verifier, &bytes, SignedKind::Cancel, "build"), Err(MessageRefusal::Misdirected));
+        assert_eq!(check(&verifier, &bytes, SignedKind::Call, "build"), Ok(body));
+        assert_eq!(check(&verifier, &bytes, SignedKind::Call, "build"), Err(MessageRefusal::Replayed));
     }
 
     #[test]
@@ -394,13 +352,13 @@ mod tests {
         let key = SigningKey::generate(KeyOwner::Daemon);
         let stranger = SigningKey::generate(KeyOwner::Daemon);
         let verifier = known(&key);
-        let foreign = sign(&stranger, MessageKind::Call, &name("mallory"), "build", json!({}));
-        assert_eq!(check(&verifier, &foreign, MessageKind::Call, "build"), Err(Refusal::UnknownSender));
-        let forged = sign(&stranger, MessageKind::Call, &name("laptop"), "build", json!({}));
-        assert_eq!(check(&verifier, &forged, MessageKind::Call, "build"), Err(Refusal::BadSignature));
+        let foreign = sign(&stranger, SignedKind::Call, &name("mallory"), "build", json!({}));
+        assert_eq!(check(&verifier, &foreign, SignedKind::Call, "build"), Err(MessageRefusal::UnknownSender));
+        let forged = sign(&stranger, SignedKind::Call, &name("laptop"), "build", json!({}));
+        assert_eq!(check(&verifier, &forged, SignedKind::Call, "build"), Err(MessageRefusal::BadSignature));
         // A daemon is no person.
-        let granted = sign(&key, MessageKind::Grant, &name("laptop"), "build", json!({}));
-        assert_eq!(check(&verifier, &granted, MessageKind::Grant, "build"), Err(Refusal::UnknownSender));
+        let granted = sign(&key, SignedKind::Grant, &name("laptop"), "build", json!({}));
+        assert_eq!(check(&verifier, &granted, SignedKind::Grant, "build"), Err(MessageRefusal::UnknownSender));
     }
 
     #[test]
@@ -408,28 +366,28 @@ mod tests {
         let key = SigningKey::generate(KeyOwner::Daemon);
         let verifier = known(&key);
         let message = |at: u64, until: Option<u64>| {
-            let (kind, from) = (MessageKind::Call, name("laptop"));
+            let (kind, from) = (SignedKind::Call, name("laptop"));
             seal(&key, &Message { kind, from, to: "build".into(), at, until, nonce: random_id(), body: json!({}) })
         };
         let now = now_ms();
         let old = message(now - 300_000, Some(now - 240_000));
-        assert_eq!(check(&verifier, &old, MessageKind::Call, "build"), Err(Refusal::Expired));
+        assert_eq!(check(&verifier, &old, SignedKind::Call, "build"), Err(MessageRefusal::Expired));
         let early = message(now + 300_000, Some(now + 360_000));
-        assert_eq!(check(&verifier, &early, MessageKind::Call, "build"), Err(Refusal::Expired));
-        assert_eq!(check(&verifier, &message(now, None), MessageKind::Call, "build"), Err(Refusal::Malformed));
+        assert_eq!(check(&verifier, &early, SignedKind::Call, "build"), Err(MessageRefusal::Expired));
+        assert_eq!(check(&verifier, &message(now, None), SignedKind::Call, "build"), Err(MessageRefusal::Malformed));
         let lasting = message(now, Some(now + 3_600_000));
-        assert_eq!(check(&verifier, &lasting, MessageKind::Call, "build"), Err(Refusal::Malformed));
+        assert_eq!(check(&verifier, &lasting, SignedKind::Call, "build"), Err(MessageRefusal::Malformed));
         let state = |at: u64| {
-            let (kind, from) = (MessageKind::Daemon, name("laptop"));
+            let (kind, from) = (SignedKind::Daemon, name("laptop"));
             seal(
                 &key,
                 &Message { kind, from, to: "build".into(), at, until: None, nonce: random_id(), body: json!({}) },
             )
         };
-        assert_eq!(check(&verifier, &state(now + 3_600_000), MessageKind::Daemon, "build"), Err(Refusal::Expired));
-        assert_eq!(check(&verifier, &state(now - 3_600_000), MessageKind::Daemon, "build"), Ok(json!({})));
+        assert_eq!(check(&verifier, &state(now + 3_600_000), SignedKind::Daemon, "build"), Err(MessageRefusal::Expired));
+        assert_eq!(check(&verifier, &state(now - 3_600_000), SignedKind::Daemon, "build"), Ok(json!({})));
         let skewed = message(now + 30_000, Some(now + 90_000));
-        assert_eq!(check(&verifier, &skewed, MessageKind::Call, "build"), Ok(json!({})));
+        assert_eq!(check(&verifier, &skewed, SignedKind::Call, "build"), Ok(json!({})));
     }
 
     #[test]
@@ -439,7 +397,7 @@ mod tests {
         let daemons = keys.iter().map(|(of, key)| (of.clone(), member(key))).collect();
         let verifier = Verifier::new(Roster { daemons, people: BTreeMap::new() });
         let send = |(of, key): &(FleetName, SigningKey)| {
-            check(&verifier, &sign(key, MessageKind::Cancel, of, "build", json!({})), MessageKind::Cancel, "build")
+            check(&verifier, &sign(key, SignedKind::Cancel, of, "build", json!({})), SignedKind::Cancel, "build")
         };
         for _ in 0..MAX_REMEMBERED {
             assert_eq!(
@@ -451,7 +409,7 @@ mod tests {
                 true
             );
         }
-        assert_eq!(send(&keys[0]), Err(Refusal::Replayed));
+        assert_eq!(send(&keys[0]), Err(MessageRefusal::Replayed));
         assert_eq!(send(&keys[1]), Ok(json!({})));
     }
 
@@ -461,8 +419,8 @@ mod tests {
         let kind = "\\u001b".repeat(100_000);
         let bytes = format!("{{\"kind\":\"{kind}\",\"signature\":\"{}\"}}", "0".repeat(SIGNATURE_DIGITS));
         let verifier = known(&SigningKey::generate(KeyOwner::Daemon));
-        let refused = verifier.verify::<Value>(bytes.as_bytes(), MessageKind::Call, "build", &counts);
-        assert_eq!(refused, Err(Refusal::Malformed));
+        let refused = verifier.verify::<Value>(bytes.as_bytes(), SignedKind::Call, "build", &counts);
+        assert_eq!(refused, Err(MessageRefusal::Malformed));
         let sentence = counts.last_refused().unwrap();
         assert!(sentence.len() < 1_000 && !sentence.contains(char::is_control), "{sentence}");
     }
@@ -472,17 +430,17 @@ mod tests {
         #[test]
         fn altered_messages_are_refused(at in any::<prop::sample::Index>(), by in 1u8..) {
             let key = SigningKey::generate(KeyOwner::Daemon);
-            let mut bytes = sign(&key, MessageKind::Tool, &name("laptop"), "laptop.bash", json!({"label": "Shell"}));
+            let mut bytes = sign(&key, SignedKind::Tool, &name("laptop"), "laptop.bash", json!({"label": "Shell"}));
             let at = at.index(bytes.len());
             bytes[at] ^= by;
-            prop_assert!(check(&known(&key), &bytes, MessageKind::Tool, "laptop.bash").is_err());
+            prop_assert!(check(&known(&key), &bytes, SignedKind::Tool, "laptop.bash").is_err());
         }
 
         /// No bytes make it panic.
         #[test]
         fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let key = SigningKey::generate(KeyOwner::Daemon);
-            prop_assert!(check(&known(&key), &bytes, MessageKind::Call, "build").is_err());
+            prop_assert!(check(&known(&key), &bytes, SignedKind::Call, "build").is_err());
         }
     }
 }

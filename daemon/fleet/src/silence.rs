@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::member::SILENCE;
-
+/// How often the caller of a running call and the daemon that runs it send each other a sign of life.
+pub const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Who is silent for this long is gone.
+pub const SILENCE: Duration = Duration::from_secs(20);
 /// How long a call survives without the broker.
 const LONGEST_AWAY: Duration = Duration::from_secs(180);
 

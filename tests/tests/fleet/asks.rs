@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toold_fleet::keys::{KeyOwner, SigningKey};
 use toold_fleet::names::FleetName;
-use toold_fleet::signed::{self, MessageKind};
+use toold_fleet::signed::{self, SignedKind};
 use toold_tests::{Bus, FleetPlan, NatsServer, Setup, TestDaemon, Wire, until};
 
 /// The laptop asks nobody about calls on other machines.
@@ -88,7 +88,7 @@ impl AskScene {
         });
         change(&mut body);
         let to = format!("toold.answer.{}", ask["ask_id"].as_str().unwrap());
-        signed::sign(key, MessageKind::Answer, &FleetName::parse(person).unwrap(), &to, body)
+        signed::sign(key, SignedKind::Answer, &FleetName::parse(person).unwrap(), &to, body)
     }
 
     fn person_key(&self, person: &str) -> SigningKey {
@@ -289,7 +289,7 @@ fn only_a_daemon_itself_asks_in_its_name() {
         let mut body = open.json();
         let header = ["kind", "from", "to", "at", "nonce", "signature"];
         body.as_object_mut().unwrap().retain(|member, _| !header.contains(&member.as_str()));
-        signed::sign(&laptop, MessageKind::Ask, &FleetName::parse("laptop").unwrap(), subject, body)
+        signed::sign(&laptop, SignedKind::Ask, &FleetName::parse("laptop").unwrap(), subject, body)
     };
     let other = "toold.ask.anna.laptop-ask_00000000_1";
     for (reason, subject, bytes) in [

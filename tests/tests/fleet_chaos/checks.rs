@@ -6,13 +6,13 @@ use std::fs;
 use serde_json::{Value, json};
 use toold_tests::{Bus, until};
 
-use crate::clients::{CallEnd, CallRecord};
+use crate::clients::{ChaosCallEnd, ChaosCallRecord};
 use crate::faults::FaultCounts;
 use crate::machines::{Machine, Machines};
 
-pub(crate) fn check(machines: &Machines, calls: &[CallRecord], faults: FaultCounts) {
+pub(crate) fn check(machines: &Machines, calls: &[ChaosCallRecord], faults: FaultCounts) {
     machines.wait_until_complete();
-    let mut ends: BTreeMap<(&str, CallEnd), u64> = BTreeMap::new();
+    let mut ends: BTreeMap<(&str, ChaosCallEnd), u64> = BTreeMap::new();
     for call in calls {
         *ends.entry((call.tool, call.end)).or_default() += 1;
     }
@@ -50,7 +50,7 @@ fn nothing_is_left(machines: &Machines) {
     }
 }
 
-fn each_ran_at_most_once(machines: &Machines, calls: &[CallRecord]) {
+fn each_ran_at_most_once(machines: &Machines, calls: &[ChaosCallRecord]) {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for machine in &machines.all {
         for line in fs::read_to_string(&machine.ledger).unwrap_or_default().lines() {
@@ -61,12 +61,12 @@ fn each_ran_at_most_once(machines: &Machines, calls: &[CallRecord]) {
     for call in calls.iter().filter(|call| call.has_effect()) {
         let ran = lines.remove(&call.id).unwrap_or(0);
         let right = match call.end {
-            CallEnd::Ok => ran == 1 && !call.after_revocation,
-            CallEnd::DidNotRun => ran == 0,
-            CallEnd::Unknown | CallEnd::Cancelled | CallEnd::Interrupted | CallEnd::CallerDied => {
+            ChaosCallEnd::Ok => ran == 1 && !call.after_revocation,
+            ChaosCallEnd::DidNotRun => ran == 0,
+            ChaosCallEnd::Unknown | ChaosCallEnd::Cancelled | ChaosCallEnd::Interrupted | ChaosCallEnd::CallerDied => {
                 ran <= 1 && (ran == 0 || !call.after_revocation)
             }
-            CallEnd::Failed => false,
+            ChaosCallEnd::Failed => false,
         };
         if !right {
             wrong.push(format!(
@@ -77,8 +77,8 @@ fn each_ran_at_most_once(machines: &Machines, calls: &[CallRecord]) {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(lines.is_empty(), "lines of no call: {lines:?}");
-    assert!(calls.iter().any(|call| call.end == CallEnd::Ok), "no call succeeded");
-    let failed: Vec<_> = calls.iter().filter(|call| call.end == CallEnd::Failed).map(|call| &call.text).collect();
+    assert!(calls.iter().any(|call| call.end == ChaosCallEnd::Ok), "no call succeeded");
+    let failed: Vec<_> = calls.iter().filter(|call| call.end == ChaosCallEnd::Failed).map(|call| &call.text).collect();
     assert!(failed.is_empty(), "{failed:?}");
 }
 

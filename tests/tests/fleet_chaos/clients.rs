@@ -17,7 +17,7 @@ const GIVES_UP: Duration = Duration::from_secs(30);
 
 /// How a call ended for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CallEnd {
+pub(crate) enum ChaosCallEnd {
     Ok,
     /// It did not run: nobody is there, all are busy, or it is not permitted.
     DidNotRun,
@@ -32,7 +32,7 @@ pub(crate) enum CallEnd {
     CallerDied,
 }
 
-impl CallEnd {
+impl ChaosCallEnd {
     fn of(answer: &Value) -> Self {
         let result = &answer["result"];
         if answer["error"]["code"] == -32800 {
@@ -56,17 +56,17 @@ impl CallEnd {
     }
 }
 
-pub(crate) struct CallRecord {
+pub(crate) struct ChaosCallRecord {
     /// What it appends to the ledger.
     pub(crate) id: String,
     pub(crate) tool: &'static str,
-    pub(crate) end: CallEnd,
+    pub(crate) end: ChaosCallEnd,
     pub(crate) text: String,
     /// The grant that it needs had been revoked, and the daemon knew.
     pub(crate) after_revocation: bool,
 }
 
-impl CallRecord {
+impl ChaosCallRecord {
     /// Whether it leaves a line in a ledger if it runs.
     pub(crate) fn has_effect(&self) -> bool {
         !matches!(self.tool, "look" | "large")
@@ -130,12 +130,12 @@ impl Connection {
     }
 
     /// Calls a tool, and says how that ended.
-    pub(crate) fn call(&mut self, name: &str, arguments: Value, cancel_after: Duration) -> (CallEnd, String) {
+    pub(crate) fn call(&mut self, name: &str, arguments: Value, cancel_after: Duration) -> (ChaosCallEnd, String) {
         let params = json!({"name": name, "arguments": arguments, "progress": true});
         match self.request("tools.execute", params, Some(cancel_after)) {
-            None => (CallEnd::CallerDied, String::new()),
+            None => (ChaosCallEnd::CallerDied, String::new()),
             Some(answer) => {
-                let end = CallEnd::of(&answer);
+                let end = ChaosCallEnd::of(&answer);
                 let text = answer.to_string().chars().take(600).collect();
                 (end, text)
             }
@@ -144,7 +144,7 @@ impl Connection {
 }
 
 /// Calls at one machine until it is over.
-pub(crate) fn call_until(machines: &Machines, ending: &Ending, at: usize, client: u64, seed: u64) -> Vec<CallRecord> {
+pub(crate) fn call_until(machines: &Machines, ending: &Ending, at: usize, client: u64, seed: u64) -> Vec<ChaosCallRecord> {
     let mut dice = Dice::new(seed);
     let (mut link, mut calls) = (None, Vec::new());
     let own = &machines.all[at];
@@ -164,10 +164,10 @@ pub(crate) fn call_until(machines: &Machines, ending: &Ending, at: usize, client
             _ => ("slow", Duration::from_millis(dice.roll(2_000))),
         };
         let (end, text) = connected.call(&format!("{target}_{tool}"), json!({"id": id}), cancel_after);
-        if end == CallEnd::CallerDied {
+        if end == ChaosCallEnd::CallerDied {
             link = None;
         }
-        calls.push(CallRecord { id, tool, end, text, after_revocation: false });
+        calls.push(ChaosCallRecord { id, tool, end, text, after_revocation: false });
     }
     calls
 }

@@ -128,6 +128,6 @@ impl Machines {
 
     /// How long a partition lasts that ends calls.
     pub(crate) fn long_partition() -> Duration {
-        toold_fleet::member::SILENCE + Duration::from_secs(3)
+        toold_fleet::silence::SILENCE + Duration::from_secs(3)
     }
 }

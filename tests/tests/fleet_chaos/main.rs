@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::{Condvar, Mutex};
 use toold_tests::setting;
 
-use crate::clients::{CallRecord, call_until};
+use crate::clients::{ChaosCallRecord, call_until};
 use crate::faults::{break_machines, break_networks};
 use crate::machines::Machines;
 use crate::revocations::grant_and_revoke;
@@ -62,7 +62,7 @@ fn whatever_breaks_each_call_ends_once_and_runs_at_most_once() {
     let ending = Ending::default();
     let (machines, ending) = (&machines, &ending);
     let mut counts = BTreeMap::new();
-    let calls: Vec<CallRecord> = std::thread::scope(|scope| {
+    let calls: Vec<ChaosCallRecord> = std::thread::scope(|scope| {
         let ends = EndsOnDrop(ending);
         let mut callers = Vec::new();
         for at in 0..machines.all.len() {

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use toold_tests::Dice;
 
 use crate::Ending;
-use crate::clients::{CallRecord, Connection};
+use crate::clients::{ChaosCallRecord, Connection};
 use crate::machines::{Machine, Machines};
 
 /// How long a grant or its revocation may take to arrive; longer when the network is cut.
 const TRIES: usize = 100;
 
 /// Makes grants, uses each on one machine, revokes it, and calls again once that machine knows. Returns all calls.
-pub(crate) fn grant_and_revoke(machines: &Machines, ending: &Ending, number: u64, seed: u64) -> Vec<CallRecord> {
+pub(crate) fn grant_and_revoke(machines: &Machines, ending: &Ending, number: u64, seed: u64) -> Vec<ChaosCallRecord> {
     let mut dice = Dice::new(seed);
     let mut calls = Vec::new();
     let home = &machines.all[0];
@@ -64,9 +64,9 @@ fn arrives(ending: &Ending, machine: &Machine, id: &str, valid: bool) -> bool {
     false
 }
 
-fn call(caller: &Machine, target: &Machine, id: &str, after_revocation: bool) -> Option<CallRecord> {
+fn call(caller: &Machine, target: &Machine, id: &str, after_revocation: bool) -> Option<ChaosCallRecord> {
     let mut link = Connection::open(&caller.socket)?;
     let arguments = json!({"command": format!("echo {id} >> ledger")});
     let (end, text) = link.call(&format!("{}_bash", target.name), arguments, Duration::from_secs(30));
-    Some(CallRecord { id: id.to_owned(), tool: "bash", end, text, after_revocation })
+    Some(ChaosCallRecord { id: id.to_owned(), tool: "bash", end, text, after_revocation })
 }

@@ -43,7 +43,7 @@ enum FleetAction {
     Join(membership::JoinArgs),
     /// Print the invitation again: the servers and public keys that this machine knows
     Invite,
-    Trust(membership::TrustArgs),
+    Trust(membership::FleetTrustArgs),
     Forget(membership::ForgetArgs),
     Grant(grants::FleetGrantArgs),
     /// Revoke a grant of the fleet, on all machines

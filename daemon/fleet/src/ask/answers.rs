@@ -7,9 +7,9 @@ use toold_engine::asks::{AskReplyError, Replier, reply};
 use toold_proto::permission::{Answerer, ReplyPermission, Scope};
 
 use crate::member::Member;
-use crate::messages::{AnsweredAsk, AskAnswerMessage};
+use crate::messages::{AnswerReceipt, AskAnswerMessage};
 use crate::own_asks::{OwnAsk, answerer, request_id};
-use crate::signed::{self, MessageKind, Refusal};
+use crate::signed::{self, SignedKind, MessageRefusal};
 
 /// Bytes of an answer.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -22,7 +22,7 @@ pub(super) async fn receive(member: &Arc<Member>, asks: &[OwnAsk], message: Mess
     let Some(request_id) = request_id(&member.name, ask_id) else { return };
     let answered = match verified(member, &message, ask_id) {
         Ok(answer) => take(member, asks, &answer, request_id).await,
-        Err(Refusal::Expired) => {
+        Err(MessageRefusal::Expired) => {
             Err(("it was signed too long ago, or the clocks of the machines differ".to_owned(), true))
         }
         Err(refusal) => Err((format!("it was refused as {}", refusal.as_str()), true)),
@@ -32,8 +32,8 @@ pub(super) async fn receive(member: &Arc<Member>, asks: &[OwnAsk], message: Mess
         Ok(()) => (None, false),
         Err((error, pending)) => (Some(error), pending),
     };
-    let answered = AnsweredAsk { ask_id: ask_id.to_owned(), error, pending };
-    let signed = member.sign(MessageKind::Answered, &inbox, answered);
+    let answered = AnswerReceipt { ask_id: ask_id.to_owned(), error, pending };
+    let signed = member.sign(SignedKind::Answered, &inbox, answered);
     if let Err(error) = member.broker.client.publish(inbox, signed.into()).await {
         tracing::debug!(%error, "the reply to an answer was not sent");
     }
@@ -41,22 +41,22 @@ pub(super) async fn receive(member: &Arc<Member>, asks: &[OwnAsk], message: Mess
 
 type SignedAnswer = signed::Message<AskAnswerMessage>;
 
-fn verified(member: &Member, message: &Message, ask_id: &str) -> Result<SignedAnswer, Refusal> {
+fn verified(member: &Member, message: &Message, ask_id: &str) -> Result<SignedAnswer, MessageRefusal> {
     let refuse = |refusal, sentence| {
         member.counts.refuse(refusal, sentence);
         Err(refusal)
     };
     if message.payload.len() > MAX_ANSWER {
-        return refuse(Refusal::Malformed, format!("an answer to {ask_id} has more than {MAX_ANSWER} bytes"));
+        return refuse(MessageRefusal::Malformed, format!("an answer to {ask_id} has more than {MAX_ANSWER} bytes"));
     }
-    let answer: SignedAnswer = member.verify(&message.payload, MessageKind::Answer, &message.subject)?;
+    let answer: SignedAnswer = member.verify(&message.payload, SignedKind::Answer, &message.subject)?;
     if answer.body.ask_id != ask_id {
-        return refuse(Refusal::Misdirected, format!("an answer to {} arrived as one to {ask_id}", answer.body.ask_id));
+        return refuse(MessageRefusal::Misdirected, format!("an answer to {} arrived as one to {ask_id}", answer.body.ask_id));
     }
     let decides = member.verifier.roster().people.get(&answer.from).is_some_and(|person| person.decides);
     match decides {
         true => Ok(answer),
-        false => refuse(Refusal::NotPermitted, format!("{} answered {ask_id}, but does not decide here", answer.from)),
+        false => refuse(MessageRefusal::NotPermitted, format!("{} answered {ask_id}, but does not decide here", answer.from)),
     }
 }
 
@@ -78,12 +78,12 @@ async fn take(
     };
     if !own.people.contains(person) {
         let sentence = format!("{person} answered {}, which asks somebody else", body.ask_id);
-        member.counts.refuse(Refusal::NotPermitted, sentence);
+        member.counts.refuse(MessageRefusal::NotPermitted, sentence);
         return Err(("this person was not asked".to_owned(), true));
     }
     if own.message.challenge != body.challenge {
         let sentence = format!("an answer of {person} to {} is for an earlier ask", body.ask_id);
-        member.counts.refuse(Refusal::Replayed, sentence);
+        member.counts.refuse(MessageRefusal::Replayed, sentence);
         return Err(("this is an answer to an earlier ask".to_owned(), true));
     }
     let wanted = ReplyPermission {

@@ -15,7 +15,7 @@ use crate::member::Member;
 const MAX_FILE: u64 = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Position {
+pub(super) struct AuditPosition {
     /// Of the database that the row is in: random, and another one when the database is.
     pub(super) log: String,
     pub(super) row: u64,
@@ -31,7 +31,7 @@ pub(super) struct Position {
     pub(super) is_off: bool,
 }
 
-impl Position {
+impl AuditPosition {
     /// Before the first row.
     pub(super) fn start(log: &str) -> Self {
         Self { log: log.to_owned(), row: 0, call_id: None, at: String::new(), is_first: false, is_off: false }

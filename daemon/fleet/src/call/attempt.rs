@@ -13,13 +13,14 @@ use toold_proto::tool::ToolResult;
 
 use super::cancel::CancelGuard;
 use super::order::{Arrival, ReplyOrder};
-use super::{CallTarget, OutgoingCall};
+use super::OutgoingCall;
+use crate::target::CallTarget;
 use crate::blobs::{self, OwnBlob};
-use crate::member::{ALIVE_INTERVAL, Member, SILENCE};
-use crate::messages::{Accepted, AliveCall, CallReply, CallRequest, Finished, Origin, RefusedCall, ReplyEvent};
+use crate::member::Member;
+use crate::messages::{Accepted, AliveCall, CallReply, FleetCall, Finished, CallOrigin, RefusedCall, ReplyEvent};
 use crate::names::FleetName;
-use crate::signed::{MessageKind, Refusal, random_id};
-use crate::silence::Silence;
+use crate::signed::{SignedKind, MessageRefusal, random_id};
+use crate::silence::{ALIVE_INTERVAL, SILENCE, Silence};
 use crate::subjects;
 
 /// How long a daemon may take to accept a call.
@@ -116,14 +117,14 @@ impl Attempt<'_> {
     async fn request(&self, receiver: &str) -> Result<(Vec<u8>, Option<OwnBlob>), ToolError> {
         let Self { member, call, cx, .. } = self;
         let limit = call.timeout.map_or(cx.deadline.remaining(), |limit| limit.min(cx.deadline.remaining()));
-        let mut request = CallRequest {
+        let mut request = FleetCall {
             call_id: self.call_id.clone(),
             tool: call.tool.to_owned(),
             fingerprint: call.record.fingerprint.clone(),
             arguments: Some(call.arguments.clone()),
             arguments_blob: None,
             session: cx.session.id.to_string(),
-            origin: Origin {
+            origin: CallOrigin {
                 daemon: member.name.clone(),
                 person: member.person().cloned(),
                 client: cx.session.client.as_ref().map(|client| client.name.clone()),
@@ -143,12 +144,12 @@ impl Attempt<'_> {
             request.arguments_blob = Some(stored.clone());
             own = Some(OwnBlob::new(member, &self.call_id, stored));
         }
-        Ok((member.sign(MessageKind::Call, receiver, request), own))
+        Ok((member.sign(SignedKind::Call, receiver, request), own))
     }
 
     /// A reply of this call and its daemon.
     fn open(&self, message: &NatsMessage) -> Option<(FleetName, CallReply)> {
-        let reply = self.member.verify::<CallReply>(&message.payload, MessageKind::Reply, &self.call_id).ok()?;
+        let reply = self.member.verify::<CallReply>(&message.payload, SignedKind::Reply, &self.call_id).ok()?;
         Some((reply.from, reply.body))
     }
 
@@ -162,7 +163,7 @@ impl Attempt<'_> {
             let Some((from, reply)) = self.open(&message) else { continue };
             if !self.may_run(&from) {
                 let sentence = format!("{from} answered a call that is not for it");
-                self.member.counts.refuse(Refusal::NotPermitted, sentence);
+                self.member.counts.refuse(MessageRefusal::NotPermitted, sentence);
                 continue;
             }
             match reply.event {
@@ -256,7 +257,7 @@ impl<'c> Running<'c> {
                     let Some((from, reply)) = self.attempt.open(&message) else { continue };
                     if from != *self.daemon {
                         let sentence = format!("{from} answered a call that {} runs", self.daemon);
-                        member.counts.refuse(Refusal::NotPermitted, sentence);
+                        member.counts.refuse(MessageRefusal::NotPermitted, sentence);
                         continue;
                     }
                     self.arrived_bytes += message.payload.len();
@@ -343,7 +344,7 @@ impl<'c> Running<'c> {
             seen: self.order.expected() - u64::from(self.is_fetching),
             number: self.number,
         };
-        let bytes = member.sign(MessageKind::Alive, self.daemon.as_str(), alive);
+        let bytes = member.sign(SignedKind::Alive, self.daemon.as_str(), alive);
         let sent = member.broker.client.publish(subjects::alive(self.daemon, call_id), bytes.into()).await;
         if let Err(error) = sent {
             tracing::debug!(%error, "a sign of life was not sent");

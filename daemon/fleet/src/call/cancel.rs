@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};
 
-use crate::member::{Member, SILENCE};
+use crate::member::Member;
+use crate::silence::SILENCE;
 use crate::messages::{CancelCallRequest, CancelledCall};
 use crate::names::FleetName;
-use crate::signed::MessageKind;
+use crate::signed::SignedKind;
 use crate::subjects;
 
 /// How long one attempt waits for the answer.
@@ -74,7 +75,7 @@ impl Drop for CancelGuard {
 async fn send(member: &Member, daemon: &FleetName, call_id: &str, inbox: String) -> Result<(), String> {
     // A command is obeyed once, so each attempt is a new message.
     let request = CancelCallRequest { call_id: call_id.to_owned() };
-    let bytes = member.sign(MessageKind::Cancel, daemon.as_str(), request);
+    let bytes = member.sign(SignedKind::Cancel, daemon.as_str(), request);
     let sent = member.broker.client.publish_with_reply(subjects::cancel(daemon, call_id), inbox, bytes.into()).await;
     sent.map_err(|error| error.to_string())
 }
@@ -95,7 +96,7 @@ async fn tell(member: &Member, daemon: &FleetName, call_id: &str) -> bool {
             if answer.status.is_some() {
                 return false;
             }
-            let answer = member.verify::<CancelledCall>(&answer.payload, MessageKind::Cancelled, call_id);
+            let answer = member.verify::<CancelledCall>(&answer.payload, SignedKind::Cancelled, call_id);
             if answer.is_ok_and(|answer| answer.from == *daemon) {
                 return true;
             }

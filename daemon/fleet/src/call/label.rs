@@ -9,7 +9,8 @@ use toold_engine::cx::Cx;
 use toold_engine::tool::{ToolError, ToolOutput};
 
 use super::attempt::{AttemptEnd, attempt};
-use super::{CallTarget, OutgoingCall, did_not_run, unknown};
+use super::{OutgoingCall, did_not_run, unknown};
+use crate::target::CallTarget;
 use crate::directory::KnownDaemon;
 use crate::member::Member;
 use crate::messages::CallRefusal;

@@ -11,10 +11,10 @@ use toold_proto::tool::ToolName;
 use crate::counts::FleetCounts;
 use crate::directory::{KnownDaemon, ToolMessage};
 use crate::keys::PublicKey;
-use crate::messages::{DaemonRecord, ToolRecord};
+use crate::messages::{MemberRecord, ToolRecord};
 use crate::names::FleetName;
 use crate::settings::{DaemonMember, Roster};
-use crate::signed::{Message, MessageKind, Refusal, Verifier};
+use crate::signed::{Message, SignedKind, MessageRefusal, Verifier};
 
 /// Of one daemon.
 const MAX_TOOLS: usize = 4_096;
@@ -80,8 +80,8 @@ impl EntryReader {
         guard: EntryGuard<'_>,
         name: &FleetName,
         bytes: &[u8],
-    ) -> Option<Message<DaemonRecord>> {
-        let message = self.verified::<DaemonRecord>(guard, name, MessageKind::Daemon, name.as_str(), bytes)?;
+    ) -> Option<Message<MemberRecord>> {
+        let message = self.verified::<MemberRecord>(guard, name, SignedKind::Daemon, name.as_str(), bytes)?;
         let record = &message.body;
         let is_bounded = record.labels.len() <= MAX_NAMES
             && record.people.len() <= MAX_NAMES
@@ -89,7 +89,7 @@ impl EntryReader {
             && record.instance.len() <= MAX_NAMES;
         if !is_bounded {
             let why = format!("the record of {name} is too long");
-            guard.counts.refuse(Refusal::Malformed, why);
+            guard.counts.refuse(MessageRefusal::Malformed, why);
         }
         is_bounded.then_some(message)
     }
@@ -108,12 +108,12 @@ impl EntryReader {
             Operation::Put if daemon == self.name => {
                 // Its own refusals count nowhere: this is no message to this daemon.
                 let nowhere = FleetCounts::default();
-                match self.own.verify::<ToolRecord>(bytes, MessageKind::Tool, key, &nowhere) {
+                match self.own.verify::<ToolRecord>(bytes, SignedKind::Tool, key, &nowhere) {
                     Ok(message) => put(message, bytes.len()),
                     Err(_) => ToolChangeKind::Foreign,
                 }
             }
-            Operation::Put => put(self.verified(guard, &daemon, MessageKind::Tool, key, bytes)?, bytes.len()),
+            Operation::Put => put(self.verified(guard, &daemon, SignedKind::Tool, key, bytes)?, bytes.len()),
         };
         Some(ToolChange { daemon, tool: tool.as_str().to_owned(), kind })
     }
@@ -123,7 +123,7 @@ impl EntryReader {
         &self,
         guard: EntryGuard<'_>,
         name: &FleetName,
-        kind: MessageKind,
+        kind: SignedKind,
         key: &str,
         bytes: &[u8],
     ) -> Option<Message<B>> {
@@ -137,7 +137,7 @@ impl EntryReader {
         let message = guard.verifier.verify::<B>(bytes, kind, key, guard.counts).ok()?;
         if message.from != *name {
             let why = format!("{} signed the entry {key}, which only {name} may write", message.from);
-            guard.counts.refuse(Refusal::NotPermitted, why);
+            guard.counts.refuse(MessageRefusal::NotPermitted, why);
             return None;
         }
         Some(message)
@@ -274,17 +274,17 @@ mod tests {
             let guard = EntryGuard { verifier: &self.verifier, counts: &self.counts };
             let Some(change) = self.reader.tool(guard, key, operation, bytes) else { return };
             if change.apply(&mut self.build).is_err() {
-                self.counts.refuse(Refusal::Replayed, String::new());
+                self.counts.refuse(MessageRefusal::Replayed, String::new());
             }
         }
 
         fn message(&self, tool: &str, at: u64, description: &str) -> Vec<u8> {
-            let (kind, from, to) = (MessageKind::Tool, name("build"), format!("build.{tool}"));
+            let (kind, from, to) = (SignedKind::Tool, name("build"), format!("build.{tool}"));
             let nonce = random_id();
             seal(&self.build_key, &Message { kind, from, to, at, until: None, nonce, body: record(description) })
         }
 
-        fn refused(&self) -> Vec<(Refusal, u64)> {
+        fn refused(&self) -> Vec<(MessageRefusal, u64)> {
             self.counts.refused().filter(|(_, number)| *number > 0).collect()
         }
 
@@ -296,12 +296,12 @@ mod tests {
     #[test]
     fn forged_and_foreign_tools_are_refused() {
         let mut watched = Watched::new();
-        let (kind, stranger) = (MessageKind::Tool, SigningKey::generate(KeyOwner::Daemon));
+        let (kind, stranger) = (SignedKind::Tool, SigningKey::generate(KeyOwner::Daemon));
         watched.put("build.a", &sign(&stranger, kind, &name("build"), "build.a", record("forged")));
-        assert_eq!(watched.refused(), [(Refusal::BadSignature, 1)]);
+        assert_eq!(watched.refused(), [(MessageRefusal::BadSignature, 1)]);
         let of_another = sign(&watched.farm_key, kind, &name("farm"), "build.a", record("of another daemon"));
         watched.put("build.a", &of_another);
-        assert_eq!(watched.refused(), [(Refusal::BadSignature, 1), (Refusal::NotPermitted, 1)]);
+        assert_eq!(watched.refused(), [(MessageRefusal::BadSignature, 1), (MessageRefusal::NotPermitted, 1)]);
         let moved = watched.message("b", now_ms(), "under another name");
         watched.put("build.a", &moved);
         assert_eq!(watched.counts.refused().map(|(_, number)| number).sum::<u64>(), 3);
@@ -321,14 +321,14 @@ mod tests {
         watched.put("build.a", &new);
         assert_eq!(watched.descriptions(), ["new"]);
         watched.put("build.a", &old);
-        assert_eq!((watched.descriptions(), watched.refused()), (vec!["new"], vec![(Refusal::Replayed, 1)]));
+        assert_eq!((watched.descriptions(), watched.refused()), (vec!["new"], vec![(MessageRefusal::Replayed, 1)]));
         // The broker delivers what it has after each connection.
         watched.put("build.a", &new);
-        assert_eq!(watched.refused(), [(Refusal::Replayed, 1)]);
+        assert_eq!(watched.refused(), [(MessageRefusal::Replayed, 1)]);
         watched.receive("build.a", &Operation::Delete, &[]);
         assert_eq!(watched.descriptions(), Vec::<&str>::new());
         watched.put("build.a", &new);
-        assert_eq!((watched.descriptions(), watched.refused()), (vec![], vec![(Refusal::Replayed, 2)]));
+        assert_eq!((watched.descriptions(), watched.refused()), (vec![], vec![(MessageRefusal::Replayed, 2)]));
         let again = watched.message("a", 3_000, "again");
         watched.put("build.a", &again);
         assert_eq!(watched.descriptions(), ["again"]);

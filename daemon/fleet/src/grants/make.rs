@@ -9,11 +9,11 @@ use toold_proto::fleet::{FleetGrantInfo, MakeFleetGrant};
 use toold_proto::permission::Action;
 use toold_proto::tool::ToolName;
 
-use crate::grants::check::MAX_ALLOWED;
+use crate::grant_book::check::MAX_ALLOWED;
 use crate::member::Member;
 use crate::messages::{FleetGrant, FleetRule, GrantOrigin};
 use crate::names::FleetName;
-use crate::signed::{MessageKind, random_id};
+use crate::signed::{SignedKind, random_id};
 use crate::subjects::{GRANTS, grant_key};
 
 /// How long a grant allows something if nothing else is said.
@@ -158,7 +158,7 @@ async fn publish(member: &Member, person: &FleetName, grant: &FleetGrant) -> Res
     }
     let mut progress = member.grants.progress.subscribe();
     let key = grant_key(person, &grant.id);
-    let signed = member.sign_for_person(MessageKind::Grant, &key, grant).ok_or_else(away)?;
+    let signed = member.sign_for_person(SignedKind::Grant, &key, grant).ok_or_else(away)?;
     let stored = async {
         let bucket = member.broker.jetstream.get_key_value(GRANTS).await.map_err(|error| error.to_string())?;
         bucket.put(&key, signed.into()).await.map_err(|error| error.to_string())

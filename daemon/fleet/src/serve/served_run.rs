@@ -15,12 +15,14 @@ use toold_engine::spool::cut;
 use toold_proto::provide::CallWait;
 use toold_proto::tool::CallId;
 
-use super::served::{ReplySink, RunningCall, ServedCall};
+use super::counted_call::{CountedCall, ReplySink};
 use crate::blobs::{self, OwnBlob};
 use crate::caller_origin::note_origin;
-use crate::member::{ALIVE_INTERVAL, Member};
-use crate::messages::{Accepted, AliveCall, Blob, CallBeat, CallReply, CallRequest, Finished, ReplyEvent};
-use crate::signed::{MessageKind, Refusal};
+use crate::member::Member;
+use crate::silence::ALIVE_INTERVAL;
+use crate::messages::{Accepted, AliveCall, Blob, CallBeat, CallReply, FleetCall, Finished, ReplyEvent};
+use crate::served_calls::ServedCall;
+use crate::signed::{SignedKind, MessageRefusal};
 use crate::subjects;
 
 /// How long an accepted call waits for the caller's first sign of life.
@@ -33,7 +35,7 @@ const MAX_ERROR: usize = 16 * 1024;
 const LAST_MESSAGE: Duration = Duration::from_secs(1);
 
 /// Takes a call from its acceptance to the end.
-pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: CallRequest, running: RunningCall) {
+pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: FleetCall, running: CountedCall) {
     // A subscription of its own is there again as soon as the broker is.
     let mut alive = match member.broker.client.subscribe(subjects::alive(&member.name, &call.call_id)).await {
         Ok(alive) => alive,
@@ -101,9 +103,9 @@ pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: Cal
 async fn work(
     member: &Arc<Member>,
     call: &Arc<ServedCall>,
-    request: CallRequest,
+    request: FleetCall,
     session: Result<Arc<Session>, String>,
-    running: RunningCall,
+    running: CountedCall,
 ) -> Finished {
     let sink = ReplySink::new(call, running);
     let failed = |error: String| {
@@ -160,7 +162,7 @@ async fn work(
     }
 }
 
-async fn arguments_of(member: &Member, request: &CallRequest) -> Result<Value, String> {
+async fn arguments_of(member: &Member, request: &FleetCall) -> Result<Value, String> {
     let Some(blob) = &request.arguments_blob else { return Ok(request.arguments.clone().unwrap_or(Value::Null)) };
     let text = blobs::get(member, &request.call_id, blob).await?;
     serde_json::from_slice(&text).map_err(|error| format!("they are no JSON: {error}"))
@@ -188,11 +190,11 @@ async fn put_result(member: &Member, call: &ServedCall, text: &[u8]) -> Result<B
 /// A caller's sign of life. Returns whether it counts.
 fn hear(member: &Member, call: &ServedCall, message: &NatsMessage) -> bool {
     let to = member.name.as_str();
-    let Ok(alive) = member.verify::<AliveCall>(&message.payload, MessageKind::Alive, to) else { return false };
+    let Ok(alive) = member.verify::<AliveCall>(&message.payload, SignedKind::Alive, to) else { return false };
     let heard = match call.caller == alive.from {
         true => call.hear(&alive.body),
         false => {
-            Err((Refusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller)))
+            Err((MessageRefusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller)))
         }
     };
     heard.map_err(|(refusal, sentence)| member.counts.refuse(refusal, sentence)).is_ok()
@@ -201,7 +203,7 @@ fn hear(member: &Member, call: &ServedCall, message: &NatsMessage) -> bool {
 /// Signs and sends one reply. One that is lost is sent again when the caller misses it.
 pub(super) async fn reply(member: &Member, call: &ServedCall, seq: u64, event: ReplyEvent) {
     let body = CallReply { call_id: call.call_id.clone(), seq, event };
-    let bytes = member.sign(MessageKind::Reply, &call.call_id, body);
+    let bytes = member.sign(SignedKind::Reply, &call.call_id, body);
     if let Err(error) = member.broker.client.publish(call.reply.clone(), bytes.into()).await {
         tracing::debug!(%error, "a reply was not sent");
     }

@@ -8,10 +8,10 @@ use toold_proto::event::EventBody;
 use toold_proto::permission::{ReplyPermission, Scope};
 
 use crate::member::Member;
-use crate::messages::{AnsweredAsk, AskAnswerMessage, EndedFleetAsk, FleetAsk};
+use crate::messages::{AnswerReceipt, AskAnswerMessage, EndedFleetAsk, FleetAsk};
 use crate::names::FleetName;
 use crate::own_asks::answerer;
-use crate::signed::MessageKind;
+use crate::signed::SignedKind;
 use crate::subjects;
 
 /// How long after a failure it is sent again.
@@ -45,10 +45,10 @@ pub(super) async fn send(
         answered = until_replied(member, from, message, reply) => answered,
     };
     match answered {
-        AnsweredAsk { error: None, .. } => Sent::Done,
-        AnsweredAsk { error: Some(why), pending: true, .. } => Sent::Refused(why),
+        AnswerReceipt { error: None, .. } => Sent::Done,
+        AnswerReceipt { error: Some(why), pending: true, .. } => Sent::Refused(why),
         // Somebody was faster, or this answer did count and the reply to it was lost.
-        AnsweredAsk { error: Some(_), pending: false, .. } => {
+        AnswerReceipt { error: Some(_), pending: false, .. } => {
             let ended = tokio::time::timeout(END, ended(&mut end)).await.unwrap_or_default();
             after_end(member, from, ended.as_ref(), Sent::Done)
         }
@@ -76,13 +76,13 @@ fn after_end(member: &Member, from: &FleetName, ended: Option<&EndedFleetAsk>, s
     sent
 }
 
-async fn until_replied(member: &Member, from: &FleetName, message: &FleetAsk, reply: &ReplyPermission) -> AnsweredAsk {
+async fn until_replied(member: &Member, from: &FleetName, message: &FleetAsk, reply: &ReplyPermission) -> AnswerReceipt {
     let subject = subjects::answer(&message.ask_id);
     let mut state = member.broker.state.clone();
     loop {
         // Fails only when the broker is gone for good, which stops the member.
         let _ = state.wait_for(|state| state.connected).await;
-        // Signed anew each time: an answer is accepted once, and only while it is fresh.
+        // Signed each time: an answer is accepted once, and only while it is fresh.
         let body = AskAnswerMessage {
             ask_id: message.ask_id.clone(),
             challenge: message.challenge.clone(),
@@ -94,13 +94,13 @@ async fn until_replied(member: &Member, from: &FleetName, message: &FleetAsk, re
             message: reply.message.clone(),
             expires_in: reply.expires_in,
         };
-        let Some(signed) = member.sign_for_person(MessageKind::Answer, &subject, body) else {
+        let Some(signed) = member.sign_for_person(SignedKind::Answer, &subject, body) else {
             return std::future::pending().await;
         };
         let request = member.broker.client.request(subject.clone(), signed.into());
         match tokio::time::timeout(REPLY, request).await {
             Ok(Ok(response)) => {
-                let read = member.verify::<AnsweredAsk>(&response.payload, MessageKind::Answered, &response.subject);
+                let read = member.verify::<AnswerReceipt>(&response.payload, SignedKind::Answered, &response.subject);
                 if let Ok(answered) = read
                     && answered.from == *from
                     && answered.body.ask_id == message.ask_id

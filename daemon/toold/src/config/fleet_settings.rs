@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use toold_engine::registry::SourceScope;
 use toold_fleet::adapter::{FleetEndpoint, FleetMounts};
-use toold_fleet::call::CallTarget;
-use toold_fleet::fleet::{Fleet, WantedSettings};
+use toold_fleet::fleet::Fleet;
 use toold_fleet::keys::{KeyOwner, PublicKey, SigningKey};
 use toold_fleet::names::FleetName;
-use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster};
+use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster, WantedSettings};
+use toold_fleet::target::CallTarget;
 use toold_mounts::config::MountConfig;
 use toold_proto::mcp::InstanceScope;
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use toold_engine::Engine;
 use toold_fleet::adapter::FleetAdapter;
-use toold_fleet::fleet::Fleet;
+pub use toold_fleet::adapter::FleetMounts;
+pub use toold_fleet::fleet::Fleet as FleetService;
 use toold_fleet::member::CurrentMember;
 use toold_store::Store;
 
@@ -15,9 +16,6 @@ use crate::config::options::Options;
 use crate::config::{fleet_settings, remotes};
 use crate::peer::fleet::host::LocalFleetHost;
 use crate::peer::sessions::SessionService;
-
-pub type FleetMounts = toold_fleet::adapter::FleetMounts;
-pub type FleetService = Fleet;
 
 /// The parts that exist before the configuration takes effect.
 pub struct FleetParts {
@@ -47,7 +45,7 @@ impl FleetParts {
             store: store.clone(),
             secret: remotes::kept_secret(&config.options),
         };
-        let fleet = Fleet::start(engine, Arc::new(host), self.member.clone(), &config.options.paths.fleet());
+        let fleet = FleetService::start(engine, Arc::new(host), self.member.clone(), &config.options.paths.fleet());
         fleet_settings::follow(config, &fleet, &self.mounts);
         fleet
     }

@@ -82,7 +82,7 @@ fn a_call_runs_once_however_often_it_is_sent() {
         scene.bus.seen(|message| message.subject == INBOX && message.json()["call_id"] == id).first().cloned()
     });
     scene.bus.send(&alive.subject, None, &alive.payload);
-    assert_eq!(text(&scene.laptop.connect().tool("build_mark", json!({"id": "two"}))), "marked two");
+    scene.mark("two");
     assert_eq!(scene.marks(), ["one", "two"]);
 }
 
@@ -108,6 +108,7 @@ fn a_running_call_is_ended_by_its_caller_alone() {
     assert_eq!(client.answer(first)["error"]["code"], -32800);
     let cancel = scene.bus.of_kind("cancel", "toold.build.cancel.");
 
+    scene.bus.forget();
     let second = scene.begin_waiting(&mut client, "second");
     let call = scene.bus.of_kind("call", "toold.build.call").json();
     let alive = scene.bus.of_kind("alive", "toold.build.alive.");
@@ -155,6 +156,7 @@ fn a_result_comes_from_the_daemon_that_ran_the_call_alone() {
         .bus
         .wait_for("the result", |message| !message.json()["result"].is_null() && message.json()["kind"] == "reply");
 
+    scene.bus.forget();
     let request = scene.begin_waiting(&mut client, "real");
     let call = scene.bus.of_kind("call", "toold.build.call");
     let (inbox, call_id) = (call.reply.clone().unwrap(), call.json()["call_id"].clone());

@@ -108,6 +108,18 @@ impl TrustScene {
 
     /// Sends each forgery of a recorded message, and checks that `receiver` refuses it for its reason.
     #[track_caller]
+    /// Calls `build_mark` from the laptop, again while the call is not accepted: the server disconnects a daemon that does
+    /// not read a flood fast enough, and what it has not read is lost.
+    pub(crate) fn mark(&self, id: &str) {
+        until(&format!("{id} is marked"), || {
+            let result = self.laptop.connect().tool("build_mark", json!({"id": id}));
+            match result["is_error"] == true && text(&result).ends_with("; the call did not run") {
+                true => None,
+                false => Some(assert_eq!(text(&result), format!("marked {id}"))),
+            }
+        });
+    }
+
     pub(crate) fn expect_refusals(
         &self,
         receiver: &TestDaemon,

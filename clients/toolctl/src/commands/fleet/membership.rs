@@ -78,7 +78,7 @@ pub(super) struct JoinArgs {
 
 /// Trust another daemon, or a person, from now on
 #[derive(Debug, Args)]
-pub(super) struct TrustArgs {
+pub(super) struct FleetTrustArgs {
     /// Its name in the fleet
     name: String,
     /// Its public key, as `toolctl fleet join` has printed it there
@@ -185,7 +185,7 @@ pub(super) async fn invite() -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-pub(super) async fn trust(args: &TrustArgs, globals: &Globals) -> anyhow::Result<u8> {
+pub(super) async fn trust(args: &FleetTrustArgs, globals: &Globals) -> anyhow::Result<u8> {
     let list = if args.person { MemberList::People } else { MemberList::Daemons };
     let (file, text) = configuration().await?;
     let fleet = FleetSection::read(&text)?.unwrap_or_default();

@@ -34,10 +34,10 @@ impl FleetSection {
     /// `None` when the text has no `[fleet]`.
     pub(super) fn read(text: &str) -> anyhow::Result<Option<Self>> {
         #[derive(Deserialize)]
-        struct Config {
+        struct FleetFile {
             fleet: Option<FleetSection>,
         }
-        Ok(toml::from_str::<Config>(text)?.fleet)
+        Ok(toml::from_str::<FleetFile>(text)?.fleet)
     }
 
     pub(super) fn key_file(&self) -> anyhow::Result<PathBuf> {

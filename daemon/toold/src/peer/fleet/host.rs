@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use toold_engine::session::{Session, SessionFilter};
 use toold_fleet::host::FleetHost;
-use toold_fleet::messages::Origin;
+use toold_fleet::messages::CallOrigin;
 use toold_proto::audit::{AuditEntry, AuditQuery};
 use toold_proto::session::ClientInfo;
 use toold_proto::tool::SessionId;
@@ -37,7 +37,7 @@ impl LocalFleetHost {
         SessionId::parse(&format!("f-{}", &hash[..32])).expect("hexadecimal digits fit")
     }
 
-    async fn open_or_resume(self, origin: Origin, session: String) -> Result<Arc<Session>, String> {
+    async fn open_or_resume(self, origin: CallOrigin, session: String) -> Result<Arc<Session>, String> {
         let daemon = origin.daemon.to_string();
         let id = self.session_id(&daemon, &session);
         let opener = Opener { kind: OpenerKind::Fleet, daemon: Some(daemon.clone()), ..Opener::default() };
@@ -79,7 +79,7 @@ impl LocalFleetHost {
 }
 
 impl FleetHost for LocalFleetHost {
-    fn open_session(&self, origin: &Origin, session: &str) -> BoxFuture<'static, Result<Arc<Session>, String>> {
+    fn open_session(&self, origin: &CallOrigin, session: &str) -> BoxFuture<'static, Result<Arc<Session>, String>> {
         self.clone().open_or_resume(origin.clone(), session.to_owned()).boxed()
     }
 

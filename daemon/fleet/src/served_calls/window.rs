@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 
 use toold_proto::call::{Progress, Stream};
 
-use super::backlog::Backlog;
+use crate::served_calls::backlog::Backlog;
 use crate::messages::{Finished, ReplyEvent};
 
 /// Messages, and bytes of their texts, that are sent without being acknowledged.
 const MAX_SENT: usize = 256;
 const MAX_SENT_BYTES: usize = 1024 * 1024;
 
-pub(super) struct ReplyWindow {
+pub(crate) struct ReplyWindow {
     /// The number of the next new message.
     next: u64,
     /// Sent and not acknowledged; the last one has the number before `next`.
@@ -36,7 +36,7 @@ struct SentReply {
 
 impl ReplyWindow {
     /// `first` is the number of the first message.
-    pub(super) fn new(first: u64, max_text: usize, backlog: Backlog) -> Self {
+    pub(crate) fn new(first: u64, max_text: usize, backlog: Backlog) -> Self {
         Self {
             next: first,
             sent: VecDeque::new(),
@@ -52,7 +52,7 @@ impl ReplyWindow {
 
     /// # Errors
     /// When output can be kept no longer, as a sentence: then the call has to end.
-    pub(super) fn push(&mut self, progress: &Progress) -> Result<(), String> {
+    pub(crate) fn push(&mut self, progress: &Progress) -> Result<(), String> {
         if self.is_ending {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl ReplyWindow {
     }
 
     /// Nothing follows. A second end is ignored.
-    pub(super) fn finish(&mut self, finished: Finished) {
+    pub(crate) fn finish(&mut self, finished: Finished) {
         if !std::mem::replace(&mut self.is_ending, true) {
             self.tell_dropped();
             self.end = Some(finished);
@@ -105,12 +105,12 @@ impl ReplyWindow {
     }
 
     /// The number of the next new message.
-    pub(super) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// The next message to send: one that was lost, or a new one if the window has room.
-    pub(super) fn next_to_send(&mut self) -> Option<(u64, ReplyEvent)> {
+    pub(crate) fn next_to_send(&mut self) -> Option<(u64, ReplyEvent)> {
         if self.passed == self.sent.len() {
             let has_room = self.sent.is_empty() || self.sent.len() < MAX_SENT && self.sent_bytes < MAX_SENT_BYTES;
             let (event, bytes) = if has_room { self.take_new()? } else { return None };
@@ -137,7 +137,7 @@ impl ReplyWindow {
     }
 
     /// The caller has everything before `seen`. Returns whether that is new.
-    pub(super) fn acknowledge(&mut self, seen: u64) -> bool {
+    pub(crate) fn acknowledge(&mut self, seen: u64) -> bool {
         let count = usize::try_from(seen.saturating_sub(self.oldest())).unwrap_or(usize::MAX).min(self.sent.len());
         for reply in self.sent.drain(..count) {
             self.sent_bytes -= reply.bytes;
@@ -147,17 +147,17 @@ impl ReplyWindow {
     }
 
     /// All that is not acknowledged was lost.
-    pub(super) fn send_again(&mut self) {
+    pub(crate) fn send_again(&mut self) {
         self.passed = 0;
     }
 
     /// Whether messages are sent and not acknowledged.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.sent.is_empty()
     }
 
     /// Whether the caller has everything, the end included.
-    pub(super) fn is_delivered(&self) -> bool {
+    pub(crate) fn is_delivered(&self) -> bool {
         self.is_ending && self.end.is_none() && self.sent.is_empty() && self.backlog.is_empty()
     }
 }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     /// A daemon and a caller, with messages on their way between them.
-    struct Link {
+    struct LossyLink {
         window: ReplyWindow,
         order: ReplyOrder,
         replies: Vec<(u64, ReplyEvent)>,
@@ -219,7 +219,7 @@ mod tests {
         usize::from(stream == Stream::Stderr)
     }
 
-    impl Link {
+    impl LossyLink {
         fn new() -> Self {
             // So little memory that outputs are stored in the file.
             let backlog = Backlog::new(tempfile::tempfile).with_memory(100);
@@ -287,7 +287,7 @@ mod tests {
         /// Whatever is lost, doubled or overtaken: once messages arrive, the caller has all output once and in order.
         #[test]
         fn output_arrives_once_and_in_order(steps in steps()) {
-            let mut link = Link::new();
+            let mut link = LossyLink::new();
             for step in steps {
                 link.step(step);
             }

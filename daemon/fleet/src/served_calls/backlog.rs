@@ -17,7 +17,7 @@ const HEADER: usize = 5;
 
 type OpenSpool = Box<dyn Fn() -> std::io::Result<File> + Send + Sync>;
 
-pub(super) struct Backlog {
+pub(crate) struct Backlog {
     waiting: VecDeque<(ReplyEvent, usize)>,
     bytes: usize,
     /// Outputs that follow those in memory.
@@ -35,31 +35,31 @@ struct SpooledOutput {
 
 impl Backlog {
     /// `open` returns an empty file that nobody else sees.
-    pub(super) fn new(open: impl Fn() -> std::io::Result<File> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(open: impl Fn() -> std::io::Result<File> + Send + Sync + 'static) -> Self {
         Self { waiting: VecDeque::new(), bytes: 0, file: None, open: Box::new(open), max_memory: MAX_MEMORY }
     }
 
     #[cfg(test)]
-    pub(super) fn with_memory(self, max_memory: usize) -> Self {
+    pub(crate) fn with_memory(self, max_memory: usize) -> Self {
         Self { max_memory, ..self }
     }
 
     /// Messages in memory.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.file.is_none()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
             + self.file.as_ref().map_or(0, |file| usize::try_from(file.written - file.read).unwrap_or(usize::MAX))
     }
 
     /// Adds something else than output. There must be room in memory.
-    pub(super) fn push(&mut self, event: ReplyEvent, bytes: usize) {
+    pub(crate) fn push(&mut self, event: ReplyEvent, bytes: usize) {
         // Behind outputs in a file it would overtake them, which only matters for output.
         self.bytes += bytes;
         self.waiting.push_back((event, bytes));
@@ -69,7 +69,7 @@ impl Backlog {
     ///
     /// # Errors
     /// When it cannot be stored, as a sentence.
-    pub(super) fn push_output(&mut self, stream: Stream, text: &str, max_text: usize) -> Result<(), String> {
+    pub(crate) fn push_output(&mut self, stream: Stream, text: &str, max_text: usize) -> Result<(), String> {
         if self.file.is_some() || self.bytes + text.len() > self.max_memory {
             return self.store(stream, text);
         }
@@ -110,7 +110,7 @@ impl Backlog {
     }
 
     /// The oldest, with the bytes of its text.
-    pub(super) fn pop(&mut self) -> Option<(ReplyEvent, usize)> {
+    pub(crate) fn pop(&mut self) -> Option<(ReplyEvent, usize)> {
         if let Some((event, bytes)) = self.waiting.pop_front() {
             self.bytes -= bytes;
             return Some((event, bytes));

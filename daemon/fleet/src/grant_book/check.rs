@@ -10,11 +10,11 @@ use crate::counts::FleetCounts;
 use crate::messages::FleetGrant;
 use crate::names::FleetName;
 use crate::settings::Roster;
-use crate::signed::{Message, MessageKind, Refusal, Verifier};
+use crate::signed::{Message, SignedKind, MessageRefusal, Verifier};
 use crate::subjects::grant_key;
 
 /// The longest time for which a grant may allow something.
-pub(super) const MAX_ALLOWED: Duration = Duration::from_secs(30 * 24 * 3600);
+pub(crate) const MAX_ALLOWED: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Bytes of a signed grant.
 const MAX_TEXT: usize = 16 * 1024;
 
@@ -35,11 +35,11 @@ pub(crate) struct CheckedGrant {
 pub(crate) fn check(verifier: &Verifier, key: &str, text: &[u8], counts: &FleetCounts) -> Option<CheckedGrant> {
     if text.len() > MAX_TEXT {
         let sentence = format!("the grant {key} has {} bytes, more than the limit of {MAX_TEXT}", text.len());
-        counts.refuse(Refusal::Malformed, sentence);
+        counts.refuse(MessageRefusal::Malformed, sentence);
         return None;
     }
     // It is counted there.
-    let message = verifier.verify(text, MessageKind::Grant, key, counts).ok()?;
+    let message = verifier.verify(text, SignedKind::Grant, key, counts).ok()?;
     read(message, key, &verifier.roster())
         .map_err(|(refusal, why)| counts.refuse(refusal, format!("the grant {key} does not count here: {why}")))
         .ok()
@@ -53,17 +53,17 @@ pub(crate) fn read_kept(text: &[u8]) -> Option<(String, CheckedGrant)> {
     Some((key, checked))
 }
 
-fn read(message: Message<FleetGrant>, key: &str, roster: &Roster) -> Result<CheckedGrant, (Refusal, String)> {
+fn read(message: Message<FleetGrant>, key: &str, roster: &Roster) -> Result<CheckedGrant, (MessageRefusal, String)> {
     let person = &message.from;
     if !roster.people.get(person).is_some_and(|member| member.decides) {
-        return Err((Refusal::NotPermitted, format!("{person} does not decide here")));
+        return Err((MessageRefusal::NotPermitted, format!("{person} does not decide here")));
     }
     let id = &message.body.id;
     if !is_id(id) {
-        return Err((Refusal::Malformed, format!("{id:?} is not the id of a grant of a fleet")));
+        return Err((MessageRefusal::Malformed, format!("{id:?} is not the id of a grant of a fleet")));
     }
     if key != grant_key(person, id) {
-        return Err((Refusal::Misdirected, format!("it is grant {id} of {person}")));
+        return Err((MessageRefusal::Misdirected, format!("it is grant {id} of {person}")));
     }
     checked(message)
 }
@@ -74,8 +74,8 @@ fn is_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(is_letter) && !id.starts_with("grant_")
 }
 
-fn checked(message: Message<FleetGrant>) -> Result<CheckedGrant, (Refusal, String)> {
-    let malformed = |why: String| (Refusal::Malformed, why);
+fn checked(message: Message<FleetGrant>) -> Result<CheckedGrant, (MessageRefusal, String)> {
+    let malformed = |why: String| (MessageRefusal::Malformed, why);
     let time = |text: &str| {
         humantime::parse_rfc3339(text).map_err(|error| malformed(format!("{text:?} is not a time: {error}")))
     };
@@ -92,10 +92,10 @@ fn checked(message: Message<FleetGrant>) -> Result<CheckedGrant, (Refusal, Strin
     }
     if rule.action == Action::Allow {
         let Some(end) = expires_at else {
-            return Err((Refusal::NotPermitted, "it allows something and has no end".to_owned()));
+            return Err((MessageRefusal::NotPermitted, "it allows something and has no end".to_owned()));
         };
         if end.duration_since(made_at).is_ok_and(|length| length > MAX_ALLOWED) {
-            return Err((Refusal::NotPermitted, "it allows something for more than 30 days".to_owned()));
+            return Err((MessageRefusal::NotPermitted, "it allows something for more than 30 days".to_owned()));
         }
     }
     Ok(CheckedGrant { person, at, grant, made_at, expires_at, pattern: Some(pattern) })

@@ -3,6 +3,13 @@
 //! A change takes effect in the engine first, and is then written to disk: a grant that was revoked is not used
 //! while a disk is slow, or full.
 
+pub(crate) mod check;
+mod kept;
+pub(crate) mod term;
+
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,12 +24,12 @@ use toold_proto::fleet::FleetGrantInfo;
 use toold_proto::permission::Action;
 
 use crate::counts::FleetCounts;
-use crate::fleet::WantedSettings;
-use crate::grants::check::{CheckedGrant, check, read_kept};
-use crate::grants::kept::KeptGrants;
-use crate::grants::term::{Lease, Moment, Term, boot_time};
+use crate::settings::WantedSettings;
+use crate::grant_book::check::{CheckedGrant, check, read_kept};
+use crate::grant_book::kept::KeptGrants;
+use crate::grant_book::term::{Lease, Moment, Term, boot_time};
 use crate::names::FleetName;
-use crate::signed::{Refusal, Verifier, now_ms};
+use crate::signed::{MessageRefusal, Verifier, now_ms};
 use crate::subjects::grant_key;
 
 /// How long after the end of a grant its revocation is remembered: no clock is behind by so much.
@@ -33,11 +40,11 @@ const LOOK: Duration = Duration::from_secs(5);
 pub struct FleetGrantBook {
     engine: Arc<Engine>,
     file: PathBuf,
-    pub(super) lease: Arc<Lease>,
+    pub(crate) lease: Arc<Lease>,
     content: Mutex<BookContent>,
-    pub(super) progress: watch::Sender<ReadProgress>,
+    pub(crate) progress: watch::Sender<ReadProgress>,
     /// Changes when other signatures count: the bucket has to be read again.
-    pub(super) reconfigured: watch::Sender<()>,
+    pub(crate) reconfigured: watch::Sender<()>,
     /// Writes of the file, one after another.
     writing: Mutex<()>,
 }
@@ -46,9 +53,9 @@ pub struct FleetGrantBook {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadProgress {
     /// All that it contained has, on this connection.
-    pub(super) is_synced: bool,
+    pub(crate) is_synced: bool,
     /// The last revision of it that has, and is on disk if it has to be.
-    pub(super) revision: u64,
+    pub(crate) revision: u64,
 }
 
 #[derive(Default)]
@@ -78,7 +85,7 @@ struct HeldGrant {
 }
 
 /// The circumstances in which an entry arrives.
-struct Arrival<'a> {
+struct EntryArrival<'a> {
     now: Moment,
     /// All that the bucket contained before has arrived.
     is_synced: bool,
@@ -174,13 +181,13 @@ impl FleetGrantBook {
     }
 
     /// The bucket is read from the start.
-    pub(super) fn begin_reading(&self) {
+    pub(crate) fn begin_reading(&self) {
         self.progress.send_modify(|progress| progress.is_synced = false);
         self.content.lock().held.values_mut().for_each(|held| held.is_shown = false);
     }
 
     /// Takes over an entry of the bucket.
-    pub(super) fn take_over(&self, key: &str, text: &[u8], counts: &FleetCounts) {
+    pub(crate) fn take_over(&self, key: &str, text: &[u8], counts: &FleetCounts) {
         let mut content = self.content.lock();
         let arrival = self.arrival(counts);
         let checked = content.verifier.as_ref().and_then(|verifier| check(verifier, key, text, counts));
@@ -192,13 +199,13 @@ impl FleetGrantBook {
         }
     }
 
-    fn arrival<'a>(&self, counts: &'a FleetCounts) -> Arrival<'a> {
+    fn arrival<'a>(&self, counts: &'a FleetCounts) -> EntryArrival<'a> {
         let is_synced = self.progress.borrow().is_synced;
-        Arrival { now: Moment::now(), is_synced, lease: self.lease.clone(), counts }
+        EntryArrival { now: Moment::now(), is_synced, lease: self.lease.clone(), counts }
     }
 
     /// An entry was deleted from the bucket, which ends a grant that allows something until it is there again.
-    pub(super) fn note_deleted(&self, key: &str, counts: &FleetCounts) {
+    pub(crate) fn note_deleted(&self, key: &str, counts: &FleetCounts) {
         let mut content = self.content.lock();
         let arrival = self.arrival(counts);
         if let Some(held) = content.held.get_mut(key) {
@@ -212,7 +219,7 @@ impl FleetGrantBook {
     }
 
     /// All entries of the bucket have been read.
-    pub(super) fn end_reading(&self, counts: &FleetCounts) {
+    pub(crate) fn end_reading(&self, counts: &FleetCounts) {
         let mut content = self.content.lock();
         let arrival = self.arrival(counts);
         content.end_unshown(|_| true, &arrival);
@@ -230,7 +237,7 @@ impl FleetGrantBook {
     ///
     /// # Errors
     /// As a sentence for the user; the next call tries again.
-    pub(super) fn save(&self) -> Result<(), String> {
+    pub(crate) fn save(&self) -> Result<(), String> {
         let _one = self.writing.lock();
         let kept = {
             let mut content = self.content.lock();
@@ -250,11 +257,11 @@ impl FleetGrantBook {
         })
     }
 
-    pub(super) fn is_dirty(&self) -> bool {
+    pub(crate) fn is_dirty(&self) -> bool {
         self.content.lock().is_dirty
     }
 
-    pub(super) fn problem(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         self.content.lock().problem.clone()
     }
 
@@ -298,7 +305,7 @@ impl FleetGrantBook {
     }
 
     /// The grant of this person, and whether it is revoked.
-    pub(super) fn find(&self, person: &FleetName, id: &str) -> Option<(CheckedGrant, FleetGrantInfo)> {
+    pub(crate) fn find(&self, person: &FleetName, id: &str) -> Option<(CheckedGrant, FleetGrantInfo)> {
         let content = self.content.lock();
         let key = grant_key(person, id);
         if let Some(held) = content.held.get(&key) {
@@ -318,8 +325,8 @@ impl FleetGrantBook {
 
 impl BookContent {
     /// Whether something has changed that has to take effect. An entry that does not count changes nothing.
-    fn take_over(&mut self, key: &str, text: String, checked: CheckedGrant, arrival: &Arrival) -> bool {
-        let Arrival { now, is_synced, lease, counts } = arrival;
+    fn take_over(&mut self, key: &str, text: String, checked: CheckedGrant, arrival: &EntryArrival) -> bool {
+        let EntryArrival { now, is_synced, lease, counts } = arrival;
         let (person, id) = (checked.person.clone(), checked.grant.id.clone());
         if checked.grant.revoked {
             if !self.revoked.contains_key(key) {
@@ -331,14 +338,14 @@ impl BookContent {
             return false;
         }
         if self.revoked.contains_key(key) {
-            counts.refuse(Refusal::Replayed, format!("{person} has revoked the grant {id}, and it was sent again"));
+            counts.refuse(MessageRefusal::Replayed, format!("{person} has revoked the grant {id}, and it was sent again"));
             return false;
         }
         let allows = checked.grant.rule.action == Action::Allow;
         let made_at = checked.made_at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
         if allows && self.allows_since.is_some_and(|since| made_at < u128::from(since)) {
             let why = "was made before revocations were lost here, so it does not count";
-            counts.refuse(Refusal::Replayed, format!("the grant {id} of {person} {why}"));
+            counts.refuse(MessageRefusal::Replayed, format!("the grant {id} of {person} {why}"));
             return false;
         }
         if let Some(held) = self.held.get_mut(key) {
@@ -347,7 +354,7 @@ impl BookContent {
                 return std::mem::take(&mut held.is_gone);
             }
             if checked.at <= held.checked.at {
-                counts.refuse(Refusal::Replayed, format!("an older state of the grant {id} of {person} was sent"));
+                counts.refuse(MessageRefusal::Replayed, format!("an older state of the grant {id} of {person} was sent"));
                 return false;
             }
         }
@@ -355,7 +362,7 @@ impl BookContent {
             // Old entries stay in the bucket; nobody has a reason to put one there.
             if *is_synced {
                 counts
-                    .refuse(Refusal::Expired, format!("the grant {id} of {person} has expired, and it was sent again"));
+                    .refuse(MessageRefusal::Expired, format!("the grant {id} of {person} has expired, and it was sent again"));
             }
             let was_held = self.held.remove(key).is_some();
             self.is_dirty |= was_held;
@@ -374,14 +381,14 @@ impl BookContent {
     }
 
     /// Ends the allowing grants that the bucket does not contain. Nobody ends a denying one by deleting it.
-    fn end_unshown(&mut self, concerns: impl Fn(&str) -> bool, arrival: &Arrival) {
+    fn end_unshown(&mut self, concerns: impl Fn(&str) -> bool, arrival: &EntryArrival) {
         for (key, held) in self.held.iter_mut().filter(|(key, held)| !held.is_shown && concerns(key)) {
             match held.checked.grant.rule.action {
                 Action::Allow => held.is_gone = true,
                 Action::Deny if held.term.has_expired(arrival.now) => {}
                 Action::Deny => {
                     let why = "denies something, and is gone from the server without a revocation: it holds";
-                    arrival.counts.refuse(Refusal::NotPermitted, format!("the grant {key} {why}"));
+                    arrival.counts.refuse(MessageRefusal::NotPermitted, format!("the grant {key} {why}"));
                 }
             }
         }

@@ -12,13 +12,13 @@ use toold_proto::permission::Action;
 use toold_proto::tool::Category;
 
 use crate::counts::FleetCounts;
-use crate::grants::book::{FleetGrantBook, ReadProgress};
-use crate::grants::term::boot_time;
+use crate::grant_book::{FleetGrantBook, ReadProgress};
+use crate::grant_book::term::boot_time;
 use crate::keys::{KeyOwner, SigningKey};
 use crate::messages::{FleetGrant, FleetRule, GrantOrigin};
 use crate::names::FleetName;
 use crate::settings::{ConnectionSettings, FleetSettings, PersonMember, Roster};
-use crate::signed::{Message, MessageKind, Refusal, now_ms, random_id, seal};
+use crate::signed::{Message, SignedKind, MessageRefusal, now_ms, random_id, seal};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -113,7 +113,7 @@ impl Desk {
         valid
     }
 
-    fn refused(&self) -> Vec<(Refusal, u64)> {
+    fn refused(&self) -> Vec<(MessageRefusal, u64)> {
         self.counts.refused().filter(|(_, number)| *number > 0).collect()
     }
 
@@ -125,7 +125,7 @@ impl Desk {
         let mut grant = allow("g1", "ls");
         change(&mut grant);
         let key = format!("{person}.{}", grant.id);
-        let (kind, from, to) = (MessageKind::Grant, name(person), key.clone());
+        let (kind, from, to) = (SignedKind::Grant, name(person), key.clone());
         let message = Message { kind, from, to, at, until: None, nonce: random_id(), body: grant };
         (key, seal(&self.keys[person], &message))
     }
@@ -159,16 +159,16 @@ fn deny(grant: &mut FleetGrant) {
 #[test]
 fn each_entry_that_does_not_count_is_refused_for_its_reason() {
     type Change = fn(&mut FleetGrant);
-    let cases: &[(&str, &str, Change, Option<Refusal>)] = &[
+    let cases: &[(&str, &str, Change, Option<MessageRefusal>)] = &[
         ("a grant", "anna", |_| (), None),
-        ("of somebody who does not decide", "carl", |_| (), Some(Refusal::NotPermitted)),
+        ("of somebody who does not decide", "carl", |_| (), Some(MessageRefusal::NotPermitted)),
         ("for this daemon", "anna", |grant| grant.rule.daemons = Some(vec![name("build")]), None),
-        ("without an end", "anna", |grant| grant.expiry = None, Some(Refusal::NotPermitted)),
+        ("without an end", "anna", |grant| grant.expiry = None, Some(MessageRefusal::NotPermitted)),
         (
             "for too long",
             "anna",
             |grant| grant.expiry = Some(rfc3339(SystemTime::now() + 30 * DAY + HOUR)),
-            Some(Refusal::NotPermitted),
+            Some(MessageRefusal::NotPermitted),
         ),
         (
             "that has expired",
@@ -177,20 +177,20 @@ fn each_entry_that_does_not_count_is_refused_for_its_reason() {
                 grant.origin.made_at = rfc3339(SystemTime::now() - 2 * HOUR);
                 grant.expiry = Some(rfc3339(SystemTime::now() - HOUR));
             },
-            Some(Refusal::Expired),
+            Some(MessageRefusal::Expired),
         ),
-        ("with a wrong pattern", "anna", |grant| grant.rule.pattern = String::new(), Some(Refusal::Malformed)),
-        ("of a wrong tool", "anna", |grant| grant.rule.tools = Some(vec!["no tool".into()]), Some(Refusal::Malformed)),
-        ("with a wrong end", "anna", |grant| grant.expiry = Some("soon".into()), Some(Refusal::Malformed)),
-        ("made at no time", "anna", |grant| grant.origin.made_at = "once".into(), Some(Refusal::Malformed)),
-        ("with an id of a grant of this daemon", "anna", |grant| grant.id = "grant_1".into(), Some(Refusal::Malformed)),
-        ("with an id of many parts", "anna", |grant| grant.id = "a.b".into(), Some(Refusal::Malformed)),
+        ("with a wrong pattern", "anna", |grant| grant.rule.pattern = String::new(), Some(MessageRefusal::Malformed)),
+        ("of a wrong tool", "anna", |grant| grant.rule.tools = Some(vec!["no tool".into()]), Some(MessageRefusal::Malformed)),
+        ("with a wrong end", "anna", |grant| grant.expiry = Some("soon".into()), Some(MessageRefusal::Malformed)),
+        ("made at no time", "anna", |grant| grant.origin.made_at = "once".into(), Some(MessageRefusal::Malformed)),
+        ("with an id of a grant of this daemon", "anna", |grant| grant.id = "grant_1".into(), Some(MessageRefusal::Malformed)),
+        ("with an id of many parts", "anna", |grant| grant.id = "a.b".into(), Some(MessageRefusal::Malformed)),
     ];
     for (what, person, change, expected) in cases {
         let desk = Desk::new();
         desk.show(&[]);
         desk.change(&desk.signed(person, change));
-        let refused: Vec<(Refusal, u64)> = expected.iter().map(|refusal| (*refusal, 1)).collect();
+        let refused: Vec<(MessageRefusal, u64)> = expected.iter().map(|refusal| (*refusal, 1)).collect();
         assert_eq!(desk.refused(), refused, "{what}: {:?}", desk.counts.last_refused());
         assert_eq!(desk.valid().len(), usize::from(expected.is_none()), "{what}");
     }
@@ -206,10 +206,10 @@ fn a_grant_counts_at_its_own_key_by_its_own_person_alone() {
     altered[at + 1] = b'm';
     let long = vec![b' '; 100_000];
     for (key, text, expected) in [
-        ("anna.g2", &text, Refusal::Misdirected),
-        ("bob.g1", &text, Refusal::Misdirected),
-        (key.as_str(), &altered, Refusal::BadSignature),
-        (key.as_str(), &long, Refusal::Malformed),
+        ("anna.g2", &text, MessageRefusal::Misdirected),
+        ("bob.g1", &text, MessageRefusal::Misdirected),
+        (key.as_str(), &altered, MessageRefusal::BadSignature),
+        (key.as_str(), &long, MessageRefusal::Malformed),
     ] {
         let before = desk.counts.refused().find(|(refusal, _)| *refusal == expected).unwrap().1;
         desk.book.take_over(key, text, &desk.counts);
@@ -253,7 +253,7 @@ fn a_revocation_is_final() {
         desk.change(&newer);
         desk.show(&[&grant]);
         assert_eq!(desk.valid(), [""; 0]);
-        assert_eq!(desk.refused(), [(Refusal::Replayed, 3)]);
+        assert_eq!(desk.refused(), [(MessageRefusal::Replayed, 3)]);
     }
 }
 
@@ -301,12 +301,12 @@ fn what_somebody_deletes_without_a_signature_ends_if_it_allows_and_holds_if_it_d
     assert_eq!((desk.valid(), desk.refused()), (vec!["rm *".to_owned()], vec![]));
     assert!(desk.book.list()[0].why_not.as_deref().unwrap().contains("deleted"));
     desk.book.note_deleted(&denied.0, &desk.counts);
-    assert_eq!((desk.valid(), desk.refused()), (vec!["rm *".to_owned()], vec![(Refusal::NotPermitted, 1)]));
+    assert_eq!((desk.valid(), desk.refused()), (vec!["rm *".to_owned()], vec![(MessageRefusal::NotPermitted, 1)]));
     desk.change(&granted);
     assert_eq!(desk.valid(), ["ls", "rm *"]);
     // The whole bucket.
     desk.show(&[]);
-    assert_eq!((desk.valid(), desk.refused()), (vec!["rm *".to_owned()], vec![(Refusal::NotPermitted, 2)]));
+    assert_eq!((desk.valid(), desk.refused()), (vec!["rm *".to_owned()], vec![(MessageRefusal::NotPermitted, 2)]));
     desk.start_again();
     desk.show(&[]);
     assert_eq!(desk.valid(), ["rm *"]);
@@ -325,7 +325,7 @@ fn an_older_state_does_not_replace_a_newer_one() {
     let older = desk.signed_at("anna", 1000, |grant| grant.rule.pattern = "old".into());
     desk.show(&[&desk.signed_at("anna", 2000, |grant| grant.rule.pattern = "new".into())]);
     desk.change(&older);
-    assert_eq!((desk.valid(), desk.refused()), (vec!["new".to_owned()], vec![(Refusal::Replayed, 1)]));
+    assert_eq!((desk.valid(), desk.refused()), (vec!["new".to_owned()], vec![(MessageRefusal::Replayed, 1)]));
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn those_who_decide_no_longer_have_no_grants() {
     desk.join();
     assert_eq!(desk.valid(), [""; 0]);
     desk.show(&entries.each_ref());
-    assert_eq!((desk.valid(), desk.refused()), (vec!["ls".into(), "rm *".into()], vec![(Refusal::BadSignature, 1)]));
+    assert_eq!((desk.valid(), desk.refused()), (vec!["ls".into(), "rm *".into()], vec![(MessageRefusal::BadSignature, 1)]));
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_damaged_file_is_reported_and_nothing_older_allows_anything() {
     for _ in 0..2 {
         desk.start_again();
         desk.show(&[&granted, &denied]);
-        assert_eq!((desk.valid(), desk.refused()), (vec!["rm *".to_owned()], vec![(Refusal::Replayed, 1)]));
+        assert_eq!((desk.valid(), desk.refused()), (vec!["rm *".to_owned()], vec![(MessageRefusal::Replayed, 1)]));
     }
     desk.change(&desk.signed("anna", |grant| grant.id = "g2".into()));
     assert_eq!(desk.valid(), ["ls", "rm *"]);

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use toold_engine::policy::grants::FleetGrantTerm;
 use toold_proto::permission::Action;
 
-use crate::member::SILENCE;
+use crate::silence::SILENCE;
 use crate::signed::CLOCK_TOLERANCE;
 
 /// The time now, by both clocks.

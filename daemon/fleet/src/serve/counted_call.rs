@@ -1,0 +1,71 @@
+//! A call that counts as running, and the receiver of its progress.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
+use toold_engine::progress::ProgressSink;
+use toold_proto::call::Progress;
+
+use crate::member::Member;
+use crate::served_calls::ServedCall;
+
+/// Counts a call as running until it is dropped.
+pub(super) struct CountedCall {
+    member: Arc<Member>,
+    begun: OnceLock<Instant>,
+}
+
+impl CountedCall {
+    /// `None` when as many calls run as this daemon takes.
+    pub(super) fn enter(member: &Arc<Member>) -> Option<Self> {
+        let most = member.settings.load().max_calls as u64;
+        let running = &member.counts.running;
+        let entered = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
+        entered.ok()?;
+        member.served.note_change();
+        Some(Self { member: member.clone(), begun: OnceLock::new() })
+    }
+
+    pub(super) fn begin(&self) {
+        self.begun.get_or_init(Instant::now);
+    }
+}
+
+impl Drop for CountedCall {
+    fn drop(&mut self) {
+        let counts = &self.member.counts;
+        counts.running.fetch_sub(1, Ordering::Relaxed);
+        if let Some(begun) = self.begun.get() {
+            counts.served.fetch_add(1, Ordering::Relaxed);
+            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            counts.processing_ns.fetch_add(took, Ordering::Relaxed);
+        }
+        self.member.served.note_change();
+    }
+}
+
+/// Takes the progress of a call. The engine drops it when nothing of the call runs any more.
+pub(super) struct ReplySink {
+    call: Arc<ServedCall>,
+    _over: DropGuard,
+    _running: CountedCall,
+}
+
+impl ReplySink {
+    pub(super) fn new(call: &Arc<ServedCall>, running: CountedCall) -> Arc<Self> {
+        running.begin();
+        Arc::new(Self { call: call.clone(), _over: call.over.clone().drop_guard(), _running: running })
+    }
+}
+
+impl ProgressSink for ReplySink {
+    fn send(&self, _seq: u64, progress: &Progress) {
+        let pushed = self.call.window.lock().push(progress);
+        if let Err(why) = pushed {
+            self.call.fail(why);
+        }
+        self.call.wake.notify_one();
+    }
+}
