@@ -144,10 +144,10 @@ impl Bus {
         self.runtime.block_on(async { self.jetstream.get_stream(stream).await.unwrap().purge().await }).unwrap();
     }
 
-    /// All messages of a stream, in their order.
+    /// All messages of a stream, in their order; none while there is no such stream.
     pub fn stored(&self, stream: &str) -> Vec<BusMessage> {
         self.runtime.block_on(async {
-            let stream = self.jetstream.get_stream(stream).await.unwrap();
+            let Ok(stream) = self.jetstream.get_stream(stream).await else { return Vec::new() };
             let state = stream.cached_info().state.clone();
             let mut stored = Vec::new();
             for sequence in state.first_sequence..=state.last_sequence {

@@ -110,8 +110,12 @@ impl NatsServer {
             .spawn()
             .unwrap();
         let ports = dir.join(format!("nats-server_{}.ports", child.id()));
-        self.child = Some(child);
+        let child = self.child.insert(child);
+        let log = dir.join("log");
         self.port = until("the NATS server listens", || {
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("the NATS server ended ({status}): {}", fs::read_to_string(&log).unwrap_or_default());
+            }
             let ports: Value = serde_json::from_str(&fs::read_to_string(&ports).ok()?).ok()?;
             let address = ports["nats"][0].as_str()?;
             address.rsplit(':').next()?.parse().ok()

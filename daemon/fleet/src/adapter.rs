@@ -24,9 +24,9 @@ use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use crate::away::away;
 use crate::call::{self, OutgoingCall};
-use crate::target::CallTarget;
 use crate::listing::{self, ListVersion, ListedFleetTool};
 use crate::member::{CurrentMember, Member};
+use crate::target::CallTarget;
 
 /// How long a call waits for the first word of the broker after a start.
 const FIRST_WORD: Duration = Duration::from_secs(5);

@@ -56,8 +56,7 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
         }
         if is_new || renewed.elapsed() >= RENEWAL {
             renewed = Instant::now();
-            put(&daemons, member.name.as_str(), member.sign(SignedKind::Daemon, member.name.as_str(), &record))
-                .await?;
+            put(&daemons, member.name.as_str(), member.sign(SignedKind::Daemon, member.name.as_str(), &record)).await?;
             announced = Some(record);
         }
         if timeout_at(renewed + RENEWAL, changes.next()).await.is_ok() {

@@ -19,7 +19,7 @@ use toold_proto::audit::AuditEntry;
 use crate::audit::position::AuditPosition;
 use crate::member::Member;
 use crate::messages::AuditMessage;
-use crate::signed::{SignedKind, MessageRefusal, random_id, read_own};
+use crate::signed::{MessageRefusal, SignedKind, random_id, read_own};
 use crate::subjects;
 
 /// How often to look for new rows.
@@ -201,8 +201,7 @@ impl<'m> AuditSender<'m> {
         }
     }
 
-    /// Waits until the server has stored the row. False when the subject was written to by somebody else, or before the
-    /// answer to an earlier message was lost.
+    /// Waits until the server has stored the row. False when the subject was written to by somebody else.
     async fn send(&mut self, row: &AuditEntry) -> Result<bool, String> {
         let failed = |error: PublishError| format!("can't send row {} of the audit log: {error}", row.id);
         let message = PublishMessage::build()
@@ -212,8 +211,11 @@ impl<'m> AuditSender<'m> {
             .expected_last_subject_sequence(self.sequence);
         let sent = self.member.broker.jetstream.send_publish(self.subject.clone(), message).await.map_err(failed)?;
         match sent.await {
-            // A repeated message was stored before; whether as the last one, the stream must say.
-            Ok(ack) if ack.duplicate => Ok(false),
+            // It was stored before. Somebody may have deleted it since, so it need not be the last one.
+            Ok(ack) if ack.duplicate => {
+                self.sequence = last_in_stream(self.member).await?.1;
+                Ok(true)
+            }
             Ok(ack) => {
                 self.sequence = ack.sequence;
                 self.member.counts.audit_sent.fetch_add(1, Ordering::Relaxed);

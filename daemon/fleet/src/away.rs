@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use toold_engine::time::rfc3339;
 use toold_mounts::adapter::AwaySource;
 
-use crate::target::CallTarget;
 use crate::directory::Directory;
+use crate::target::CallTarget;
 
 /// `None` while the target is there.
 pub(crate) fn away(directory: &Directory, target: &CallTarget) -> Option<AwaySource> {

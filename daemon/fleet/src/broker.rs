@@ -55,6 +55,7 @@ impl Broker {
             since: None,
             error: Some("connecting".to_owned()),
         });
+        let is_encrypted = settings.servers.iter().any(|server| server.starts_with("tls://"));
         let on_event = move |event: Event| {
             sender.send_if_modified(|state| match event {
                 Event::Connected => {
@@ -69,7 +70,7 @@ impl Broker {
                 }
                 Event::ClientError(error) => {
                     tracing::debug!(%error, "the connection to the broker");
-                    state.error = (!state.connected).then(|| error.to_string());
+                    state.error = (!state.connected).then(|| explained(&error.to_string(), is_encrypted));
                     !state.connected
                 }
                 Event::ServerError(error) => {
@@ -163,15 +164,25 @@ impl Broker {
     }
 }
 
+/// The client library does not say why the two sides agree on no encryption.
+fn explained(error: &str, is_encrypted: bool) -> String {
+    match is_encrypted && error.ends_with("IO error") {
+        true => format!(
+            "{error}: the server does not answer, it has no TLS, or its certificate is signed by no authority that is \
+             known here (fleet.ca_file)"
+        ),
+        false => error.to_owned(),
+    }
+}
+
 /// Adds what a file of credentials contains.
 fn log_in(options: ConnectOptions, file: &Path) -> Result<ConnectOptions, String> {
     let shown = file.display();
     let text = read_private(file)?;
-    let text = text.trim();
     if text.contains("-----BEGIN") {
-        return options.credentials(text).map_err(|error| format!("{shown} contains no credentials of NATS: {error}"));
+        return options.credentials(&text).map_err(|error| format!("{shown} contains no credentials of NATS: {error}"));
     }
-    match text {
+    match text.trim() {
         "" => {
             Err(format!("{shown} is empty: it must contain credentials of NATS, the seed of a user's nkey, or a token"))
         }

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_host::state_file;
 
-use crate::target::CallTarget;
 use crate::messages::{MemberRecord, ToolRecord};
 use crate::names::FleetName;
+use crate::target::CallTarget;
 
 /// Bytes of the file of the directory.
 const MAX_FILE: u64 = 4 << 20;

@@ -24,11 +24,11 @@ use toold_proto::fleet::FleetGrantInfo;
 use toold_proto::permission::Action;
 
 use crate::counts::FleetCounts;
-use crate::settings::WantedSettings;
 use crate::grant_book::check::{CheckedGrant, check, read_kept};
 use crate::grant_book::kept::KeptGrants;
 use crate::grant_book::term::{Lease, Moment, Term, boot_time};
 use crate::names::FleetName;
+use crate::settings::WantedSettings;
 use crate::signed::{MessageRefusal, Verifier, now_ms};
 use crate::subjects::grant_key;
 
@@ -338,7 +338,10 @@ impl BookContent {
             return false;
         }
         if self.revoked.contains_key(key) {
-            counts.refuse(MessageRefusal::Replayed, format!("{person} has revoked the grant {id}, and it was sent again"));
+            counts.refuse(
+                MessageRefusal::Replayed,
+                format!("{person} has revoked the grant {id}, and it was sent again"),
+            );
             return false;
         }
         let allows = checked.grant.rule.action == Action::Allow;
@@ -354,15 +357,18 @@ impl BookContent {
                 return std::mem::take(&mut held.is_gone);
             }
             if checked.at <= held.checked.at {
-                counts.refuse(MessageRefusal::Replayed, format!("an older state of the grant {id} of {person} was sent"));
+                counts
+                    .refuse(MessageRefusal::Replayed, format!("an older state of the grant {id} of {person} was sent"));
                 return false;
             }
         }
         if Term::new(checked.grant.rule.action, (checked.made_at, checked.expires_at), lease, *now).has_expired(*now) {
             // Old entries stay in the bucket; nobody has a reason to put one there.
             if *is_synced {
-                counts
-                    .refuse(MessageRefusal::Expired, format!("the grant {id} of {person} has expired, and it was sent again"));
+                counts.refuse(
+                    MessageRefusal::Expired,
+                    format!("the grant {id} of {person} has expired, and it was sent again"),
+                );
             }
             let was_held = self.held.remove(key).is_some();
             self.is_dirty |= was_held;

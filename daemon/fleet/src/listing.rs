@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toold_mounts::adapter::ListedTool;
 
-use crate::target::CallTarget;
 use crate::directory::{Directory, KnownDaemon};
 use crate::messages::ToolRecord;
 use crate::names::FleetName;
+use crate::target::CallTarget;
 
 const MAX_PROBLEMS: usize = 20;
 

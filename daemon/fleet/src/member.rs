@@ -25,7 +25,7 @@ use crate::outgoing::OutgoingCalls;
 use crate::own_asks::OwnAsks;
 use crate::served_calls::ServedCalls;
 use crate::settings::{ConnectionSettings, FleetSettings};
-use crate::signed::{Message, SignedKind, MessageRefusal, Verifier, random_id, sign};
+use crate::signed::{Message, MessageRefusal, SignedKind, Verifier, random_id, sign};
 
 pub struct Member {
     pub name: FleetName,

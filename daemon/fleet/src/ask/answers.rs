@@ -9,7 +9,7 @@ use toold_proto::permission::{Answerer, ReplyPermission, Scope};
 use crate::member::Member;
 use crate::messages::{AnswerReceipt, AskAnswerMessage};
 use crate::own_asks::{OwnAsk, answerer, request_id};
-use crate::signed::{self, SignedKind, MessageRefusal};
+use crate::signed::{self, MessageRefusal, SignedKind};
 
 /// Bytes of an answer.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -51,12 +51,17 @@ fn verified(member: &Member, message: &Message, ask_id: &str) -> Result<SignedAn
     }
     let answer: SignedAnswer = member.verify(&message.payload, SignedKind::Answer, &message.subject)?;
     if answer.body.ask_id != ask_id {
-        return refuse(MessageRefusal::Misdirected, format!("an answer to {} arrived as one to {ask_id}", answer.body.ask_id));
+        return refuse(
+            MessageRefusal::Misdirected,
+            format!("an answer to {} arrived as one to {ask_id}", answer.body.ask_id),
+        );
     }
     let decides = member.verifier.roster().people.get(&answer.from).is_some_and(|person| person.decides);
     match decides {
         true => Ok(answer),
-        false => refuse(MessageRefusal::NotPermitted, format!("{} answered {ask_id}, but does not decide here", answer.from)),
+        false => {
+            refuse(MessageRefusal::NotPermitted, format!("{} answered {ask_id}, but does not decide here", answer.from))
+        }
     }
 }
 

@@ -11,17 +11,17 @@ use toold_engine::deadline::Pause;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::tool::ToolResult;
 
+use super::OutgoingCall;
 use super::cancel::CancelGuard;
 use super::order::{Arrival, ReplyOrder};
-use super::OutgoingCall;
-use crate::target::CallTarget;
 use crate::blobs::{self, OwnBlob};
 use crate::member::Member;
-use crate::messages::{Accepted, AliveCall, CallReply, FleetCall, Finished, CallOrigin, RefusedCall, ReplyEvent};
+use crate::messages::{Accepted, AliveCall, CallOrigin, CallReply, Finished, FleetCall, RefusedCall, ReplyEvent};
 use crate::names::FleetName;
-use crate::signed::{SignedKind, MessageRefusal, random_id};
+use crate::signed::{MessageRefusal, SignedKind, random_id};
 use crate::silence::{ALIVE_INTERVAL, SILENCE, Silence};
 use crate::subjects;
+use crate::target::CallTarget;
 
 /// How long a daemon may take to accept a call.
 const ACCEPT: Duration = Duration::from_secs(10);

@@ -7,10 +7,10 @@ use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use crate::member::Member;
-use crate::silence::SILENCE;
 use crate::messages::{CancelCallRequest, CancelledCall};
 use crate::names::FleetName;
 use crate::signed::SignedKind;
+use crate::silence::SILENCE;
 use crate::subjects;
 
 /// How long one attempt waits for the answer.

@@ -10,11 +10,11 @@ use toold_engine::tool::{ToolError, ToolOutput};
 
 use super::attempt::{AttemptEnd, attempt};
 use super::{OutgoingCall, did_not_run, unknown};
-use crate::target::CallTarget;
 use crate::directory::KnownDaemon;
 use crate::member::Member;
 use crate::messages::CallRefusal;
 use crate::names::FleetName;
+use crate::target::CallTarget;
 
 /// How long a call waits for a free daemon.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);

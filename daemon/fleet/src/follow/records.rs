@@ -14,7 +14,7 @@ use crate::keys::PublicKey;
 use crate::messages::{MemberRecord, ToolRecord};
 use crate::names::FleetName;
 use crate::settings::{DaemonMember, Roster};
-use crate::signed::{Message, SignedKind, MessageRefusal, Verifier};
+use crate::signed::{Message, MessageRefusal, SignedKind, Verifier};
 
 /// Of one daemon.
 const MAX_TOOLS: usize = 4_096;

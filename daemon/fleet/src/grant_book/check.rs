@@ -10,7 +10,7 @@ use crate::counts::FleetCounts;
 use crate::messages::FleetGrant;
 use crate::names::FleetName;
 use crate::settings::Roster;
-use crate::signed::{Message, SignedKind, MessageRefusal, Verifier};
+use crate::signed::{Message, MessageRefusal, SignedKind, Verifier};
 use crate::subjects::grant_key;
 
 /// The longest time for which a grant may allow something.

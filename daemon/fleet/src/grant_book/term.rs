@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use toold_engine::policy::grants::FleetGrantTerm;
 use toold_proto::permission::Action;
 
-use crate::silence::SILENCE;
 use crate::signed::CLOCK_TOLERANCE;
+use crate::silence::SILENCE;
 
 /// The time now, by both clocks.
 #[derive(Clone, Copy, Debug)]

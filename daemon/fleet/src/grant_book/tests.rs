@@ -12,13 +12,13 @@ use toold_proto::permission::Action;
 use toold_proto::tool::Category;
 
 use crate::counts::FleetCounts;
-use crate::grant_book::{FleetGrantBook, ReadProgress};
 use crate::grant_book::term::boot_time;
+use crate::grant_book::{FleetGrantBook, ReadProgress};
 use crate::keys::{KeyOwner, SigningKey};
 use crate::messages::{FleetGrant, FleetRule, GrantOrigin};
 use crate::names::FleetName;
 use crate::settings::{ConnectionSettings, FleetSettings, PersonMember, Roster};
-use crate::signed::{Message, SignedKind, MessageRefusal, now_ms, random_id, seal};
+use crate::signed::{Message, MessageRefusal, SignedKind, now_ms, random_id, seal};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -180,10 +180,20 @@ fn each_entry_that_does_not_count_is_refused_for_its_reason() {
             Some(MessageRefusal::Expired),
         ),
         ("with a wrong pattern", "anna", |grant| grant.rule.pattern = String::new(), Some(MessageRefusal::Malformed)),
-        ("of a wrong tool", "anna", |grant| grant.rule.tools = Some(vec!["no tool".into()]), Some(MessageRefusal::Malformed)),
+        (
+            "of a wrong tool",
+            "anna",
+            |grant| grant.rule.tools = Some(vec!["no tool".into()]),
+            Some(MessageRefusal::Malformed),
+        ),
         ("with a wrong end", "anna", |grant| grant.expiry = Some("soon".into()), Some(MessageRefusal::Malformed)),
         ("made at no time", "anna", |grant| grant.origin.made_at = "once".into(), Some(MessageRefusal::Malformed)),
-        ("with an id of a grant of this daemon", "anna", |grant| grant.id = "grant_1".into(), Some(MessageRefusal::Malformed)),
+        (
+            "with an id of a grant of this daemon",
+            "anna",
+            |grant| grant.id = "grant_1".into(),
+            Some(MessageRefusal::Malformed),
+        ),
         ("with an id of many parts", "anna", |grant| grant.id = "a.b".into(), Some(MessageRefusal::Malformed)),
     ];
     for (what, person, change, expected) in cases {
@@ -347,7 +357,10 @@ fn those_who_decide_no_longer_have_no_grants() {
     desk.join();
     assert_eq!(desk.valid(), [""; 0]);
     desk.show(&entries.each_ref());
-    assert_eq!((desk.valid(), desk.refused()), (vec!["ls".into(), "rm *".into()], vec![(MessageRefusal::BadSignature, 1)]));
+    assert_eq!(
+        (desk.valid(), desk.refused()),
+        (vec!["ls".into(), "rm *".into()], vec![(MessageRefusal::BadSignature, 1)])
+    );
 }
 
 #[test]

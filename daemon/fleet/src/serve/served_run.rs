@@ -19,10 +19,10 @@ use super::counted_call::{CountedCall, ReplySink};
 use crate::blobs::{self, OwnBlob};
 use crate::caller_origin::note_origin;
 use crate::member::Member;
-use crate::silence::ALIVE_INTERVAL;
-use crate::messages::{Accepted, AliveCall, Blob, CallBeat, CallReply, FleetCall, Finished, ReplyEvent};
+use crate::messages::{Accepted, AliveCall, Blob, CallBeat, CallReply, Finished, FleetCall, ReplyEvent};
 use crate::served_calls::ServedCall;
-use crate::signed::{SignedKind, MessageRefusal};
+use crate::signed::{MessageRefusal, SignedKind};
+use crate::silence::ALIVE_INTERVAL;
 use crate::subjects;
 
 /// How long an accepted call waits for the caller's first sign of life.
@@ -193,9 +193,10 @@ fn hear(member: &Member, call: &ServedCall, message: &NatsMessage) -> bool {
     let Ok(alive) = member.verify::<AliveCall>(&message.payload, SignedKind::Alive, to) else { return false };
     let heard = match call.caller == alive.from {
         true => call.hear(&alive.body),
-        false => {
-            Err((MessageRefusal::NotPermitted, format!("{} sent a sign of life for a call of {}", alive.from, call.caller)))
-        }
+        false => Err((
+            MessageRefusal::NotPermitted,
+            format!("{} sent a sign of life for a call of {}", alive.from, call.caller),
+        )),
     };
     heard.map_err(|(refusal, sentence)| member.counts.refuse(refusal, sentence)).is_ok()
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use toold_proto::call::{Progress, Stream};
 
-use crate::served_calls::backlog::Backlog;
 use crate::messages::{Finished, ReplyEvent};
+use crate::served_calls::backlog::Backlog;
 
 /// Messages, and bytes of their texts, that are sent without being acknowledged.
 const MAX_SENT: usize = 256;

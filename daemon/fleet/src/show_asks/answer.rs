@@ -76,7 +76,12 @@ fn after_end(member: &Member, from: &FleetName, ended: Option<&EndedFleetAsk>, s
     sent
 }
 
-async fn until_replied(member: &Member, from: &FleetName, message: &FleetAsk, reply: &ReplyPermission) -> AnswerReceipt {
+async fn until_replied(
+    member: &Member,
+    from: &FleetName,
+    message: &FleetAsk,
+    reply: &ReplyPermission,
+) -> AnswerReceipt {
     let subject = subjects::answer(&message.ask_id);
     let mut state = member.broker.state.clone();
     loop {

@@ -11,7 +11,9 @@ use toold_fleet::adapter::{FleetEndpoint, FleetMounts};
 use toold_fleet::fleet::Fleet;
 use toold_fleet::keys::{KeyOwner, PublicKey, SigningKey};
 use toold_fleet::names::FleetName;
-use toold_fleet::settings::{ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster, WantedSettings};
+use toold_fleet::settings::{
+    ConnectionSettings, DaemonMember, FleetSettings, OwnPerson, PersonMember, Roster, WantedSettings,
+};
 use toold_fleet::target::CallTarget;
 use toold_mounts::config::MountConfig;
 use toold_proto::mcp::InstanceScope;

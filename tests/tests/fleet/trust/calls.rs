@@ -160,6 +160,7 @@ fn a_result_comes_from_the_daemon_that_ran_the_call_alone() {
     let request = scene.begin_waiting(&mut client, "real");
     let call = scene.bus.of_kind("call", "toold.build.call");
     let (inbox, call_id) = (call.reply.clone().unwrap(), call.json()["call_id"].clone());
+    let genuine = scene.bus.of_kind("reply", &inbox);
     let send = |bytes: &[u8]| scene.bus.send(&inbox, None, bytes);
     // The result of another call.
     expect_refusal(&scene.laptop, "misdirected", "the result of another call", || send(&result.payload));
@@ -170,7 +171,6 @@ fn a_result_comes_from_the_daemon_that_ran_the_call_alone() {
         reply["call_id"] = call_id.clone();
     });
     expect_refusal(&scene.laptop, "not_permitted", "the result of another daemon", || send(&forged));
-    let genuine = scene.bus.of_kind("reply", &inbox);
     scene.expect_refusals(&scene.laptop, &genuine.payload, &scene.key("build"), send);
     scene.go();
     let answer = client.answer(request)["result"].take();

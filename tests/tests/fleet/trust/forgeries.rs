@@ -24,9 +24,10 @@ pub(crate) fn signed_again(recorded: &[u8], key: &SigningKey, change: impl FnOnc
 pub(crate) fn fresh(recorded: &[u8], key: &SigningKey, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     signed_again(recorded, key, |message| {
         message["nonce"] = random_id().into();
-        message["at"] = now_ms().into();
+        let now = now_ms();
+        message["at"] = now.into();
         if !message["until"].is_null() {
-            message["until"] = (now_ms() + LIFETIME.as_millis() as u64).into();
+            message["until"] = (now + LIFETIME.as_millis() as u64).into();
         }
         change(message);
     })

@@ -30,6 +30,10 @@ category = "mcp"
 pattern = "fleet:*/*"
 action = "allow"
 [[permission.rules]]
+category = "file.read"
+pattern = "**"
+action = "allow"
+[[permission.rules]]
 category = "file.write"
 pattern = "**"
 action = "allow"
@@ -106,8 +110,6 @@ impl TrustScene {
         request
     }
 
-    /// Sends each forgery of a recorded message, and checks that `receiver` refuses it for its reason.
-    #[track_caller]
     /// Calls `build_mark` from the laptop, again while the call is not accepted: the server disconnects a daemon that does
     /// not read a flood fast enough, and what it has not read is lost.
     pub(crate) fn mark(&self, id: &str) {
@@ -120,6 +122,8 @@ impl TrustScene {
         });
     }
 
+    /// Sends each forgery of a recorded message, and checks that `receiver` refuses it for its reason.
+    #[track_caller]
     pub(crate) fn expect_refusals(
         &self,
         receiver: &TestDaemon,
