@@ -216,6 +216,8 @@ async fn run(member: Arc<Member>) {
             // A revocation that was made meanwhile counts before the first call.
             let others = async {
                 member.grants.synced().await;
+                // Or the fleet would see the tools of plugins go and come at each start.
+                member.host.tools_loaded().await;
                 tokio::join!(
                     keep(&member, "the directory", follow::run),
                     keep(&member, "announcing", announce::run),

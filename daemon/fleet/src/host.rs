@@ -9,6 +9,9 @@ use toold_proto::audit::AuditEntry;
 use crate::messages::CallOrigin;
 
 pub trait FleetHost: Send + Sync + 'static {
+    /// Waits until the tools that are there at the start have been loaded: before, those of plugins are missing.
+    fn tools_loaded(&self) -> BoxFuture<'static, ()>;
+
     /// Opens or resumes the session in which the calls of a session elsewhere run. It belongs to that daemon: no agent here
     /// can join it.
     ///

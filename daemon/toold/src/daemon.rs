@@ -123,7 +123,7 @@ impl Daemon {
         config.follow_files(lifecycle.stopping());
         mcp_servers::follow(&config, &mcp_servers);
         remotes::follow(&config, &remotes);
-        let fleet = fleet_parts.start(&engine, &config, &sessions, &store);
+        let fleet = fleet_parts.start(&engine, &config, &sessions, &store, &plugins);
         subagents::follow(&config, &builtins, &plugins);
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);

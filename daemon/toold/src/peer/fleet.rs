@@ -9,6 +9,7 @@ use toold_fleet::adapter::FleetAdapter;
 pub use toold_fleet::adapter::FleetMounts;
 pub use toold_fleet::fleet::Fleet as FleetService;
 use toold_fleet::member::CurrentMember;
+use toold_lua::reload::PluginHost;
 use toold_store::Store;
 
 use crate::config::active_config::ActiveConfig;
@@ -38,11 +39,13 @@ impl FleetParts {
         config: &Arc<ActiveConfig>,
         sessions: &Arc<SessionService>,
         store: &Arc<Store>,
+        plugins: &Arc<PluginHost>,
     ) -> Arc<FleetService> {
         let host = LocalFleetHost {
             sessions: sessions.clone(),
             config: config.clone(),
             store: store.clone(),
+            plugins: plugins.clone(),
             secret: remotes::kept_secret(&config.options),
         };
         let fleet = FleetService::start(engine, Arc::new(host), self.member.clone(), &config.options.paths.fleet());

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toold_engine::Engine;
+use toold_lua::reload::PluginHost;
 use toold_store::Store;
 
 use crate::config::active_config::ActiveConfig;
@@ -41,6 +42,7 @@ impl FleetParts {
         _: &Arc<ActiveConfig>,
         _: &Arc<SessionService>,
         _: &Arc<Store>,
+        _: &Arc<PluginHost>,
     ) -> Arc<FleetService> {
         Arc::new(FleetService)
     }

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use toold_engine::session::{Session, SessionFilter};
 use toold_fleet::host::FleetHost;
 use toold_fleet::messages::CallOrigin;
+use toold_lua::reload::PluginHost;
 use toold_proto::audit::{AuditEntry, AuditQuery};
 use toold_proto::session::ClientInfo;
 use toold_proto::tool::SessionId;
@@ -26,6 +27,7 @@ pub(super) struct LocalFleetHost {
     pub(super) sessions: Arc<SessionService>,
     pub(super) config: Arc<ActiveConfig>,
     pub(super) store: Arc<Store>,
+    pub(super) plugins: Arc<PluginHost>,
     /// A part of the names of sessions, so that nobody else can guess them. The same at each start, so that they are found
     /// again.
     pub(super) secret: [u8; 32],
@@ -79,6 +81,11 @@ impl LocalFleetHost {
 }
 
 impl FleetHost for LocalFleetHost {
+    fn tools_loaded(&self) -> BoxFuture<'static, ()> {
+        let plugins = self.plugins.clone();
+        async move { _ = plugins.settled().await }.boxed()
+    }
+
     fn open_session(&self, origin: &CallOrigin, session: &str) -> BoxFuture<'static, Result<Arc<Session>, String>> {
         self.clone().open_or_resume(origin.clone(), session.to_owned()).boxed()
     }
