@@ -13,6 +13,7 @@ pub(crate) struct ReplyOrder {
 
 /// What to do with a reply.
 #[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is read at once; a box would be an allocation for each reply")]
 pub(crate) enum Arrival {
     /// The next one.
     New(ReplyEvent),
