@@ -403,14 +403,9 @@ mod tests {
             check(&verifier, &sign(key, SignedKind::Cancel, of, "build", json!({})), SignedKind::Cancel, "build")
         };
         for _ in 0..MAX_REMEMBERED {
-            assert_eq!(
-                verifier.seen.lock().entry((KeyOwner::Daemon, keys[0].0.clone())).or_default().remember(
-                    &random_id(),
-                    u64::MAX,
-                    now_ms()
-                ),
-                true
-            );
+            let mut seen = verifier.seen.lock();
+            let of_first = seen.entry((KeyOwner::Daemon, keys[0].0.clone())).or_default();
+            assert!(of_first.remember(&random_id(), u64::MAX, now_ms()));
         }
         assert_eq!(send(&keys[0]), Err(MessageRefusal::Replayed));
         assert_eq!(send(&keys[1]), Ok(json!({})));
