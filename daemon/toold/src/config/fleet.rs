@@ -159,6 +159,7 @@ pub(super) struct FleetFiles {
     pub(super) key: PathBuf,
     pub(super) person_key: PathBuf,
     pub(super) credentials: Option<PathBuf>,
+    #[cfg_attr(not(feature = "fleet"), expect(dead_code))]
     pub(super) ca: Option<PathBuf>,
 }
 

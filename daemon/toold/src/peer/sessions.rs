@@ -163,6 +163,7 @@ impl SessionService {
     }
 
     /// The open session of this id.
+    #[cfg(feature = "fleet")]
     pub(crate) fn find(&self, id: &SessionId) -> Option<Arc<Session>> {
         self.engine.sessions.find(id)
     }
@@ -189,6 +190,7 @@ impl SessionService {
     }
 
     /// Closes unused sessions of a daemon of the fleet when it has `most` of them. False when it uses all of them.
+    #[cfg(feature = "fleet")]
     pub(crate) fn make_room_for(&self, daemon: &str, most: usize) -> bool {
         let is_its = |session: &Session| opener_of(session).daemon.as_deref() == Some(daemon);
         let is_full = || self.engine.sessions.list().iter().filter(|session| is_its(session)).count() >= most;
@@ -249,6 +251,7 @@ impl SessionService {
     ///
     /// # Errors
     /// The folder cannot be worked in.
+    #[cfg(feature = "fleet")]
     pub(crate) fn in_chosen_folder(&self, open: SessionRequest) -> anyhow::Result<Session> {
         self.session_of_person(open)
     }

@@ -34,7 +34,9 @@ fn garbage_keeps_nobody_from_calling() {
     scene.mark("after");
     let grown = resident(scene.build.pid()).saturating_sub(before);
     assert!(grown < 200 * 1024, "it has grown by {grown} KiB");
-    assert!(scene.build.log().len() < 4 << 20, "the log has {} bytes", scene.build.log().len());
+    // The client library reports each message at the level of these tests.
+    let lines = scene.build.log().lines().filter(|line| line.contains("refused a message")).count();
+    assert!(lines < 200, "{lines} lines of the log are about refused messages");
     assert_eq!(scene.marks(), ["before", "after"]);
 
     // In the buckets and streams too.

@@ -1,7 +1,6 @@
 //! Sessions across restarts of the daemon. The store's functions block; those here do not.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -52,10 +51,11 @@ impl SessionService {
     ///
     /// # Errors
     /// The folder cannot be worked in.
+    #[cfg(feature = "fleet")]
     pub(crate) async fn restore_of_fleet(
         &self,
         id: &SessionId,
-        cwd: &Path,
+        cwd: &std::path::Path,
     ) -> anyhow::Result<Option<(Session, Option<Opener>)>> {
         let create = |_, request| {
             self.in_chosen_folder(SessionRequest { cwd: Some(cwd.to_owned()), roots: Vec::new(), ..request })
