@@ -43,11 +43,14 @@ impl ChaosCallEnd {
             Self::Ok
         } else if text.contains("unknown whether") {
             Self::Unknown
-        } else if ["did not run", "is busy", "no longer has a tool"].iter().any(|words| text.contains(words))
+        } else if ["did not run", "busy", "no longer has a tool", "there is no tool", "is not available"]
+            .iter()
+            .any(|words| text.contains(words))
             || !result["metadata"]["permission"].is_null()
         {
             Self::DidNotRun
-        } else if ["cancelled on", "has run on"].iter().any(|words| text.contains(words)) || !answer["error"].is_null()
+        } else if ["cancelled on", "has run on", "while the call ran"].iter().any(|words| text.contains(words))
+            || !answer["error"].is_null()
         {
             Self::Interrupted
         } else {
