@@ -40,7 +40,7 @@ struct MemberOptions {
 
 /// Start a fleet: make this machine its first member
 ///
-/// Makes the keys of this daemon and of the person, adds [fleet] to your configuration, and prints an invitation for the
+/// Makes the keys of this daemon and of the person, adds a section fleet to your configuration, and prints an invitation for the
 /// other machines. It contains addresses and public keys, and no secrets.
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
@@ -55,7 +55,7 @@ pub(super) struct InitArgs {
 
 /// Take part in a fleet with an invitation
 ///
-/// Makes the key of this daemon, and adds [fleet] to your configuration with all members of the invitation. Prints the
+/// Makes the key of this daemon, and adds a section fleet to your configuration with all members of the invitation. Prints the
 /// command to run on the other machines, which do not trust this one before.
 #[derive(Debug, Args)]
 pub(super) struct JoinArgs {
