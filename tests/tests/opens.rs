@@ -42,7 +42,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
     ("builtins/src/journal/draft.rs", 3, "the daemon's own folder of changes"),
-    ("fleet/src/grants/book.rs", 1, "the daemon's own file of grants"),
+    ("fleet/src/grant_book.rs", 1, "the daemon's own file of grants"),
     ("fleet/src/serve.rs", 1, "the folder of the fleet in the daemon's own state"),
     ("fleet/src/keys.rs", 2, "the key file that the user's configuration or command line names"),
     ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
