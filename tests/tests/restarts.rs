@@ -290,6 +290,11 @@ const WITHOUT_DAEMON: &[&str] = &[
     "config edit",
     "config path",
     "config schema",
+    "fleet broker-config",
+    "fleet forget",
+    "fleet init",
+    "fleet invite",
+    "fleet trust",
     "logs",
     "man",
     "mcp install",
@@ -299,6 +304,9 @@ const WITHOUT_DAEMON: &[&str] = &[
     "plugins test",
     "plugins types",
 ];
+
+/// They check their arguments first, and `x` is none that they take.
+const CHECK_ARGUMENTS: &[&str] = &["fleet grant", "fleet join"];
 
 /// It reads its input first, and says nothing when there is no daemon.
 const SILENT: &str = "hook";
@@ -402,6 +410,7 @@ fn wrong(setup: &Setup, socket: &Path, words: &[String], left_out: &[&str]) -> V
         let known = |list: &[&str]| list.iter().any(|known| name == *known || name.starts_with(&format!("{known} ")));
         let fault = match () {
             () if !in_time => "does not end",
+            () if output.status.code() == Some(2) && known(CHECK_ARGUMENTS) => return None,
             () if output.status.code() == Some(2) && !known(NEED_TERMINAL) => "is not called as it should be",
             () if known(WITHOUT_DAEMON) || known(NEED_TERMINAL) => return None,
             () if output.status.success() => "reports no fault",
