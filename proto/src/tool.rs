@@ -93,6 +93,9 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
+    /// In the order in which they are listed for people.
+    pub const ALL: [Self; 6] = [Self::Builtin, Self::Frontend, Self::Mcp, Self::Plugin, Self::Remote, Self::Fleet];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",

@@ -11,19 +11,10 @@ use toold_proto::tool::SourceKind;
 
 use crate::exit::not_found;
 
-const KINDS: [SourceKind; 6] = [
-    SourceKind::Builtin,
-    SourceKind::Frontend,
-    SourceKind::Mcp,
-    SourceKind::Plugin,
-    SourceKind::Remote,
-    SourceKind::Fleet,
-];
-
 /// # Errors
 /// One of these is neither a kind of source nor the name of one that the daemon knows; the message lists them.
 pub(crate) async fn check(client: &Client, named: &[String]) -> anyhow::Result<()> {
-    let is_kind = |name: &String| KINDS.iter().any(|kind| kind.as_str() == name);
+    let is_kind = |name: &String| SourceKind::ALL.iter().any(|kind| kind.as_str() == name);
     if named.iter().all(is_kind) {
         return Ok(());
     }
@@ -41,7 +32,7 @@ pub(crate) async fn check(client: &Client, named: &[String]) -> anyhow::Result<(
     names.extend(fleet.daemons.into_iter().map(|daemon| daemon.name));
     names.extend(fleet.label_groups.into_iter().filter(|label| label.mounted).map(|label| label.name));
     let Some(unknown) = named.iter().find(|name| !is_kind(name) && !names.contains(*name)) else { return Ok(()) };
-    let kinds = KINDS.map(SourceKind::as_str).join(", ");
+    let kinds = SourceKind::ALL.map(SourceKind::as_str).join(", ");
     let names: Vec<String> = names.into_iter().collect();
     Err(not_found(format!(
         "there is no source {unknown}; kinds of sources are {kinds}, and names are {}",

@@ -40,7 +40,7 @@ pub struct FleetAdapter {
     cache_dir: PathBuf,
 }
 
-/// What is mounted.
+/// The daemon or the label that is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetEndpoint {
     pub target: CallTarget,

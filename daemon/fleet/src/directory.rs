@@ -19,7 +19,7 @@ use crate::target::CallTarget;
 const MAX_FILE: u64 = 4 << 20;
 const FILE: &str = "directory.json";
 
-/// What is known of a daemon. It stays here when the daemon has gone.
+/// A daemon, as far as it is known. It stays here when the daemon has gone.
 #[derive(Clone, Debug)]
 pub struct KnownDaemon {
     /// `None` if only its tools are known.

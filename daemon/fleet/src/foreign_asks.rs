@@ -45,7 +45,7 @@ pub(crate) enum PromptState {
     Done,
 }
 
-/// What became of a message.
+/// The effect of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     /// It changed what is open.

@@ -70,7 +70,7 @@ struct BookContent {
     allows_since: Option<u64>,
     /// Revocations or denying grants are not on disk.
     is_dirty: bool,
-    /// What was lost, as a sentence for the user.
+    /// The grants or revocations that were lost, as a sentence for the user.
     problem: Option<String>,
 }
 

@@ -51,7 +51,7 @@ pub struct Member {
     /// Fires when this daemon leaves the fleet: the daemon stops, or its configuration changes.
     pub stop: CancellationToken,
     pub tasks: TaskTracker,
-    /// What does not work, by part.
+    /// Problems, by the part that has them.
     problems: Mutex<BTreeMap<&'static str, String>>,
     pub(crate) own_asks: tokio::sync::Mutex<OwnAsks>,
     pub(crate) outgoing: OutgoingCalls,
@@ -145,7 +145,7 @@ impl Member {
         };
     }
 
-    /// What does not work, as sentences.
+    /// Problems of all parts, as sentences.
     pub fn problems(&self) -> Vec<String> {
         self.problems.lock().iter().map(|(part, why)| format!("{part}: {why}")).collect()
     }

@@ -244,7 +244,7 @@ pub struct EndedFleetAsk {
     pub action: toold_proto::permission::Resolution,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// Who answered, as text.
+    /// The person or client that answered, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }

@@ -38,7 +38,7 @@ pub(crate) fn request_id<'i>(daemon: &FleetName, ask_id: &'i str) -> Option<&'i 
     ask_id.strip_prefix(daemon.as_str())?.strip_prefix('-')
 }
 
-/// Who answered, as other machines and the audit log show it.
+/// The person or client that answered, as other machines and the audit log show it.
 pub(crate) fn answerer(person: &FleetName, at: &FleetName) -> String {
     format!("{person} at {at} (fleet)")
 }

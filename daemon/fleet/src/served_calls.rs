@@ -20,7 +20,7 @@ use crate::refusal::MessageRefusal;
 use crate::served_calls::window::ReplyWindow;
 use crate::silence::Silence;
 
-/// What was sent is sent again, at the earliest, after this time.
+/// Replies are sent again, at the earliest, after this time.
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
 pub(crate) struct ServedCalls {

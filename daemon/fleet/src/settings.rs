@@ -34,7 +34,7 @@ pub struct ConnectionSettings {
     pub name: FleetName,
     /// Addresses of the broker, as `nats://HOST:PORT` or `tls://HOST:PORT`; one that answers is used.
     pub servers: Vec<String>,
-    /// What logs in at the broker: a file with NATS credentials (`.creds`), the seed of a user's nkey, or a token.
+    /// The file that logs in at the broker: it contains NATS credentials (`.creds`), the seed of a user's nkey, or a token.
     pub credentials: Option<PathBuf>,
     /// Certificates of authorities that the broker's certificate may be signed by, in place of the system's.
     pub ca_file: Option<PathBuf>,
@@ -69,7 +69,7 @@ impl OwnPerson {
     }
 }
 
-/// Those whose signatures count here.
+/// The daemons and persons whose signatures count here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
     /// Other daemons; never this one.

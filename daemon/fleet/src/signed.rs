@@ -33,7 +33,7 @@ const MAX_REMEMBERED: usize = 20_000;
 /// As [`random_id`] makes them.
 const NONCE_DIGITS: usize = 32;
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignedKind {
@@ -52,7 +52,7 @@ pub enum SignedKind {
 }
 
 impl SignedKind {
-    /// Who signs it.
+    /// The kind of owner whose key signs it.
     pub fn signer(self) -> KeyOwner {
         match self {
             Self::Answer | Self::Grant => KeyOwner::Person,

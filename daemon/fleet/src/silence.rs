@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// How often the caller of a running call and the daemon that runs it send each other a sign of life.
 pub const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// Who is silent for this long is gone.
+/// A caller or a daemon that is silent for this long is gone.
 pub const SILENCE: Duration = Duration::from_secs(20);
 /// How long a call survives without the broker.
 const LONGEST_AWAY: Duration = Duration::from_secs(180);

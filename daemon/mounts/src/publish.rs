@@ -18,7 +18,7 @@ use crate::{MountSupervisor, names, source_key};
 
 /// The registered tools of one mount.
 pub(crate) struct PublishedTools<A: MountAdapter> {
-    /// What `tools` were made of.
+    /// The lists that `tools` were made of.
     named: NamedTools<A>,
     notice: Option<String>,
     tools: Vec<Arc<MountedTool<A>>>,

@@ -35,16 +35,8 @@ pub(super) fn tools(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 pub(super) fn sources(current: &OsStr) -> Vec<CompletionCandidate> {
-    let kinds = [
-        SourceKind::Builtin,
-        SourceKind::Frontend,
-        SourceKind::Mcp,
-        SourceKind::Plugin,
-        SourceKind::Remote,
-        SourceKind::Fleet,
-    ];
     let mut sources: Vec<(String, String)> =
-        kinds.map(|kind| (kind.as_str().to_owned(), "all of this kind".to_owned())).to_vec();
+        SourceKind::ALL.map(|kind| (kind.as_str().to_owned(), "all of this kind".to_owned())).to_vec();
     for tool in all_tools() {
         if !sources.iter().any(|(name, _)| *name == tool.source.name) {
             sources.push((tool.source.name, tool.source.kind.as_str().to_owned()));

@@ -197,10 +197,10 @@ struct Running<'c> {
     /// The number of the last sign of life, and when it was sent.
     number: u64,
     sent_at: Instant,
-    /// What has arrived since.
+    /// Replies, and their bytes, that have arrived since.
     arrived: u64,
     arrived_bytes: usize,
-    /// What the directory said about the daemon's instance at the start, if that was old.
+    /// The daemon's instance by the directory at the start, if another one accepted the call.
     old_instance: Option<String>,
     /// The end counts as arrived when its text has.
     is_fetching: bool,

@@ -102,7 +102,7 @@ pub(super) async fn call_label(
     }
 }
 
-/// What is known of the daemons with the label.
+/// The daemons with the label, and how each has answered so far.
 struct Search<'s> {
     member: &'s Member,
     call: &'s OutgoingCall<'s>,

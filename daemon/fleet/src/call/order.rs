@@ -2,7 +2,7 @@
 
 use crate::messages::{CallReply, ReplyEvent};
 
-/// What is known of the replies so far.
+/// The state of the numbered replies so far.
 pub(crate) struct ReplyOrder {
     /// The number of the next one.
     expected: u64,
@@ -11,7 +11,7 @@ pub(crate) struct ReplyOrder {
     first: u64,
 }
 
-/// What to do with a reply.
+/// How a reply fits into the order.
 #[derive(Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "it is read at once; a box would be an allocation for each reply")]
 pub(crate) enum Arrival {

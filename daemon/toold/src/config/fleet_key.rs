@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::config::fleet_settings;
 
-/// What a key signs.
+/// The use of a key.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum FleetKeyUse {
     /// Messages of a daemon

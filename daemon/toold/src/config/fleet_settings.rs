@@ -94,7 +94,7 @@ pub(super) fn mistakes(fleet: &FleetConfig, options: &Options) -> Vec<FleetMista
     if of_texts.is_empty() { mistakes::of_files(fleet, options) } else { of_texts }
 }
 
-/// What the configuration says, or its first mistake.
+/// The settings in the configuration, or its first mistake.
 fn settings(fleet: &FleetConfig, options: &Options) -> WantedSettings {
     let name = fleet.name.as_ref().filter(|_| fleet.enabled)?;
     Some(match mistakes::of_texts(fleet, options).first() {

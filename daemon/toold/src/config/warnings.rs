@@ -109,17 +109,9 @@ fn of_profiles(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
 
 /// The kinds and names of sources.
 fn source_names(options: &Options, loaded: &LoadedConfig) -> BTreeSet<String> {
-    let kinds = [
-        SourceKind::Builtin,
-        SourceKind::Plugin,
-        SourceKind::Frontend,
-        SourceKind::Mcp,
-        SourceKind::Remote,
-        SourceKind::Fleet,
-    ];
     let home = options.paths.home.as_deref();
     let servers = mcp_servers::mounts(&loaded.config.mcp, &SourceScope::Global, home, &|_| None).servers;
-    let kinds = kinds.map(|kind| kind.as_str().to_owned()).into_iter();
+    let kinds = SourceKind::ALL.map(|kind| kind.as_str().to_owned()).into_iter();
     let fleet = loaded.config.fleet.daemons.keys().chain(loaded.config.fleet.use_labels.keys());
     let others = loaded.config.remotes.keys().chain(fleet).cloned();
     let mounted = servers.into_iter().map(|server| server.name).chain(others);

@@ -1,4 +1,4 @@
-//! What a NATS server says of itself to anybody who connects.
+//! The information that a NATS server sends to each client that connects.
 
 use std::time::Duration;
 

@@ -131,7 +131,7 @@ async fn broker(server: &str) -> Vec<Finding> {
     findings
 }
 
-/// What the daemon knows.
+/// The status that the daemon reports.
 fn of_status(status: &FleetStatus, findings: &mut Vec<Finding>) {
     if !status.configured {
         let advice = "run `toolctl restart`; its log says why if that does not help";

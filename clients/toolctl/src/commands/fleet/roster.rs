@@ -66,7 +66,7 @@ fn absolute(text: &str) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// What `init` and `join` write.
+/// The section that `init` and `join` write.
 pub(super) struct NewSection<'a> {
     pub(super) name: &'a str,
     pub(super) servers: &'a [String],
