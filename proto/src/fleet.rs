@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditEntry;
+use crate::event::Outcome;
 use crate::permission::Action;
-use crate::tool::{Category, ToolName};
+use crate::tool::{Category, SessionId, ToolName};
 
 /// Answer of `fleet.status`. Persons, keys, addresses and errors are for callers that may decide; others see none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,8 +84,15 @@ pub struct FleetDaemon {
     /// How old its last record is, in milliseconds. It is renewed every ten seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_ms: Option<u64>,
+    /// How far its clock was ahead of the clock here when its last record arrived, in milliseconds; less than 0 when it was
+    /// behind. Calls need clocks that differ by less than a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ms: Option<i64>,
     /// Rows of its audit log that it has not sent yet.
     pub audit_waiting: u64,
+    /// Whether it knows this daemon's name and key: if not, it refuses everything from here. Absent while it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusts_this: Option<bool>,
     /// Whether it may call tools here.
     pub may_call: bool,
     /// Tools that were left out of its list, and why.
@@ -187,4 +196,57 @@ pub struct FleetGrantInfo {
     /// Why it is not, such as a lease that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
+}
+
+/// Params of `fleet.audit`. An entry must match all of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetAuditQuery {
+    /// Only calls on this daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<String>,
+    /// Calls that began at this time or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The first entries after this `sequence`; when absent, the last entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// Only entries before this `sequence`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The maximum number of entries; 100 when absent, at most 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// Answer of `fleet.audit`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetAuditList {
+    /// Sorted by `sequence`.
+    pub entries: Vec<FleetAuditEntry>,
+    /// Whether more entries match: earlier ones, or later ones with `after`.
+    pub more: bool,
+    /// The `sequence` of the newest row that was looked at, for the next query with `after`; 0 if there was none.
+    pub last: u64,
+    /// Rows that were not signed by the daemon that they claim to be from, or whose daemon is not in `[fleet]`: they are left
+    /// out.
+    pub unverified: u64,
+    /// Rows that the broker should have and has not, by daemon, among those that were looked at: each daemon numbers its rows.
+    pub missing: BTreeMap<String, u64>,
+}
+
+/// A row of the audit log of a daemon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetAuditEntry {
+    /// Its number in the stream of the broker, which grows with every row of any daemon.
+    pub sequence: u64,
+    /// The daemon that ran the call.
+    pub daemon: String,
+    /// As in that daemon's own log; `decisions` may be left out of one that is too large for the broker.
+    pub row: AuditEntry,
 }

@@ -22,7 +22,7 @@ use crate::cost::{MeasureTools, ToolCosts};
 use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Restart, Restarted, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
-use crate::fleet::{FleetGrants, FleetStatus, MakeFleetGrant, RevokeFleetGrant};
+use crate::fleet::{FleetAuditList, FleetAuditQuery, FleetGrants, FleetStatus, MakeFleetGrant, RevokeFleetGrant};
 use crate::hook::{HookAction, HookList, RunHooks};
 use crate::mcp::{
     BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoggedOut, McpLoginBegun, McpServerList, NameMcpLogin,
@@ -203,6 +203,7 @@ methods! {
     FleetGetStatus = "fleet.status", "The daemon's fleet: daemons, labels, load and refused messages.", NoParams => FleetStatus;
     FleetGrantsList = "fleet.grants", "Lists the grants of the fleet.", NoParams => FleetGrants;
     FleetGrantMake = "fleet.grant", "Makes a grant that is valid in the whole fleet.", MakeFleetGrant => FleetGrants;
+    FleetSearchAudit = "fleet.audit", "Finds calls in the audit logs of all daemons of the fleet.", FleetAuditQuery => FleetAuditList;
     FleetGrantRevoke = "fleet.revoke", "Revokes a grant of the fleet, everywhere.", RevokeFleetGrant => FleetGrants;
     FilesHistory = "files.history", "Lists the file changes of a session.", FileHistory => FileChanges;
     FilesUndo = "files.undo", "Undoes changes; refused when a file has changed since.", UndoFiles => UndoneFiles;

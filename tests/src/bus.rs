@@ -139,6 +139,12 @@ impl Bus {
         value.map(|value| value.to_vec())
     }
 
+    /// Deletes a message of a stream.
+    pub fn erase(&self, stream: &str, sequence: u64) {
+        let erased = async { self.jetstream.get_stream(stream).await.unwrap().delete_message(sequence).await };
+        self.runtime.block_on(erased).unwrap();
+    }
+
     /// Deletes all messages of a stream.
     pub fn purge(&self, stream: &str) {
         self.runtime.block_on(async { self.jetstream.get_stream(stream).await.unwrap().purge().await }).unwrap();

@@ -61,6 +61,7 @@ const FOR_PERSONS: &[&str] = &[
     "daemon.restart",
     "daemon.shutdown",
     "files.undo",
+    "fleet.audit",
     "fleet.grant",
     "fleet.grants",
     "fleet.revoke",

@@ -103,6 +103,19 @@ fn three_machines_form_a_fleet() {
     let laptop = laptop.start();
     let trust: Vec<&str> = printed.lines().filter(|line| line.starts_with("toolctl fleet trust")).collect();
     assert!(trust.len() == 2 && trust[1].ends_with("--person"), "{printed}");
+    // The laptop sees that, and says the same as when it joined.
+    let distrust = "build does not trust this machine";
+    let doctor = until("the laptop sees that it is not trusted", || {
+        Some(shown(&laptop.toolctl(&["fleet", "doctor"]).stdout)).filter(|doctor| doctor.contains(distrust))
+    });
+    assert!(doctor.contains(&format!("run there: `{}`", trust[0])), "{doctor}");
+    assert!(text(&laptop.toolctl(&["fleet"])).contains(distrust));
+    text(&laptop.toolctl(&["permissions", "grant", "mcp", "fleet:build/**"]));
+    until("the tools of the build box are listed", || {
+        text(&laptop.toolctl(&["list"])).contains("build_hello").then_some(())
+    });
+    let refused = shown(&laptop.toolctl(&["call", "build_hello"]).stdout);
+    assert!(refused.contains("build does not trust laptop: `toolctl fleet doctor` says"), "{refused}");
     for line in &trust {
         run_printed(&build, line);
         run_printed(&build, line);
@@ -151,6 +164,13 @@ fn three_machines_form_a_fleet() {
     }
     assert!(!doctor.contains("bad  "), "{doctor}");
     assert!(text(&laptop.toolctl(&["doctor"])).contains("2 of 2 other daemons online"));
+
+    // What was done on one machine is seen on the others.
+    text(&build.toolctl(&["call", "hello"]));
+    until("the laptop shows the call on the build box", || {
+        let list = text(&laptop.toolctl(&["audit", "--fleet", "--on", "build"]));
+        list.lines().any(|line| line.contains(" build   hello  ok")).then_some(())
+    });
 
     // The same name with another key is somebody else.
     let other = trust.split_whitespace().nth(4).unwrap();

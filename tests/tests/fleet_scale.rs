@@ -4,6 +4,7 @@
 //! `FLEET_DAEMONS` and `FLEET_TOOLS` set the numbers: `FLEET_DAEMONS=50 FLEET_TOOLS=400 cargo test --release -p toold-tests
 //! --test fleet_scale -- --nocapture` is the large one.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,6 +46,7 @@ impl SimulatedDaemon {
             max_calls: 1,
             people: Vec::new(),
             audit_waiting: 0,
+            trusts: BTreeMap::new(),
         };
         let message = sign(&self.key, SignedKind::Daemon, &self.name, self.name.as_str(), record);
         daemons.put(self.name.as_str(), message.into()).await.unwrap();

@@ -77,6 +77,7 @@ const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
     ("fleet grant", "category", values::categories),
     ("fleet grant", "pattern", values::paths),
     ("fleet grant", "daemons", values::fleet_daemons),
+    ("audit", "daemon", values::fleet_daemons),
     ("fleet revoke", "id", values::fleet_grants),
     ("secrets set", "name", values::secrets),
     ("secrets remove", "name", values::secrets),

@@ -24,6 +24,7 @@ use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use crate::away::away;
 use crate::call::{self, OutgoingCall};
+use crate::directory::Directory;
 use crate::listing::{self, ListVersion, ListedFleetTool};
 use crate::member::{CurrentMember, Member};
 use crate::target::CallTarget;
@@ -175,7 +176,12 @@ impl MountAdapter for FleetAdapter {
         let known = async {
             let member = members.wait_for(Option::is_some).await.ok().and_then(|member| member.clone())?;
             let mut changes = member.directory.changes();
-            while !member.directory.is_settled() && !member.directory.is_online(target) {
+            // A list that is not complete would replace the one of before the start.
+            let is_known = |directory: &Directory| match directory.is_online(target) {
+                true => directory.is_complete(),
+                false => directory.is_settled(),
+            };
+            while !is_known(&member.directory) {
                 changes.changed().await.ok()?;
             }
             Some(member)
@@ -190,7 +196,9 @@ impl MountAdapter for FleetAdapter {
                 None => "this daemon is in no fleet: `toolctl fleet` shows why".to_owned(),
                 Some(state) => match state.error {
                     Some(error) => format!("the broker is not connected: {error}"),
-                    None => "the broker has not listed the daemons of the fleet yet".to_owned(),
+                    None => {
+                        "the broker has not listed the fleet's daemons and tools yet: try again in a moment".to_owned()
+                    }
                 },
             }),
         }

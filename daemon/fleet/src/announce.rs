@@ -133,6 +133,8 @@ fn record(member: &Member) -> MemberRecord {
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     // A set, since a label may be configured twice.
     let labels: BTreeSet<_> = settings.labels.iter().cloned().collect();
+    let roster = member.verifier.roster();
+    let trusts = roster.daemons.iter().map(|(name, member)| (name.clone(), member.key.as_str().to_owned())).collect();
     MemberRecord {
         instance: member.instance.clone(),
         labels: labels.into_iter().collect(),
@@ -143,6 +145,7 @@ fn record(member: &Member) -> MemberRecord {
         max_calls: settings.max_calls as u64,
         people: member.person().filter(|_| member.engine.asks.can_all_be_answered()).cloned().into_iter().collect(),
         audit_waiting: count(&member.counts.audit_waiting),
+        trusts,
     }
 }
 

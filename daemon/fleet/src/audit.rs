@@ -5,6 +5,7 @@
 //! would leave a gap, whichever program was killed in between.
 
 mod position;
+pub mod search;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -43,6 +43,10 @@ pub(crate) async fn call(member: &Arc<Member>, call: OutgoingCall<'_>, cx: &Cx) 
         return Err(did_not_run(&format!("the fleet's broker is not connected: {why}")));
     }
     match call.target {
+        CallTarget::Daemon(daemon) if !member.is_trusted_by(daemon) => Err(did_not_run(&format!(
+            "{daemon} does not trust {}: `toolctl fleet doctor` says what to run there",
+            member.name
+        ))),
         CallTarget::Daemon(daemon) => call_daemon(member, &call, daemon, cx).await,
         CallTarget::Label(label) => call_label(member, &call, label, cx).await,
     }

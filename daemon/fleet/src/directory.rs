@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -11,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_host::state_file;
 
+use crate::keys::PublicKey;
 use crate::messages::{MemberRecord, ToolRecord};
 use crate::names::FleetName;
 use crate::target::CallTarget;
@@ -35,6 +37,9 @@ pub struct KnownDaemon {
     pub problems: Vec<String>,
     /// When its record was signed, by its own clock.
     pub(crate) signed_at: u64,
+    /// How far that was ahead of the clock here when the record arrived, in milliseconds; `None` if it may have waited on the
+    /// broker before.
+    pub clock_ms: Option<i64>,
     /// The newest message about each tool, also of tools that are gone.
     pub(crate) tool_messages: HashMap<String, ToolMessage>,
     /// Of `tools`, as messages.
@@ -59,6 +64,7 @@ impl KnownDaemon {
             tools: BTreeMap::new(),
             problems: Vec::new(),
             signed_at: 0,
+            clock_ms: None,
             tool_messages: HashMap::new(),
             list_bytes: 0,
             list: 0,
@@ -72,6 +78,11 @@ impl KnownDaemon {
     /// See [`MemberRecord::instance`].
     pub fn instance(&self) -> Option<&str> {
         self.record.as_ref().map(|record| record.instance.as_str())
+    }
+
+    /// Whether that daemon knows the name and the key of this one.
+    pub fn trusts(&self, name: &FleetName, key: &PublicKey) -> Option<bool> {
+        self.record.as_ref().map(|record| record.trusts.get(name).is_some_and(|known| known == key.as_str()))
     }
 
     /// How long the list is without this tool.
@@ -109,6 +120,8 @@ pub struct Directory {
     changed: watch::Sender<()>,
     /// Whether the bucket of tools is known, since the broker was connected last.
     synced: watch::Sender<bool>,
+    /// Whether it was known at any time since the start: the lists of tools are complete, if not the newest.
+    complete: AtomicBool,
     /// Whether the absence of a record means that a daemon is away: not in the first moments after a start.
     settled: watch::Sender<bool>,
     /// This daemon's own entries in the bucket of tools; `None` for one that it did not write.
@@ -131,6 +144,7 @@ impl Default for Directory {
             daemons: Mutex::default(),
             changed: watch::Sender::new(()),
             synced: watch::Sender::new(false),
+            complete: AtomicBool::new(false),
             settled: watch::Sender::new(false),
             own_tools: Mutex::default(),
         }
@@ -207,8 +221,16 @@ impl Directory {
         }
     }
 
+    /// Whether the lists of tools are complete: before, a tool that is not in them may exist.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Acquire)
+    }
+
     pub(crate) fn set_synced(&self, synced: bool) {
         self.synced.send_replace(synced);
+        if synced && !self.complete.swap(true, Ordering::AcqRel) {
+            self.changed.send_replace(());
+        }
     }
 
     /// Returns once the bucket of tools is known.

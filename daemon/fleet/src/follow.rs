@@ -20,7 +20,7 @@ use crate::follow::records::{EntryGuard, EntryReader, ToolChange};
 use crate::member::Member;
 use crate::messages::MemberRecord;
 use crate::names::FleetName;
-use crate::signed::{Message, MessageRefusal};
+use crate::signed::{Message, MessageRefusal, now_ms};
 use crate::subjects;
 
 /// Entries that are verified and applied at once.
@@ -163,7 +163,7 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
             match entry.operation {
                 Operation::Put => {
                     if let Some(message) = reader.daemon(guard(member), &name, &entry.value) {
-                        hear(member, &name, message);
+                        hear(member, &name, message, seen.is_none());
                         seen.iter_mut().for_each(|seen| _ = seen.insert(name.clone()));
                     }
                 }
@@ -190,8 +190,8 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
     Err("the watch of the daemons ended".to_owned())
 }
 
-/// Takes over a record, unless it is an old one.
-fn hear(member: &Member, name: &FleetName, message: Message<MemberRecord>) {
+/// Takes over a record, unless it is an old one. `is_fresh` if it did not wait on the broker.
+fn hear(member: &Member, name: &FleetName, message: Message<MemberRecord>, is_fresh: bool) {
     let is_replayed = member.directory.change(|daemons| {
         let known = daemons.entry(name.clone()).or_insert_with(KnownDaemon::unheard);
         let is_older =
@@ -205,6 +205,7 @@ fn hear(member: &Member, name: &FleetName, message: Message<MemberRecord>) {
                 known.list += 1;
             }
             known.signed_at = message.at;
+            known.clock_ms = is_fresh.then(|| message.at.cast_signed().wrapping_sub(now_ms().cast_signed()));
             known.heard = Instant::now();
             known.heard_at = Some(SystemTime::now());
             known.is_away = false;

@@ -44,14 +44,23 @@ pub(crate) fn version(directory: &Directory, target: &CallTarget) -> ListVersion
     })
 }
 
+/// What decides which targets can be opened.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Presence {
+    is_settled: bool,
+    is_complete: bool,
+    /// Each with whether it is away, and its labels.
+    daemons: Vec<(FleetName, bool, Vec<FleetName>)>,
+}
+
 /// Which daemons are there, and what makes them members of a target.
-pub(crate) fn presence(directory: &Directory) -> (bool, Vec<(FleetName, bool, Vec<FleetName>)>) {
+pub(crate) fn presence(directory: &Directory) -> Presence {
     let daemons = directory.read(|daemons| {
         let of_daemon =
             |(name, known): (&FleetName, &KnownDaemon)| (name.clone(), known.is_away, known.labels().to_vec());
         daemons.iter().map(of_daemon).collect()
     });
-    (directory.is_settled(), daemons)
+    Presence { is_settled: directory.is_settled(), is_complete: directory.is_complete(), daemons }
 }
 
 /// The tools of a target, also of daemons that are away, and the omissions as sentences for the user. If several daemons

@@ -164,6 +164,11 @@ impl Member {
         self.person.as_ref().map(|(_, key)| key.public())
     }
 
+    /// Whether another daemon knows the key of this one: if not, it answers nothing. True while that is unknown.
+    pub(crate) fn is_trusted_by(&self, daemon: &FleetName) -> bool {
+        self.directory.find(daemon, |known| known.trusts(&self.name, self.key())).flatten().unwrap_or(true)
+    }
+
     /// A message signed by this daemon.
     pub fn sign<B: Serialize>(&self, kind: SignedKind, to: &str, body: B) -> Vec<u8> {
         sign(&self.key, kind, &self.name, to, body)

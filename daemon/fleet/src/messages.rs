@@ -193,6 +193,9 @@ pub struct MemberRecord {
     /// Rows of its audit log that it has not sent yet.
     #[serde(default)]
     pub audit_waiting: u64,
+    /// The daemons whose messages count there, and their public keys.
+    #[serde(default)]
+    pub trusts: BTreeMap<FleetName, String>,
 }
 
 /// Bucket `toold_tools`, of kind `tool`, by `DAEMON.TOOL`.

@@ -45,8 +45,11 @@ pub fn answer(ask_id: &str) -> String {
     format!("toold.answer.{ask_id}")
 }
 
+/// The subjects of rows of the audit logs begin with this; the daemon's name follows.
+pub const AUDIT_PREFIX: &str = "toold.audit.";
+
 pub fn audit(daemon: &FleetName) -> String {
-    format!("toold.audit.{daemon}")
+    format!("{AUDIT_PREFIX}{daemon}")
 }
 
 /// The key of a tool in [`TOOLS`].

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use toold_engine::audit::{AuditLog, AuditRow, OF_AGENT};
-use toold_engine::time::rfc3339;
+use toold_engine::time::{read_since, rfc3339};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
@@ -53,7 +53,8 @@ impl Store {
     /// # Errors
     /// An invalid query, more than [`MAX_EXAMINED`] rows to examine, or an error of the database.
     pub fn query_audit(&self, query: &AuditQuery, is_cancelled: &dyn Fn() -> bool) -> Result<AuditList, StoreError> {
-        let since = query.since.as_deref().map(|text| read_since(text, SystemTime::now())).transpose()?;
+        let since = query.since.as_deref().map(|text| read_since(text, SystemTime::now())).transpose();
+        let since = since.map_err(StoreError::BadQuery)?;
         self.flush();
         let Some(mut left) = self.scan(|connection| numbers(connection, query, since))? else {
             return Ok(AuditList { lost: self.lost_since(since)?, ..AuditList::default() });
@@ -180,19 +181,6 @@ impl AuditSearch {
             self.list.entries.extend(read_entry(row)?);
         }
         Ok(false)
-    }
-}
-
-/// A moment as RFC 3339, or as the time from it to now.
-fn read_since(text: &str, now: SystemTime) -> Result<SystemTime, StoreError> {
-    if let Ok(at) = humantime::parse_rfc3339_weak(text) {
-        return Ok(at);
-    }
-    match humantime::parse_duration(text) {
-        Ok(ago) => Ok(now.checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH)),
-        Err(_) => Err(StoreError::BadQuery(format!(
-            "since: {text:?} is neither a time, such as 2026-01-31T12:00:00Z, nor how long ago, such as 15m"
-        ))),
     }
 }
 

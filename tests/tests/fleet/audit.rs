@@ -167,6 +167,65 @@ fn a_new_database_begins_a_new_log() {
     until("the next row follows", || (ids(&bus, "laptop") == [1, 2, 3, 4, 5, 1, 2, 3]).then_some(()));
 }
 
+/// What the machines have done is seen on each of them, and so is what somebody did to the stream.
+#[test]
+fn each_daemon_shows_the_rows_of_all() {
+    let Some(mut nats) = NatsServer::start() else { return };
+    let bus = Bus::connect(&nats.url());
+    let plan = FleetPlan::new(&["laptop", "build"], &[]);
+    let (laptop, build) = (start(&plan, "laptop", &nats, ""), start(&plan, "build", &nats, ""));
+    for daemon in [&laptop, &build] {
+        joined(daemon);
+        call(&mut daemon.connect(), 3);
+    }
+    build.connect().tool("read", json!({"path": "nothing"}));
+    let mut wire = laptop.connect();
+    let mut search = |query: serde_json::Value| wire.result("fleet.audit", query);
+    let list = until("all rows are there", || {
+        Some(search(json!({}))).filter(|list| list["entries"].as_array().unwrap().len() == 7)
+    });
+    assert_eq!((&list["more"], &list["unverified"], &list["missing"]), (&json!(false), &json!(0), &json!({})));
+    assert_eq!(list["entries"][0]["row"]["tool"], "read");
+    let sequences = |list: &serde_json::Value| -> Vec<u64> {
+        list["entries"].as_array().unwrap().iter().map(|entry| entry["sequence"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(sequences(&list), [1, 2, 3, 4, 5, 6, 7]);
+    let of_laptop = search(json!({"daemon": "laptop"}));
+    let places = of_laptop["entries"].as_array().unwrap().iter().map(|entry| &entry["daemon"]);
+    assert_eq!(places.collect::<Vec<_>>(), ["laptop"; 3]);
+    let failed = search(json!({"outcome": "error"}));
+    assert_eq!((sequences(&failed).len(), &failed["entries"][0]["daemon"]), (1, &json!("build")));
+    assert_eq!(sequences(&search(json!({"since": "1h"}))).len(), 7);
+    assert_eq!(sequences(&search(json!({"since": "2100-01-01T00:00:00Z"}))).len(), 0);
+    let page = search(json!({"limit": 2}));
+    assert_eq!((sequences(&page), &page["more"], &page["last"]), (vec![6, 7], &json!(true), &json!(7)));
+    let page = search(json!({"limit": 2, "before": 6}));
+    assert_eq!((sequences(&page), &page["more"]), (vec![4, 5], &json!(true)));
+    let page = search(json!({"limit": 4, "after": 1}));
+    assert_eq!((sequences(&page), &page["more"], &page["last"]), (vec![2, 3, 4, 5], &json!(true), &json!(5)));
+    let page = search(json!({"after": 7}));
+    assert_eq!((sequences(&page), &page["more"], &page["last"]), (vec![], &json!(false), &json!(7)));
+
+    // A row of one daemon in the name of the other, one again, and one that nobody signed; and one is taken away.
+    let stored = bus.stored("TOOLD_AUDIT");
+    let of = |name: &str| stored.iter().find(|message| message.subject == format!("toold.audit.{name}")).unwrap();
+    bus.send("toold.audit.build", None, &of("laptop").payload);
+    bus.send("toold.audit.laptop", None, &of("laptop").payload);
+    bus.send("toold.audit.mallory", None, b"{}");
+    bus.erase("TOOLD_AUDIT", sequences(&of_laptop)[1]);
+    let list = until("they are there", || Some(search(json!({}))).filter(|list| list["unverified"] == 2));
+    assert_eq!((list["entries"].as_array().unwrap().len(), &list["missing"]), (6, &json!({"laptop": 1})));
+    for wrong in [json!({"daemon": "No name"}), json!({"since": "noon"})] {
+        assert_eq!(laptop.connect().error("fleet.audit", wrong)["code"], -32602);
+    }
+    nats.kill();
+    let refused = until("the server is missed", || {
+        let mut answer = laptop.connect().call("fleet.audit", json!({}));
+        answer.get_mut("error").map(serde_json::Value::take)
+    });
+    assert_eq!(refused["data"]["kind"], "broker_unavailable", "{refused}");
+}
+
 /// The server could answer with anything.
 #[test]
 fn a_forged_row_in_the_stream_does_not_stop_the_log() {

@@ -25,7 +25,7 @@ pattern = "fleet:*/*"
 action = "allow"
 "#;
 
-/// `started` and `go` are files that the tests see and make.
+/// `look` ends at once where a test has made the file `go`.
 const PLUGIN: &str = r#"
 hygge.register_tool{
   name = "hello", description = "Says hello", permission = false,
@@ -42,12 +42,11 @@ hygge.register_tool{
 }
 hygge.register_tool{
   name = "look", description = "Looks", permission = false, annotations = {read_only = true}, parallelizable = true,
-  input_schema = {type = "object", properties = {slow_on = {type = "string"}}},
+  input_schema = {type = "object", properties = {wait = {type = "boolean"}}},
   execute = function(ctx, input)
-    local name = NAME
-    ctx.progress("looks on " .. name)
-    if input.slow_on == name then hygge.sleep(3600000) end
-    return name
+    ctx.progress(NAME)
+    if input.wait and not hygge.fs.exists("go") then hygge.sleep(3600000) end
+    return NAME
   end,
 }
 "#;
@@ -223,18 +222,19 @@ fn a_daemon_that_dies_leaves_it_unknown_whether_the_call_was_done() {
 fn only_a_harmless_call_is_repeated_on_another_daemon() {
     let Some(mut fleet) = CallingFleet::start(&["one", "two"], "") else { return };
     let mut wire = fleet.connect();
-    // One of the two is slow, and killed; the other one answers. Both are tried, because either may get the call first.
-    for (at, name) in ["one", "two"].into_iter().enumerate() {
-        let (id, first) = begin(&mut wire, "gpu_look", json!({"slow_on": name}), name);
-        let on = first["text"].as_str().unwrap().to_owned();
-        if on.ends_with(name) {
-            fleet.others[at].restart("KILL");
-        }
-        let result = wire.answer(id)["result"].take();
-        assert_ne!(text(&result), name, "{result}");
-        assert_eq!(result["is_error"], false, "{result}");
-        fleet.wait_for_tool(&format!("{name}_look"));
-    }
+    // It waits wherever it runs first. That daemon is killed, and does not come back: it could get the call again.
+    let (id, first) = begin(&mut wire, "gpu_look", json!({"wait": true}), "a");
+    let (killed, other) = match first["text"].as_str() {
+        Some("one") => (0, 1),
+        Some("two") => (1, 0),
+        other => panic!("{other:?}"),
+    };
+    std::fs::write(fleet.others[other].work().join("go"), "").unwrap();
+    fleet.others[killed].signal("KILL");
+    fleet.others[killed].wait();
+    let result = wire.answer(id)["result"].take();
+    assert_eq!((text(&result), &result["is_error"]), (["one", "two"][other], &json!(false)), "{result}");
+    fleet.others[killed].start_again();
     fleet.stop();
 }
 

@@ -1,4 +1,6 @@
-//! `toolctl audit`: past calls, their callers, and who allowed them.
+//! `toolctl audit`: past calls, their callers, and who allowed them; [`fleet`] shows those on all machines.
+
+mod fleet;
 
 use std::io::Write;
 
@@ -7,6 +9,7 @@ use comfy_table::{Cell, Color};
 use toold_client::{Client, ClientError};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::event::{Outcome, SubscribeEvents};
+use toold_proto::fleet::FleetAuditQuery;
 use toold_proto::method::{self, EventsSubscribe};
 use toold_proto::tool::{SessionId, ToolName};
 
@@ -34,6 +37,12 @@ pub(crate) struct AuditArgs {
     /// Only calls with this outcome: ok, error, denied, timed_out, cancelled, ...
     #[arg(long, value_parser = outcome)]
     outcome: Option<Outcome>,
+    /// Calls on all machines of the fleet, as their daemons report them to its NATS server
+    #[arg(long)]
+    fleet: bool,
+    /// With --fleet: only calls on this machine
+    #[arg(long = "on", value_name = "DAEMON", requires = "fleet")]
+    daemon: Option<String>,
     /// Show at most this many of the last calls; defaults to 100, at most 1,000
     #[arg(long, short = 'n', value_name = "N", value_parser = amount::at_least_1)]
     limit: Option<u64>,
@@ -50,6 +59,27 @@ pub(crate) struct AuditArgs {
 
 pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
+    let format = match (args.json, args.decisions) {
+        (true, _) => AuditFormat::Json,
+        (false, true) => AuditFormat::Decisions,
+        (false, false) => AuditFormat::Line,
+    };
+    if args.fleet {
+        let query = FleetAuditQuery {
+            daemon: args.daemon,
+            since: args.since,
+            after: None,
+            before: None,
+            session_id: args.session,
+            tool: args.tool,
+            outcome: args.outcome,
+            limit: args.limit,
+        };
+        return match args.follow {
+            true => fleet::follow(&client, query, format).await,
+            false => fleet::list(&client, query, format).await,
+        };
+    }
     let query = AuditQuery {
         since: args.since,
         after: None,
@@ -59,29 +89,41 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
         limit: args.limit,
     };
     if args.follow {
-        let style = match (args.json, args.decisions) {
-            (true, _) => AuditFormat::Json,
-            (false, true) => AuditFormat::Decisions,
-            (false, false) => AuditFormat::Line,
-        };
-        return follow(&client, query, style).await;
+        return follow(&client, query, format).await;
     }
     let list = client.call::<method::AuditQuery>(query).await?;
     if args.json {
         print_json(&list)?;
         return Ok(OK);
     }
-    output::print(&render(&list, args.decisions, output::terminal_width()))?;
+    print_calls(&local(&list), list.more, args.decisions)?;
     let mut err = output::stderr();
-    match (list.entries.is_empty(), list.more) {
-        (true, _) => writeln!(err, "no matching calls")?,
-        (false, true) => writeln!(err, "{DIM}there are earlier calls: use --limit or --since{DIM:#}")?,
-        (false, false) => {}
-    }
     if list.lost > 0 {
         writeln!(err, "{BAD}calls that could not be recorded in time: {}{BAD:#}", list.lost)?;
     }
     Ok(OK)
+}
+
+/// A call to show.
+struct PastCall<'a> {
+    /// The machine that it ran on, if there are several.
+    daemon: Option<&'a str>,
+    entry: &'a AuditEntry,
+}
+
+fn local(list: &AuditList) -> Vec<PastCall<'_>> {
+    list.entries.iter().map(|entry| PastCall { daemon: None, entry }).collect()
+}
+
+fn print_calls(calls: &[PastCall<'_>], more: bool, decisions: bool) -> anyhow::Result<()> {
+    output::print(&render(calls, decisions, output::terminal_width()))?;
+    let mut err = output::stderr();
+    match (calls.is_empty(), more) {
+        (true, _) => writeln!(err, "no matching calls")?,
+        (false, true) => writeln!(err, "{DIM}there are earlier calls: use --limit or --since{DIM:#}")?,
+        (false, false) => {}
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -92,7 +134,7 @@ enum AuditFormat {
 }
 
 /// Past calls, then each call as it ends; until the daemon stops.
-async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> anyhow::Result<u8> {
+async fn follow(client: &Client, mut query: AuditQuery, format: AuditFormat) -> anyhow::Result<u8> {
     // Before the first query, so that no call that ends between the two is missed.
     let ended = SubscribeEvents {
         kinds: Some(vec!["call.finished".to_owned()]),
@@ -104,11 +146,11 @@ async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> a
     loop {
         let list = client.call::<method::AuditQuery>(query.clone()).await?;
         let mut out = output::stdout();
-        for entry in &list.entries {
-            match style {
-                AuditFormat::Line => writeln!(out, "{}", line(entry))?,
-                AuditFormat::Decisions => write!(out, "{}", with_decisions(entry))?,
-                AuditFormat::Json => output::print_json_line(entry)?,
+        for call in local(&list) {
+            match format {
+                AuditFormat::Line => writeln!(out, "{}", line(&call))?,
+                AuditFormat::Decisions => write!(out, "{}", with_decisions(&call))?,
+                AuditFormat::Json => output::print_json_line(call.entry)?,
             }
         }
         out.flush()?;
@@ -132,11 +174,13 @@ async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> a
     }
 }
 
-fn line(entry: &AuditEntry) -> String {
+fn line(call: &PastCall<'_>) -> String {
+    let PastCall { entry, .. } = call;
     let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
     format!(
-        "{DIM}{}{DIM:#} {} {style}{}{style:#} in {} {DIM}{}{DIM:#} {}",
+        "{DIM}{}{DIM:#} {}{} {style}{}{style:#} in {} {DIM}{}{DIM:#} {}",
         date_and_time(&entry.at),
+        place(call),
         tool_title(entry.agent.as_deref(), entry.tool.as_str()),
         entry.outcome.as_str(),
         took(entry),
@@ -145,24 +189,31 @@ fn line(entry: &AuditEntry) -> String {
     )
 }
 
+/// The machine, before the name of a tool there.
+fn place(call: &PastCall<'_>) -> String {
+    call.daemon.map(|daemon| format!("{} ", one_line(daemon))).unwrap_or_default()
+}
+
 /// How long the call took, and how much the cache saved.
 fn took(entry: &AuditEntry) -> String {
     let saved = entry.original_ms.map(|original| format!(", cached (saved {})", output::duration(original)));
     format!("{}{}", output::duration(entry.duration_ms), saved.unwrap_or_default())
 }
 
-fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
-    if list.entries.is_empty() {
-        return String::new();
-    }
+fn render(calls: &[PastCall<'_>], decisions: bool, width: Option<u16>) -> String {
+    let Some(first) = calls.first() else { return String::new() };
     if decisions {
-        return list.entries.iter().map(with_decisions).collect();
+        return calls.iter().map(with_decisions).collect();
     }
     let mut rows = table::new(width);
-    rows.set_header(table::header(&["BEGAN", "TOOL", "OUTCOME", "TOOK", "CLIENT", "SESSION", "NEEDED"]));
-    for entry in &list.entries {
+    let mut header = vec!["BEGAN", "TOOL", "OUTCOME", "TOOK", "CLIENT", "SESSION", "NEEDED"];
+    if first.daemon.is_some() {
+        header.insert(1, "DAEMON");
+    }
+    rows.set_header(table::header(&header));
+    for PastCall { daemon, entry } in calls {
         let color = if entry.outcome == Outcome::Ok { Color::Green } else { Color::Red };
-        rows.add_row([
+        let mut row = vec![
             Cell::new(date_and_time(&entry.at)),
             table::name(&tool_title(entry.agent.as_deref(), entry.tool.as_str())),
             Cell::new(entry.outcome.as_str()).fg(color),
@@ -170,16 +221,22 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
             Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
             Cell::new(entry.session_id.as_str()),
             Cell::new(needs(entry)),
-        ]);
+        ];
+        if let Some(daemon) = daemon {
+            row.insert(1, Cell::new(one_line(daemon)));
+        }
+        rows.add_row(row);
     }
     table::render_without(&rows, &["SESSION", "CLIENT", "TOOK"])
 }
 
-fn with_decisions(entry: &AuditEntry) -> String {
+fn with_decisions(call: &PastCall<'_>) -> String {
+    let PastCall { entry, .. } = call;
     let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
     let mut text = format!(
-        "{DIM}{}{DIM:#} {} {style}{}{style:#} {DIM}{}{DIM:#}\n",
+        "{DIM}{}{DIM:#} {}{} {style}{}{style:#} {DIM}{}{DIM:#}\n",
         date_and_time(&entry.at),
+        place(call),
         tool_title(entry.agent.as_deref(), entry.tool.as_str()),
         entry.outcome.as_str(),
         entry.call_id
@@ -228,8 +285,10 @@ mod tests {
         }]}))
         .unwrap();
         let cached = AuditEntry { cached: true, original_ms: Some(1500), ..list.entries[0].clone() };
-        let text = [render(&list, false, None), render(&list, true, None), line(&list.entries[0]), line(&cached)];
-        let text = [text[..3].concat(), text[3].clone()].join("\n");
+        let calls = local(&list);
+        let on_build = PastCall { daemon: Some("build"), entry: &cached };
+        let text = [render(&calls, false, None), render(&calls, true, None), line(&calls[0])].concat();
+        let text = [text, line(&on_build), render(&[on_build], false, None)].join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
          BEGAN                 TOOL  OUTCOME  TOOK  CLIENT  SESSION  NEEDED
          2026-01-02 03:04:05Z  bash  denied   3 ms  nvim    s        shell rm x

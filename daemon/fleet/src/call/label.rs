@@ -126,6 +126,7 @@ impl Search<'_> {
         let fits = |name: &FleetName, known: &KnownDaemon| {
             let has_tool = |tool: &crate::messages::ToolRecord| tool.fingerprint == self.call.record.fingerprint;
             !known.is_away
+                && known.trusts(&self.member.name, self.member.key()) != Some(false)
                 && known.labels().contains(self.label)
                 && !self.excluded.contains(name)
                 && known.tools.get(self.call.tool).is_some_and(|tool| has_tool(tool))

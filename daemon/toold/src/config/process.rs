@@ -61,6 +61,9 @@ pub enum LogFormat {
     Json,
 }
 
+/// Libraries that log whole messages, which may hold secrets, below these levels: they do so only if the filter names them.
+const LOG_MESSAGES: [(&str, &str); 2] = [("rmcp", "error"), ("async_nats", "warn")];
+
 /// A valid filter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
@@ -93,9 +96,12 @@ impl LogFilter {
     /// The filter is invalid, which can only happen with `$TOOLD_LOG`.
     pub(crate) fn read(&self) -> anyhow::Result<EnvFilter> {
         let given = &self.0;
-        // The MCP library logs whole messages, which may hold secrets: they are logged only if the
-        // filter names it.
-        let text = if given.contains("rmcp") { given.clone() } else { format!("{given},rmcp=error") };
+        let mut text = given.clone();
+        for (library, level) in LOG_MESSAGES {
+            if !given.contains(library) {
+                text.push_str(&format!(",{library}={level}"));
+            }
+        }
         EnvFilter::try_new(text).with_context(|| format!("the log's filter {given:?} cannot be read"))
     }
 }

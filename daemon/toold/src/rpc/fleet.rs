@@ -1,5 +1,6 @@
-//! `fleet.status`; the other methods are in [`grants`].
+//! `fleet.status`; the other methods are in [`audit`] and [`grants`].
 
+mod audit;
 pub(super) mod grants;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::sync::atomic::Ordering;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::time::rfc3339;
 use toold_fleet::adapter::FleetMountStatus;
-use toold_fleet::audit;
+use toold_fleet::audit::waiting;
 use toold_fleet::directory::KnownDaemon;
 use toold_fleet::member::Member;
 use toold_fleet::target::CallTarget;
@@ -18,9 +19,11 @@ use toold_proto::fleet::{FleetDaemon, FleetDaemonState, FleetLabel, FleetStatus}
 use toold_proto::method::FleetGetStatus;
 
 use crate::config::fleet::{FleetConfig, FleetDaemonSection};
+use crate::rpc::error::refused;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async, may_decide};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    audit::register(module)?;
     grants::register(module)?;
     add_async::<FleetGetStatus, _>(module, Right::Anyone, status)
 }
@@ -72,12 +75,13 @@ async fn add_member(status: &mut FleetStatus, member: &Arc<Member>) {
     status.last_refused = counts.last_refused();
     status.offered = member.offered.load(Ordering::Relaxed);
     status.audit_sent = counts.audit_sent.load(Ordering::Relaxed);
-    status.audit_waiting = audit::waiting(member).await;
+    status.audit_waiting = waiting(member).await;
     status.grants = member.grants.valid() as u64;
     member.directory.read(|known| {
         for daemon in &mut status.daemons {
             if let Some(known) = known.get(daemon.name.as_str()) {
                 add_known(daemon, known);
+                daemon.trusts_this = known.trusts(&member.name, member.key());
             }
         }
     });
@@ -97,7 +101,9 @@ fn unknown(name: &str, section: &FleetDaemonSection) -> FleetDaemon {
         people: Vec::new(),
         heard_at: None,
         heard_ms: None,
+        clock_ms: None,
         audit_waiting: 0,
+        trusts_this: None,
         may_call: section.may_call,
         problems: Vec::new(),
         calls: 0,
@@ -118,6 +124,7 @@ fn add_known(daemon: &mut FleetDaemon, known: &KnownDaemon) {
     daemon.people = if known.is_away { Vec::new() } else { record.people.iter().map(ToString::to_string).collect() };
     daemon.heard_at = Some(rfc3339(heard_at));
     daemon.heard_ms = Some(u64::try_from(known.heard.elapsed().as_millis()).unwrap_or(u64::MAX));
+    daemon.clock_ms = known.clock_ms;
     daemon.audit_waiting = record.audit_waiting;
 }
 
@@ -192,4 +199,14 @@ fn hide(status: &mut FleetStatus) {
         daemon.people.clear();
         hidden(&mut daemon.error, "it is away");
     }
+}
+
+/// # Errors
+/// This daemon is in no fleet; with a reason if it is configured.
+fn member(request: &MethodRequest) -> Result<Arc<Member>, ErrorObjectOwned> {
+    let fleet = &request.services.fleet;
+    fleet.member().ok_or_else(|| match fleet.error() {
+        Some(why) => refused("no_fleet", &format!("this daemon is not in its fleet: {why}")),
+        None => refused("no_fleet", "this daemon is in no fleet: configure [fleet]"),
+    })
 }

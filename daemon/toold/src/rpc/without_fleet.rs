@@ -1,7 +1,7 @@
 //! `fleet.*` in a daemon that was built without fleets.
 
 use toold_proto::fleet::{FleetGrants, FleetStatus};
-use toold_proto::method::{FleetGetStatus, FleetGrantMake, FleetGrantRevoke, FleetGrantsList};
+use toold_proto::method::{FleetGetStatus, FleetGrantMake, FleetGrantRevoke, FleetGrantsList, FleetSearchAudit};
 
 use crate::config::fleet::BUILT_WITHOUT;
 use crate::rpc::{MethodTable, Right, add};
@@ -15,6 +15,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         Ok(FleetStatus { configured: true, name: Some(name), error, ..FleetStatus::default() })
     })?;
     add::<FleetGrantsList>(module, Right::Decider, |_, _| Ok(FleetGrants::default()))?;
+    add::<FleetSearchAudit>(module, Right::Administrator, |_, _| Err(grants::no_fleet()))?;
     add::<FleetGrantMake>(module, Right::Decider, |_, _| Err(grants::no_fleet()))?;
     add::<FleetGrantRevoke>(module, Right::Decider, |_, _| Err(grants::no_fleet()))
 }
@@ -28,7 +29,7 @@ pub(super) mod grants {
     use crate::rpc::error::refused;
 
     pub(super) fn no_fleet() -> ErrorObjectOwned {
-        refused("fleet_grant", BUILT_WITHOUT)
+        refused("no_fleet", BUILT_WITHOUT)
     }
 
     pub(in crate::rpc) async fn revoke(_: MethodRequest, _: RevokeFleetGrant) -> Result<FleetGrants, ErrorObjectOwned> {

@@ -10,7 +10,7 @@ use toold_proto::method::FleetGetStatus;
 use super::broker_info::{BrokerInfo, OLDEST};
 use super::membership::{configuration, is_local, public_key};
 use super::roster::FleetSection;
-use super::show::{NOT_CONFIGURED, words};
+use super::show::{NOT_CONFIGURED, trust_command, words};
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
 use crate::finding::{Finding, any_bad, bad, good, show, warning};
@@ -19,6 +19,8 @@ use crate::output::{self, counted, duration, print_json};
 
 /// A daemon renews its record every ten seconds.
 const LATE_MS: u64 = 15_000;
+/// Clocks that differ by a minute or more keep calls from running.
+const MUCH_CLOCK_MS: u64 = 20_000;
 /// Rows of the audit log; fewer wait at any time.
 const MANY_ROWS: u64 = 1_000;
 
@@ -157,6 +159,7 @@ fn of_status(status: &FleetStatus, findings: &mut Vec<Finding>) {
     // Without the server, only the past of the others is known.
     let others = status.daemons.iter().filter(|_| status.connected);
     findings.extend(others.map(|daemon| of_daemon(daemon, status)));
+    findings.extend(status.daemons.iter().filter_map(clock));
     for daemon in &status.daemons {
         findings.extend(daemon.problems.iter().map(|problem| {
             let advice = format!("rename the tool, or leave it out with [fleet.daemons.{}.tools]", daemon.name);
@@ -177,10 +180,11 @@ fn of_status(status: &FleetStatus, findings: &mut Vec<Finding>) {
 
 fn of_daemon(daemon: &FleetDaemon, status: &FleetStatus) -> Finding {
     let name = &daemon.name;
-    let own = match (&status.name, &status.key) {
-        (Some(name), Some(key)) => format!("toolctl fleet trust {name} {key}"),
-        _ => "toolctl fleet trust".to_owned(),
-    };
+    let own = trust_command(status);
+    if daemon.trusts_this == Some(false) {
+        let message = format!("{name} does not trust this machine: it refuses everything from here");
+        return bad("member", message, format!("run there: `{own}`"));
+    }
     match daemon.state {
         FleetDaemonState::Online => match daemon.heard_ms.filter(|age| *age > LATE_MS) {
             Some(age) => {
@@ -200,6 +204,19 @@ fn of_daemon(daemon: &FleetDaemon, status: &FleetStatus) -> Finding {
             format!("start toold there, and run there: `toolctl fleet doctor` and `{own}`"),
         ),
     }
+}
+
+/// The clock of a daemon that is there, if it differs much.
+fn clock(daemon: &FleetDaemon) -> Option<Finding> {
+    let ahead = daemon.clock_ms.filter(|_| daemon.state == FleetDaemonState::Online)?;
+    let difference = ahead.unsigned_abs();
+    let direction = if ahead > 0 { "ahead of" } else { "behind" };
+    (difference > MUCH_CLOCK_MS).then(|| {
+        let message = format!("the clock of {} is {} {direction} the clock here", daemon.name, duration(difference));
+        let advice = "set both: `timedatectl` shows whether a clock is synchronized; calls between machines fail when clocks \
+                      differ by a minute or more";
+        warning("clock", message, advice)
+    })
 }
 
 /// Messages that were refused here. A machine that refuses this one counts that on its side.

@@ -118,6 +118,9 @@ pub(super) fn render(status: &FleetStatus, width: Option<u16>) -> String {
             // It says which daemon is away.
             text.push_str(&format!("{BAD}{}{BAD:#}\n", one_line(error)));
         }
+        if daemon.trusts_this == Some(false) {
+            text.push_str(&format!("{BAD}{}{BAD:#}\n", one_line(&distrust(daemon, status))));
+        }
         text.extend(daemon.problems.iter().map(|problem| format!("{DIM}{name}: {}{DIM:#}\n", one_line(problem))));
     }
     let refused: Vec<String> = status
@@ -132,6 +135,19 @@ pub(super) fn render(status: &FleetStatus, width: Option<u16>) -> String {
         text.push('\n');
     }
     text
+}
+
+/// What to do about a daemon that does not know this one.
+fn distrust(daemon: &FleetDaemon, status: &FleetStatus) -> String {
+    format!("{} does not trust this machine; run there: {}", daemon.name, trust_command(status))
+}
+
+/// What to run on a machine that does not know this one.
+pub(super) fn trust_command(status: &FleetStatus) -> String {
+    match (&status.name, &status.key) {
+        (Some(name), Some(key)) => format!("toolctl fleet trust {name} {key}"),
+        _ => "toolctl fleet trust".to_owned(),
+    }
 }
 
 /// This daemon, as one or two lines.

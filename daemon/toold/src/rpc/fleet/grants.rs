@@ -1,19 +1,17 @@
 //! `fleet.grant`, `fleet.revoke` and `fleet.grants`: grants that are valid in the whole fleet.
 
-use std::sync::Arc;
-
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_fleet::grants::make::{self, FleetGrantError};
-use toold_fleet::member::Member;
 use toold_proto::daemon::NoParams;
 use toold_proto::fleet::{FleetGrants, MakeFleetGrant, RevokeFleetGrant};
 use toold_proto::method::{FleetGrantMake, FleetGrantRevoke, FleetGrantsList};
 
 use crate::rpc::error::{invalid_params, refused, unknown};
+use crate::rpc::fleet::member;
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async};
 
 /// The kind for a grant that cannot be made or revoked here, or not now.
-const NOT_IN_FLEET: &str = "fleet_grant";
+const KIND: &str = "fleet_grant";
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<FleetGrantsList>(module, Right::Decider, list)?;
@@ -43,18 +41,10 @@ pub(in crate::rpc) fn is_of_fleet(request: &MethodRequest, id: &str) -> bool {
     !request.services.fleet.grants().makers(id).is_empty()
 }
 
-fn member(request: &MethodRequest) -> Result<Arc<Member>, ErrorObjectOwned> {
-    let fleet = &request.services.fleet;
-    fleet.member().ok_or_else(|| match fleet.error() {
-        Some(why) => refused(NOT_IN_FLEET, &format!("this daemon is not in its fleet: {why}")),
-        None => refused(NOT_IN_FLEET, "this daemon is in no fleet: configure [fleet]"),
-    })
-}
-
 fn object(error: FleetGrantError) -> ErrorObjectOwned {
     match error {
         FleetGrantError::Invalid(words) => invalid_params(&words),
         FleetGrantError::Unknown(id) => unknown("grant", &id),
-        FleetGrantError::Refused(words) => refused(NOT_IN_FLEET, &words),
+        FleetGrantError::Refused(words) => refused(KIND, &words),
     }
 }
