@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::kv::{Entry, Operation, Store, Watch};
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::ReadyChunks;
 use tokio::time::{Instant, interval, sleep};
 
 use crate::broker::DAEMON_LIFETIME;
@@ -27,8 +28,10 @@ use crate::subjects;
 const CHUNK: usize = 256;
 /// How often the directory is searched for silent daemons.
 const TICK: Duration = Duration::from_secs(1);
-/// How long after the start of a watch its first entries arrive at the latest, if there are any.
-const FIRST_ENTRIES: Duration = Duration::from_secs(5);
+/// How long nothing arrives before the first entries of a bucket are counted.
+const QUIET: Duration = Duration::from_secs(5);
+/// How often they are counted in vain before they are read again.
+const MAX_QUIET: u32 = 6;
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
 ///
@@ -121,44 +124,82 @@ fn guard(member: &Member) -> EntryGuard<'_> {
     EntryGuard { verifier: &member.verifier, counts: &member.counts }
 }
 
-async fn bucket(member: &Member, name: &str) -> Result<(Store, Watch, bool), String> {
-    let failed = |error: &dyn std::fmt::Display| format!("can't watch the bucket {name}: {error}");
-    let store = member.broker.jetstream.get_key_value(name).await.map_err(|error| failed(&error))?;
-    let watch = store.watch_with_history(">").await.map_err(|error| failed(&error))?;
-    let is_empty = store.status().await.map_err(|error| failed(&error))?.values() == 0;
-    Ok((store, watch, is_empty))
+/// The entries of a bucket: first those that it has, then every change.
+struct BucketEntries {
+    name: &'static str,
+    store: Store,
+    entries: ReadyChunks<Watch>,
+    /// Whether those that were there at the beginning have all arrived.
+    is_complete: bool,
+    /// The keys that have arrived until then.
+    keys: HashSet<String>,
 }
 
-/// The entries of a bucket in chunks, each with whether those that were there at the beginning have all arrived.
-fn chunks(watch: Watch, is_empty: bool) -> impl Stream<Item = Result<(Vec<Entry>, bool), String>> + Send {
-    let mut is_complete = is_empty;
-    let entries = watch.ready_chunks(CHUNK).map(move |chunk| {
-        let mut entries = Vec::with_capacity(chunk.len());
-        for entry in chunk {
-            let entry = entry.map_err(|error| format!("the watch of a bucket failed: {error}"))?;
-            is_complete |= entry.seen_current;
-            entries.push(entry);
+impl BucketEntries {
+    async fn open(member: &Member, name: &'static str) -> Result<Self, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("can't watch the bucket {name}: {error}");
+        let store = member.broker.jetstream.get_key_value(name).await.map_err(|error| failed(&error))?;
+        let entries = store.watch_with_history(">").await.map_err(|error| failed(&error))?.ready_chunks(CHUNK);
+        let is_complete = size(&store, name).await? == 0;
+        Ok(Self { name, store, entries, is_complete, keys: HashSet::new() })
+    }
+
+    /// The next entries; none of them when it is only now known that the first ones have all arrived.
+    async fn next(&mut self) -> Result<Vec<Entry>, String> {
+        let name = self.name;
+        if self.is_complete {
+            self.keys = HashSet::new();
         }
-        Ok((entries, is_complete))
-    });
-    // Entries that expire before they are delivered would otherwise never complete it.
-    let first = futures_util::stream::once(async move {
-        if !is_empty {
-            sleep(FIRST_ENTRIES).await;
+        for _ in 0..MAX_QUIET {
+            tokio::select! {
+                biased;
+                chunk = self.entries.next() => {
+                    let chunk = chunk.ok_or_else(|| format!("the watch of the bucket {name} ended"))?;
+                    let mut entries = Vec::with_capacity(chunk.len());
+                    for entry in chunk {
+                        let entry = entry.map_err(|error| format!("the watch of the bucket {name} failed: {error}"))?;
+                        if !self.is_complete {
+                            self.keys.insert(entry.key.clone());
+                        }
+                        self.is_complete |= entry.seen_current;
+                        entries.push(entry);
+                    }
+                    return Ok(entries);
+                }
+                () = sleep(QUIET), if !self.is_complete => {
+                    // The last one of them does not arrive when it has expired. Each key has one entry.
+                    if self.keys.len() as u64 >= size(&self.store, name).await? {
+                        self.is_complete = true;
+                        return Ok(Vec::new());
+                    }
+                }
+            }
         }
-        Ok((Vec::new(), true))
-    });
-    futures_util::stream::select(Box::pin(first), entries)
+        Err(format!("the broker did not show all entries of the bucket {name}"))
+    }
+}
+
+async fn size(store: &Store, name: &str) -> Result<u64, String> {
+    let status = store.status().await;
+    Ok(status.map_err(|error| format!("can't read the state of the bucket {name}: {error}"))?.values())
 }
 
 async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<Infallible, String> {
-    let (_store, watch, is_empty) = bucket(member, subjects::DAEMONS).await?;
+    let mut bucket = BucketEntries::open(member, subjects::DAEMONS).await?;
     let directory = &member.directory;
-    let mut chunks = std::pin::pin!(chunks(watch, is_empty));
     let mut seen = Some(HashSet::new());
-    while let Some(chunk) = chunks.next().await {
-        let (entries, is_complete) = chunk?;
-        for entry in entries {
+    loop {
+        if bucket.is_complete
+            && let Some(seen) = seen.take()
+        {
+            // Records that expired while the broker was not connected.
+            directory.change(|daemons| {
+                let gone = daemons.iter_mut().filter(|(name, _)| !seen.contains(*name));
+                gone.for_each(|(_, known)| known.is_away = true);
+            });
+            directory.settle();
+        }
+        for entry in bucket.next().await? {
             let Some(name) = reader.daemon_of(&entry.key) else { continue };
             match entry.operation {
                 Operation::Put => {
@@ -178,16 +219,7 @@ async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<In
                 }
             }
         }
-        if is_complete && let Some(seen) = seen.take() {
-            // Records that expired while the broker was not connected.
-            directory.change(|daemons| {
-                let gone = daemons.iter_mut().filter(|(name, _)| !seen.contains(*name));
-                gone.for_each(|(_, known)| known.is_away = true);
-            });
-            directory.settle();
-        }
     }
-    Err("the watch of the daemons ended".to_owned())
 }
 
 /// Takes over a record, unless it is an old one. `is_fresh` if it did not wait on the broker.
@@ -224,12 +256,16 @@ fn refuse_replayed(member: &Member, name: &FleetName, what: &str) {
 }
 
 async fn follow_tools(member: &Arc<Member>, reader: &Arc<EntryReader>) -> Result<Infallible, String> {
-    let (_store, watch, is_empty) = bucket(member, subjects::TOOLS).await?;
-    let directory = &member.directory;
-    let mut chunks = std::pin::pin!(chunks(watch, is_empty));
+    let mut bucket = BucketEntries::open(member, subjects::TOOLS).await?;
     let mut seen: Option<BTreeMap<FleetName, HashSet<String>>> = Some(BTreeMap::new());
-    while let Some(chunk) = chunks.next().await {
-        let (entries, is_complete) = chunk?;
+    loop {
+        if bucket.is_complete
+            && let Some(seen) = seen.take()
+        {
+            remove_unseen(member, &seen);
+            member.directory.set_synced(true);
+        }
+        let entries = bucket.next().await?;
         let (reader, receiver) = (reader.clone(), member.clone());
         // Signatures take time.
         let read = move || {
@@ -243,17 +279,13 @@ async fn follow_tools(member: &Arc<Member>, reader: &Arc<EntryReader>) -> Result
             }
         }
         if !changes.is_empty() {
-            apply(member, changes);
-        }
-        if is_complete && let Some(seen) = seen.take() {
-            remove_unseen(member, &seen);
-            directory.set_synced(true);
+            apply(member, changes, seen.is_some());
         }
     }
-    Err("the watch of the tools ended".to_owned())
 }
 
-fn apply(member: &Member, changes: Vec<ToolChange>) {
+/// `is_first_read` while the entries are those that the bucket had when it was opened.
+fn apply(member: &Member, changes: Vec<ToolChange>, is_first_read: bool) {
     let directory = &member.directory;
     let (own, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.daemon == member.name);
     for change in own {
@@ -267,7 +299,7 @@ fn apply(member: &Member, changes: Vec<ToolChange>) {
         let mut replayed = Vec::new();
         for change in others {
             let known = daemons.entry(change.daemon.clone()).or_insert_with(KnownDaemon::unheard);
-            if change.apply(known).is_err() {
+            if change.apply(known, is_first_read).is_err() {
                 replayed.push(change.daemon);
             }
         }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use toold_tests::{FleetPlan, NatsServer, Setup, TestDaemon, Wire, until};
+use toold_tests::{FleetPlan, NatsServer, Proxy, Setup, TestDaemon, Wire, until};
+
+use crate::status::status;
 
 /// A plugin with one tool, as NAME.
 fn plugin(name: &str, description: &str) -> String {
@@ -199,4 +202,29 @@ fn tools_stay_as_they_are_while_the_broker_restarts() {
     fs::write(build.plugins().join("two.lua"), plugin("two", "Second")).unwrap();
     until_listed(&laptop, "build_two", is_there);
     assert_eq!(revision(&mut wire), before + 1);
+}
+
+/// Reading the list takes far longer than the five seconds after which a quiet bucket counts as read.
+#[test]
+fn a_slow_network_loses_no_tools() {
+    let Some(fleet) = ListedFleet::new(&["laptop", "build"]) else { return };
+    let proxy = Proxy::start(fleet.nats.port());
+    let laptop = Setup::new().config(&fleet.plan.config("laptop", &proxy.url(), None, "")).start();
+    let many = r#"
+        for n = 1, 200 do
+          hygge.register_tool{name = "many" .. n, description = string.rep("many words ", 300), permission = false,
+            execute = function() return "" end}
+        end"#;
+    let build = fleet.setup("build", "").plugin("many.lua", many).start();
+    until("all are listed", || (listed(&laptop, "build_many").len() == 200).then_some(()));
+    proxy.delay(Duration::from_millis(150));
+    proxy.close();
+    let mut wire = laptop.connect();
+    until("the broker is missed", || (status(&mut wire)["connected"] == false).then_some(()));
+    until("it is connected again", || (status(&mut wire)["connected"] == true).then_some(()));
+    // A change arrives after all that was there before.
+    fs::write(build.plugins().join("last.lua"), plugin("last", "The last one")).unwrap();
+    until_listed(&laptop, "build_last", is_there);
+    assert_eq!(listed(&laptop, "build_many").len(), 200);
+    assert_eq!(status(&mut wire)["refused"]["replayed"], 0);
 }

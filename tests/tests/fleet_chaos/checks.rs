@@ -6,11 +6,12 @@ use std::fs;
 use serde_json::{Value, json};
 use toold_tests::{Bus, until};
 
-use crate::clients::{ChaosCallEnd, ChaosCallRecord};
+use crate::answers::PersonAnswers;
+use crate::clients::{ASKED, ChaosCallEnd, ChaosCallRecord};
 use crate::faults::FaultCounts;
 use crate::machines::{Machine, Machines};
 
-pub(crate) fn check(machines: &Machines, calls: &[ChaosCallRecord], faults: FaultCounts) {
+pub(crate) fn check(machines: &Machines, calls: &[ChaosCallRecord], answers: &PersonAnswers, faults: FaultCounts) {
     machines.wait_until_complete();
     let mut ends: BTreeMap<(&str, ChaosCallEnd), u64> = BTreeMap::new();
     for call in calls {
@@ -22,8 +23,17 @@ pub(crate) fn check(machines: &Machines, calls: &[ChaosCallRecord], faults: Faul
     for ((tool, end), count) in &ends {
         println!("{count:6} calls of {tool}: {end:?}");
     }
+    println!("{:6} asks allowed, {} denied", answers.allowed.len(), answers.denied.len());
+    println!("why calls did not run:");
+    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    for call in calls.iter().filter(|call| call.end == ChaosCallEnd::DidNotRun) {
+        *reasons.entry(without_names(&call.text)).or_default() += 1;
+    }
+    for (reason, count) in &reasons {
+        println!("{count:6} {reason}");
+    }
     nothing_is_left(machines);
-    each_ran_at_most_once(machines, calls);
+    each_ran_at_most_once(machines, calls, answers);
     let url = machines.nats.lock().url();
     let bus = Bus::connect(&url);
     for machine in &machines.all {
@@ -38,6 +48,19 @@ pub(crate) fn check(machines: &Machines, calls: &[ChaosCallRecord], faults: Faul
     }
 }
 
+/// The words of an answer, in which the names of machines, and numbers, are the same for all.
+fn without_names(answer: &str) -> String {
+    let words = answer.split(|char: char| !char.is_alphanumeric() && char != '_');
+    let is_name = |word: &str| Machines::names().any(|name| word == name);
+    let shown = words.filter(|word| !word.is_empty()).map(|word| match word.split_once('_') {
+        _ if is_name(word) => "NAME".to_owned(),
+        Some((name, tool)) if is_name(name) => format!("NAME_{tool}"),
+        _ if word.bytes().any(|byte| byte.is_ascii_digit()) => "N".to_owned(),
+        _ => word.to_owned(),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
 /// No calls run, and all audit rows are sent.
 fn nothing_is_left(machines: &Machines) {
     for machine in &machines.all {
@@ -50,7 +73,7 @@ fn nothing_is_left(machines: &Machines) {
     }
 }
 
-fn each_ran_at_most_once(machines: &Machines, calls: &[ChaosCallRecord]) {
+fn each_ran_at_most_once(machines: &Machines, calls: &[ChaosCallRecord], answers: &PersonAnswers) {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for machine in &machines.all {
         for line in fs::read_to_string(&machine.ledger).unwrap_or_default().lines() {
@@ -60,18 +83,19 @@ fn each_ran_at_most_once(machines: &Machines, calls: &[ChaosCallRecord]) {
     let mut wrong = Vec::new();
     for call in calls.iter().filter(|call| call.has_effect()) {
         let ran = lines.remove(&call.id).unwrap_or(0);
+        let may_run = !call.after_revocation && (call.tool != ASKED || answers.allowed.contains(&call.id));
         let right = match call.end {
-            ChaosCallEnd::Ok => ran == 1 && !call.after_revocation,
+            ChaosCallEnd::Ok => ran == 1 && may_run,
             ChaosCallEnd::DidNotRun => ran == 0,
             ChaosCallEnd::Unknown | ChaosCallEnd::Cancelled | ChaosCallEnd::Interrupted | ChaosCallEnd::CallerDied => {
-                ran <= 1 && (ran == 0 || !call.after_revocation)
+                ran == 0 || ran == 1 && may_run
             }
             ChaosCallEnd::Failed => false,
         };
         if !right {
             wrong.push(format!(
-                "{} ({}) ended as {:?} and ran {ran} times, after its revocation: {}; {}",
-                call.id, call.tool, call.end, call.after_revocation, call.text
+                "{} ({}) ended as {:?}, ran {ran} times, and was permitted: {may_run}; {}",
+                call.id, call.tool, call.end, call.text
             ));
         }
     }

@@ -12,6 +12,10 @@ use toold_tests::{Dice, PATIENCE};
 use crate::Ending;
 use crate::machines::{LABEL, Machines};
 
+/// The calls that a person is asked about.
+pub(crate) const ASKED: &str = "asked";
+/// How long a client waits after a call that did not run.
+const WAITS: Duration = Duration::from_millis(300);
 /// A call that takes longer is cancelled by its client.
 const GIVES_UP: Duration = Duration::from_secs(30);
 
@@ -169,14 +173,22 @@ pub(crate) fn call_until(
         let (tool, cancel_after) = match dice.roll(12) {
             0..=2 => ("look", GIVES_UP),
             3 => ("large", GIVES_UP),
-            4..=9 => ("note", GIVES_UP),
+            4..=8 => ("note", GIVES_UP),
+            9 => (ASKED, GIVES_UP),
             _ => ("slow", Duration::from_millis(dice.roll(2_000))),
         };
-        let (end, text) = connected.call(&format!("{target}_{tool}"), json!({"id": id}), cancel_after);
+        let (name, arguments) = match tool {
+            ASKED => (format!("{target}_bash"), json!({"command": format!("echo {id} >> ledger")})),
+            _ => (format!("{target}_{tool}"), json!({"id": id})),
+        };
+        let (end, text) = connected.call(&name, arguments, cancel_after);
         if end == ChaosCallEnd::CallerDied {
             link = None;
         }
         calls.push(ChaosCallRecord { id, tool, end, text, after_revocation: false });
+        if end == ChaosCallEnd::DidNotRun && !ending.pause(WAITS) {
+            break;
+        }
     }
     calls
 }

@@ -1,5 +1,6 @@
 //! The machines of the fleet: each a daemon with folders, a network and a clock of its own.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -77,6 +78,18 @@ impl Machine {
     }
 }
 
+/// The last state that was seen, which a failure shows.
+#[derive(Default)]
+struct ShownOnPanic(RefCell<Value>);
+
+impl Drop for ShownOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{:#}", self.0.borrow());
+        }
+    }
+}
+
 /// Dropped in this order.
 pub(crate) struct Machines {
     pub(crate) all: Vec<Machine>,
@@ -89,7 +102,7 @@ impl Machines {
     pub(crate) fn start() -> Option<Self> {
         let nats = NatsServer::start()?;
         let library = faketime_library()?;
-        let names = MACHINES.map(|(name, _)| name);
+        let names: Vec<&str> = Self::names().collect();
         let plan = FleetPlan::new(&names, &[PERSON]);
         let all = MACHINES.iter().enumerate().map(|(number, (name, clock))| {
             let proxy = Proxy::start(nats.port());
@@ -109,12 +122,18 @@ impl Machines {
         Some(machines)
     }
 
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        MACHINES.into_iter().map(|(name, _)| name)
+    }
+
     /// Waits until each daemon lists the tools of all others as those of daemons that are online.
     #[track_caller]
     pub(crate) fn wait_until_complete(&self) {
         for machine in &self.all {
+            let last = ShownOnPanic::default();
             until(&format!("{} knows all others", machine.name), || {
                 let status = machine.status();
+                last.0.replace(status.clone());
                 let others = status["daemons"].as_array()?;
                 let complete = |other: &Value| {
                     let tools = other["tools"].as_array().map(Vec::as_slice).unwrap_or_default();

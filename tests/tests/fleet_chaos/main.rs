@@ -3,6 +3,7 @@
 //!
 //! `CHAOS_SECONDS` makes it longer than 30 seconds; `CHAOS_SEED` repeats the random choices of a run, which prints it.
 
+mod answers;
 mod checks;
 mod clients;
 mod faults;
@@ -15,6 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::{Condvar, Mutex};
 use toold_tests::setting;
 
+use crate::answers::answer_asks;
 use crate::clients::{ChaosCallRecord, call_until};
 use crate::faults::{break_machines, break_networks};
 use crate::machines::Machines;
@@ -62,7 +64,7 @@ fn whatever_breaks_each_call_ends_once_and_runs_at_most_once() {
     let ending = Ending::default();
     let (machines, ending) = (&machines, &ending);
     let mut counts = BTreeMap::new();
-    let calls: Vec<ChaosCallRecord> = std::thread::scope(|scope| {
+    let (calls, answers) = std::thread::scope(|scope| {
         let ends = EndsOnDrop(ending);
         let mut callers = Vec::new();
         for at in 0..machines.all.len() {
@@ -79,12 +81,14 @@ fn whatever_breaks_each_call_ends_once_and_runs_at_most_once() {
             scope.spawn(move || break_machines(machines, ending, seed.wrapping_add(1))),
             scope.spawn(move || break_networks(machines, ending, seed.wrapping_add(2))),
         ];
+        let person = scope.spawn(move || answer_asks(machines, ending, seed.wrapping_add(3)));
         ending.pause(Duration::from_secs(seconds));
         drop(ends);
         for fault in faults {
             counts.extend(fault.join().unwrap());
         }
-        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
+        let calls: Vec<ChaosCallRecord> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+        (calls, person.join().unwrap())
     });
-    checks::check(machines, &calls, counts);
+    checks::check(machines, &calls, &answers, counts);
 }

@@ -164,7 +164,12 @@ impl ToolChange {
         (self.tool, entry)
     }
 
-    pub(super) fn apply(&self, known: &mut KnownDaemon) -> Result<(), ReplayedTool> {
+    /// In the first read of the bucket, a message counts again whose tool has been removed since: a broker that lost its last
+    /// changes has it again, and its daemon does not write what is there already. Later, that is a replay.
+    ///
+    /// # Errors
+    /// The message is an old one.
+    pub(super) fn apply(&self, known: &mut KnownDaemon, is_first_read: bool) -> Result<(), ReplayedTool> {
         let (record, message) = match &self.kind {
             ToolChangeKind::Put { record, message } => (record, *message),
             ToolChangeKind::Removed | ToolChangeKind::Foreign => {
@@ -174,7 +179,8 @@ impl ToolChange {
         };
         let listed = known.tools.get(&self.tool);
         let is_stale = |before: &ToolMessage| {
-            message.signed_at < before.signed_at || (message.signed_at == before.signed_at && listed.is_none())
+            let may_repeat = is_first_read || listed.is_some();
+            message.signed_at < before.signed_at || (message.signed_at == before.signed_at && !may_repeat)
         };
         if known.tool_messages.get(&self.tool).is_some_and(is_stale) {
             return Err(ReplayedTool);
@@ -228,6 +234,7 @@ mod tests {
         build_key: SigningKey,
         farm_key: SigningKey,
         build: KnownDaemon,
+        is_first_read: bool,
     }
 
     fn name(text: &str) -> FleetName {
@@ -263,6 +270,7 @@ mod tests {
                 build_key,
                 farm_key,
                 build: KnownDaemon::unheard(),
+                is_first_read: false,
             }
         }
 
@@ -273,7 +281,7 @@ mod tests {
         fn receive(&mut self, key: &str, operation: &Operation, bytes: &[u8]) {
             let guard = EntryGuard { verifier: &self.verifier, counts: &self.counts };
             let Some(change) = self.reader.tool(guard, key, operation, bytes) else { return };
-            if change.apply(&mut self.build).is_err() {
+            if change.apply(&mut self.build, self.is_first_read).is_err() {
                 self.counts.refuse(MessageRefusal::Replayed, String::new());
             }
         }
@@ -329,6 +337,12 @@ mod tests {
         assert_eq!(watched.descriptions(), Vec::<&str>::new());
         watched.put("build.a", &new);
         assert_eq!((watched.descriptions(), watched.refused()), (vec![], vec![(MessageRefusal::Replayed, 2)]));
+        watched.is_first_read = true;
+        watched.put("build.a", &old);
+        assert_eq!((watched.descriptions(), watched.refused()), (vec![], vec![(MessageRefusal::Replayed, 3)]));
+        watched.put("build.a", &new);
+        assert_eq!(watched.descriptions(), ["new"]);
+        watched.is_first_read = false;
         let again = watched.message("a", 3_000, "again");
         watched.put("build.a", &again);
         assert_eq!(watched.descriptions(), ["again"]);
@@ -344,12 +358,12 @@ mod tests {
             kind: ToolChangeKind::Put { record: Arc::new(record), message },
         };
         let broken = ToolRecord { schema: Value::Bool(true), ..record("") };
-        assert!(change("broken".into(), broken, message).apply(&mut watched.build).is_ok());
+        assert!(change("broken".into(), broken, message).apply(&mut watched.build, false).is_ok());
         let large = ToolMessage { bytes: MAX_BYTES + 1, ..message };
-        assert!(change("large".into(), record(""), large).apply(&mut watched.build).is_ok());
+        assert!(change("large".into(), record(""), large).apply(&mut watched.build, false).is_ok());
         assert_eq!(watched.build.tools.len(), 0);
         for n in 0..=MAX_TOOLS {
-            assert!(change(format!("t{n}"), record(""), message).apply(&mut watched.build).is_ok());
+            assert!(change(format!("t{n}"), record(""), message).apply(&mut watched.build, false).is_ok());
         }
         assert_eq!(watched.build.tools.len(), MAX_TOOLS);
         let problems = watched.build.problems.join("\n");
