@@ -65,11 +65,19 @@ test("the daemons of a fleet are shown as they come and go", async ({ signedIn: 
   await page.emulateMedia({ colorScheme: "dark" });
   await expectAccessible(page);
   await page.emulateMedia({ colorScheme: "light" });
+  // With fewer sources above it.
+  await page.getByLabel("Filter").fill("fleet");
   await takePictures(page, "fleet");
+  await page.getByLabel("Filter").fill("");
 
   await row.getByRole("link", { name: "build" }).click();
   await expect(page.getByRole("heading", { name: /^build online/ })).toBeVisible();
   await expectAccessible(page);
+  await page.getByRole("link", { name: "All sources" }).click();
+  await build.toolctl("fleet", "forget", "laptop");
+  await expect(row).toContainText("does not trust this machine");
+  await row.getByRole("link", { name: "build" }).click();
+  await expect(page.getByText("no: `toolctl fleet doctor` says what to run there")).toBeVisible();
   await page.getByRole("link", { name: "All sources" }).click();
   await build.stop();
   await expect(table.getByRole("row", { name: /^build away/ })).toBeVisible();

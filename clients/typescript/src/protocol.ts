@@ -1318,6 +1318,50 @@ export interface FilesUndoResult {
   diff?: string;
 }
 
+/** Params of `fleet.audit`. */
+export interface FleetAuditParams {
+  /** Only calls on this daemon. */
+  daemon?: string;
+  /** Calls that began at this time or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`. */
+  since?: string;
+  /** The first entries after this `sequence`; when absent, the last entries. */
+  after?: number;
+  /** Only entries before this `sequence`. */
+  before?: number;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
+  tool?: string;
+  /** How a call ended. */
+  outcome?: Outcome;
+  /** The maximum number of entries; 100 when absent, at most 1,000. */
+  limit?: number;
+}
+
+/** Answer of `fleet.audit`. */
+export interface FleetAuditResult {
+  /** Sorted by `sequence`. */
+  entries: {
+    /** Its number in the stream of the broker, which grows with every row of any daemon. */
+    sequence: number;
+    /** The daemon that ran the call. */
+    daemon: string;
+    /** As in that daemon's own log; `decisions` may be left out of one that is too large for the broker. */
+    row: AuditEntry;
+  }[];
+  /** Whether more entries match: earlier ones, or later ones with `after`. */
+  more: boolean;
+  /** The `sequence` of the newest row that was looked at, for the next query with `after`; 0 if there was none. */
+  last: number;
+  /**
+   * Rows that were not signed by the daemon that they claim to be from, or whose daemon is not in `[fleet]`: they are left
+   * out.
+   */
+  unverified: number;
+  /** Rows that the broker should have and has not, by daemon, among those that were looked at: each daemon numbers its rows. */
+  missing: Record<string, number>;
+}
+
 /** Params of `fleet.grant`. */
 export interface FleetGrantParams {
   /** The action of a reply to an ask, of a rule or of a grant. */
@@ -1413,8 +1457,15 @@ export interface FleetStatusResult {
     heard_at?: string;
     /** How old its last record is, in milliseconds. It is renewed every ten seconds. */
     heard_ms?: number;
+    /**
+     * How far its clock was ahead of the clock here when its last record arrived, in milliseconds; less than 0 when it was
+     * behind. Calls need clocks that differ by less than a minute.
+     */
+    clock_ms?: number;
     /** Rows of its audit log that it has not sent yet. */
     audit_waiting: number;
+    /** Whether it knows this daemon's name and key: if not, it refuses everything from here. Absent while it is unknown. */
+    trusts_this?: boolean;
     /** Whether it may call tools here. */
     may_call: boolean;
     /** Tools that were left out of its list, and why. */
@@ -2879,6 +2930,8 @@ export interface Methods {
   "files.history": { params: FilesHistoryParams; result: FilesHistoryResult };
   /** Undoes changes; refused when a file has changed since. */
   "files.undo": { params: FilesUndoParams; result: FilesUndoResult };
+  /** Finds calls in the audit logs of all daemons of the fleet. */
+  "fleet.audit": { params: FleetAuditParams; result: FleetAuditResult };
   /** Makes a grant that is valid in the whole fleet. */
   "fleet.grant": { params: FleetGrantParams; result: FleetGrantResult };
   /** Lists the grants of the fleet. */

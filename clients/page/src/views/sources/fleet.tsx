@@ -63,7 +63,15 @@ function All({ fleet }: { fleet: FleetStatusResult }) {
                 </ViewLink>
               ),
             },
-            { title: "State", cell: ({ state }) => <StateBadge state={state} /> },
+            {
+              title: "State",
+              cell: ({ state, trusts_this }) => (
+                <span class="row">
+                  <StateBadge state={state} />
+                  {trusts_this === false && <Badge tone="warn">does not trust this machine</Badge>}
+                </span>
+              ),
+            },
             { title: "Labels", wideOnly: true, cell: ({ labels }) => <Badges names={labels} /> },
             {
               title: "Load",
@@ -159,6 +167,12 @@ function Daemon({ daemon, tools }: { daemon: FleetStatusResult["daemons"][number
           )}
           <dt>May call here</dt>
           <dd>{daemon.may_call ? "yes, if rules, grants or you allow it" : "no"}</dd>
+          {daemon.trusts_this === false && (
+            <>
+              <dt>Trusts this machine</dt>
+              <dd>no: `toolctl fleet doctor` says what to run there</dd>
+            </>
+          )}
           <dt>Calls from here</dt>
           <dd>
             {daemon.calls}, {daemon.bad_calls} of them failed
