@@ -35,6 +35,8 @@ pub struct KnownDaemon {
     pub tools: BTreeMap<String, Arc<ToolRecord>>,
     /// Tools that were left out of its list, and why, as sentences.
     pub problems: Vec<String>,
+    /// Whether its record is the one that was read from the file.
+    pub(crate) is_from_file: bool,
     /// When its record was signed, by its own clock.
     pub(crate) signed_at: u64,
     /// How far that was ahead of the clock here when the record arrived, in milliseconds; `None` if it may have waited on the
@@ -63,6 +65,7 @@ impl KnownDaemon {
             is_away: true,
             tools: BTreeMap::new(),
             problems: Vec::new(),
+            is_from_file: false,
             signed_at: 0,
             clock_ms: None,
             tool_messages: HashMap::new(),
@@ -160,6 +163,7 @@ impl Directory {
                 record: Some(saved.record),
                 heard_at: Some(UNIX_EPOCH + Duration::from_millis(saved.heard_at)),
                 signed_at: saved.signed_at,
+                is_from_file: true,
                 ..KnownDaemon::unheard()
             };
             (saved.name, known)

@@ -231,8 +231,9 @@ fn hear(member: &Member, name: &FleetName, message: Message<MemberRecord>, is_fr
         if message.at < known.signed_at || known.record.as_ref().is_some_and(is_older) {
             return true;
         }
-        // The same message again says nothing about now.
-        if message.at > known.signed_at || known.record.is_none() {
+        // The same message again says nothing about now, unless it has only been read from the file since the start.
+        if message.at > known.signed_at || known.record.is_none() || known.is_from_file {
+            known.is_from_file = false;
             if known.labels() != message.body.labels {
                 known.list += 1;
             }

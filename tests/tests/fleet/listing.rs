@@ -204,6 +204,19 @@ fn tools_stay_as_they_are_while_the_broker_restarts() {
     assert_eq!(revision(&mut wire), before + 1);
 }
 
+/// The record of another daemon counts until it expires, although its daemon does not renew it.
+#[test]
+fn a_daemon_that_restarts_sees_at_once_who_is_there() {
+    let Some(fleet) = ListedFleet::new(&["laptop", "build"]) else { return };
+    let mut laptop = fleet.setup("laptop", "").start();
+    let build = fleet.setup("build", "").plugin("one.lua", &plugin("one", "First")).start();
+    until_listed(&laptop, "build_one", is_there);
+    build.signal("STOP");
+    laptop.restart("TERM");
+    until_listed(&laptop, "build_one", is_there);
+    build.signal("CONT");
+}
+
 /// Reading the list takes far longer than the five seconds after which a quiet bucket counts as read.
 #[test]
 fn a_slow_network_loses_no_tools() {
