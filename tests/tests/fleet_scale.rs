@@ -160,17 +160,20 @@ async fn a_large_fleet_is_listed_and_its_changes_are_seen() {
             });
         }
     }
-    let began = Instant::now();
-    simulated[daemons / 2].put_tool(&entries, 0, "Second.").await;
     let name = format!("{}_tool_0", names[daemons / 2]);
-    tokio::task::block_in_place(|| {
-        let mut wire = daemon.connect();
-        until("the change is seen", || {
-            let tool = wire.result("tools.schema", json!({"name": name}));
-            tool["description"].as_str().unwrap().starts_with("Second.").then_some(())
+    // The first one arrives after all that the daemon reads again, which it knew from its cache.
+    for change in ["while the list is read again", "then"] {
+        let began = Instant::now();
+        simulated[daemons / 2].put_tool(&entries, 0, change).await;
+        tokio::task::block_in_place(|| {
+            let mut wire = daemon.connect();
+            until("the change is seen", || {
+                let tool = wire.result("tools.schema", json!({"name": name}));
+                tool["description"].as_str().unwrap().starts_with(change).then_some(())
+            });
         });
-    });
-    println!("a changed tool is seen after {:?}, {} MiB", began.elapsed(), memory_mib(&daemon));
+        println!("a changed tool is seen, {change}: after {:?}, {} MiB", began.elapsed(), memory_mib(&daemon));
+    }
     renewing.abort();
     tokio::task::block_in_place(|| drop(daemon));
 }
