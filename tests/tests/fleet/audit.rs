@@ -242,6 +242,7 @@ fn a_forged_row_in_the_stream_does_not_stop_the_log() {
     laptop.restart("KILL");
     call(&mut laptop.connect(), 1);
     until("the next row follows", || (ids(&bus, "laptop") == [1, 1_000_000, 2]).then_some(()));
-    let refused = status(&mut laptop.connect())["refused"]["bad_signature"].take();
-    assert_eq!(refused, 1);
+    // Again if it was killed before it noted what it had sent.
+    let refused = status(&mut laptop.connect())["refused"]["bad_signature"].as_u64();
+    assert!(matches!(refused, Some(1 | 2)), "{refused:?}");
 }

@@ -295,7 +295,9 @@ mod tests {
         2026-01-02 03:04:05Z bash denied c
           deny  shell rm x by default of shell
         2026-01-02 03:04:05Z bash denied in 3 ms nvim shell rm x
-        2026-01-02 03:04:05Z bash denied in 3 ms, cached (saved 1.5 s) nvim shell rm x
+        2026-01-02 03:04:05Z build bash denied in 3 ms, cached (saved 1.5 s) nvim shell rm x
+         BEGAN                 DAEMON  TOOL  OUTCOME  TOOK                        CLIENT  SESSION  NEEDED
+         2026-01-02 03:04:05Z  build   bash  denied   3 ms, cached (saved 1.5 s)  nvim    s        shell rm x
         ");
     }
 }

@@ -58,7 +58,7 @@ pub async fn search(member: &Arc<Member>, query: FleetAuditQuery) -> Result<Flee
     let unavailable = |error: &dyn std::fmt::Display| {
         AuditSearchError::Unavailable(format!("can't read the stream {} on the broker: {error}", subjects::AUDIT))
     };
-    let mut search = AuditSearch::new(query)?;
+    let mut search = FleetAuditSearch::new(query)?;
     let BrokerState { connected, error, .. } = member.broker.state.borrow().clone();
     if !connected {
         return Err(unavailable(&error.unwrap_or_else(|| "the connection was lost".to_owned())));
@@ -153,7 +153,7 @@ async fn read(stream: &Stream, subject: &str, window: std::ops::Range<u64>) -> R
     Ok(messages)
 }
 
-struct AuditSearch {
+struct FleetAuditSearch {
     query: FleetAuditQuery,
     since: Option<SystemTime>,
     subject: String,
@@ -170,7 +170,7 @@ struct AuditSearch {
     numbers: BTreeMap<(FleetName, String), BTreeSet<u64>>,
 }
 
-impl AuditSearch {
+impl FleetAuditSearch {
     fn new(query: FleetAuditQuery) -> Result<Self, AuditSearchError> {
         let since = query.since.as_deref().map(|text| read_since(text, SystemTime::now())).transpose();
         let subject = match &query.daemon {
