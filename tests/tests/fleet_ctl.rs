@@ -103,7 +103,7 @@ fn three_machines_form_a_fleet() {
     let laptop = laptop.start();
     let trust: Vec<&str> = printed.lines().filter(|line| line.starts_with("toolctl fleet trust")).collect();
     assert!(trust.len() == 2 && trust[1].ends_with("--person"), "{printed}");
-    // The laptop sees that, and says the same as when it joined.
+    // The laptop sees that it is not trusted, and shows the command that `join` has printed.
     let distrust = "build does not trust this machine";
     let doctor = until("the laptop sees that it is not trusted", || {
         Some(shown(&laptop.toolctl(&["fleet", "doctor"]).stdout)).filter(|doctor| doctor.contains(distrust))
@@ -165,7 +165,7 @@ fn three_machines_form_a_fleet() {
     assert!(!doctor.contains("bad  "), "{doctor}");
     assert!(text(&laptop.toolctl(&["doctor"])).contains("2 of 2 other daemons online"));
 
-    // What was done on one machine is seen on the others.
+    // A call on one machine is in the list of calls of another.
     text(&build.toolctl(&["call", "hello"]));
     until("the laptop shows the call on the build box", || {
         let list = text(&laptop.toolctl(&["audit", "--fleet", "--on", "build"]));

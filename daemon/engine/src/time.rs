@@ -15,7 +15,7 @@ pub fn from_rfc3339(text: &str) -> Option<SystemTime> {
 /// A moment as RFC 3339, or as the time from it to `now`, such as `15m` or `2h 30m`.
 ///
 /// # Errors
-/// What was expected, as a sentence for the user.
+/// The text has neither form; the message tells the user which forms there are.
 pub fn read_since(text: &str, now: SystemTime) -> Result<SystemTime, String> {
     if let Some(at) = from_rfc3339(text) {
         return Ok(at);

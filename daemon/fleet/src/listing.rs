@@ -44,7 +44,7 @@ pub(crate) fn version(directory: &Directory, target: &CallTarget) -> ListVersion
     })
 }
 
-/// What decides which targets can be opened.
+/// The facts that decide which targets can be opened.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Presence {
     is_settled: bool,

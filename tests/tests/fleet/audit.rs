@@ -167,7 +167,7 @@ fn a_new_database_begins_a_new_log() {
     until("the next row follows", || (ids(&bus, "laptop") == [1, 2, 3, 4, 5, 1, 2, 3]).then_some(()));
 }
 
-/// What the machines have done is seen on each of them, and so is what somebody did to the stream.
+/// It also reports rows that were forged in the stream, or deleted from it.
 #[test]
 fn each_daemon_shows_the_rows_of_all() {
     let Some(mut nats) = NatsServer::start() else { return };

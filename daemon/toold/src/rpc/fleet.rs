@@ -73,7 +73,6 @@ async fn add_member(status: &mut FleetStatus, member: &Arc<Member>) {
     status.served = counts.served.load(Ordering::Relaxed);
     status.refused = counts.refused().map(|(refusal, number)| (refusal.as_str().to_owned(), number)).collect();
     status.last_refused = counts.last_refused();
-    status.offered = member.offered.load(Ordering::Relaxed);
     status.audit_sent = counts.audit_sent.load(Ordering::Relaxed);
     status.audit_waiting = waiting(member).await;
     status.grants = member.grants.valid() as u64;

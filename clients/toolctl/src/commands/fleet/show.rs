@@ -137,12 +137,12 @@ pub(super) fn render(status: &FleetStatus, width: Option<u16>) -> String {
     text
 }
 
-/// What to do about a daemon that does not know this one.
+/// Says that a daemon does not trust this machine, and which command changes that.
 fn distrust(daemon: &FleetDaemon, status: &FleetStatus) -> String {
     format!("{} does not trust this machine; run there: {}", daemon.name, trust_command(status))
 }
 
-/// What to run on a machine that does not know this one.
+/// The command that makes another machine trust this one.
 pub(super) fn trust_command(status: &FleetStatus) -> String {
     match (&status.name, &status.key) {
         (Some(name), Some(key)) => format!("toolctl fleet trust {name} {key}"),
