@@ -6,6 +6,7 @@ use std::io::Write;
 
 use clap::Args;
 use comfy_table::{Cell, Color};
+use serde::Serialize;
 use toold_client::{Client, ClientError};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::event::{Outcome, SubscribeEvents};
@@ -18,7 +19,7 @@ use crate::clock::date_and_time;
 use crate::commands::call::session_id;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json};
+use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json, print_json_line};
 use crate::tool_title::tool_title;
 use crate::{amount, connection, table};
 
@@ -133,6 +134,20 @@ enum AuditFormat {
     Json,
 }
 
+/// The calls that were found since the last time, with their documents.
+fn print_new_calls<T: Serialize>(calls: &[PastCall<'_>], documents: &[T], format: AuditFormat) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    for (call, document) in calls.iter().zip(documents) {
+        match format {
+            AuditFormat::Line => writeln!(out, "{}", line(call))?,
+            AuditFormat::Decisions => write!(out, "{}", with_decisions(call))?,
+            AuditFormat::Json => print_json_line(document)?,
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
 /// Past calls, then each call as it ends; until the daemon stops.
 async fn follow(client: &Client, mut query: AuditQuery, format: AuditFormat) -> anyhow::Result<u8> {
     // Before the first query, so that no call that ends between the two is missed.
@@ -145,16 +160,7 @@ async fn follow(client: &Client, mut query: AuditQuery, format: AuditFormat) -> 
     let mut ended = client.subscribe::<EventsSubscribe>(ended).await?;
     loop {
         let list = client.call::<method::AuditQuery>(query.clone()).await?;
-        let mut out = output::stdout();
-        for call in local(&list) {
-            match format {
-                AuditFormat::Line => writeln!(out, "{}", line(&call))?,
-                AuditFormat::Decisions => write!(out, "{}", with_decisions(&call))?,
-                AuditFormat::Json => output::print_json_line(call.entry)?,
-            }
-        }
-        out.flush()?;
-        drop(out);
+        print_new_calls(&local(&list), &list.entries, format)?;
         let more = query.after.is_some() && list.more;
         if let Some(last) = list.entries.last() {
             // A call is new when it ends, however long ago it began.

@@ -7,9 +7,9 @@ use toold_client::Client;
 use toold_proto::fleet::{FleetAuditList, FleetAuditQuery};
 use toold_proto::method::FleetSearchAudit;
 
-use super::{AuditFormat, PastCall, line, print_calls, with_decisions};
+use super::{AuditFormat, PastCall, print_calls, print_new_calls};
 use crate::exit::OK;
-use crate::output::{self, BAD, WARN, counted, one_line, print_json, print_json_line};
+use crate::output::{self, BAD, WARN, counted, one_line, print_json};
 
 /// How often new rows are asked for.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -29,16 +29,7 @@ pub(super) async fn list(client: &Client, query: FleetAuditQuery, format: AuditF
 pub(super) async fn follow(client: &Client, mut query: FleetAuditQuery, format: AuditFormat) -> anyhow::Result<u8> {
     loop {
         let list = client.call::<FleetSearchAudit>(query.clone()).await?;
-        let mut out = output::stdout();
-        for (call, entry) in calls(&list).iter().zip(&list.entries) {
-            match format {
-                AuditFormat::Line => writeln!(out, "{}", line(call))?,
-                AuditFormat::Decisions => write!(out, "{}", with_decisions(call))?,
-                AuditFormat::Json => print_json_line(entry)?,
-            }
-        }
-        out.flush()?;
-        drop(out);
+        print_new_calls(&calls(&list), &list.entries, format)?;
         warn(&list)?;
         let more = query.after.is_some() && list.more;
         // A call is new when its row arrives, however long ago it began.
