@@ -78,6 +78,8 @@ pub struct ActiveConfig {
     strict: StrictRules,
     /// The errors of a newer file, which is not active.
     rejected: Mutex<Vec<String>>,
+    /// Held while a file is read again and applied, so that none is replaced by what was read of it before.
+    reloading: Mutex<()>,
     /// Held while a configuration is applied, so that this happens in the order of the changes.
     projects: Mutex<BTreeMap<PathBuf, OpenProject>>,
     /// Incremented when a project's configuration changes.
@@ -127,6 +129,7 @@ impl ActiveConfig {
             at_start,
             strict: StrictRules::load(options.paths.strict_rules()),
             rejected: Mutex::default(),
+            reloading: Mutex::default(),
             projects: Mutex::default(),
             changes: watch::Sender::new(0),
             options,
@@ -274,6 +277,7 @@ impl ActiveConfig {
     /// Reloads the user's configuration. It is applied whole or not at all: while it has errors,
     /// the last valid one stays active. Blocks.
     pub fn reload(&self) -> ReloadedConfig {
+        let _reloading = self.reloading.lock();
         let next = Arc::new(config::load(&self.options));
         let file = self.options.config_file().display().to_string();
         let changed = |problems: Vec<String>| EventBody::ConfigChanged { file: file.clone(), project: None, problems };
@@ -306,6 +310,7 @@ impl ActiveConfig {
 
     /// Reloads the file of an open project, and checks whether it is trusted now. Blocks.
     pub fn reload_project(&self, project: &Path) {
+        let _reloading = self.reloading.lock();
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file);
         let mut projects = self.projects.lock();
