@@ -38,10 +38,10 @@ impl LuaHook {
     }
 
     async fn handle(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
-        let states = &self.states;
-        let loaded = states.main().await?;
+        let started = Instant::now();
+        let loaded = self.states.main().await?;
         let session = SessionId::parse(&input.session_id).ok();
-        let mut ending = HookEnding { hook: self, cx: cx.clone(), session, started: Instant::now(), is_known: false };
+        let mut ending = HookEnding { hook: self, cx: cx.clone(), session, started, is_known: false };
         let answer = self.answer(&loaded, input, cx).await;
         ending.is_known = true;
         answer.map_err(|error| {
@@ -111,7 +111,7 @@ impl HookEnding<'_> {
 
 impl Drop for HookEnding<'_> {
     fn drop(&mut self) {
-        // The clock of the time limit started a little earlier. A hook that is dropped sooner belongs to a call that
+        // The clock of the time limit started just before. A hook that is dropped sooner belongs to a call that
         // was cancelled.
         let limit = self.hook.spec.timeout;
         if !self.is_known && self.started.elapsed() + Duration::from_millis(5) >= limit {
