@@ -4,23 +4,39 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+struct Programs {
+    toold: PathBuf,
+    toolctl: PathBuf,
+}
+
 pub fn toold() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| build("toold"))
+    &programs().toold
 }
 
 /// With the daemon beside it, which it starts and asks.
 pub fn toolctl() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        toold();
-        build("toolctl")
+    &programs().toolctl
+}
+
+fn programs() -> &'static Programs {
+    static PROGRAMS: OnceLock<Programs> = OnceLock::new();
+    // Both together, as the checks of the clients build them: the crates that they share would be built again for each
+    // alone.
+    PROGRAMS.get_or_init(|| {
+        let folder = build("Cargo.toml", &["-p", "toold", "-p", "toolctl"]);
+        Programs { toold: folder.join("toold"), toolctl: folder.join("toolctl") }
     })
 }
 
-/// Builds the binary of a package in this build's profile. `cargo test` builds a package's binaries only for
-/// that package's own tests, so it is done here; that is quick when nothing changed.
-fn build(package: &str) -> PathBuf {
+/// jsonrpsee's own server, which benches compare the daemon with.
+pub fn jsonrpsee_server() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build("tests/benches/jsonrpsee_server/Cargo.toml", &[]).join("jsonrpsee-server-bench"))
+}
+
+/// Builds in this build's profile, and returns the folder of the programs. `cargo test` builds a package's binaries only
+/// for that package's own tests, so it is done here; that is quick when nothing changed.
+fn build(manifest: &str, packages: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
     let dir = test.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "deps"));
     let dir = dir.and_then(Path::parent).expect("tests lie in the folder deps of their profile");
@@ -39,11 +55,13 @@ fn build(package: &str) -> PathBuf {
         }
     }
     let output = command
-        .args(["build", "--quiet", "--profile", profile, "--bin", package, "-p", package])
-        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")])
+        .args(["build", "--quiet", "--locked", "--profile", profile])
+        .args(packages)
+        .arg("--manifest-path")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(manifest))
         .env("CARGO_TARGET_DIR", dir.parent().expect("a profile's folder lies in the target folder"))
         .output()
         .expect("cargo can be started");
-    assert!(output.status.success(), "{package} cannot be built:\n{}", String::from_utf8_lossy(&output.stderr));
-    dir.join(package)
+    assert!(output.status.success(), "{manifest} cannot be built:\n{}", String::from_utf8_lossy(&output.stderr));
+    dir.to_owned()
 }

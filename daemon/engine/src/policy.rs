@@ -3,7 +3,7 @@
 //! [`decide`] is the whole of it. Asking a person is [`crate::asks`]; both fail closed.
 
 pub mod allowing;
-#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
 pub mod fuzz;
 pub mod grants;
 pub mod path_set;

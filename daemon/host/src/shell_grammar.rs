@@ -16,7 +16,6 @@ mod expand;
 mod explain;
 mod files;
 mod flow;
-#[cfg(feature = "fuzzing")]
 mod fuzz;
 mod names;
 mod programs;
@@ -27,7 +26,7 @@ mod variables;
 mod words;
 
 pub use explain::{Explained, explain};
-#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
 pub use fuzz::fuzz_one;
 pub use programs::Note;
 

@@ -5,7 +5,7 @@
 //! them. Each of the four uses only those that are named after it.
 
 mod api;
-#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
 pub mod fuzz;
 pub mod plugin;
 pub mod reload;

@@ -11,7 +11,7 @@ pub mod fleet;
 pub mod fleet_key;
 #[cfg_attr(not(feature = "fleet"), path = "config/without_fleet.rs")]
 pub mod fleet_settings;
-#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
 pub mod fuzz;
 pub mod hooks;
 pub(crate) mod listen;
@@ -695,8 +695,8 @@ disabled = ["No Plugin"]
 
     #[test]
     fn values_with_secret_names_are_not_shown() {
-        let entries = loaded("[plugins.w]\napi_key = \"abc\"\ncity = \"Bonn\"\n").entries;
+        let entries = loaded("[plugins.w]\napi_key = \"a-secret-value\"\ncity = \"Bonn\"\n").entries;
         let shown = serde_json::to_string(&entries).unwrap();
-        assert!(!shown.contains("abc") && shown.contains("Bonn"), "{shown}");
+        assert!(!shown.contains("a-secret-value") && shown.contains("Bonn"), "{shown}");
     }
 }

@@ -10,7 +10,7 @@
 
 pub mod agents;
 pub mod families;
-#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
 pub mod fuzz;
 mod mark;
 pub mod parse;

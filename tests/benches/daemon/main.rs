@@ -27,13 +27,15 @@ fn main() {
         ["serve-echo-tokio", socket] => served::echo_on_tokio(&PathBuf::from(socket)),
         ["serve-by-hand", socket] => served::by_hand(&PathBuf::from(socket)),
         ["serve-rmcp", socket] => served::rmcp(&PathBuf::from(socket)),
-        ["serve-websocket", port_file] => served::websocket(&PathBuf::from(port_file)),
         ["serve-daemon", dir] => served::daemon(&PathBuf::from(dir)),
         words => {
             let quick = words.contains(&"--quick") || words.contains(&"--test");
             println!("rounds are interleaved, all but starts on one CPU; medians; quick: {quick}\n");
-            // Build it now if needed; otherwise the build would be timed and pinned too.
+            // Build them now if needed; otherwise the builds would be timed and pinned too.
             toold_tests::toold();
+            if !quick {
+                toold_tests::jsonrpsee_server();
+            }
             // Before the rest is pinned: a daemon that starts has all CPUs.
             starts::run(quick);
             pin();

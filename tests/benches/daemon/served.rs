@@ -29,16 +29,22 @@ use toold_proto::tool::{Annotations, Source, SourceKind, ToolName};
 pub(crate) struct ServedProgram(Child);
 
 impl ServedProgram {
+    /// A server of this program; returns when it listens on the socket.
     pub(crate) fn start(what: &str, place: &Path, socket: &Path) -> Self {
-        Self::start_and_wait(what, place, || std::os::unix::net::UnixStream::connect(socket).ok())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(command.args([what]).arg(place), || std::os::unix::net::UnixStream::connect(socket).ok()).0
     }
 
-    pub(crate) fn start_and_wait<T>(what: &str, place: &Path, ready: impl FnMut() -> Option<T>) -> Self {
-        let program = std::env::current_exe().unwrap();
-        let child = Command::new(program).args([what]).arg(place).stdin(Stdio::null()).spawn().unwrap();
-        let server = Self(child);
-        toold_tests::until("the server listens", ready);
-        server
+    /// jsonrpsee's own WebSocket server, and its port.
+    pub(crate) fn start_jsonrpsee(port_file: &Path) -> (Self, u16) {
+        let mut command = Command::new(toold_tests::jsonrpsee_server());
+        Self::spawn(command.arg(port_file), || std::fs::read_to_string(port_file).ok()?.parse().ok())
+    }
+
+    fn spawn<T>(command: &mut Command, ready: impl FnMut() -> Option<T>) -> (Self, T) {
+        let server = Self(command.stdin(Stdio::null()).spawn().unwrap());
+        let found = toold_tests::until("the server listens", ready);
+        (server, found)
     }
 
     /// Bytes that are its own and in memory.
@@ -171,30 +177,6 @@ impl ::rmcp::ServerHandler for OneTool {
         let text = request.arguments.as_ref().and_then(|arguments| arguments["text"].as_str()).unwrap_or_default();
         Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
     }
-}
-
-/// jsonrpsee's own WebSocket server with a subscription of as many items as are asked for. Its port goes to a file.
-pub(crate) fn websocket(port_file: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let server = jsonrpsee::server::Server::builder().build("127.0.0.1:0").await.unwrap();
-        let mut module = jsonrpsee::RpcModule::new(());
-        module
-            .register_subscription("subscribe", "item", "unsubscribe", |params, pending, _, _| async move {
-                let items: u64 = params.one()?;
-                let sink = pending.accept().await?;
-                for seq in 0..items {
-                    let item = json!({"call_id": "c", "seq": seq, "kind": "message", "text": TEXT});
-                    sink.send(serde_json::value::to_raw_value(&item)?).await?;
-                }
-                Ok(())
-            })
-            .unwrap();
-        let beside = port_file.with_extension("new");
-        std::fs::write(&beside, server.local_addr().unwrap().port().to_string()).unwrap();
-        std::fs::rename(&beside, port_file).unwrap();
-        server.start(module).stopped().await;
-    });
 }
 
 /// The text of each progress message.

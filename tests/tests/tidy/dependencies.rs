@@ -1,6 +1,8 @@
 //! Which crate may depend on what.
 
-use crate::sources::{code_without_tests, files, read};
+use std::collections::BTreeSet;
+
+use crate::sources::{code_without_tests, files, read, root};
 
 /// The `[dependencies]` of a crate, by name; those for its tests do not count.
 fn dependencies(dir: &str) -> Vec<String> {
@@ -84,4 +86,26 @@ fn only_toold_listens() {
     for dir in ["engine", "builtins", "lua", "store"] {
         check_text(&format!("daemon/{dir}"), &["TcpStream", "UnixStream", "tungstenite"]);
     }
+}
+
+/// Cargo would build a crate a second time for the programs if a test's dependency turned on another feature of it, and
+/// the tests would not try what users get.
+#[test]
+fn tests_turn_on_no_features_of_the_programs_crates() {
+    let with_tests = features(&["--workspace", "--edges", "normal,build,dev"]);
+    let of_programs = features(&["-p", "toold", "-p", "toolctl", "--edges", "normal,build"]);
+    let other: Vec<&String> = of_programs.difference(&with_tests).collect();
+    assert!(other.is_empty(), "these have other features in tests: {other:#?}");
+    assert!(of_programs.iter().any(|line| line.starts_with("toold-engine ")), "{of_programs:?}");
+}
+
+/// Each crate with its version and its features.
+fn features(selection: &[&str]) -> BTreeSet<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = std::process::Command::new(cargo);
+    command.args(["tree", "--frozen", "--prefix", "none", "--format", "{p} {f}"]).args(selection);
+    let output = command.current_dir(root()).output().expect("cargo can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // A crate that was shown before is marked.
+    String::from_utf8_lossy(&output.stdout).lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
 }
