@@ -7,8 +7,9 @@ export default defineConfig({
   outputDir: "../../target/page-tests",
   fullyParallel: true,
   workers: 2,
-  timeout: 60_000,
-  expect: { timeout: 15_000 },
+  timeout: 120_000,
+  // The page waits up to twenty seconds between two attempts to connect.
+  expect: { timeout: 30_000 },
   reporter: "list",
   forbidOnly: process.env["CI"] !== undefined,
   use: {

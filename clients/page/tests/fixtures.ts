@@ -1,6 +1,5 @@
 /** What the tests of all views share: a daemon for each test, a page that is signed in, and agents. */
-import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 
 import { expect, test as base, type Page } from "@playwright/test";
 
@@ -25,9 +24,9 @@ interface Fixtures {
 export const test = base.extend<Fixtures>({
   contents: [{}, { option: true }],
 
-  daemon: async ({ contents }, use) => {
+  daemon: async ({ contents }, use, { parallelIndex }) => {
     // A daemon that starts again must be where the page expects it.
-    const listen = `[page]\nlisten = "127.0.0.1:${await freePort()}"\n`;
+    const listen = `[page]\nlisten = "127.0.0.1:${await lastingPort(parallelIndex)}"\n`;
     const daemon = await TestDaemon.start({ ...contents, config: `${contents.config ?? ""}\n${listen}` });
     await use(daemon);
     await daemon.remove();
@@ -60,10 +59,22 @@ export const test = base.extend<Fixtures>({
   },
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+let nextPort = 0;
+
+/**
+ * A free port that no other program gets while the daemon does not run: the system chooses ports from 32768 on for those
+ * that ask for any. Tests that run at the same time have ports of their own.
+ */
+async function lastingPort(parallelIndex: number): Promise<number> {
+  for (;;) {
+    const port = 10_000 + parallelIndex * 1_000 + (nextPort++ % 1_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }

@@ -93,8 +93,9 @@ test("the page reconnects when the daemon is replaced", async ({ signedIn, agent
   await daemon.toolctl("restart");
   await lost;
   await expect(signedIn.getByText("connected", { exact: true })).toBeVisible();
-  // The ask went with its call; the subscriptions are there again.
-  await expect(signedIn.getByRole("link", { name: "Decide" })).toHaveText("Decide");
+  // The ask went with its call; the subscriptions are there again. Its card may still be there, with a link of its own.
+  const views = signedIn.getByRole("navigation", { name: "Views" });
+  await expect(views.getByRole("link", { name: "Decide" })).toHaveText("Decide");
   const second = await agent("codex");
   void second.call("bash", { command: "touch after.txt" });
   await expect(signedIn.getByRole("link", { name: "Decide 1" })).toBeVisible();

@@ -225,6 +225,10 @@ test("a session shows its calls and files, and undo restores them", async ({ sig
   await dialog.getByRole("button", { name: "Close" }).click();
   expect(await readFile(file("notes.txt"), "utf8")).toBe("one\ndeux\n");
 
+  await expect(
+    page.getByRole("region", { name: "Changed files" }).getByRole("listitem").filter({ hasText: "notes.txt" }).first(),
+  ).toContainText("undone");
+
   // Everything else, but for a file that somebody has changed since.
   await writeFile(file("other.txt"), "by hand\n");
   await page.getByRole("button", { name: "Undo all changes" }).click();
