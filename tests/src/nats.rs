@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::ports::lasting_port;
 use crate::skip::skip_uninstalled;
 use crate::wait::until;
 
@@ -35,7 +36,7 @@ pub struct NatsServer {
 enum NatsConfig {
     WithJetStream,
     WithoutJetStream,
-    /// This text, which listens on port -1.
+    /// This text, which listens on port -1 of 127.0.0.1.
     Given(String),
 }
 
@@ -52,7 +53,7 @@ impl NatsServer {
         Self::start_with(NatsConfig::WithoutJetStream)
     }
 
-    /// One with this configuration, which must listen on port -1 of 127.0.0.1: the server chooses one.
+    /// One with this configuration, which must listen on port -1 of 127.0.0.1; the port is put in its place.
     #[track_caller]
     pub fn start_configured(config: &str) -> Option<Self> {
         Self::start_with(NatsConfig::Given(config.to_owned()))
@@ -62,7 +63,7 @@ impl NatsServer {
     fn start_with(content: NatsConfig) -> Option<Self> {
         let program = nats_server()?;
         let dir = tempfile::Builder::new().prefix("toold-nats-").tempdir().expect("there is a place for temp files");
-        let mut server = Self { program, dir, child: None, port: 0, content };
+        let mut server = Self { program, dir, child: None, port: lasting_port(), content };
         server.start_again();
         Some(server)
     }
@@ -88,7 +89,7 @@ impl NatsServer {
         if !extra.exists() {
             fs::write(&extra, "").unwrap();
         }
-        let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
+        let port = self.port;
         let jetstream = match &self.content {
             NatsConfig::WithJetStream => format!("jetstream {{ store_dir: {:?} }}\n", dir.join("store")),
             NatsConfig::WithoutJetStream | NatsConfig::Given(_) => String::new(),
@@ -112,13 +113,12 @@ impl NatsServer {
         let ports = dir.join(format!("nats-server_{}.ports", child.id()));
         let child = self.child.insert(child);
         let log = dir.join("log");
-        self.port = until("the NATS server listens", || {
+        until("the NATS server listens", || {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("the NATS server ended ({status}): {}", fs::read_to_string(&log).unwrap_or_default());
             }
             let ports: Value = serde_json::from_str(&fs::read_to_string(&ports).ok()?).ok()?;
-            let address = ports["nats"][0].as_str()?;
-            address.rsplit(':').next()?.parse().ok()
+            ports["nats"][0].as_str()?.ends_with(&format!(":{port}")).then_some(())
         });
     }
 

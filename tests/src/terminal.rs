@@ -18,7 +18,7 @@ pub struct Terminal {
     keys: File,
     child: Child,
     /// Everything that was written, with the sequences that move and colour it.
-    written: Arc<Mutex<String>>,
+    written: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -42,14 +42,14 @@ impl Terminal {
         command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null());
         let keys = File::from(ours);
-        let written = Arc::new(Mutex::new(String::new()));
+        let written = Arc::new(Mutex::new(Vec::new()));
         let reader = std::thread::spawn({
             let (mut screen, written) = (keys.try_clone().unwrap(), Arc::clone(&written));
             move || {
                 let mut bytes = [0; 4096];
                 // Linux reports the closed other end as an error, EIO.
                 while let Ok(n @ 1..) = screen.read(&mut bytes) {
-                    written.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+                    written.lock().unwrap().extend_from_slice(&bytes[..n]);
                 }
             }
         });
@@ -81,7 +81,7 @@ impl Terminal {
     }
 
     pub fn written(&self) -> String {
-        self.written.lock().unwrap().clone()
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
     }
 
     pub fn signal(&self, signal: Signal) {

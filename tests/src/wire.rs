@@ -41,20 +41,36 @@ impl Wire {
 
     /// Sends one message in the connection's framing.
     pub fn send(&mut self, message: &Value) {
+        self.send_bytes(self.framed(message).as_bytes());
+    }
+
+    fn framed(&self, message: &Value) -> String {
         let text = message.to_string();
-        let framed = match self.framing {
+        match self.framing {
             WireFraming::Lines => format!("{text}\n"),
             WireFraming::Headers => format!("Content-Length: {}\r\n\r\n{text}", text.len()),
-        };
-        self.send_bytes(framed.as_bytes());
+        }
     }
 
     /// Sends a request and gives its id.
     pub fn request(&mut self, method: &str, params: Value) -> u64 {
+        let (id, message) = self.next_request(method, params);
+        self.send(&message);
+        id
+    }
+
+    /// The same if the other end may have closed the connection: what it sent before can still be read.
+    pub fn try_request(&mut self, method: &str, params: Value) -> u64 {
+        let (id, message) = self.next_request(method, params);
+        let framed = self.framed(&message);
+        let _ = self.reader.get_mut().write_all(framed.as_bytes());
+        id
+    }
+
+    fn next_request(&mut self, method: &str, params: Value) -> (u64, Value) {
         let id = self.next_id;
         self.next_id += 1;
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
+        (id, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
     /// The next message, whatever it is; `None` at the end of the stream.

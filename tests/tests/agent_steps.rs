@@ -231,7 +231,7 @@ fn every_mistake_is_made_good_by_the_next_step() {
     let name = found(&text, r"cat: (\S+): No such file");
     agent.step("bash", json!({"command": format!("cat {name} | head -2"), "cwd": "src/lib"}));
     agent.step("bash", json!({"command": "sh build.sh"}));
-    let text = agent.mistake("bash", json!({"command": "sh serve.sh", "timeout_ms": 1500}));
+    let text = agent.mistake("bash", json!({"command": "sh serve.sh", "timeout_ms": 5000}));
     let text = agent.step("bash", json!({"command": "sh serve.sh", found(&text, r"or (background)"): true}));
     let shell = found(&text, r"shell_id (sh_\d+)");
     let text = agent.mistake("bash_output", json!({"shell_id": "1"}));

@@ -25,7 +25,7 @@ hygge.register_tool{
   execute = function(ctx) ctx.progress("waiting") hygge.sleep("1h") end,
 }
 hygge.register_tool{
-  name = "spin", description = "Never ends by itself", timeout = "200ms", parallelizable = true,
+  name = "spin", description = "Never ends by itself", timeout = "2s", parallelizable = true,
   input_schema = {type = "object"},
   execute = function(ctx) ctx.output("before the loop\n") while true do pcall(function() while true do end end) end end,
 }

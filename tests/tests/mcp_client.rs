@@ -485,6 +485,7 @@ fn a_server_is_a_tool_and_decides_nothing() {
 #[test]
 fn toolctl_shows_the_servers_and_starts_them_again() {
     let daemon = mounted(&[]);
+    in_state(&mut daemon.connect(), "running");
     let shown = daemon.toolctl(&["mcp", "servers"]);
     let table = String::from_utf8(shown.stdout).unwrap();
     assert!(table.contains("SERVER") && table.contains("running") && table.contains("17"), "{table}");

@@ -132,6 +132,7 @@ fn sessions_of_one_project_share_a_process() {
     let (mut one, _) = session(&daemon, &daemon.work());
     let (mut below, _) = session(&daemon, &daemon.work().join("below"));
     let (mut elsewhere, _) = session(&daemon, &other);
+    until("the process that listed the tools has ended", || (server(&daemon)["instances"] == json!([])).then_some(()));
     let shared = pid(&mut one);
     assert_eq!(pid(&mut below), shared);
     assert_ne!(pid(&mut elsewhere), shared);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
-use toold_tests::{Browser, PageAnswer, Setup, Terminal, TestDaemon, toolctl, until};
+use toold_tests::{Browser, PageAnswer, Setup, Terminal, TestDaemon, lasting_port, toolctl, until};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; font-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'none'; \
@@ -387,7 +387,8 @@ fn a_page_speaks_no_mcp() {
 
 #[test]
 fn browsers_stay_signed_in_when_the_daemon_restarts() {
-    let mut daemon = TestDaemon::start();
+    let listen = format!("[page]\nlisten = \"127.0.0.1:{}\"\n", lasting_port());
+    let mut daemon = Setup::new().config(&listen).start();
     let browser = Browser::signed_in(&daemon);
     let mut socket = browser.connect();
     let pid = daemon.connect().result("daemon.restart", json!({}))["pid"].take();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, toolctl, until};
+use toold_tests::{Setup, TestDaemon, Wire, lasting_port, toolctl, until};
 
 const PLUGIN: &str = r#"
 hygge.register_tool{
@@ -337,7 +337,8 @@ fn a_daemon_that_leads_back_is_cut_off() {
 
 /// A daemon on HTTP, and one that mounts it there with a token.
 fn over_websocket(token: &str) -> (TestDaemon, TestDaemon) {
-    let setup = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").plugin("hello.lua", PLUGIN);
+    let listen = format!("[mcp]\nlisten = \"127.0.0.1:{}\"\n", lasting_port());
+    let setup = Setup::new().config(&listen).plugin("hello.lua", PLUGIN);
     let made = setup.command(toolctl()).args(["mcp", "token", "--admin"]).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let far = setup.start();
@@ -371,10 +372,6 @@ fn a_websocket_carries_the_same() {
     assert!(far.work().join("made").exists());
     // The remote is restarted, and found again.
     let mut far = far;
-    let url = far.connect().result("daemon.status", json!({}))["rpc_url"].as_str().unwrap().to_owned();
-    let address = url.strip_prefix("ws://").unwrap().strip_suffix("/rpc").unwrap();
-    let config = format!("[mcp]\nlisten = {address:?}\n");
-    std::fs::write(far.setup.path("config/toold/config.toml"), config).unwrap();
     far.restart("TERM");
     until("it is connected again", || {
         let remote = client.result("remotes.list", json!({}))["remotes"][0].take();

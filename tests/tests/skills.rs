@@ -28,7 +28,9 @@ fn a_skill_that_is_saved_is_seen_without_a_restart() {
     events.result("events.subscribe", json!({"kinds": ["tools.changed"]}));
     let folder = daemon.work().join(".claude/skills");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("two.md"), "# The second\n").unwrap();
+    // An empty file would be a skill too.
+    fs::write(folder.join("two"), "# The second\n").unwrap();
+    fs::rename(folder.join("two"), folder.join("two.md")).unwrap();
     let changed = events.notification("events.event");
     assert_eq!(changed["result"]["changed"], json!(["skill"]), "{changed}");
     assert!(described(&mut wire).contains("- two: The second"));

@@ -60,8 +60,9 @@ fn nothing_is_taken_back_without_a_yes() {
     change(&daemon, "before", "after");
     let mut terminal = Terminal::run(&mut command(&daemon, &["undo"]));
     terminal.wait_for("[y/N]");
-    terminal.press_until("n", "no");
-    terminal.end();
+    terminal.press("n");
+    let (_, written) = terminal.end();
+    assert!(written.trim_end().ends_with("no"), "{written}");
     let nobody = command(&daemon, &["undo"]).stdin(std::process::Stdio::null()).output().unwrap();
     assert_eq!(nobody.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("--yes"));

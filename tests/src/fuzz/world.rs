@@ -62,7 +62,9 @@ impl World {
         let rules = closed.map(|category| {
             format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"*\"\naction = \"deny\"\n")
         });
-        std::fs::write(dir.path().join("config/config.toml"), rules.collect::<String>()).expect("the folder is there");
+        let registry = "[mcp]\nregistry = \"http://127.0.0.1:9\"\n".to_owned();
+        let config = [registry].into_iter().chain(rules).collect::<String>();
+        std::fs::write(dir.path().join("config/config.toml"), config).expect("the folder is there");
         let options = Options {
             paths: DaemonPaths { config: dir.path().join("config"), state: dir.path().join("state"), home: None },
             config: None,

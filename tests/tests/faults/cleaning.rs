@@ -1,6 +1,7 @@
 //! Stored data has limits while the daemon runs, and not only when it starts.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, Wire, until};
@@ -8,13 +9,17 @@ use toold_tests::{Setup, Wire, until};
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n\
                      [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
 
-fn bytes_below(folder: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let length = |entry: std::fs::DirEntry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => bytes_below(&entry.path()),
-        _ => entry.metadata().map_or(0, |metadata| metadata.len()),
+fn files_below(folder: &Path) -> BTreeSet<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return BTreeSet::new() };
+    let files = |entry: std::fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => files_below(&entry.path()),
+        _ => [entry.path()].into(),
     };
-    entries.flatten().map(length).sum()
+    entries.flatten().flat_map(files).collect()
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    files_below(folder).iter().map(|file| std::fs::metadata(file).map_or(0, |metadata| metadata.len())).sum()
 }
 
 #[test]
@@ -34,9 +39,11 @@ fn long_results_and_changes_stay_within_their_limit_while_the_daemon_runs() {
         assert!(bytes_below(folder) > 0, "{}", folder.display());
     }
     // One text that exceeds the limit for all of them while it is still written.
+    let before = files_below(&spool);
     let endless = wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": "yes; true"}}));
-    until("the text is longer than the limit", || (bytes_below(&spool) > 2 << 20).then_some(()));
-    until("it is given up", || (bytes_below(&spool) <= 2 << 20).then_some(()));
+    let text = until("the text is written to a file", || files_below(&spool).difference(&before).next().cloned());
+    until("it is given up", || (!text.exists()).then_some(()));
+    until("the folder is within its limit", || (bytes_below(&spool) <= 2 << 20).then_some(()));
     wire.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": endless}}));
     wire.answer(endless);
 }

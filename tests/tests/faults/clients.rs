@@ -173,8 +173,8 @@ fn short_lived_clients_leave_nothing_behind() {
     };
     // The daemon opens some files only when it first needs them.
     crowd();
-    let before = alone(&mut wire);
+    let before = alone(&mut wire)["open_files"].as_u64().unwrap();
     crowd();
-    let after = alone(&mut wire);
-    assert_eq!(after["open_files"], before["open_files"]);
+    // A cancelled call is over before the thread that reads the folder for it has closed it.
+    until("no file is left open", || (alone(&mut wire)["open_files"].as_u64().unwrap() <= before).then_some(()));
 }

@@ -26,6 +26,11 @@ fn nothing_runs(daemon: &TestDaemon) {
     until("nothing runs that the daemon started", || daemon.processes().is_empty().then_some(()));
 }
 
+/// A process whose parent has not asked for its status counts as ended.
+fn has_ended(process: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/stat")).map_or(true, |stat| stat.contains(") Z"))
+}
+
 #[test]
 fn a_command_ends_with_a_daemon_that_is_killed() {
     let mut daemon = Setup::new().config(ALLOW).start();
@@ -75,6 +80,7 @@ fn a_reaper_that_is_killed_is_followed_by_another() {
     start(&mut wire, "exec sleep 1000");
     let reaper = daemon.reaper();
     assert!(std::process::Command::new("kill").args(["-9", &reaper.to_string()]).status().unwrap().success());
+    until("the reaper has ended", || has_ended(reaper).then_some(()));
     start(&mut wire, "exec sleep 1001");
     until("both run", || (daemon.processes().len() == 2).then_some(()));
     kill(&mut daemon);

@@ -25,6 +25,13 @@ fn own(daemon: &TestDaemon) -> Vec<u64> {
     list["entries"].as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap()).collect()
 }
 
+/// Waits until the daemon is connected, and knows where the rows begin that it sends.
+fn sending(name: &str, daemon: &TestDaemon) {
+    let begin = daemon.state().join(format!("fleet/audit-{name}.json"));
+    until("the beginning of the log is noted", || begin.exists().then_some(()));
+    joined(daemon);
+}
+
 fn call(wire: &mut Wire, times: usize) {
     for _ in 0..times {
         let result = wire.tool("read", json!({"path": "note"}));
@@ -50,8 +57,8 @@ fn each_row_is_in_the_stream_once_and_in_order() {
     let bus = Bus::connect(&nats.url());
     let plan = FleetPlan::new(&["laptop", "build"], &[]);
     let (mut laptop, mut build) = (start(&plan, "laptop", &nats, ""), start(&plan, "build", &nats, ""));
-    for daemon in [&laptop, &build] {
-        joined(daemon);
+    for (name, daemon) in [("laptop", &laptop), ("build", &build)] {
+        sending(name, daemon);
         call(&mut daemon.connect(), 5);
     }
     all_are_sent(&bus, "laptop", &laptop);
@@ -64,8 +71,8 @@ fn each_row_is_in_the_stream_once_and_in_order() {
     laptop.restart("KILL");
     call(&mut laptop.connect(), 2);
     nats.start_again();
-    joined(&laptop);
-    joined(&build);
+    sending("laptop", &laptop);
+    sending("build", &build);
     all_are_sent(&bus, "laptop", &laptop);
     all_are_sent(&bus, "build", &build);
 
@@ -79,8 +86,8 @@ fn each_row_is_in_the_stream_once_and_in_order() {
         nats.kill();
         nats.start_again();
     }
-    joined(&laptop);
-    joined(&build);
+    sending("laptop", &laptop);
+    sending("build", &build);
     all_are_sent(&bus, "laptop", &laptop);
     all_are_sent(&bus, "build", &build);
     let logs: std::collections::BTreeSet<String> = stored(&bus, "laptop").into_iter().map(|(_, log)| log).collect();
@@ -96,7 +103,7 @@ fn rows_from_before_the_daemon_joined_are_not_sent() {
     let alone = Setup::new().file("note", "tea").start();
     call(&mut alone.connect(), 4);
     let laptop = alone.into_setup().config(&plan.config("laptop", &nats.url(), None, "")).start();
-    joined(&laptop);
+    sending("laptop", &laptop);
     call(&mut laptop.connect(), 2);
     until("the new rows are in the stream", || (ids(&bus, "laptop") == [5, 6]).then_some(()));
 }
@@ -107,7 +114,7 @@ fn rows_are_not_sent_while_that_is_switched_off() {
     let bus = Bus::connect(&nats.url());
     let plan = FleetPlan::new(&["laptop"], &[]);
     let laptop = start(&plan, "laptop", &nats, "");
-    joined(&laptop);
+    sending("laptop", &laptop);
     call(&mut laptop.connect(), 2);
     all_are_sent(&bus, "laptop", &laptop);
     let off = start(&plan, "laptop", &nats, "audit = false");
@@ -134,7 +141,7 @@ fn a_stream_that_was_emptied_gets_new_rows_only() {
     let bus = Bus::connect(&nats.url());
     let plan = FleetPlan::new(&["laptop"], &[]);
     let mut laptop = start(&plan, "laptop", &nats, "");
-    joined(&laptop);
+    sending("laptop", &laptop);
     call(&mut laptop.connect(), 3);
     all_are_sent(&bus, "laptop", &laptop);
     bus.purge("TOOLD_AUDIT");
@@ -149,7 +156,7 @@ fn a_new_database_begins_a_new_log() {
     let bus = Bus::connect(&nats.url());
     let plan = FleetPlan::new(&["laptop"], &[]);
     let mut laptop = start(&plan, "laptop", &nats, "");
-    joined(&laptop);
+    sending("laptop", &laptop);
     call(&mut laptop.connect(), 5);
     all_are_sent(&bus, "laptop", &laptop);
     laptop.signal("TERM");
@@ -174,8 +181,8 @@ fn each_daemon_shows_the_rows_of_all() {
     let bus = Bus::connect(&nats.url());
     let plan = FleetPlan::new(&["laptop", "build"], &[]);
     let (laptop, build) = (start(&plan, "laptop", &nats, ""), start(&plan, "build", &nats, ""));
-    for daemon in [&laptop, &build] {
-        joined(daemon);
+    for (name, daemon) in [("laptop", &laptop), ("build", &build)] {
+        sending(name, daemon);
         call(&mut daemon.connect(), 3);
     }
     build.connect().tool("read", json!({"path": "nothing"}));
@@ -233,7 +240,7 @@ fn a_forged_row_in_the_stream_does_not_stop_the_log() {
     let bus = Bus::connect(&nats.url());
     let plan = FleetPlan::new(&["laptop"], &[]);
     let mut laptop = start(&plan, "laptop", &nats, "");
-    joined(&laptop);
+    sending("laptop", &laptop);
     call(&mut laptop.connect(), 1);
     all_are_sent(&bus, "laptop", &laptop);
     let last = bus.stored("TOOLD_AUDIT").pop().unwrap();

@@ -12,7 +12,7 @@ use crate::serving::{ALLOW_ALL, ServingProcess, activated, listener, private, ru
 
 #[test]
 fn a_daemon_that_nobody_uses_ends() {
-    let setup = Setup::new().config("[daemon]\nidle_exit_ms = 50\n");
+    let setup = Setup::new().config("[daemon]\nidle_exit_ms = 1000\n");
     private(&setup);
     let mut daemon = serve(&setup);
     assert!(daemon.ended().success());

@@ -46,7 +46,8 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
             let mut count = 0;
             while !over.load(Ordering::Relaxed) {
                 let mut wire = Wire::connect(&socket(&setup));
-                let id = wire.request("daemon.ping", json!({}));
+                // An old daemon may have said farewell and closed the connection before this is sent.
+                let id = wire.try_request("daemon.ping", json!({}));
                 let message = wire.next_message().expect("an answer or a farewell");
                 if message["method"] == "daemon.closing" {
                     count += 1;

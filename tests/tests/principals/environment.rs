@@ -150,7 +150,12 @@ fn the_bridge_for_mcp_clients_passes_its_variables_on() {
     use std::process::Stdio;
     let daemon = Setup::new().config(ALLOW).start();
     let mut command = daemon.setup.command(toold_tests::toolctl());
-    command.arg("mcp").env("VIRTUAL_ENV", "/venv").env("NPM_TOKEN", "abc").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .arg("mcp")
+        .env("VIRTUAL_ENV", "/venv")
+        .env("NPM_TOKEN", "secret-of-npm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut bridge = command.spawn().unwrap();
     let (mut input, mut output) = (bridge.stdin.take().unwrap(), BufReader::new(bridge.stdout.take().unwrap()));
     let mut say = |message: Value, wants_answer: bool| {
@@ -170,7 +175,7 @@ fn the_bridge_for_mcp_clients_passes_its_variables_on() {
     let call = json!({"name": "bash", "arguments": {"command": "env"}});
     let ran = say(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}), true);
     let found = ran["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(found.contains("VIRTUAL_ENV=/venv\n") && !found.contains("abc"), "{found}");
+    assert!(found.contains("VIRTUAL_ENV=/venv\n") && !found.contains("secret-of-npm"), "{found}");
     drop(input);
     assert!(bridge.wait().unwrap().success());
 }

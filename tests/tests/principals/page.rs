@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::geteuid;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use toold_tests::{Browser, Setup, TestDaemon, skip, toolctl, until};
 
 use crate::peers::{ALLOW, nothing_is_granted, start_agent};
@@ -74,8 +75,8 @@ struct PageCaller<'d> {
     daemon: &'d TestDaemon,
     browser: Browser,
     code: String,
-    script: PathBuf,
-    out: PathBuf,
+    /// Other users have to reach it.
+    folder: TempDir,
 }
 
 impl<'d> PageCaller<'d> {
@@ -87,19 +88,21 @@ impl<'d> PageCaller<'d> {
         let mut browser = Browser { address: text(&first["address"]), cookie: None };
         assert_eq!(browser.sign_in(&text(&first["code"])).status, 204);
         let code = text(&second["code"]);
-        // Other users have to reach both.
-        let folder = std::env::temp_dir().join(format!("toold-page-caller-{}", daemon.pid()));
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-        let (script, out) = (folder.join("call.py"), folder.join("out"));
-        std::fs::write(&script, CALL).unwrap();
-        Self { daemon, browser, code, script, out }
+        let folder = tempfile::Builder::new().prefix("toold-page-caller-").tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        std::fs::write(folder.path().join("call.py"), CALL).unwrap();
+        Self { daemon, browser, code, folder }
     }
 
     fn arguments(&self, host: &str, way: &str) -> Vec<String> {
         let cookie = self.browser.cookie.clone().unwrap();
-        let (script, out) = (self.script.display().to_string(), self.out.display().to_string());
+        let (script, out) =
+            (self.folder.path().join("call.py").display().to_string(), self.out().display().to_string());
         [&script, &self.browser.address, host, &cookie, &self.code, &out, way].map(str::to_owned).to_vec()
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
     }
 
     fn line(&self, way: &str) -> String {
@@ -109,8 +112,8 @@ impl<'d> PageCaller<'d> {
 
     /// What it was answered, once it has tried everything.
     fn told(&self) -> Value {
-        let text = until("all is tried", || std::fs::read_to_string(&self.out).ok());
-        std::fs::remove_file(&self.out).unwrap();
+        let text = until("all is tried", || std::fs::read_to_string(self.out()).ok());
+        std::fs::remove_file(self.out()).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
@@ -134,12 +137,6 @@ impl<'d> PageCaller<'d> {
     }
 }
 
-impl Drop for PageCaller<'_> {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(self.script.parent().unwrap_or(Path::new("/nowhere")));
-    }
-}
-
 #[test]
 fn a_tool_cannot_use_the_page() {
     let daemon = Setup::new().config(ALLOW).start();
@@ -147,7 +144,7 @@ fn a_tool_cannot_use_the_page() {
     let words = "a tool or an agent cannot use the page";
     for way in ["", "undumpable", "thread"] {
         for before in ["", "env -i PATH=\"$PATH\" setsid -f "] {
-            let wait = format!("; until [ -e {} ]; do sleep 0.02; done", caller.out.display());
+            let wait = format!("; until [ -e {} ]; do sleep 0.02; done", caller.out().display());
             let command = format!("{before}{} >/dev/null 2>&1{wait}", caller.line(way));
             let ran = daemon.connect().tool("bash", json!({"command": command}));
             assert_eq!(ran["is_error"], false, "{ran}");

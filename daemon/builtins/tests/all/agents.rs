@@ -46,7 +46,7 @@ async fn a_kind_of_a_file_is_run_by_the_default_program() {
 async fn failures_are_reported() {
     let test = BuiltinTest::new();
     let slow =
-        AgentType { timeout: Some(Duration::from_millis(50)), ..kind("slow", &["sh", "-c", "echo begun; sleep 60"]) };
+        AgentType { timeout: Some(Duration::from_secs(2)), ..kind("slow", &["sh", "-c", "echo begun; sleep 60"]) };
     test.toolkit.agents.configure(vec![
         kind("failing", &["sh", "-c", "echo half; echo why >&2; exit 3"]),
         kind("missing", &["no-such-program"]),

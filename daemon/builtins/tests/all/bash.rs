@@ -13,7 +13,7 @@ use crate::builtin_test::{BuiltinTest, OutputListener};
 #[tokio::test]
 async fn output_and_exit_code_are_returned() {
     let test = BuiltinTest::new();
-    assert_eq!(test.ok("bash", json!({"command": "echo out; sleep 0.05; echo err >&2"})).await, "out\nerr\n");
+    assert_eq!(test.ok("bash", json!({"command": "echo out; sleep 1; echo err >&2"})).await, "out\nerr\n");
     let result = test.call("bash", json!({"command": "echo text; exit 3"})).await;
     assert_eq!((result.text().as_str(), result.is_error), ("text\n[exit code 3]", true));
     assert_eq!(result.metadata["exit_code"], json!(3));
@@ -24,7 +24,7 @@ async fn output_and_exit_code_are_returned() {
 async fn output_streams_as_it_comes() {
     let test = BuiltinTest::new();
     let ears = Arc::new(OutputListener::default());
-    let mut call = test.prepare("bash", json!({"command": "echo one; sleep 0.1; echo two >&2"}));
+    let mut call = test.prepare("bash", json!({"command": "echo one; sleep 1; echo two >&2"}));
     call.progress.push(ears.clone());
     test.run(call).await.unwrap();
     let heard = ears.heard.lock().unwrap().clone();
@@ -45,8 +45,8 @@ async fn command_runs_in_cwd_with_the_sessions_environment() {
 #[tokio::test]
 async fn its_own_time_limit_keeps_the_output_so_far() {
     let test = BuiltinTest::new();
-    let result = test.call("bash", json!({"command": "echo before; sleep 1000", "timeout_ms": 1000})).await;
-    assert!(result.text().starts_with("before\n[ended after 1000 ms"), "{}", result.text());
+    let result = test.call("bash", json!({"command": "echo before; sleep 1000", "timeout_ms": 3000})).await;
+    assert!(result.text().starts_with("before\n[ended after 3000 ms"), "{}", result.text());
     assert_eq!((result.is_error, &result.metadata["timed_out"]), (true, &json!(true)));
 }
 
@@ -54,7 +54,7 @@ async fn its_own_time_limit_keeps_the_output_so_far() {
 async fn the_calls_deadline_keeps_the_output_so_far() {
     let test = BuiltinTest::new();
     let mut call = test.prepare("bash", json!({"command": "echo before; sleep 1000"}));
-    call.timeout = Some(Duration::from_millis(1000));
+    call.timeout = Some(Duration::from_secs(3));
     let result = test.run(call).await.unwrap();
     assert!(result.text().starts_with("before\n"), "{}", result.text());
     assert_eq!((result.is_error, &result.metadata["timed_out"]), (true, &json!(true)));

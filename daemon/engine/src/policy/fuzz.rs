@@ -4,6 +4,7 @@ use toold_proto::tool::Category;
 
 use crate::need::{Need, Word};
 use crate::policy::pattern::Pattern;
+use crate::policy::pattern::host::{labels, split};
 use crate::policy::suggest::{exact_pattern, suggestions};
 
 /// Takes any bytes; panics when a pattern that can be read is not what it shows, or when what is made for a need
@@ -39,19 +40,33 @@ fn need_of(category: Category, target: &str) -> Need {
     Need { words, ..Need::new(category, target) }
 }
 
+/// Whether what was made for exactly one need may match the other too.
 fn same(one: &Need, other: &Need) -> bool {
     match (&one.words, &other.words) {
         (Some(one), Some(other)) => one == other,
-        // The names of hosts have no case.
-        _ => one.target.eq_ignore_ascii_case(&other.target),
+        _ if one.category == Category::Network => {
+            let ((host, port), (other_host, other_port)) = (split(&one.target), split(&other.target));
+            // A host without a port stands for all its ports.
+            labels(host) == labels(other_host) && port.is_none_or(|port| other_port == Some(port))
+        }
+        _ => one.target == other.target,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use toold_proto::tool::Category;
 
     use super::fuzz_one;
+
+    #[test]
+    fn hosts_are_compared_as_patterns_compare_them() {
+        let network = Category::ALL.iter().position(|category| *category == Category::Network).unwrap();
+        for pair in ["x:80\0x", "x.\0x", "[x]\0X", "x:\0x"] {
+            fuzz_one(&[&[u8::try_from(network).unwrap()], pair.as_bytes()].concat());
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]

@@ -8,7 +8,7 @@
 
 mod check;
 mod emptiness;
-mod host;
+pub(in crate::policy) mod host;
 pub(in crate::policy) mod wild;
 pub(in crate::policy) mod words;
 

@@ -43,7 +43,7 @@ async fn a_plugin_that_never_loads_delays_no_other() {
             ("c.lua", "hygge.register_tool{name = 't', execute = function() return 'c' end}"),
         ],
         |options| {
-            options.load_limit = Duration::from_millis(500);
+            options.load_limit = Duration::from_secs(3);
             options.settle_patience = Duration::from_millis(100);
         },
     )

@@ -122,7 +122,7 @@ fn fits(pattern: &[Label], labels: &[String]) -> bool {
     reachable[labels.len()]
 }
 
-fn split(text: &str) -> (&str, Option<&str>) {
+pub(in crate::policy) fn split(text: &str) -> (&str, Option<&str>) {
     if text.starts_with('[') {
         let end = text.find(']').map_or(text.len(), |at| at + 1);
         return match (&text[end..], text[end..].strip_prefix(':')) {
@@ -143,7 +143,7 @@ fn is_one_label(host: &str) -> bool {
     host.starts_with('[') || host.contains(':')
 }
 
-fn labels(host: &str) -> Vec<String> {
+pub(in crate::policy) fn labels(host: &str) -> Vec<String> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     if is_one_label(&host) {
         return vec![host.trim_matches(['[', ']']).to_owned()];
