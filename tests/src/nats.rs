@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::ports::lasting_port;
@@ -110,6 +109,7 @@ impl NatsServer {
             .stderr(log)
             .spawn()
             .unwrap();
+        // It writes this file once it listens.
         let ports = dir.join(format!("nats-server_{}.ports", child.id()));
         let child = self.child.insert(child);
         let log = dir.join("log");
@@ -117,8 +117,7 @@ impl NatsServer {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("the NATS server ended ({status}): {}", fs::read_to_string(&log).unwrap_or_default());
             }
-            let ports: Value = serde_json::from_str(&fs::read_to_string(&ports).ok()?).ok()?;
-            ports["nats"][0].as_str()?.ends_with(&format!(":{port}")).then_some(())
+            ports.exists().then_some(())
         });
     }
 

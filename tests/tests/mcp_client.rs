@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, until};
+use toold_tests::{Setup, TestDaemon, Wire, has_ended, until};
 
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"**\"\naction = \"allow\"\n";
 
@@ -457,12 +457,9 @@ fn a_unix_socket_and_the_file_of_another_program_lead_to_servers() {
 #[test]
 fn next_daemon_ends_servers_of_a_killed_daemon() {
     let mut daemon = mounted(&[]);
-    let pid = seen(&mut daemon.connect())["pid"].clone();
+    let pid = seen(&mut daemon.connect())["pid"].as_u64().unwrap();
     daemon.restart("KILL");
-    until("it is gone", || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        (stat.is_empty() || stat.contains(") Z")).then_some(())
-    });
+    until("it is gone", || has_ended(u32::try_from(pid).unwrap()).then_some(()));
 }
 
 #[test]

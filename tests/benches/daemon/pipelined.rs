@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toold_tests::toold;
 
 use crate::served::ServedProgram;
-use crate::stats::{Demand, goal, percentile, rate_row, ratio, row};
+use crate::stats::{Demand, goal, median_rate, percentile, rate_row, ratio, row};
 
 const IN_FLIGHT: usize = 16;
 
@@ -130,7 +130,7 @@ fn eight_by_sixteen(hand: &Path, daemon: &Path, quick: bool) {
             rates.push(8.0 * calls as f64 / start.elapsed().as_secs_f64());
         }
     }
-    let [floor, ping, noop] = rates.map(middle);
+    let [floor, ping, noop] = rates.map(median_rate);
     println!("{:<44} {:>13}   {:>8}", "8 connections by 16 requests", "", "of floor");
     rate_row("a parser written by hand", floor, floor);
     rate_row("daemon.ping", ping, floor);
@@ -212,7 +212,7 @@ fn beside_sdks(rmcp: &Path, daemon: &Path, quick: bool) {
             }
         }
     }
-    let own = middle(rates);
+    let own = median_rate(rates);
     println!("{:<44} {:>13}   {:>8}", "calls a second, 16 in flight", "", "of toold");
     rate_row("toold, socket", own, own);
     for (name, least, lines, rates) in others {
@@ -220,16 +220,11 @@ fn beside_sdks(rmcp: &Path, daemon: &Path, quick: bool) {
             println!("{name}: not installed below target/; `.ci/mcp_client` installs it");
             continue;
         }
-        let rate = middle(rates);
+        let rate = median_rate(rates);
         rate_row(name, rate, own);
         goal(15, &format!("calls a second, of {name}"), own / rate, "x", Demand::AtLeast(least));
     }
     println!();
-}
-
-fn middle(mut rates: Vec<f64>) -> f64 {
-    rates.sort_unstable_by(f64::total_cmp);
-    rates[rates.len() / 2]
 }
 
 fn below_target(path: &str) -> Option<PathBuf> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::served::ServedProgram;
-use crate::stats::{Demand, goal, rate_row};
+use crate::stats::{Demand, goal, median_rate, rate_row};
 
 pub(crate) fn run(quick: bool) {
     let (rounds, items) = if quick { (2, 2_000) } else { (15, 50_000) };
@@ -33,11 +33,6 @@ pub(crate) fn run(quick: bool) {
         goal(16, "progress a second, of jsonrpsee's WebSocket", own / other, "x", Demand::AtLeast(2.0));
     }
     println!();
-}
-
-fn median_rate(mut rates: Vec<f64>) -> f64 {
-    rates.sort_unstable_by(f64::total_cmp);
-    rates[rates.len() / 2]
 }
 
 fn over_the_socket(socket: &Path, items: usize) -> f64 {

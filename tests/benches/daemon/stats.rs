@@ -11,6 +11,11 @@ pub(crate) fn median(mut samples: Vec<Duration>) -> Duration {
     percentile(&mut samples, 0.5)
 }
 
+pub(crate) fn median_rate(mut rates: Vec<f64>) -> f64 {
+    rates.sort_unstable_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
 pub(crate) fn ratio(value: Duration, floor: Duration) -> f64 {
     value.as_secs_f64() / floor.as_secs_f64()
 }

@@ -1,6 +1,7 @@
 //! Stored data has limits while the daemon runs, and not only when it starts.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -41,8 +42,12 @@ fn long_results_and_changes_stay_within_their_limit_while_the_daemon_runs() {
     // One text that exceeds the limit for all of them while it is still written.
     let before = files_below(&spool);
     let endless = wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": "yes; true"}}));
-    let text = until("the text is written to a file", || files_below(&spool).difference(&before).next().cloned());
-    until("it is given up", || (!text.exists()).then_some(()));
+    let (path, text) = until("the text is written to a file", || {
+        let path = files_below(&spool).difference(&before).next()?.clone();
+        Some((path.clone(), File::open(path).ok()?))
+    });
+    until("it is given up", || (!path.exists()).then_some(()));
+    assert!(text.metadata().unwrap().len() > 2 << 20, "it is longer than the limit");
     until("the folder is within its limit", || (bytes_below(&spool) <= 2 << 20).then_some(()));
     wire.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": endless}}));
     wire.answer(endless);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, until};
+use toold_tests::{Setup, TestDaemon, has_ended, until};
 
 use crate::SHELL;
 
@@ -24,11 +24,6 @@ fn kill(daemon: &mut TestDaemon) {
 #[track_caller]
 fn nothing_runs(daemon: &TestDaemon) {
     until("nothing runs that the daemon started", || daemon.processes().is_empty().then_some(()));
-}
-
-/// A process whose parent has not asked for its status counts as ended.
-fn has_ended(process: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/stat")).map_or(true, |stat| stat.contains(") Z"))
 }
 
 #[test]

@@ -96,8 +96,8 @@ impl<'d> PageCaller<'d> {
 
     fn arguments(&self, host: &str, way: &str) -> Vec<String> {
         let cookie = self.browser.cookie.clone().unwrap();
-        let (script, out) =
-            (self.folder.path().join("call.py").display().to_string(), self.out().display().to_string());
+        let script = self.folder.path().join("call.py").display().to_string();
+        let out = self.out().display().to_string();
         [&script, &self.browser.address, host, &cookie, &self.code, &out, way].map(str::to_owned).to_vec()
     }
 

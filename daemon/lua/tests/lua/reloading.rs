@@ -43,16 +43,19 @@ async fn every_way_of_saving_is_one_reload() {
     };
     let ways: [&dyn Fn(&str); 5] = [&in_place, &atomic, &pieces, &with_backup, &delete_first];
     for (n, save) in ways.into_iter().enumerate() {
-        let before = world.revision();
-        let version = format!("v{}", n + 1);
-        let began = Instant::now();
-        save(&greet(&version));
-        // A file that is away for longer than 50 ms counts as removed.
-        let was_away_briefly = began.elapsed() < Duration::from_millis(25);
-        world.until_described("greet", &version).await;
-        if was_away_briefly {
-            assert_eq!(world.revision(), before + 1, "way {n}");
-        }
+        // A file that is away for longer than 50 ms counts as removed: after such a save, another one is tried.
+        let version = loop {
+            let before = world.revision();
+            let version = format!("v{}", before + 1);
+            let began = Instant::now();
+            save(&greet(&version));
+            let was_brief = began.elapsed() < Duration::from_millis(25);
+            world.until_described("greet", &version).await;
+            if was_brief {
+                assert_eq!(world.revision(), before + 1, "way {n}");
+                break version;
+            }
+        };
         assert_eq!(world.text("greet", json!({})).await, version);
         assert_eq!(world.plugin("g").status, PluginStatus::Loaded);
     }
