@@ -28,6 +28,23 @@ struct Cleaner {
     lifecycle: Arc<Lifecycle>,
 }
 
+/// The calls at one moment, as far as they fill folders.
+#[derive(Clone, Copy)]
+struct CallActivity {
+    /// Since the start of the daemon.
+    started: u64,
+    /// Whether a call or a background command runs.
+    is_busy: bool,
+}
+
+impl CallActivity {
+    /// Whether anything may have been written between this moment and `now`. Only calls and background commands write:
+    /// those that were running then, and those that have started since.
+    fn may_have_written_until(self, now: Self) -> bool {
+        self.is_busy || self.started != now.started
+    }
+}
+
 /// Cleans now, and then until the daemon stops.
 pub(crate) fn start(
     engine: &Arc<Engine>,
@@ -47,14 +64,15 @@ pub(crate) fn start(
 impl Cleaner {
     async fn run(&self) {
         let stop = self.lifecycle.stopping();
-        let mut calls = None;
-        let mut cleaned = Instant::now();
+        // The last cleaning: when it began, and the calls at that moment.
+        let mut last: Option<(Instant, CallActivity)> = None;
         loop {
-            let started = self.engine.counts.read().started;
-            // Only calls fill folders.
-            if self.lifecycle.is_busy() || calls != Some(started) || cleaned.elapsed() >= AT_LEAST_EVERY {
-                calls = Some(started);
-                cleaned = Instant::now();
+            let now = self.activity();
+            let is_due = last.is_none_or(|(began, activity)| {
+                activity.may_have_written_until(now) || began.elapsed() >= AT_LEAST_EVERY
+            });
+            if is_due {
+                last = Some((Instant::now(), now));
                 self.clean_folders().await;
                 self.engine.sessions.list().iter().for_each(|session| detached::forget_old(session));
             }
@@ -65,6 +83,10 @@ impl Cleaner {
                 () = tokio::time::sleep(self.soonest()) => {}
             }
         }
+    }
+
+    fn activity(&self) -> CallActivity {
+        CallActivity { started: self.engine.counts.read().started, is_busy: self.lifecycle.is_busy() }
     }
 
     /// Sessions are checked more often when their idle limit is less than four times the usual
@@ -106,5 +128,21 @@ impl Cleaner {
             tracing::debug!(session = %session_id, "closed an unused session");
             self.engine.events.emit(EventBody::SessionClosed { session_id });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_cleaned_once_more_after_the_last_call_has_ended() {
+        let [idle, running, ended, next] =
+            [(0, false), (1, true), (1, false), (2, false)].map(|(started, is_busy)| CallActivity { started, is_busy });
+        assert!(idle.may_have_written_until(running));
+        assert!(running.may_have_written_until(running));
+        assert!(running.may_have_written_until(ended), "it may have written after the folders were read");
+        assert!(ended.may_have_written_until(next), "a call may start and end between two cleanings");
+        assert!(!ended.may_have_written_until(ended));
     }
 }
