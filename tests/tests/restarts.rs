@@ -80,7 +80,9 @@ impl RestartingDaemon {
         let toold = toold().display().to_string();
         let output = self.toolctl(&["restart", "--program", &toold]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        until("the old daemon is gone", || (self.log().matches("stopped").count() >= n).then_some(()));
+        until("the new daemon knows that the old one is gone", || {
+            (self.log().matches("the previous daemon is gone").count() >= n).then_some(())
+        });
     }
 
     fn log(&self) -> String {

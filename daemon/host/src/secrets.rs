@@ -182,6 +182,12 @@ impl SecretStore {
         self.change(|values| values.remove(name).is_some()).await
     }
 
+    /// Forgets what was read, since another daemon may have changed it: it is read again when it is needed. A file that
+    /// was opened with a passphrase is locked again.
+    pub async fn forget(&self) {
+        self.opened.lock().await.take();
+    }
+
     /// Opens the file with a passphrase, or makes it.
     ///
     /// # Errors

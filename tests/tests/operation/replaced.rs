@@ -68,7 +68,10 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
             let restarted = restart(&setup, &[]);
             assert!(pids.contains(&u32::try_from(restarted["previous_pid"].as_u64().unwrap()).unwrap()));
             assert!(pids.insert(u32::try_from(restarted["pid"].as_u64().unwrap()).unwrap()), "it is another process");
-            until("the old daemon is gone", || log(&setup).matches("stopped").count().ge(&n).then_some(()));
+            // Until then another restart is refused.
+            until("the new daemon knows that the old one is gone", || {
+                log(&setup).matches("the previous daemon is gone").count().ge(&n).then_some(())
+            });
         }
         until("the client is served by the last daemon", || (*served_by.lock().unwrap() == pids).then_some(()));
         drop(ends);
@@ -166,6 +169,64 @@ fn a_call_in_flight_ends_before_a_restart_that_waits() {
         wire.next_message().is_none().then_some(message)
     });
     assert_eq!((&last["method"], &last["params"]["reason"]), (&json!("daemon.closing"), &json!("restart")));
+}
+
+/// The verdict of the daemon that serves now about reading a file outside all folders.
+fn verdict(setup: &Setup, target: &str) -> Value {
+    let mut wire = Wire::connect(&socket(setup));
+    wire.result("session.open", json!({"cwd": setup.path("work")}));
+    wire.result("permissions.check", json!({"category": "file.read", "target": target}))["verdict"].take()
+}
+
+fn grant(wire: &mut Wire, target: &str, action: &str) -> Value {
+    let params = json!({"category": "file.read", "pattern": target, "action": action, "scope": "always"});
+    wire.result("permissions.grant", params)["id"].take()
+}
+
+#[test]
+fn decisions_made_after_the_next_daemon_was_ready_count_in_it() {
+    let setup = Setup::new().config(ALLOW_ALL);
+    private(&setup);
+    let mut first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    let mut person = Wire::connect(&socket(&setup));
+    person.result("session.open", json!({"cwd": setup.path("work")}));
+    let revoked = grant(&mut person, "/revoked", "allow");
+    grant(&mut person, "/refused", "allow");
+    assert_eq!(["/revoked", "/refused", "/granted"].map(|path| verdict(&setup, path)), ["allow", "allow", "ask"]);
+    let workspaces = |setup: &Setup| -> Vec<Value> {
+        let listed = Wire::connect(&socket(setup)).result("workspaces.list", json!({}))["workspaces"].take();
+        listed.as_array().unwrap().iter().map(|workspace| workspace["path"].clone()).collect()
+    };
+    let (opened, allowed) = (json!(setup.path("work")), json!(setup.path("home/allowed")));
+    fs::create_dir(setup.path("home/allowed")).unwrap();
+    assert_eq!(workspaces(&setup), [opened.clone()]);
+
+    let mut busy = Wire::connect(&socket(&setup));
+    busy.result("session.open", json!({"cwd": setup.path("work")}));
+    let command = "until test -e go; do sleep 0.02; done";
+    let call = busy.request("tools.execute", json!({"name": "bash", "arguments": {"command": command}}));
+    until("the call runs", || {
+        (Wire::connect(&socket(&setup)).result("daemon.status", json!({}))["calls"]["in_flight"] == 1).then_some(())
+    });
+    let waiting = {
+        let mut command = setup.command(toolctl());
+        command.args(["restart", "--json", "--when-idle", "--program", &toold().display().to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    until("the next daemon is ready", || log(&setup).contains("the next daemon is ready").then_some(()));
+    person.result("permissions.revoke", json!({"id": revoked}));
+    grant(&mut person, "/refused", "deny");
+    grant(&mut person, "/granted", "allow");
+    person.result("workspaces.forget", json!({"path": opened}));
+    person.result("workspaces.allow", json!({"path": allowed}));
+    fs::write(setup.path("work/go"), "").unwrap();
+    busy.answer(call);
+    assert!(waiting.wait_with_output().unwrap().status.success());
+    assert!(first.ended().success());
+    // It opens no session, so that it opens no folder.
+    assert_eq!(workspaces(&setup), [allowed]);
+    assert_eq!(["/revoked", "/refused", "/granted"].map(|path| verdict(&setup, path)), ["ask", "deny", "allow"]);
 }
 
 #[test]

@@ -175,6 +175,14 @@ impl Grants {
         assert!(self.store.set(store).is_ok(), "grants are loaded once");
     }
 
+    /// Replaces the stored grants with those that `read` returns, for a store that another daemon has changed since.
+    pub fn reload(&self, read: impl FnOnce() -> Vec<Grant>) {
+        let _one = self.changing.lock();
+        let stored = read();
+        let held = self.all.load();
+        self.all.store(Arc::new(held.iter().filter(|held| held.fleet.is_some()).cloned().chain(stored).collect()));
+    }
+
     /// # Errors
     /// The store refused the grant; it does not take effect.
     pub fn add(&self, grant: Grant) -> Result<(), String> {

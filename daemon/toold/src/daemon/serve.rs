@@ -13,6 +13,7 @@ use crate::config::options::Options;
 use crate::daemon::Daemon;
 use crate::lifecycle::idle::idle;
 use crate::lifecycle::logging::Logging;
+use crate::lifecycle::persistence;
 use crate::lifecycle::restart::successor::{FailureReporter, Successor};
 use crate::lifecycle::restart::{NextDaemon, RestartOrder};
 use crate::lifecycle::service_manager;
@@ -150,6 +151,8 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     }
     let mut turn = Successor::wait_for_turn(channel).await?;
     let services = &daemon.services;
+    services.secrets.forget().await;
+    reload_decisions(daemon).await?;
     services.lifecycle.hand_over.set_predecessor(Some(from));
     services.lifecycle.page.restore(turn.take_page());
     if !services.config.loaded().config.page.enabled {
@@ -161,10 +164,28 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
         let both = async { tokio::join!(daemon.listen_soon(), turn.gone()) };
         tokio::select! {
             () = stop.cancelled() => {}
-            _ = both => daemon.services.lifecycle.hand_over.set_predecessor(None),
+            _ = both => {
+                // What it had read before it handed over may have changed something.
+                if let Err(error) = reload_decisions(&daemon).await {
+                    tracing::error!(%error, "permissions may be those of an earlier moment");
+                }
+                daemon.services.lifecycle.hand_over.set_predecessor(None);
+                tracing::info!(pid = from, "the previous daemon is gone");
+            }
         }
     });
     Ok(())
+}
+
+/// Reads what people decided in the previous daemon after this one had started.
+async fn reload_decisions(daemon: &Daemon) -> anyhow::Result<()> {
+    let services = daemon.services.clone();
+    let reloaded = daemon.services.engine.tasks.spawn_blocking(move || {
+        persistence::reload_grants(&services.store, &services.engine);
+        services.workspaces.reload();
+        services.config.decisions_changed();
+    });
+    reloaded.await.context("the decisions of people could not be read again")
 }
 
 /// Sends the status to the service manager, for its users.

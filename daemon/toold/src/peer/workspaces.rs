@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use toold_engine::Engine;
 use toold_engine::time::rfc3339;
 use toold_engine::workspace::WorkspaceGate;
@@ -25,16 +25,31 @@ pub struct Workspaces {
     store: Arc<Store>,
     config: Arc<ActiveConfig>,
     chosen: RwLock<Vec<SavedWorkspace>>,
+    /// Serialises changes, so that the store and `chosen` have the same ones.
+    changing: Mutex<()>,
 }
 
 impl Workspaces {
     /// Loads those of the store.
     pub fn load(engine: &Arc<Engine>, store: &Arc<Store>, config: &Arc<ActiveConfig>) -> Self {
-        let chosen = store.load_workspaces().unwrap_or_else(|error| {
-            tracing::warn!(%error, "can't read the workspaces that people chose");
-            Vec::new()
-        });
-        Self { engine: engine.clone(), store: store.clone(), config: config.clone(), chosen: RwLock::new(chosen) }
+        let workspaces = Self {
+            engine: engine.clone(),
+            store: store.clone(),
+            config: config.clone(),
+            chosen: RwLock::default(),
+            changing: Mutex::default(),
+        };
+        workspaces.reload();
+        workspaces
+    }
+
+    /// Reads those of the store again, which another daemon may have changed. Blocks.
+    pub fn reload(&self) {
+        let _one = self.changing.lock();
+        match self.store.load_workspaces() {
+            Ok(stored) => *self.chosen.write() = stored,
+            Err(error) => tracing::warn!(%error, "can't read the workspaces that people chose"),
+        }
     }
 
     fn is_chosen(&self, holds: impl Fn(&SavedWorkspace) -> bool) -> bool {
@@ -78,6 +93,7 @@ impl Workspaces {
     /// # Errors
     /// It could not be stored: the choice is back after a restart.
     pub fn forget(&self, folder: &Path) -> Result<bool, StoreError> {
+        let _one = self.changing.lock();
         let known = self.is_chosen(|known| known.folder == folder);
         self.chosen.write().retain(|known| known.folder != folder);
         self.store.forget_workspace(folder)?;
@@ -85,6 +101,7 @@ impl Workspaces {
     }
 
     fn save(&self, folder: PathBuf, kind: WorkspaceKind) {
+        let _one = self.changing.lock();
         let workspace = SavedWorkspace { folder, kind, at: SystemTime::now() };
         self.add(workspace.clone());
         if let Err(error) = self.store.save_workspace(&workspace) {
