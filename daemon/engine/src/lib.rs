@@ -64,6 +64,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toold_proto::event::EventBody;
 use toold_proto::tool::CallId;
 
 use crate::absent_tools::AbsentTools;
@@ -205,6 +206,15 @@ impl Engine {
     /// Call this after every change of rules, grants or modes.
     pub fn policy_changed(&self) {
         self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// Call this when folders of a session have been opened: other rules apply, and it sees the tools, resources and
+    /// prompts of their project.
+    pub(crate) fn folders_opened(&self) {
+        self.policy_changed();
+        self.registry.view_changed();
+        self.events.emit(EventBody::ResourcesChanged {});
+        self.events.emit(EventBody::PromptsChanged {});
     }
 
     /// Calls that go on from here see the change. Those that wait hear of it by [`policy_changed`](Self::policy_changed), which

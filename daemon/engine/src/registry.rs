@@ -173,6 +173,17 @@ impl Registry {
         self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
     }
 
+    /// Makes a new revision of the same tools, for a session that sees those of another project from now on: a list
+    /// that it has is outdated.
+    pub fn view_changed(&self) {
+        let sources = self.sources.lock();
+        let before = self.snapshot.load_full();
+        let revision = before.revision + 1;
+        self.snapshot.store(Arc::new(Snapshot::of(&sources, &before.settings, revision)));
+        let (added, removed, changed) = Default::default();
+        self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
+    }
+
     pub fn has_source(&self, key: &SourceKey) -> bool {
         self.sources.lock().by_key.contains_key(key)
     }

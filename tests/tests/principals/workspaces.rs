@@ -286,8 +286,12 @@ fn project_contents_stay_hidden_until_a_person_opens_the_folder() {
     let closed = look(&mut agent);
     assert!(!closed.contains("secret-"), "{closed}");
     daemon.connect();
+    let listed = agent.result("tools.list", json!({}));
+    let known = json!({"if_revision": listed["revision"], "if_epoch": listed["epoch"]});
+    assert_eq!(agent.result("tools.list", known.clone())["unchanged"], true);
     assert!(daemon.toolctl(&["workspaces", "allow", &project]).status.success());
     assert_eq!(agent.tool("list", json!({}))["is_error"], false);
+    assert_ne!(agent.result("tools.list", known)["unchanged"], true, "it may see other tools now");
     let open = look(&mut agent);
     for shown in ["secret-skill", "secret-claude", "secret-memory", "secret-agent", "secret-tool"] {
         assert!(open.contains(shown), "{shown}: {open}");

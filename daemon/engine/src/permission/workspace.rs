@@ -43,7 +43,7 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     let folders = workspace.refresh();
     // The folder may have been opened meanwhile.
     let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else {
-        cx.engine.policy_changed();
+        cx.engine.folders_opened();
         return Ok(true);
     };
     // The person who is asked sees where links lead; the refused client does not.
@@ -68,7 +68,7 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
             if scope.is_some_and(|scope| scope != Scope::Session) {
                 workspace.gate.remember(&folders);
             }
-            cx.engine.policy_changed();
+            cx.engine.folders_opened();
             Ok(true)
         }
         Some(AskAnswer::Denied { rule, by, message }) => {
