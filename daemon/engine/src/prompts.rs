@@ -476,5 +476,8 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
         // A subscriber that could answer for the ended call may not be able to answer for the
         // remaining ones.
         state.record_lone_prompts();
+        drop(state);
+        // The remaining calls wait less if nobody can answer them.
+        self.shared.changed.send_replace(());
     }
 }

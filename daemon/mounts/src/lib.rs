@@ -29,9 +29,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
-use toold_engine::offers::SourceOffer;
-use toold_engine::registry::{RegistryChange, SourceKey};
-use toold_engine::tool::Origin;
+use toold_engine::registry::SourceKey;
 
 use crate::adapter::MountAdapter;
 use crate::config::{MountConfig, MountKey};
@@ -95,14 +93,7 @@ impl<A: MountAdapter> MountSupervisor<A> {
                 mount
             });
         }
-        let removed = outdated.iter().filter(|key| !mounts.contains_key(*key));
-        let removed: Vec<SourceKey> = removed.map(source_key::<A>).collect();
         drop(mounts);
-        if let Some(engine) = self.engine.upgrade() {
-            let nothing = |key: &SourceKey| (key.clone(), Origin::Mcp, SourceOffer::default());
-            engine.offers.commit(removed.iter().map(nothing).collect());
-            engine.registry.commit(removed.into_iter().map(|key| RegistryChange::Remove { key }).collect());
-        }
         self.publish();
         for mount in added {
             mount.start(&self.tasks);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use toold_engine::callable::Callable;
-use toold_engine::offers::HiddenOffer;
+use toold_engine::offers::{HiddenOffer, SourceOffer};
 use toold_engine::registry::{RegistryChange, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::tool::ToolName;
@@ -42,10 +42,18 @@ impl<A: MountAdapter> MountSupervisor<A> {
         let mut published = self.published.lock();
         let mounts: Vec<(MountKey, Arc<MountedSource<A>>)> =
             self.mounts.lock().iter().map(|(key, mount)| (key.clone(), mount.clone())).collect();
-        published.retain(|key, _| mounts.iter().any(|(other, _)| other == key));
         // The names of other mounts of this kind are assigned again at the same time.
         let mut taken = engine.registry.names_held(Origin::Mcp, |key| key.kind != A::SOURCE);
         let (mut removes, mut puts, mut offers) = (Vec::new(), Vec::new(), Vec::new());
+        published.retain(|key, _| {
+            let is_mounted = mounts.iter().any(|(other, _)| other == key);
+            if !is_mounted {
+                let key = source_key::<A>(key);
+                offers.push((key.clone(), Origin::Mcp, SourceOffer::default()));
+                removes.push(RegistryChange::Remove { key });
+            }
+            is_mounted
+        });
         for (key, mount) in &mounts {
             let before = published.entry(key.clone()).or_default();
             let listed = mount.offers();

@@ -24,6 +24,7 @@ use toold_store::Store;
 use crate::config::active_config::ActiveConfig;
 use crate::config::options::Options;
 use crate::config::random::random_hex;
+use crate::config::watch::ConfigWatch;
 use crate::config::{self, LoadedConfig, hooks, mcp_servers, plugins, remotes, secrets, skills, subagents, web};
 use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::notify::Notifier;
@@ -77,6 +78,9 @@ const TO_CLOSE: Duration = Duration::from_millis(500);
 impl Daemon {
     /// Starts everything but the transport. Plugins load in the background.
     pub fn start(options: Options) -> anyhow::Result<Self> {
+        // Before the file is read, so that no change between is missed.
+        let watch = ConfigWatch::start();
+        watch.follow(&options.config_file());
         let loaded = config::load(&options);
         for problem in &loaded.problems {
             tracing::error!(problem, "the configuration has errors");
@@ -116,7 +120,7 @@ impl Daemon {
         // It is set once: this is a new engine.
         let _ = engine.absent_tools.set(absent);
         let agent_processes = Arc::new(AgentProcesses::load(options.paths.agent_processes()));
-        let config = ActiveConfig::new(options, loaded, &engine, &plugins, &store, &builtins)?;
+        let config = ActiveConfig::new(options, loaded, &engine, &plugins, &store, &builtins, watch)?;
         let workspaces = Arc::new(Workspaces::load(&engine, &store, &config));
         let sessions = Arc::new(SessionService::new(&engine, &store, &builtins, &config, &workspaces));
         config.apply_all();

@@ -366,8 +366,7 @@ impl PluginManager {
             (of.disabled.contains(&(scope.clone(), entry.name.clone())), of.enabled.contains(&entry.name))
         };
         // Trust may have changed since it was checked, also for a load whose result is not committed yet.
-        let is_judged = matches!(dir.kind, DirKind::Project { .. })
-            && (entry.pending_mode.is_some() || self.ready.iter().any(|done| done.entry == *key));
+        let is_judged = matches!(dir.kind, DirKind::Project { .. }) && entry.pending_mode.is_some();
         entry.status == Some(PluginStatus::Untrusted)
             || is_judged
             || switched(before) != switched(&self.settings)

@@ -365,7 +365,11 @@ impl MountAdapter for ServerAdapter {
     async fn run(&self, connection: &MountConnection<Self>, service: ClientService) -> String {
         // Held, since changes are reported for as long as it is.
         let link = &connection.link;
-        let _subscription = connect::subscribe(&link.peer).await;
+        let subscription = connect::subscribe(&link.peer).await;
+        if subscription.is_some() {
+            // What changed between the first lists and the subscription was reported to nobody.
+            connection.context.report_changed_lists();
+        }
         tokio::select! {
             _ = service.waiting() => {}
             () = roots::follow(&link.peer, &link.roots, &connection.context) => unreachable!("it never returns"),

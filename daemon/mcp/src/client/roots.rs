@@ -20,8 +20,10 @@ impl ToldRoots {
     /// The folders of the session or project that an instance serves, to be told to the server; `None` for an instance that
     /// serves all sessions.
     pub(super) fn of_owner(&self, context: &ConnectionContext) -> Option<Vec<Root>> {
+        // Before the folders are read, so that a change meanwhile is seen as one.
+        let mut told = self.0.lock();
         let roots = of_owner(context)?;
-        *self.0.lock() = Some(roots.clone());
+        *told = Some(roots.clone());
         Some(roots)
     }
 }
@@ -59,14 +61,18 @@ pub(super) async fn follow(peer: &Peer<RoleClient>, told: &ToldRoots, context: &
     let is_old = peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
     let changes = context.engine.upgrade().filter(|_| is_old && context.owner.is_some());
     let Some(mut changes) = changes.map(|engine| engine.policy_changes()) else { return std::future::pending().await };
-    // A folder that is opened is a change of permissions.
-    while changes.changed().await.is_ok() {
+    // It may have asked before this subscription to changes.
+    loop {
         let now = of_owner(context);
         let is_other = told.0.lock().as_ref().is_some_and(|told| Some(told) != now.as_ref());
         if is_other {
             *told.0.lock() = now;
             // Fails when the connection is closed.
             let _ = peer.notify_roots_list_changed().await;
+        }
+        // A folder that is opened is a change of permissions.
+        if changes.changed().await.is_err() {
+            break;
         }
     }
     std::future::pending().await

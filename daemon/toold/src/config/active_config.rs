@@ -104,7 +104,8 @@ impl OpenProject {
 }
 
 impl ActiveConfig {
-    /// From the configuration read at the start; applied by [`ActiveConfig::apply_all`].
+    /// From the configuration read at the start; applied by [`ActiveConfig::apply_all`]. `watch` has followed its file
+    /// since before it was read.
     ///
     /// # Errors
     /// The socket's path has no folder.
@@ -115,6 +116,7 @@ impl ActiveConfig {
         plugins: &Arc<PluginHost>,
         store: &Arc<Store>,
         builtins: &Arc<Toolkit>,
+        watch: ConfigWatch,
     ) -> anyhow::Result<Arc<Self>> {
         let at_start = Arc::new(loaded);
         Ok(Arc::new(Self {
@@ -122,7 +124,7 @@ impl ActiveConfig {
             plugins: plugins.clone(),
             store: store.clone(),
             builtins: builtins.clone(),
-            watch: ConfigWatch::start(),
+            watch,
             own_files: own_files(&options)?,
             guard_trials: GuardTrials::default(),
             loaded: watch::Sender::new(at_start.clone()),
@@ -181,7 +183,6 @@ impl ActiveConfig {
 
     /// Reloads configurations when their files change, until the daemon stops.
     pub fn follow_files(self: &Arc<Self>, stop: CancellationToken) {
-        self.watch.follow(&self.options.config_file());
         let (config, tasks) = (self.clone(), self.engine.tasks.clone());
         self.engine.tasks.spawn(async move {
             loop {
@@ -241,12 +242,13 @@ impl ActiveConfig {
             open.sessions += 1;
             return;
         }
+        // Before it is read, so that no change between is missed.
+        self.watch.follow(&config::project::file_of(project));
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file).then(|| file.clone());
         log_problems(&file);
         let sandbox = trusted.as_ref().and_then(|trusted| self.sandbox_of(trusted));
         projects.insert(project.to_owned(), OpenProject { sessions: 1, left: Instant::now(), file, trusted, sandbox });
-        self.watch.follow(&config::project::file_of(project));
         self.apply(&projects);
     }
 

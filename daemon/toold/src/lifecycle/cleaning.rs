@@ -10,6 +10,7 @@ use toold_engine::Engine;
 use toold_engine::detached;
 use toold_proto::event::EventBody;
 
+use crate::config::LoadedConfig;
 use crate::config::active_config::ActiveConfig;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::spool::SpoolDir;
@@ -64,15 +65,17 @@ pub(crate) fn start(
 impl Cleaner {
     async fn run(&self) {
         let stop = self.lifecycle.stopping();
-        // The last cleaning: when it began, and the calls at that moment.
-        let mut last: Option<(Instant, CallActivity)> = None;
+        // The last cleaning: when it began, with the calls and the configuration at that moment.
+        let mut last: Option<(Instant, CallActivity, Arc<LoadedConfig>)> = None;
         loop {
-            let now = self.activity();
-            let is_due = last.is_none_or(|(began, activity)| {
-                activity.may_have_written_until(now) || began.elapsed() >= AT_LEAST_EVERY
+            let (now, loaded) = (self.activity(), self.config.loaded());
+            let is_due = last.as_ref().is_none_or(|(began, activity, config)| {
+                activity.may_have_written_until(now)
+                    || !Arc::ptr_eq(config, &loaded)
+                    || began.elapsed() >= AT_LEAST_EVERY
             });
             if is_due {
-                last = Some((Instant::now(), now));
+                last = Some((Instant::now(), now, loaded));
                 self.clean_folders().await;
                 self.engine.sessions.list().iter().for_each(|session| detached::forget_old(session));
             }

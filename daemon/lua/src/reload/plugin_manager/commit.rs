@@ -48,6 +48,10 @@ impl PluginManager {
         let mut ready = std::mem::take(&mut self.ready);
         // Its file changed again since: what was read may be half of a save.
         ready.retain(|done| self.entries.get(&done.entry).is_some_and(|entry| entry.newest_load == done.number));
+        for done in &ready {
+            // Not before: a newer load that makes this result outdated has to do what this one was started for.
+            self.entries.entry(done.entry.clone()).and_modify(|entry| entry.pending_mode = None);
+        }
         // If two plugins want the same tool name, the earlier folder gets it, then the earlier name.
         ready.sort_by(|a, b| a.entry.cmp(&b.entry));
         let finished: Vec<EntryKey> = ready.iter().map(|done| done.entry.clone()).collect();

@@ -170,10 +170,12 @@ impl PluginManager {
             return;
         }
         let Some(entry) = self.entries.get_mut(&done.entry) else { return };
-        entry.pending_mode = None;
         match entry.hold_back(done.outcome, &self.patience) {
             Ok(outcome) => done.outcome = outcome,
-            Err(until) => return self.changes.due_at(WatchTarget::Entry(done.entry.0, done.entry.1), until),
+            Err(until) => {
+                entry.pending_mode = None;
+                return self.changes.due_at(WatchTarget::Entry(done.entry.0, done.entry.1), until);
+            }
         }
         self.ready.push(done);
         self.commit_at.get_or_insert_with(|| self.batch_until.max(Instant::now() + BATCH));
