@@ -72,6 +72,9 @@ def call(request, params):
         return text("logged")
     if name == "hold":
         seen["held"] = request
+        if "progressToken" in meta:
+            progress = {"progressToken": meta["progressToken"], "progress": 1, "message": "holding"}
+            send({"method": "notifications/progress", "params": progress})
         return None
     if name == "tell":
         send({"id": seen.pop("held"), "result": text(seen)})

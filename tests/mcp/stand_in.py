@@ -86,6 +86,12 @@ def tools():
     return listed
 
 
+def tell_progress(meta, words):
+    if "progressToken" in meta:
+        progress = {"progressToken": meta["progressToken"], "progress": 1, "message": words}
+        send({"method": "notifications/progress", "params": progress})
+
+
 def call(request, params):
     name, given = params["name"], params.get("arguments") or {}
     meta = params.get("_meta") or {}
@@ -103,14 +109,13 @@ def call(request, params):
         return text("done")
     if name == "hold":
         held[given["key"]] = request
+        tell_progress(meta, "holding")
         return None
     if name == "release":
         send({"id": held.pop(given["key"]), "result": text(given["key"])})
         return text("released")
     if name == "hang":
-        if "progressToken" in meta:
-            progress = {"progressToken": meta["progressToken"], "progress": 1, "message": "hanging"}
-            send({"method": "notifications/progress", "params": progress})
+        tell_progress(meta, "hanging")
         return None
     if name == "cancelled":
         return text(json.dumps(cancelled))

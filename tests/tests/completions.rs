@@ -150,9 +150,13 @@ fn check(shell: &str) {
         ("toolctl events --kinds call.s", vec!["call.started".to_owned()]),
         ("toolctl plugins rel", vec!["reload".to_owned()]),
     ];
-    // A daemon that does not answer soon is not waited for: nothing is offered, until the next time.
-    let offered =
-        |line: &str| until(line, || Some(shells.candidates(shell, line)).filter(|candidates| !candidates.is_empty()));
+    // A daemon that does not answer soon is not waited for: only options are offered, until the next time.
+    let offered = |line: &str| {
+        until(line, || {
+            let candidates = shells.candidates(shell, line);
+            candidates.iter().any(|(value, _)| !value.starts_with('-')).then_some(candidates)
+        })
+    };
     for (line, expected) in expected {
         assert_eq!(values(&offered(line)), *expected, "{line}");
     }

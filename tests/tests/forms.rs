@@ -80,6 +80,11 @@ fn field_that_the_daemon_refuses_is_asked_for_again() {
     terminal.press("\r");
     terminal.wait_for("invalid: ");
     terminal.press("\u{7f}4\r");
+    until("it asks whether to call it again", || {
+        let written = terminal.written();
+        let (_, since) = written.rsplit_once("invalid: ")?;
+        since.contains("Call paint").then_some(())
+    });
     terminal.press("\r");
     let (status, written) = terminal.end();
     assert!(status.success(), "{written}");

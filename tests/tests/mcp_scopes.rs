@@ -189,9 +189,10 @@ fn a_shared_server_that_does_not_say_for_which_call_it_asks_serves_one_session_a
     let daemon = mounted("");
     let ((mut one, _), (mut two, _)) = (session(&daemon, &daemon.work()), session(&daemon, &daemon.work()));
     one.result("questions.subscribe", json!({}));
-    let hold = json!({"name": "s_hold", "arguments": {"key": "k"}});
-    let held = two.request("tools.execute", hold.clone());
-    until("the other session's call runs", || (server(&daemon)["running"] == 1).then_some(()));
+    let hold = json!({"name": "s_hold", "arguments": {"key": "k"}, "progress": true});
+    let held = two.request("tools.execute", hold);
+    // The server has the call.
+    assert_eq!(two.notification("tools.progress")["message"], "holding");
     // The daemon did not know that this server asks people. Nobody has cancelled anything.
     let result = one.tool("s_ask", json!({}));
     for words in ["nobody was asked", "calls of 2 sessions", "scope = "] {

@@ -441,10 +441,9 @@ fn a_shared_server_that_does_not_say_for_which_call_it_asks_for_roots_gets_none_
     let (mut one, mut two) = (daemon.connect(), daemon.connect());
     // It belongs to no call.
     assert_eq!(read(&one.tool("s_seen", json!({})))["start"], json!({"roots": []}));
-    let held = two.request("tools.execute", json!({"name": "s_hold"}));
-    until("the other session's call runs", || {
-        (one.result("mcp.servers", json!({}))["servers"][0]["running"] == 1).then_some(())
-    });
+    let held = two.request("tools.execute", json!({"name": "s_hold", "progress": true}));
+    // The server has the call.
+    assert_eq!(two.notification("tools.progress")["message"], "holding");
     let refused = roots(&mut one);
     assert!(refused["message"].as_str().unwrap().contains("calls of 2 sessions"), "{refused}");
     let params = json!({"name": "s_ask", "arguments": {"method": "roots/list"}, "progress": true});
@@ -568,10 +567,10 @@ fn a_servers_log_has_a_bound_and_never_goes_to_another_session() {
     let id = client.request("tools/call", log("s", json!({"level": "chatty", "data": "x"}), 1));
     assert_eq!(logged(&mut client, id)[0]["level"], "info");
     // While calls of two sessions run, a message may belong to either: neither gets it.
-    let held = other.request("tools/call", json!({"name": "s_hold", "arguments": {}}));
-    until("the other session's call runs", || {
-        (daemon.connect().result("mcp.servers", json!({}))["servers"][0]["running"] == 1).then_some(())
-    });
+    let hold = json!({"name": "s_hold", "arguments": {}, "_meta": {"progressToken": "held"}});
+    let held = other.request("tools/call", hold);
+    // The server has the call.
+    assert_eq!(other.notification("notifications/progress")["message"], "holding");
     let id = client.request("tools/call", log("s", json!({"level": "error", "data": "of one of them"}), 1));
     assert_eq!(logged(&mut client, id), Vec::<Value>::new());
     client.result("tools/call", json!({"name": "s_tell", "arguments": {}}));

@@ -345,8 +345,9 @@ fn a_flood_does_not_take_the_daemons_memory() {
         assert!(result["content"][0]["text"].as_str().unwrap().ends_with("the end\n"), "{}", result["metadata"]);
         let spool = std::fs::metadata(result["metadata"]["spool"].as_str().unwrap()).unwrap().len();
         assert_eq!(spool, megabytes * 1_000_000 + 8);
-        let id = start(&mut wire, json!({"command": command}));
+        let id = start(&mut wire, json!({"command": format!("read go; {command}")}));
         wire.result("shells.attach", json!({"shell_id": id, "tail": 0}));
+        wire.result("shells.write", json!({"shell_id": id, "text": "go\n"}));
         let mut last = String::new();
         let end = loop {
             let item = wire.notification("shells.output")["result"].take();

@@ -301,7 +301,8 @@ async fn input_may_come_while_it_runs() {
 /// Runs what `owner` left in a session of its own, looks for leftovers, and returns the process id and how it ended.
 async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<ProcessOutput>) {
     let environment = environment().with([(OWNER, owner)]);
-    let line = "setsid bash -c 'echo $$; exec sleep 1000' & wait";
+    // It does not end by itself when the other one is ended first.
+    let line = "setsid bash -c 'echo $$; exec sleep 1000' & wait; exec sleep 1000";
     let (sender, mut receiver) = mpsc::channel(1);
     let command = ProcessCommand::shell(line, "/", environment);
     let cancel = CancellationToken::new();

@@ -144,6 +144,8 @@ fn a_stream_that_was_emptied_gets_new_rows_only() {
     sending("laptop", &laptop);
     call(&mut laptop.connect(), 3);
     all_are_sent(&bus, "laptop", &laptop);
+    let position = || fs::read_to_string(laptop.state().join("fleet/audit-laptop.json")).unwrap_or_default();
+    until("the laptop knows that they are sent", || position().contains("\"row\":3").then_some(()));
     bus.purge("TOOLD_AUDIT");
     laptop.restart("KILL");
     call(&mut laptop.connect(), 2);

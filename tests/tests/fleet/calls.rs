@@ -7,6 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toold_tests::{FleetPlan, NatsServer, Setup, TestDaemon, Wire, until};
 
+use crate::listing::until_all_listed;
+
 /// Allows everything that the tests do, on all daemons.
 const RULES: &str = r#"
 [limits]
@@ -82,23 +84,15 @@ impl CallingFleet {
             .more_config(RULES)
             .start();
         let fleet = Self { laptop, others, nats };
-        for name in &names[1..] {
-            fleet.wait_for_tool(&format!("{name}_look"));
+        for (name, daemon) in names[1..].iter().zip(&fleet.others) {
+            until_all_listed(&fleet.laptop, daemon, &format!("{name}_"), "look");
+            until_all_listed(&fleet.laptop, daemon, "gpu_", "look");
         }
-        fleet.wait_for_tool("gpu_look");
         Some(fleet)
     }
 
     fn connect(&self) -> Wire {
         self.laptop.connect()
-    }
-
-    fn wait_for_tool(&self, name: &str) {
-        let mut wire = self.connect();
-        until(name, || {
-            let tools = wire.result("tools.list", json!({}))["tools"].take();
-            tools.as_array()?.iter().find(|tool| tool["name"] == name).map(drop)
-        });
     }
 
     fn stop(self) {

@@ -49,6 +49,16 @@ fn until_listed(daemon: &TestDaemon, tool: &str, fits: impl Fn(&str) -> bool) ->
     until(&format!("{tool} is listed as expected"), || listed(daemon, tool).remove(tool).filter(|text| fits(text)))
 }
 
+/// Waits until all tools that a daemon offers are listed under this prefix, among them this one. They arrive one by one.
+#[track_caller]
+pub(crate) fn until_all_listed(daemon: &TestDaemon, of: &TestDaemon, prefix: &str, tool: &str) {
+    until(&format!("all tools {prefix}* are listed"), || {
+        let names = listed(daemon, prefix);
+        let offered = status(&mut of.connect())["offered"].as_u64()?;
+        (names.len() as u64 == offered && names.contains_key(&format!("{prefix}{tool}"))).then_some(())
+    });
+}
+
 #[track_caller]
 fn until_gone(daemon: &TestDaemon, tool: &str) {
     until(&format!("{tool} is no longer listed"), || listed(daemon, tool).is_empty().then_some(()));
@@ -123,7 +133,7 @@ fn changes_of_tools_arrive_and_withheld_tools_do_not() {
     let offer = "offer = { deny = [\"secret*\", \"write\"] }";
     let setup = fleet.setup("build", offer).plugin("secret.lua", &plugin("secret_tool", "Hidden"));
     let build = setup.plugin("one.lua", &plugin("one", "First")).start();
-    until_listed(&laptop, "build_one", is_there);
+    until_all_listed(&laptop, &build, "build_", "one");
 
     let mut events = laptop.connect();
     events.result("events.subscribe", json!({"kinds": ["tools.changed"]}));
@@ -192,7 +202,7 @@ fn tools_stay_as_they_are_while_the_broker_restarts() {
     let Some(mut fleet) = ListedFleet::new(&["laptop", "build"]) else { return };
     let laptop = fleet.setup("laptop", "").start();
     let build = fleet.setup("build", "").plugin("one.lua", &plugin("one", "First")).start();
-    until_listed(&laptop, "build_one", is_there);
+    until_all_listed(&laptop, &build, "build_", "one");
     let revision = |wire: &mut Wire| wire.result("tools.list", json!({"mode": "all"}))["revision"].as_u64().unwrap();
     let mut wire = laptop.connect();
     let before = revision(&mut wire);

@@ -2,7 +2,7 @@
 //! daemon and reaper were killed.
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, toold, until};
+use toold_tests::{Setup, TestDaemon, has_ended, toold, until};
 
 use crate::peers::{ALLOW, GRANT, RequestScript, grant_everything, is_refused, nothing_is_granted};
 
@@ -105,15 +105,12 @@ fn a_restart_hands_it_on_and_it_ends_with_the_next_daemon() {
     let restarted = daemon.toolctl(&["restart", "--json", "--program", &program]);
     assert!(restarted.status.success(), "{restarted:?}");
     let next: Value = serde_json::from_slice(&restarted.stdout).unwrap();
-    until("the first daemon is gone", || {
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap_or_default();
-        let state = state.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        (state.is_empty() || state.starts_with('Z')).then_some(())
-    });
+    let next = u32::try_from(next["pid"].as_u64().unwrap()).unwrap();
+    until("the first daemon is gone", || has_ended(daemon.pid()).then_some(()));
     assert!(daemon.processes().iter().any(|process| process.contains("bash -c")), "it was handed on");
     granted_nothing(&daemon, &speaker);
     leave_behind(&daemon, &json!([["wait", daemon.setup.path("never")]]));
-    assert!(std::process::Command::new("kill").arg(next["pid"].to_string()).status().unwrap().success());
+    assert!(std::process::Command::new("kill").arg(next.to_string()).status().unwrap().success());
     until("all of it is ended", || daemon.processes().is_empty().then_some(()));
-    until("the next daemon is gone", || (!daemon.socket().exists()).then_some(()));
+    until("the next daemon is gone", || has_ended(next).then_some(()));
 }
