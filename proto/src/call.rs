@@ -87,7 +87,7 @@ pub enum ToolFormat {
 /// Answer of `tools.list`, in the native form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolList {
-    /// Grows by one with every change of the registry.
+    /// Grows by one with every change of the registry, and when folders of a session are opened.
     pub revision: u64,
     /// New at each start of the daemon; revisions of two epochs do not compare.
     pub epoch: String,

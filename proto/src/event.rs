@@ -53,7 +53,8 @@ pub enum EventBody {
         removed: Vec<ToolName>,
         changed: Vec<ToolName>,
     },
-    /// Resources or templates were added, removed or replaced.
+    /// Resources or templates were added, removed or replaced, or folders of a session were opened, which then sees those of
+    /// their project.
     #[serde(rename = "resources.changed")]
     ResourcesChanged {},
     #[serde(rename = "prompts.changed")]

@@ -2796,7 +2796,7 @@ export interface ToolsListParams {
 
 /** Answer of `tools.list`, in the native form. */
 export interface ToolsListResult {
-  /** Grows by one with every change of the registry. */
+  /** Grows by one with every change of the registry, and when folders of a session are opened. */
   revision: number;
   /** New at each start of the daemon; revisions of two epochs do not compare. */
   epoch: string;

@@ -208,10 +208,8 @@ impl Engine {
         self.generation.send_modify(|generation| *generation += 1);
     }
 
-    /// Call this when folders of a session have been opened: other rules apply, and it sees the tools, resources and
-    /// prompts of their project.
+    /// Call this when folders of a session have been opened: it sees the tools, resources and prompts of their project.
     pub(crate) fn folders_opened(&self) {
-        self.policy_changed();
         self.registry.view_changed();
         self.events.emit(EventBody::ResourcesChanged {});
         self.events.emit(EventBody::PromptsChanged {});

@@ -176,10 +176,11 @@ impl Registry {
     /// Makes a new revision of the same tools, for a session that sees those of another project from now on: a list
     /// that it has is outdated.
     pub fn view_changed(&self) {
-        let sources = self.sources.lock();
+        let _sources = self.sources.lock();
         let before = self.snapshot.load_full();
         let revision = before.revision + 1;
-        self.snapshot.store(Arc::new(Snapshot::of(&sources, &before.settings, revision)));
+        let (settings, global, projects) = (before.settings.clone(), before.global.clone(), before.projects.clone());
+        self.snapshot.store(Arc::new(Snapshot { revision, settings, global, projects }));
         let (added, removed, changed) = Default::default();
         self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
     }

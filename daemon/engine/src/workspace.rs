@@ -87,13 +87,13 @@ impl Workspace {
         if self.has_folder { self.folders.lock().open.clone() } else { self.gate.open_to_all() }
     }
 
-    /// Checks which folders a person has opened since. Returns those that are still closed.
-    pub(crate) fn refresh(&self) -> Vec<PathBuf> {
+    /// Checks which folders a person has opened since. Returns those that are still closed, and whether any was opened.
+    pub(crate) fn refresh(&self) -> (Vec<PathBuf>, bool) {
         let pending: Vec<PathBuf> = self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect();
         // Not under the lock: this may read the file system.
         let opened: Vec<PathBuf> = pending.into_iter().filter(|folder| self.gate.is_open(folder)).collect();
-        self.open(&opened);
-        self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect()
+        let has_opened = self.open(&opened);
+        (self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect(), has_opened)
     }
 
     /// Replaces resolved paths in a text with the names that the client knows.
@@ -105,11 +105,14 @@ impl Workspace {
         names.fold(text.to_owned(), |text, (real, named)| text.replace(&real, &named))
     }
 
-    pub(crate) fn open(&self, folders: &[PathBuf]) {
+    /// Returns whether any of them was closed until now.
+    pub(crate) fn open(&self, folders: &[PathBuf]) -> bool {
         let mut state = self.folders.lock();
         let (opened, pending): (Vec<WorkspaceFolder>, _) =
             std::mem::take(&mut state.pending).into_iter().partition(|folder| folders.contains(&folder.real));
+        let has_opened = !opened.is_empty();
         state.open.extend(opened.into_iter().map(|folder| folder.real));
         state.pending = pending;
+        has_opened
     }
 }

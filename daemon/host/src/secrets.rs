@@ -10,6 +10,7 @@ mod keyring;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,11 +48,15 @@ pub struct SecretStore {
     options: SecretOptions,
     /// Held during each change, so that changes follow each other.
     opened: Mutex<Option<OpenedSecrets>>,
+    /// How often another daemon may have changed them.
+    changes: AtomicU64,
 }
 
 struct OpenedSecrets {
     place: SecretPlace,
     values: BTreeMap<String, String>,
+    /// `changes` of the store before they were read.
+    read_at: u64,
 }
 
 enum SecretPlace {
@@ -107,7 +112,7 @@ pub enum SecretError {
 
 impl SecretStore {
     pub fn new(options: SecretOptions) -> Self {
-        Self { options, opened: Mutex::new(None) }
+        Self { options, opened: Mutex::new(None), changes: AtomicU64::new(0) }
     }
 
     /// The value of a secret; `None` if it is not set.
@@ -182,10 +187,9 @@ impl SecretStore {
         self.change(|values| values.remove(name).is_some()).await
     }
 
-    /// Forgets what was read, since another daemon may have changed it: it is read again when it is needed. A file that
-    /// was opened with a passphrase is locked again.
-    pub async fn forget(&self) {
-        self.opened.lock().await.take();
+    /// Reads the secrets again when they are needed next: another daemon may have changed them.
+    pub fn expect_changes(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Opens the file with a passphrase, or makes it.
@@ -194,16 +198,19 @@ impl SecretStore {
     /// It is the wrong passphrase, or there is a keyring.
     pub async fn unlock(&self, passphrase: &str) -> Result<(), SecretError> {
         let mut opened = self.opened.lock().await;
+        let read_at = self.changes.load(Ordering::Relaxed);
         let made = match self.load().await? {
             Some(SecretsFile::Keyring {}) => return Err(SecretError::NothingToUnlock),
-            Some(SecretsFile::File(file)) => self.decrypt(file, passphrase.as_bytes(), SecretError::WrongKey).await?,
+            Some(SecretsFile::File(file)) => {
+                self.decrypt(file, passphrase.as_bytes(), SecretError::WrongKey, read_at).await?
+            }
             None if self.keyring().await.is_ok() => return Err(SecretError::NothingToUnlock),
             None => {
                 if passphrase.chars().count() < 8 {
                     return Err(SecretError::Value("the passphrase must have 8 characters or more".to_owned()));
                 }
                 let key = self.new_key(passphrase.as_bytes().to_vec()).await?;
-                let made = OpenedSecrets { place: SecretPlace::File(key), values: BTreeMap::new() };
+                let made = OpenedSecrets { place: SecretPlace::File(key), values: BTreeMap::new(), read_at };
                 self.save(&made).await?;
                 made
             }
@@ -248,6 +255,8 @@ impl SecretStore {
     /// Applies a change and stores it. `change` returns whether it changed anything.
     async fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>) -> bool) -> Result<bool, SecretError> {
         let mut opened = self.opened.lock().await;
+        // The change applies to what is stored now, since all of it is stored again.
+        self.expect_changes();
         if self.open(&mut opened).await?.is_none() {
             *opened = Some(self.make().await?);
         }
@@ -268,25 +277,44 @@ impl SecretStore {
         &self,
         opened: &'o mut Option<OpenedSecrets>,
     ) -> Result<Option<&'o mut OpenedSecrets>, SecretError> {
+        let read_at = self.changes.load(Ordering::Relaxed);
+        if let Some(before) = opened.as_mut()
+            && before.read_at != read_at
+        {
+            match self.stored_in(&before.place).await? {
+                Some(values) => (before.values, before.read_at) = (values, read_at),
+                None => *opened = None,
+            }
+        }
         if opened.is_none() {
             *opened = match self.load().await? {
                 None => None,
                 Some(SecretsFile::Keyring {}) => {
                     let keyring = self.keyring().await?;
                     let values = keyring.read().await?.map(|json| self.parse(&json)).transpose()?.unwrap_or_default();
-                    Some(OpenedSecrets { place: SecretPlace::Keyring(keyring), values })
+                    Some(OpenedSecrets { place: SecretPlace::Keyring(keyring), values, read_at })
                 }
                 Some(SecretsFile::File(file)) => match self.credential().await? {
-                    Some(key) => Some(self.decrypt(file, &key, SecretError::WrongCredential).await?),
+                    Some(key) => Some(self.decrypt(file, &key, SecretError::WrongCredential, read_at).await?),
                     None => return Err(SecretError::Locked),
                 },
             };
-            if let Some(opened) = opened {
-                let hidden: Vec<String> = opened.values.values().flat_map(|value| hidden_parts(value)).collect();
-                redact::hide(hidden.iter().map(String::as_str));
-            }
+            opened.iter().for_each(|opened| hide(&opened.values));
         }
         Ok(opened.as_mut())
+    }
+
+    /// The values that are stored now; `None` if they are in another place, or the key that opened the file before does
+    /// not open it any more.
+    async fn stored_in(&self, place: &SecretPlace) -> Result<Option<BTreeMap<String, String>>, SecretError> {
+        let json = match (place, self.load().await?) {
+            (SecretPlace::Keyring(keyring), Some(SecretsFile::Keyring {})) => keyring.read().await?,
+            (SecretPlace::File(key), Some(SecretsFile::File(file))) => key.decrypt(&file),
+            _ => None,
+        };
+        let values = json.map(|json| self.parse(&json)).transpose()?;
+        values.iter().for_each(hide);
+        Ok(values)
     }
 
     /// A place for the first secret.
@@ -298,7 +326,7 @@ impl SecretStore {
                 None => return Err(SecretError::NoPassphrase),
             },
         };
-        Ok(OpenedSecrets { place, values: BTreeMap::new() })
+        Ok(OpenedSecrets { place, values: BTreeMap::new(), read_at: self.changes.load(Ordering::Relaxed) })
     }
 
     async fn keyring(&self) -> Result<Keyring, SecretError> {
@@ -349,12 +377,13 @@ impl SecretStore {
         file: EncryptedSecrets,
         secret: &[u8],
         wrong: SecretError,
+        read_at: u64,
     ) -> Result<OpenedSecrets, SecretError> {
         let secret = secret.to_vec();
         let key = blocking(move || file.key(&secret).map(|key| (key, file))).await;
         let (key, file) = key.map_err(|why| self.damaged(why))?;
         let json = key.decrypt(&file).ok_or(wrong)?;
-        Ok(OpenedSecrets { place: SecretPlace::File(key), values: self.parse(&json)? })
+        Ok(OpenedSecrets { place: SecretPlace::File(key), values: self.parse(&json)?, read_at })
     }
 
     fn parse(&self, json: &[u8]) -> Result<BTreeMap<String, String>, SecretError> {
@@ -368,6 +397,12 @@ impl SecretStore {
     fn system(&self, source: io::Error) -> SecretError {
         SecretError::System { path: self.options.file.display().to_string(), source }
     }
+}
+
+/// Keeps the values out of logs.
+fn hide(values: &BTreeMap<String, String>) {
+    let hidden: Vec<String> = values.values().flat_map(|value| hidden_parts(value)).collect();
+    redact::hide(hidden.iter().map(String::as_str));
 }
 
 /// Whether people may give a secret this name. Names of the daemon's own secrets have other characters.
@@ -435,6 +470,21 @@ mod tests {
         assert_eq!(again.get("A").await.unwrap().as_deref(), Some("canary-one"));
         assert!(again.remove("A").await.unwrap() && !again.remove("A").await.unwrap());
         assert_eq!(again.names().await.unwrap(), ["login:x"]);
+    }
+
+    #[tokio::test]
+    async fn two_daemons_keep_what_the_other_one_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| SecretStore::new(options(folder.path())));
+        one.unlock("a long passphrase").await.unwrap();
+        other.unlock("a long passphrase").await.unwrap();
+        one.set("A", "canary-one").await.unwrap();
+        other.set("B", "canary-two").await.unwrap();
+        one.set("A", "canary-three").await.unwrap();
+        assert_eq!(other.get("A").await.unwrap().as_deref(), Some("canary-one"), "it was read before");
+        other.expect_changes();
+        assert_eq!(other.get("A").await.unwrap().as_deref(), Some("canary-three"));
+        assert_eq!(other.names().await.unwrap(), ["A", "B"]);
     }
 
     #[tokio::test]

@@ -66,7 +66,7 @@ impl Store {
     }
 
     /// Why past refusals may be lost, as a sentence for the user; `None` when all of them are
-    /// known. Determined when the store was opened.
+    /// known. Determined when the grants were last read.
     pub fn lost_refusals(&self) -> Option<String> {
         self.refusals.lost()
     }

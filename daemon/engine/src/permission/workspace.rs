@@ -40,10 +40,13 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     if !uses(workspace, cx, need, decision) {
         return Ok(false);
     }
-    let folders = workspace.refresh();
+    let (folders, has_opened) = workspace.refresh();
+    if has_opened {
+        cx.engine.folders_opened();
+    }
     // The folder may have been opened meanwhile.
     let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else {
-        cx.engine.folders_opened();
+        cx.engine.policy_changed();
         return Ok(true);
     };
     // The person who is asked sees where links lead; the refused client does not.
@@ -64,11 +67,14 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
         None => Ok(false),
         Some(AskAnswer::Allowed { rule, by, scope, .. }) => {
             cx.record(&ask, "allow", rule, by);
-            workspace.open(&folders);
+            // Once for all calls that waited for the answer.
+            if workspace.open(&folders) {
+                cx.engine.folders_opened();
+            }
             if scope.is_some_and(|scope| scope != Scope::Session) {
                 workspace.gate.remember(&folders);
             }
-            cx.engine.folders_opened();
+            cx.engine.policy_changed();
             Ok(true)
         }
         Some(AskAnswer::Denied { rule, by, message }) => {

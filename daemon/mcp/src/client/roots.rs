@@ -26,6 +26,17 @@ impl ToldRoots {
         *told = Some(roots.clone());
         Some(roots)
     }
+
+    /// Whether the server was told roots that have changed since; those of now are to be told next.
+    fn update(&self, context: &ConnectionContext) -> bool {
+        let mut told = self.0.lock();
+        let now = of_owner(context);
+        let has_changed = told.as_ref().is_some_and(|told| Some(told) != now.as_ref());
+        if has_changed {
+            *told = now;
+        }
+        has_changed
+    }
 }
 
 fn of_owner(context: &ConnectionContext) -> Option<Vec<Root>> {
@@ -63,10 +74,7 @@ pub(super) async fn follow(peer: &Peer<RoleClient>, told: &ToldRoots, context: &
     let Some(mut changes) = changes.map(|engine| engine.policy_changes()) else { return std::future::pending().await };
     // It may have asked before this subscription to changes.
     loop {
-        let now = of_owner(context);
-        let is_other = told.0.lock().as_ref().is_some_and(|told| Some(told) != now.as_ref());
-        if is_other {
-            *told.0.lock() = now;
+        if told.update(context) {
             // Fails when the connection is closed.
             let _ = peer.notify_roots_list_changed().await;
         }

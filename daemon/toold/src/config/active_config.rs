@@ -146,7 +146,7 @@ impl ActiveConfig {
         mcp_profiles::find(&self.loaded().config.mcp.profiles, name, self.options.paths.home.as_deref())
     }
 
-    /// The user's active configuration. Don't keep it: it is replaced when the file changes.
+    /// The user's active configuration. Keep it only to compare: it is replaced when the file changes.
     pub fn loaded(&self) -> Arc<LoadedConfig> {
         self.loaded.borrow().clone()
     }

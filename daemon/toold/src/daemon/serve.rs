@@ -13,7 +13,6 @@ use crate::config::options::Options;
 use crate::daemon::Daemon;
 use crate::lifecycle::idle::idle;
 use crate::lifecycle::logging::Logging;
-use crate::lifecycle::persistence;
 use crate::lifecycle::restart::successor::{FailureReporter, Successor};
 use crate::lifecycle::restart::{NextDaemon, RestartOrder};
 use crate::lifecycle::service_manager;
@@ -151,7 +150,6 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     }
     let mut turn = Successor::wait_for_turn(channel).await?;
     let services = &daemon.services;
-    services.secrets.forget().await;
     reload_decisions(daemon).await?;
     services.lifecycle.hand_over.set_predecessor(Some(from));
     services.lifecycle.page.restore(turn.take_page());
@@ -165,8 +163,11 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
         tokio::select! {
             () = stop.cancelled() => {}
             _ = both => {
-                // What it had read before it handed over may have changed something.
-                if let Err(error) = reload_decisions(&daemon).await {
+                // Requests that it had read before it handed over may have changed something since. Where nothing can be
+                // stored they have not, and the memory of this daemon has more than the database.
+                if daemon.services.store.takes_writes()
+                    && let Err(error) = reload_decisions(&daemon).await
+                {
                     tracing::error!(%error, "permissions may be those of an earlier moment");
                 }
                 daemon.services.lifecycle.hand_over.set_predecessor(None);
@@ -177,11 +178,14 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     Ok(())
 }
 
-/// Reads what people decided in the previous daemon after this one had started.
+/// Reads again what the previous daemon may have stored after this one had started: decisions of people, secrets, and which
+/// processes are agents.
 async fn reload_decisions(daemon: &Daemon) -> anyhow::Result<()> {
     let services = daemon.services.clone();
+    services.secrets.expect_changes();
     let reloaded = daemon.services.engine.tasks.spawn_blocking(move || {
-        persistence::reload_grants(&services.store, &services.engine);
+        services.engine.grants.reload(|| services.store.load_grants());
+        services.agent_processes.reload();
         services.workspaces.reload();
         services.config.decisions_changed();
     });

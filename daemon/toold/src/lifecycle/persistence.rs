@@ -22,14 +22,6 @@ pub fn open(options: &Options, loaded: &LoadedConfig) -> Store {
     Store::open_with(&options.paths.database(), retention, sessions)
 }
 
-/// Reads the grants again, which another daemon may have changed since. Blocks.
-pub fn reload_grants(store: &Store, engine: &Engine) {
-    // A database that cannot be written has not changed, and grants of sessions are in memory alone.
-    if store.takes_writes() {
-        engine.grants.reload(|| store.load_grants());
-    }
-}
-
 /// Connects the engine to its audit log and grants.
 pub fn provide(store: &Arc<Store>, engine: &mut Engine) {
     engine.audit = Some(store.clone());

@@ -4,9 +4,9 @@
 //! The old daemon starts the new one with one end of a socket pair as its stdin, and sends the
 //! listening socket and the locks through it. The new one reads its configuration, starts
 //! everything, and reports that it is ready. Up to here either may give up, and the old one
-//! continues. Then the old one stops accepting and sends `go`; the new one serves. The other end of
-//! the pair stays open as long as the old daemon lives: until it closes, the old daemon's tools may
-//! still run.
+//! continues. Then the old one stops accepting and sends `go`; the new one reads again what people
+//! decided meanwhile, and serves. The other end of the pair stays open as long as the old daemon
+//! lives: until it closes, the old daemon's tools may still run.
 //!
 //! [`HandOver`] is the old daemon's side, [`Successor`](successor::Successor) the new one's.
 

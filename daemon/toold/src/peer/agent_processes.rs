@@ -107,11 +107,23 @@ const MAX_FRONTENDS: usize = 1_000;
 impl AgentProcesses {
     /// Loads the agents of earlier daemons that are still alive. Blocks.
     pub fn load(file: PathBuf) -> Self {
-        let kept = state_file::load::<SavedAgents>(&file, MAX_FILE).filter(|kept| kept.boot == boot());
-        let agents = kept.map(|kept| kept.agents).unwrap_or_default().into_iter();
-        let alive = agents.filter(|(id, _)| id.is_alive()).map(|(id, clients)| (id, clients.into_iter().collect()));
-        let known = KnownAgents { agents: alive.collect(), ..KnownAgents::default() };
-        Self { known: RwLock::new(known), file, last: Mutex::default() }
+        let known = Self { known: RwLock::default(), file, last: Mutex::default() };
+        known.reload();
+        known
+    }
+
+    /// Adds the agents that another daemon has stored since. Blocks.
+    pub fn reload(&self) {
+        self.add_stored(&mut self.known.write());
+    }
+
+    fn add_stored(&self, known: &mut KnownAgents) {
+        let stored = state_file::load::<SavedAgents>(&self.file, MAX_FILE).filter(|stored| stored.boot == boot());
+        for (id, clients) in stored.map(|stored| stored.agents).unwrap_or_default() {
+            if id.is_alive() {
+                known.agents.entry(id).or_default().extend(clients);
+            }
+        }
     }
 
     /// The same lineage, sharing the memory of the last one if that is equal.
@@ -134,6 +146,7 @@ impl AgentProcesses {
             is_new |= known.agents.entry(id).or_default().insert(own);
         }
         if is_new {
+            self.add_stored(&mut known);
             known.agents.retain(|id, _| id.is_alive());
             let agents = known.agents.iter().map(|(id, clients)| (*id, clients.iter().copied().collect()));
             let kept = SavedAgents { boot: boot(), agents: agents.collect() };
@@ -364,5 +377,22 @@ mod tests {
         let again = AgentProcesses::load(file);
         assert!(again.known.read().agents.contains_key(&own));
         assert!(!again.known.read().agents.contains_key(&id(u32::MAX)), "it has ended");
+    }
+
+    #[test]
+    fn two_daemons_keep_the_agents_that_the_other_one_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("agents");
+        let [own, parent] =
+            [std::process::id(), std::os::unix::process::parent_id()].map(|pid| process_id(pid).unwrap());
+        let [one, other] = [(); 2].map(|()| AgentProcesses::load(file.clone()));
+        let knows = |agents: &AgentProcesses| [own, parent].map(|id| agents.known.read().agents.contains_key(&id));
+        one.record_agent(&Lineage::new([own].into_iter()));
+        assert_eq!(knows(&other), [false, false]);
+        other.record_agent(&Lineage::new([parent].into_iter()));
+        assert_eq!(knows(&AgentProcesses::load(file)), [true, true], "nothing of the file is lost");
+        assert_eq!(knows(&one), [true, false]);
+        one.reload();
+        assert_eq!(knows(&one), [true, true]);
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 use toold_client::client::connect_stream;
 use toold_client::start::PATIENCE;
@@ -107,32 +107,41 @@ fn profiles_with_token() -> anyhow::Result<Vec<String>> {
 
 /// Connects as an MCP client does; returns the protocol revision and the number of tools.
 async fn handshake(globals: &Globals, profile: Option<&str>) -> anyhow::Result<(String, usize)> {
-    let mut stream = connect_stream(&connection::socket(globals)?).await?;
+    let mut stream = BufReader::new(connect_stream(&connection::socket(globals)?).await?);
     let own = json!({"name": "toolctl-doctor", "version": env!("CARGO_PKG_VERSION")});
     let mut params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
     if let Some(profile) = profile {
         params["_meta"]["toold/profile"] = profile.into();
     }
-    let messages = [
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
-        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}),
-    ];
-    for message in messages {
-        stream.write_all(format!("{message}\n").as_bytes()).await?;
-    }
-    let (mut lines, mut revision) = (BufReader::new(stream).lines(), String::new());
-    while let Some(line) = lines.next_line().await? {
-        let answer: Value = serde_json::from_str(&line).context("the daemon's answer is not JSON")?;
+    let hello = ask(&mut stream, 1, "initialize", params).await?;
+    send(&mut stream, json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+    let listed = ask(&mut stream, 2, "tools/list", json!({})).await?;
+    let revision = hello["protocolVersion"].as_str().unwrap_or_default().to_owned();
+    Ok((revision, listed["tools"].as_array().map_or(0, Vec::len)))
+}
+
+async fn send(stream: &mut (impl AsyncWrite + Unpin), message: Value) -> anyhow::Result<()> {
+    Ok(stream.write_all(format!("{message}\n").as_bytes()).await?)
+}
+
+/// Sends a request, and returns the result in its answer.
+async fn ask(
+    stream: &mut (impl AsyncBufRead + AsyncWrite + Unpin),
+    id: u64,
+    method: &str,
+    params: Value,
+) -> anyhow::Result<Value> {
+    send(stream, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
+    let mut line = String::new();
+    while stream.read_line(&mut line).await? > 0 {
+        let mut answer: Value = serde_json::from_str(&line).context("the daemon's answer is not JSON")?;
         if let Some(error) = answer.get("error") {
             anyhow::bail!("{}", error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned));
         }
-        if answer["id"] == 1 {
-            revision = answer["result"]["protocolVersion"].as_str().unwrap_or_default().to_owned();
+        if answer["id"] == id {
+            return Ok(answer["result"].take());
         }
-        if answer["id"] == 2 {
-            return Ok((revision, answer["result"]["tools"].as_array().map_or(0, Vec::len)));
-        }
+        line.clear();
     }
     anyhow::bail!("the daemon closed the connection")
 }
