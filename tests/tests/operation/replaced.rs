@@ -200,7 +200,7 @@ fn decisions_made_after_the_next_daemon_was_ready_count_in_it() {
     };
     let (opened, allowed) = (json!(setup.path("work")), json!(setup.path("home/allowed")));
     fs::create_dir(setup.path("home/allowed")).unwrap();
-    assert_eq!(workspaces(&setup), [opened.clone()]);
+    assert_eq!(workspaces(&setup), std::slice::from_ref(&opened));
 
     let mut busy = Wire::connect(&socket(&setup));
     busy.result("session.open", json!({"cwd": setup.path("work")}));
