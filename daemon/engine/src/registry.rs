@@ -143,10 +143,16 @@ impl Registry {
         if added.is_empty() && removed.is_empty() && changed.is_empty() {
             return answers;
         }
-        self.snapshot.store(Arc::new(after));
-        // Under the lock, so that events come in the order of revisions.
-        self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
+        self.replace(after, (added, removed, changed));
         answers
+    }
+
+    /// Makes a snapshot the current one, and reports it. Call it under the lock of the sources, so that events come in the
+    /// order of revisions.
+    fn replace(&self, after: Snapshot, (added, removed, changed): NameChanges) {
+        let revision = after.revision;
+        self.snapshot.store(Arc::new(after));
+        self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
     }
 
     /// One change, one revision.
@@ -166,23 +172,19 @@ impl Registry {
         if *before.settings == settings {
             return;
         }
-        let revision = before.revision + 1;
-        let after = Snapshot::of(&sources, &Arc::new(settings), revision);
-        let (added, removed, changed) = difference(&before, &after);
-        self.snapshot.store(Arc::new(after));
-        self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
+        let after = Snapshot::of(&sources, &Arc::new(settings), before.revision + 1);
+        let names = difference(&before, &after);
+        self.replace(after, names);
     }
 
-    /// Makes a new revision of the same tools, for a session that sees those of another project from now on: a list
-    /// that it has is outdated.
+    /// Makes a new revision of the same tools. A session sees those of another project from now on, so the list that it
+    /// has is outdated.
     pub fn view_changed(&self) {
         let _sources = self.sources.lock();
         let before = self.snapshot.load_full();
-        let revision = before.revision + 1;
         let (settings, global, projects) = (before.settings.clone(), before.global.clone(), before.projects.clone());
-        self.snapshot.store(Arc::new(Snapshot { revision, settings, global, projects }));
-        let (added, removed, changed) = Default::default();
-        self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
+        let after = Snapshot { revision: before.revision + 1, settings, global, projects };
+        self.replace(after, NameChanges::default());
     }
 
     pub fn has_source(&self, key: &SourceKey) -> bool {
@@ -436,8 +438,11 @@ impl Sources {
     }
 }
 
+/// The names that were added, removed and changed.
+type NameChanges = (Vec<ToolName>, Vec<ToolName>, Vec<ToolName>);
+
 /// Names that were added, removed, or are served by another tool now, over all views.
-fn difference(before: &Snapshot, after: &Snapshot) -> (Vec<ToolName>, Vec<ToolName>, Vec<ToolName>) {
+fn difference(before: &Snapshot, after: &Snapshot) -> NameChanges {
     let (mut added, mut removed, mut changed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut compare = |old: &ToolView, new: &ToolView| {
         for (name, tool) in &new.tools {

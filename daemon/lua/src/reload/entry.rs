@@ -39,7 +39,8 @@ pub(crate) struct PluginEntry {
     pub(crate) serving: Option<ServingPlugin>,
     /// The number of the newest load; results of older ones are ignored.
     pub(crate) newest_load: u64,
-    /// What the newest load does, until its result is committed or held back.
+    /// How the newest load was started. `None` once its result has been committed, or is held back because it may be half
+    /// of a save.
     pub(crate) pending_mode: Option<ReloadMode>,
     /// A loaded version that offers less than the one in service, and may be half of a save.
     pub(crate) held: Option<HeldVersion>,

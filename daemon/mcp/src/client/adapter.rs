@@ -367,7 +367,7 @@ impl MountAdapter for ServerAdapter {
         let link = &connection.link;
         let subscription = connect::subscribe(&link.peer).await;
         if subscription.is_some() {
-            // What changed between the first lists and the subscription was reported to nobody.
+            // The lists may have changed after they were read and before this subscription began: read them again.
             connection.context.report_changed_lists();
         }
         tokio::select! {

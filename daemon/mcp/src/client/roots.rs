@@ -27,7 +27,7 @@ impl ToldRoots {
         Some(roots)
     }
 
-    /// Whether the server was told roots that have changed since; those of now are to be told next.
+    /// Records the current roots if the server was told others, and returns whether that was so.
     fn update(&self, context: &ConnectionContext) -> bool {
         let mut told = self.0.lock();
         let now = of_owner(context);
@@ -72,7 +72,7 @@ pub(super) async fn follow(peer: &Peer<RoleClient>, told: &ToldRoots, context: &
     let is_old = peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
     let changes = context.engine.upgrade().filter(|_| is_old && context.owner.is_some());
     let Some(mut changes) = changes.map(|engine| engine.policy_changes()) else { return std::future::pending().await };
-    // It may have asked before this subscription to changes.
+    // The roots may have changed after the server asked for them and before this subscription began, so compare first.
     loop {
         if told.update(context) {
             // Fails when the connection is closed.

@@ -78,7 +78,7 @@ pub struct ActiveConfig {
     strict: StrictRules,
     /// The errors of a newer file, which is not active.
     rejected: Mutex<Vec<String>>,
-    /// Held while a file is read again and applied, so that none is replaced by what was read of it before.
+    /// Held while a file is read and applied, so that an older text of it never replaces a newer one.
     reloading: Mutex<()>,
     /// Held while a configuration is applied, so that this happens in the order of the changes.
     projects: Mutex<BTreeMap<PathBuf, OpenProject>>,
@@ -104,8 +104,8 @@ impl OpenProject {
 }
 
 impl ActiveConfig {
-    /// From the configuration read at the start; applied by [`ActiveConfig::apply_all`]. `watch` has followed its file
-    /// since before it was read.
+    /// From the configuration read at the start; applied by [`ActiveConfig::apply_all`]. `watch` must have
+    /// followed its file since before it was read.
     ///
     /// # Errors
     /// The socket's path has no folder.

@@ -163,8 +163,8 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
         tokio::select! {
             () = stop.cancelled() => {}
             _ = both => {
-                // Requests that it had read before it handed over may have changed something since. Where nothing can be
-                // stored they have not, and the memory of this daemon has more than the database.
+                // Requests that the previous daemon had read before the handover may have changed something. If the database
+                // takes no writes, they have not, and this daemon may hold decisions that are only in memory.
                 if daemon.services.store.takes_writes()
                     && let Err(error) = reload_decisions(&daemon).await
                 {

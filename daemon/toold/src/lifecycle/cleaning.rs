@@ -39,8 +39,8 @@ struct CallActivity {
 }
 
 impl CallActivity {
-    /// Whether anything may have been written between this moment and `now`. Only calls and background commands write:
-    /// those that were running then, and those that have started since.
+    /// Whether anything may have been written between this moment and `now`. Only calls and background commands write: those
+    /// that were running at this moment, and those that started after it.
     fn may_have_written_until(self, now: Self) -> bool {
         self.is_busy || self.started != now.started
     }

@@ -49,7 +49,7 @@ impl PluginManager {
         // Its file changed again since: what was read may be half of a save.
         ready.retain(|done| self.entries.get(&done.entry).is_some_and(|entry| entry.newest_load == done.number));
         for done in &ready {
-            // Not before: a newer load that makes this result outdated has to do what this one was started for.
+            // Not earlier: if a newer load had replaced this result, that load would have had to run in the same mode.
             self.entries.entry(done.entry.clone()).and_modify(|entry| entry.pending_mode = None);
         }
         // If two plugins want the same tool name, the earlier folder gets it, then the earlier name.
