@@ -20,10 +20,9 @@ pub fn toolctl() -> &'static Path {
 
 fn programs() -> &'static Programs {
     static PROGRAMS: OnceLock<Programs> = OnceLock::new();
-    // Both together, as the checks of the clients build them: the crates that they share would be built again for each
-    // alone.
+    // With the whole workspace, as all checks build it: cargo builds a crate again for each set of features.
     PROGRAMS.get_or_init(|| {
-        let folder = build("Cargo.toml", &["-p", "toold", "-p", "toolctl"]);
+        let folder = build("Cargo.toml", &["--workspace", "--bins"]);
         Programs { toold: folder.join("toold"), toolctl: folder.join("toolctl") }
     })
 }
