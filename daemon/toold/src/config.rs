@@ -5,9 +5,11 @@
 
 pub mod active_config;
 pub mod agents;
+pub mod build_features;
 pub mod bundled;
 pub mod command;
 pub mod fleet;
+#[cfg(feature = "fleet")]
 pub mod fleet_key;
 #[cfg_attr(not(feature = "fleet"), path = "config/without_fleet.rs")]
 pub mod fleet_settings;

@@ -12,6 +12,7 @@ pub mod restart;
 pub mod service_manager;
 pub mod spool;
 pub mod stop_deadline;
+#[cfg_attr(not(feature = "trace"), path = "lifecycle/without_traces.rs")]
 pub mod traces;
 pub mod upgrade;
 

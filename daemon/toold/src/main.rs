@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use toold::config::build_features::unused_sections;
 #[cfg(feature = "fleet")]
 use toold::config::fleet_key::{self, FleetKeyUse};
 use toold::config::options::Options;
@@ -230,6 +231,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 fn start_logging(options: &Options, filter: Option<String>) -> anyhow::Result<Logging> {
     let config = config::load(options).config;
+    let unused: Vec<_> = unused_sections(&config).collect();
     // If the other daemon cannot be examined, it serves all the same.
     let (traces, problem) = match Traces::new(&config.trace) {
         Ok(traces) => (traces, None),
@@ -238,6 +240,9 @@ fn start_logging(options: &Options, filter: Option<String>) -> anyhow::Result<Lo
     let log = logging::init(config.log, filter, traces)?;
     if let Some(error) = problem {
         tracing::error!("calls are not traced: {error:#}");
+    }
+    for (_, why) in unused {
+        tracing::warn!("{why}");
     }
     Ok(log)
 }

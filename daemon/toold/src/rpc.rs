@@ -45,6 +45,7 @@ mod workspaces;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 use jsonrpsee::core::server::{MethodCallback, MethodResponse, Methods};
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{Extensions, RpcModule};
@@ -175,7 +176,9 @@ fn add<M: Method>(
 ) -> anyhow::Result<()> {
     let services = module.services.clone();
     let callback = move |id: Id<'_>, params: Params<'_>, max: usize, extensions: Extensions| {
-        let answer = enter::<M>(&services, right, &extensions).and_then(|request| run(request, read_params(&params)?));
+        let answer = enter(&services, M::NAME, right, &extensions)
+            .and_then(|request| run(request, read_params(&params)?))
+            .and_then(|answer| write_answer(&id, &answer));
         respond(&id, answer, max, &extensions)
     };
     module.rpc.verify_and_insert(M::NAME, MethodCallback::Sync(Arc::new(callback)))?;
@@ -206,46 +209,66 @@ where
     A: Serialize + Send + 'static,
     F: Future<Output = Result<A, ErrorObjectOwned>> + Send + 'static,
 {
+    let run = move |request: MethodRequest, params: &Params<'_>, id: Id<'static>| match read_params(params) {
+        Ok(params) => {
+            let running = run(request, params);
+            async move { write_answer(&id, &running.await?) }.boxed()
+        }
+        Err(error) => ready(Err(error)).boxed(),
+    };
+    insert_async(module, M::NAME, right, Box::new(run))
+}
+
+/// A method that may wait: reads its parameters, and gives the text of its response. A boxed function, so that all
+/// methods share the code around it.
+type AsyncMethod = dyn Fn(MethodRequest, &Params<'_>, Id<'static>) -> BoxFuture<'static, ResponseText> + Send + Sync;
+
+/// The JSON text of a response with a result.
+type ResponseText = Result<Vec<u8>, ErrorObjectOwned>;
+
+fn insert_async(
+    module: &mut MethodTable,
+    name: &'static str,
+    right: Right,
+    run: Box<AsyncMethod>,
+) -> anyhow::Result<()> {
     let services = module.services.clone();
-    let run = Arc::new(run);
     let callback = move |id: Id<'static>, params: Params<'static>, _, max: usize, extensions: Extensions| {
-        let (services, run) = (services.clone(), run.clone());
+        let request = enter(&services, name, right, &extensions);
+        let running = request.map(|request| run(request, &params, id.clone()));
         async move {
-            let answer = async {
-                let request = enter::<M>(&services, right, &extensions)?;
-                run(request, read_params(&params)?).await
+            let answer = match running {
+                Ok(running) => running.await,
+                Err(error) => Err(error),
             };
-            let answer = answer.await;
             respond(&id, answer, max, &extensions)
         }
         .boxed()
     };
-    module.rpc.verify_and_insert(M::NAME, MethodCallback::Async(Arc::new(callback)))?;
+    module.rpc.verify_and_insert(name, MethodCallback::Async(Arc::new(callback)))?;
     Ok(())
 }
 
 /// The request of a method call, if its caller may call the method.
-fn enter<M: Method>(
+fn enter(
     services: &Arc<Services>,
+    method: &str,
     right: Right,
     extensions: &Extensions,
 ) -> Result<MethodRequest, ErrorObjectOwned> {
     let request = MethodRequest::of(services, extensions)?;
-    check_right(M::NAME, right, &request)?;
+    check_right(method, right, &request)?;
     Ok(request)
+}
+
+fn write_answer(id: &Id<'_>, answer: &impl Serialize) -> ResponseText {
+    success(id, answer).map_err(|error| internal(&format!("the answer cannot be written: {error}")))
 }
 
 /// Answers a request. The result is left in its scope, serialised; jsonrpsee would write it in
 /// pieces, checking the length each time, and then parse it again.
-fn respond(
-    id: &Id<'_>,
-    answer: Result<impl Serialize, ErrorObjectOwned>,
-    max: usize,
-    extensions: &Extensions,
-) -> MethodResponse {
-    let left = answer.and_then(|answer| {
-        let json = success(id, &answer);
-        let json = json.map_err(|error| internal(&format!("the answer cannot be written: {error}")))?;
+fn respond(id: &Id<'_>, answer: ResponseText, max: usize, extensions: &Extensions) -> MethodResponse {
+    let left = answer.and_then(|json| {
         if json.len() > max {
             return Err(too_large(json.len(), max));
         }

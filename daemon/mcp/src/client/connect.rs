@@ -12,12 +12,12 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError, Subscription,
     serve_client_with_lifecycle_and_ct,
 };
+use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
-use rmcp::transport::{IntoTransport, Transport};
 use tokio::net::UnixStream;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
@@ -37,6 +37,7 @@ use super::intercepting::InterceptingTransport;
 use super::listing::{MAX_PAGES, ServerListing};
 use super::logins::challenge::LoginChallenge;
 use super::requests::ServerRequestHandler;
+use crate::boxed_transport::BoxedTransport;
 
 /// The transport to a server.
 pub enum Channel {
@@ -170,11 +171,11 @@ pub(super) async fn greet(
 ) -> Result<GreetedServer, ServerFailure> {
     let service = match channel {
         Channel::Pipes(stdout, stdin) => {
-            greet_on(AsyncRwTransport::new(stdout, stdin), handler, greeting, closing).await
+            greet_on(BoxedTransport::new(AsyncRwTransport::new(stdout, stdin)), handler, greeting, closing).await
         }
         Channel::Socket(stream) => {
             let (read, write) = stream.into_split();
-            greet_on(AsyncRwTransport::new(read, write), handler, greeting, closing).await
+            greet_on(BoxedTransport::new(AsyncRwTransport::new(read, write)), handler, greeting, closing).await
         }
         Channel::Http { address, client, login: Some(login) } => {
             return greet_on_http(AuthClient::new(client, *login), address, handler, greeting, closing).await;
@@ -206,7 +207,7 @@ async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
         let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers.clone());
         let worker = StreamableHttpClientTransport::with_client(client.clone(), config);
         let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
-        let error = match greet_on(transport, handler.clone(), greeting, closing).await {
+        let error = match greet_on(BoxedTransport::new(transport), handler.clone(), greeting, closing).await {
             Ok(service) => return Ok(GreetedServer { service, uses_sse: false }),
             Err(error) => error,
         };
@@ -229,7 +230,7 @@ async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
     };
     // Revisions without `initialize` do not have this transport.
     let greeting = Greeting { uses_initialize: true, ..greeting };
-    let service = greet_on(transport, handler, greeting, closing).await.map_err(not_greeted)?;
+    let service = greet_on(BoxedTransport::new(transport), handler, greeting, closing).await.map_err(not_greeted)?;
     Ok(GreetedServer { service, uses_sse: true })
 }
 
@@ -256,8 +257,8 @@ fn answers_otherwise(error: &ClientInitializeError) -> bool {
     }
 }
 
-async fn greet_on<T: Transport<RoleClient> + 'static>(
-    transport: T,
+async fn greet_on(
+    transport: BoxedTransport<RoleClient>,
     handler: ServerRequestHandler,
     greeting: Greeting,
     closing: &CancellationToken,

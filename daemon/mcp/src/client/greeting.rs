@@ -12,13 +12,15 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio::time::{Instant, timeout_at};
 
+use crate::boxed_transport::{BoxedTransport, BoxedTransportError};
+
 /// How long a server may take to answer the probe, at most half of its time to start. Shorter than the SDK's own limit,
 /// after which a late answer would end the greeting.
 pub(super) const MAX_PROBE: Duration = Duration::from_secs(9);
 
 /// A transport that separates the answers to the two greetings.
-pub(super) struct GreetingTransport<T> {
-    inner: T,
+pub(super) struct GreetingTransport {
+    inner: BoxedTransport<RoleClient>,
     probe_limit: Duration,
     /// The probe that waits for its answer, and until when.
     probe: Option<(RequestId, Instant)>,
@@ -29,8 +31,8 @@ pub(super) struct GreetingTransport<T> {
     initialize: Option<RequestId>,
 }
 
-impl<T> GreetingTransport<T> {
-    pub(super) fn new(inner: T, start_timeout: Duration) -> Self {
+impl GreetingTransport {
+    pub(super) fn new(inner: BoxedTransport<RoleClient>, start_timeout: Duration) -> Self {
         let probe_limit = MAX_PROBE.min(start_timeout / 2);
         Self { inner, probe_limit, probe: None, given_up: None, late: None, initialize: None }
     }
@@ -89,11 +91,11 @@ fn is_same(sent: &RequestId, answered: &RequestId) -> bool {
     sent == answered || sent.to_string() == answered.to_string()
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for GreetingTransport<T> {
-    type Error = T::Error;
+impl Transport<RoleClient> for GreetingTransport {
+    type Error = BoxedTransportError;
 
     fn name() -> Cow<'static, str> {
-        T::name()
+        BoxedTransport::<RoleClient>::name()
     }
 
     fn send(

@@ -14,8 +14,10 @@ use rmcp::transport::Transport;
 use tokio::task::JoinSet;
 use toold_engine::redact;
 
+use super::greeting::GreetingTransport;
 use super::logging;
 use super::notifications::{Notifications, OfCall};
+use crate::boxed_transport::BoxedTransportError;
 
 /// Unanswered requests of a server; further ones are refused.
 const MAX_REQUESTS: usize = 32;
@@ -23,8 +25,8 @@ const MAX_REQUESTS: usize = 32;
 const MAX_REFUSALS: usize = 1_000;
 
 /// A transport that keeps messages from the SDK that it need not see.
-pub(super) struct InterceptingTransport<T> {
-    inner: T,
+pub(super) struct InterceptingTransport {
+    inner: GreetingTransport,
     notifications: Arc<Notifications>,
     requests: HashSet<RequestId>,
     /// Answers to requests beyond the limit that are being sent. Not awaited while receiving: a server may send many
@@ -32,8 +34,8 @@ pub(super) struct InterceptingTransport<T> {
     refusals: JoinSet<()>,
 }
 
-impl<T: Transport<RoleClient>> InterceptingTransport<T> {
-    pub(super) fn new(inner: T, notifications: Arc<Notifications>) -> Self {
+impl InterceptingTransport {
+    pub(super) fn new(inner: GreetingTransport, notifications: Arc<Notifications>) -> Self {
         Self { inner, notifications, requests: HashSet::new(), refusals: JoinSet::new() }
     }
 
@@ -103,11 +105,11 @@ impl<T: Transport<RoleClient>> InterceptingTransport<T> {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for InterceptingTransport<T> {
-    type Error = T::Error;
+impl Transport<RoleClient> for InterceptingTransport {
+    type Error = BoxedTransportError;
 
     fn name() -> Cow<'static, str> {
-        T::name()
+        GreetingTransport::name()
     }
 
     fn send(

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::boxed_transport::{BoxedTransport, BoxedTransportError};
 use crate::server::weight_limit::WeightLimited;
 use crate::server::{McpClientServer, McpConnection};
 
@@ -43,10 +44,14 @@ pub async fn serve_stream<S>(server: McpClientServer, stream: S, ahead: Vec<u8>,
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let StreamOptions { max_message, max_weight, max_requests, hung_up, stop, cancel } = options;
     let (read, write) = tokio::io::split(stream);
-    let read = WeightLimited::new(Cursor::new(ahead).chain(read), max_weight);
-    let lines = AsyncRwTransport::new_server(read, write).with_max_line_length(max_message);
+    let read = WeightLimited::new(Cursor::new(ahead).chain(read), options.max_weight);
+    let lines = AsyncRwTransport::new_server(read, write).with_max_line_length(options.max_message);
+    serve_lines(server, BoxedTransport::new(lines), options).await;
+}
+
+async fn serve_lines(server: McpClientServer, lines: BoxedTransport<RoleServer>, options: StreamOptions) {
+    let StreamOptions { max_requests, hung_up, stop, cancel, .. } = options;
     let connection = server.connection.clone();
     let gone = cancel.child_token();
     let transport = BoundedTransport {
@@ -72,8 +77,8 @@ where
 }
 
 /// Limits the requests in flight, and answers the remaining ones when the client sends no more.
-struct BoundedTransport<T> {
-    inner: T,
+struct BoundedTransport {
+    inner: BoxedTransport<RoleServer>,
     open: Arc<OpenRequests>,
     max: usize,
     /// The client sends no more.
@@ -124,8 +129,8 @@ async fn drain(open: &OpenRequests, hung_up: &(dyn Fn() -> bool + Send + Sync), 
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
-    type Error = T::Error;
+impl Transport<RoleServer> for BoundedTransport {
+    type Error = BoxedTransportError;
 
     fn send(
         &mut self,

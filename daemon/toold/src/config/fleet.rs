@@ -11,11 +11,6 @@ use crate::config;
 use crate::config::options::Options;
 use crate::config::remotes::RemoteToolFilter;
 
-/// Why there is no fleet in a daemon that was built without the feature.
-#[cfg_attr(feature = "fleet", expect(dead_code, reason = "it is built with the feature"))]
-pub(crate) const BUILT_WITHOUT: &str =
-    "this toold was built without fleets: install one that has them, or remove [fleet] from the configuration";
-
 /// `[fleet]`: daemons on several machines that share tools, asks and grants through a NATS server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

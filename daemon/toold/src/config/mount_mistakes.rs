@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use toold_engine::registry::SourceScope;
 use toold_mounts::names::prefix;
 
+use crate::config::build_features::unused_sections;
 use crate::config::mcp_servers::{self, expand};
 use crate::config::options::Options;
 use crate::config::read::ConfigText;
@@ -37,6 +38,9 @@ pub(super) fn of(config: &Config, source: &ConfigText, options: &Options) -> (Ve
             true => warnings.push(format!("{place}: warning: {name}: {why}")),
             false => problems.push(format!("{place}: {name}: {why}")),
         }
+    }
+    for (section, why) in unused_sections(config) {
+        warnings.push(format!("{}: warning: {why}", source.place_of(&[section])));
     }
     for mistake in fleet_settings::mistakes(&config.fleet, options) {
         let keys: Vec<&str> = mistake.keys.iter().map(String::as_str).collect();

@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 
+use futures_util::FutureExt;
 use jsonrpsee::core::server::SubscriptionSink;
 use jsonrpsee::types::response::{SubscriptionPayload, SubscriptionResponse};
 use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
@@ -90,6 +91,7 @@ where
                 let subscriber = ItemSubscriber::new(sink, scope.connection.outbox.writer().clone());
                 serve(subscriber, opened).await;
             }
+            .boxed()
         },
     )?;
     Ok(())

@@ -3,7 +3,7 @@
 use toold_proto::fleet::{FleetGrants, FleetStatus};
 use toold_proto::method::{FleetGetStatus, FleetGrantMake, FleetGrantRevoke, FleetGrantsList, FleetSearchAudit};
 
-use crate::config::fleet::BUILT_WITHOUT;
+use crate::config::build_features::WITHOUT_FLEET;
 use crate::rpc::{MethodTable, Right, add};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -11,7 +11,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let loaded = request.services.config.loaded();
         let fleet = &loaded.config.fleet;
         let Some(name) = fleet.name.clone().filter(|_| fleet.enabled) else { return Ok(FleetStatus::default()) };
-        let error = Some(BUILT_WITHOUT.to_owned());
+        let error = Some(WITHOUT_FLEET.to_owned());
         Ok(FleetStatus { configured: true, name: Some(name), error, ..FleetStatus::default() })
     })?;
     add::<FleetGrantsList>(module, Right::Decider, |_, _| Ok(FleetGrants::default()))?;
@@ -24,12 +24,12 @@ pub(super) mod grants {
     use jsonrpsee::types::ErrorObjectOwned;
     use toold_proto::fleet::{FleetGrants, RevokeFleetGrant};
 
-    use crate::config::fleet::BUILT_WITHOUT;
+    use crate::config::build_features::WITHOUT_FLEET;
     use crate::rpc::MethodRequest;
     use crate::rpc::error::refused;
 
     pub(super) fn no_fleet() -> ErrorObjectOwned {
-        refused("no_fleet", BUILT_WITHOUT)
+        refused("no_fleet", WITHOUT_FLEET)
     }
 
     pub(in crate::rpc) async fn revoke(_: MethodRequest, _: RevokeFleetGrant) -> Result<FleetGrants, ErrorObjectOwned> {
