@@ -1,6 +1,5 @@
 //! Judging what agents do with tools of their own.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +7,8 @@ use crate::permission::Verdict;
 use crate::tool::{CallId, Category, SessionId};
 
 /// Params of `permissions.request`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestPermission {
     /// The agent that is about to use its tool, such as `codex`: small letters, digits, `-` and `_`, at most 32. The
     /// daemon knows the tools of `claude-code`, `codex`, `gemini`, `cursor`, `copilot` and `opencode`.
@@ -44,7 +44,8 @@ pub struct RequestPermission {
 }
 
 /// Something that a tool needs, as its caller names it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamedNeed {
     pub category: Category,
     /// A path, a command line, a URL or `host:port`, `server/tool` for MCP, otherwise a name.
@@ -52,7 +53,8 @@ pub struct NamedNeed {
 }
 
 /// What a decision is based on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedBy {
     /// A rule of a configuration file, a denial that is built in, or the mode.
@@ -66,7 +68,8 @@ pub enum DecidedBy {
 }
 
 /// Answer of `permissions.request`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JudgedRequest {
     /// `ask` leaves the question to the agent's own prompt.
     pub decision: Verdict,
@@ -81,7 +84,8 @@ pub struct JudgedRequest {
 }
 
 /// Params of `permissions.done`: the tool that was allowed, or asked about, has ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FinishRequest {
     pub request_id: String,
     /// Whether the tool did its work.

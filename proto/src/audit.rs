@@ -1,13 +1,13 @@
 //! The audit log on the wire: what was done, by whom, and who allowed it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Outcome;
 use crate::tool::{CallId, SessionId, ToolName};
 
 /// Params of `audit.query`. An entry must match all of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditQuery {
     /// Calls that began at this time or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,8 @@ pub struct AuditQuery {
 }
 
 /// Answer of `audit.query`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditList {
     /// Sorted by `id`, which is the order in which the calls ended.
     pub entries: Vec<AuditEntry>,
@@ -38,7 +39,8 @@ pub struct AuditList {
 }
 
 /// One call. Secrets in it are replaced by `[redacted]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditEntry {
     /// Grows with every entry.
     pub id: u64,
@@ -73,7 +75,8 @@ pub struct AuditEntry {
     pub output_bytes: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditDecision {
     pub category: String,
     pub target: String,

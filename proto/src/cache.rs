@@ -1,10 +1,10 @@
 //! The result cache.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Answer of `cache.stats`. Counts are since the daemon's start.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheStats {
     /// Calls that were answered from the cache.
     pub hits: u64,
@@ -28,7 +28,8 @@ pub struct CacheStats {
 }
 
 /// Answer of `cache.clear`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheCleared {
     /// How many results were removed.
     pub cleared: u64,

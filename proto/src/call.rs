@@ -1,13 +1,13 @@
 //! Calling tools: requests, progress.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::tool::{Block, CallId, SessionId, Source, Tool, ToolName, ToolResult};
 
 /// Params of `tools.list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ListTools {
     /// Words that the name, the label or the description must contain, ignoring case.
@@ -36,7 +36,8 @@ pub struct ListTools {
 }
 
 /// Features of a provider's API that a list makes use of. Each is ignored in the formats of APIs that do not have it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ProviderOptions {
     /// Anthropic, OpenAI: the provider makes arguments fit the schema, for the tools whose schema it can enforce.
@@ -62,7 +63,8 @@ pub struct ProviderOptions {
 }
 
 /// Which tools a list shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ListingMode {
     #[default]
@@ -72,7 +74,8 @@ pub enum ListingMode {
 }
 
 /// The form of a list of tools: the daemon's own, or that of a provider's API.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolFormat {
     #[default]
@@ -85,7 +88,8 @@ pub enum ToolFormat {
 }
 
 /// Answer of `tools.list`, in the native form.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolList {
     /// Grows by one with every change of the registry, and when folders of a session are opened.
     pub revision: u64,
@@ -105,7 +109,8 @@ pub struct ToolList {
 }
 
 /// Params of `tools.search`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindTools {
     /// What the tool should do, in a few words. They are compared with names, labels, descriptions and names of arguments.
     /// Without words all tools are found, in the order of their names.
@@ -124,7 +129,8 @@ pub struct FindTools {
 }
 
 /// Answer of `tools.search`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FoundTools {
     /// The best first.
     pub tools: Vec<FoundTool>,
@@ -133,7 +139,8 @@ pub struct FoundTools {
 }
 
 /// A tool that a search found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FoundTool {
     pub name: ToolName,
     /// The first sentence of the description; with `schemas`, all of it.
@@ -145,7 +152,8 @@ pub struct FoundTool {
 }
 
 /// Params of `tools.schema`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolSchema {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,7 +161,8 @@ pub struct ToolSchema {
 }
 
 /// Params of `tools.execute`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Execute {
     pub name: String,
     /// An object; `null` and absent are `{}`.
@@ -182,7 +191,8 @@ pub struct Execute {
 }
 
 /// Params of `tools.cancel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CancelCall {
     pub call_id: CallId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,21 +200,24 @@ pub struct CancelCall {
 }
 
 /// Answer of `tools.cancel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cancelled {
     /// False when no such call is in flight in the caller's session.
     pub cancelled: bool,
 }
 
 /// Params of the notification `$/cancelRequest`, as in the Language Server Protocol.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CancelRequest {
     /// The id of the request to cancel: a string or an integer.
     pub id: Value,
 }
 
 /// Params of the notification `tools.progress`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallProgress {
     pub call_id: CallId,
     /// Counts from 0 in the order of production, without gaps.
@@ -217,7 +230,8 @@ pub struct CallProgress {
 }
 
 /// Progress of a running call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Progress {
     Output {
@@ -241,7 +255,8 @@ pub enum Progress {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
     Stdout,
@@ -249,7 +264,8 @@ pub enum Stream {
 }
 
 /// Params of `tools.execute_batch`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExecuteBatch {
     /// With a provider's `format` these are that provider's own call blocks, or the message that holds
     /// them; the answer's `results` are then its result blocks.
@@ -265,7 +281,8 @@ pub struct ExecuteBatch {
 }
 
 /// One call of a batch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BatchCall {
     pub name: String,
     #[serde(default)]
@@ -275,7 +292,8 @@ pub struct BatchCall {
 }
 
 /// The order in which the calls of a batch run. Results always come in the order of the calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// All parallelizable calls at once, then the others one by one.
@@ -288,13 +306,15 @@ pub enum Strategy {
 }
 
 /// Answer of `tools.execute_batch`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BatchResults {
     pub results: Vec<BatchItem>,
 }
 
 /// The answer of one call of a batch: `result` or `error`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BatchItem {
     pub call_id: CallId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -305,14 +325,16 @@ pub struct BatchItem {
 }
 
 /// Params of `tools.interrupt`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Interrupt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
 /// Answer of `tools.interrupt`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Interrupted {
     /// How many waiting calls were skipped.
     pub skipped: u64,

@@ -1,17 +1,18 @@
 //! Slash commands of plugins, and sub-agents, on the wire.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::SessionId;
 
 /// Answer of `commands.list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandList {
     pub commands: Vec<CommandInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandInfo {
     /// Without the slash.
     pub name: String,
@@ -20,7 +21,8 @@ pub struct CommandInfo {
 }
 
 /// Params of `commands.run`; the answer is a tool's result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunCommand {
     pub name: String,
     /// The text after the command.
@@ -33,12 +35,14 @@ pub struct RunCommand {
 }
 
 /// Answer of `subagents.list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubagentList {
     pub subagents: Vec<SubagentInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubagentInfo {
     pub name: String,
     pub description: String,

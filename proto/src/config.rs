@@ -1,11 +1,11 @@
 //! The configuration as clients see it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Answer of `daemon.config`: the active configuration, and where it comes from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ShownConfig {
     /// The user's configuration file, whether or not it exists.
     pub file: String,
@@ -21,7 +21,8 @@ pub struct ShownConfig {
 }
 
 /// One key of a configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConfigEntry {
     /// Such as `limits.calls` or `permission.rules[0]`.
     pub key: String,
@@ -31,7 +32,8 @@ pub struct ConfigEntry {
 }
 
 /// The configuration of a project.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProjectConfig {
     pub file: String,
     /// Whether a person trusts the file as it is now. Its rules that deny or ask count in any case.
@@ -42,7 +44,8 @@ pub struct ProjectConfig {
 }
 
 /// Answer of `daemon.reload`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReloadedConfig {
     /// Whether the current file is active.
     pub applied: bool,

@@ -1,13 +1,13 @@
 //! How much of a model's context the lists of tools take.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{ListingMode, ToolFormat};
 use crate::tool::{SessionId, Source};
 
 /// Params of `tools.cost`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MeasureTools {
     /// The form in which a model gets the tools; `anthropic` when absent.
@@ -20,7 +20,8 @@ pub struct MeasureTools {
 
 /// Answer of `tools.cost`. Tokens are estimated: a token for each four bytes of the JSON that the provider is sent, rounded up
 /// for each tool.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolCosts {
     pub format: ToolFormat,
     /// The whole list.
@@ -33,13 +34,15 @@ pub struct ToolCosts {
     pub clients: Vec<ClientCost>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListCost {
     pub tools: u64,
     pub tokens: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceCost {
     pub source: Source,
     pub all: ListCost,
@@ -48,7 +51,8 @@ pub struct SourceCost {
 }
 
 /// The list that a client gets if it does not choose one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientCost {
     pub client: String,
     pub listing: ListingMode,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Answer of `daemon.status`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DaemonStatus {
     pub pid: u32,
     pub version: String,
@@ -81,7 +81,8 @@ pub struct DaemonStatus {
 }
 
 /// The state of the database and of the file of refusals beside it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StoreStatus {
     /// Whether the database accepts writes. It does while it is only temporarily out of space.
@@ -99,7 +100,8 @@ pub struct StoreStatus {
 
 /// The memory of requests over 4 KiB until they are answered, estimated on the high side. A request that does not fit is
 /// answered `overloaded`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MessageMemory {
     pub taken_bytes: u64,
@@ -110,7 +112,8 @@ pub struct MessageMemory {
 }
 
 /// Whether the sandbox mode `guard` keeps a program from changing what controls the daemon and from reading its files.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GuardTrial {
     pub works: bool,
     /// Why it does not work, as a sentence for the user.
@@ -118,7 +121,8 @@ pub struct GuardTrial {
     pub problem: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallCounts {
     pub started: u64,
     pub finished: u64,
@@ -129,7 +133,8 @@ pub struct CallCounts {
 
 /// Calls by what they wait for, and messages on their way to clients. A call that waits inside its tool also counts as
 /// running.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Queues {
     /// Calls whose tool is running.
@@ -145,7 +150,8 @@ pub struct Queues {
 }
 
 /// Notifications that clients have not read yet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OutboxesFill {
     /// Of all connections.
@@ -161,7 +167,8 @@ pub struct OutboxesFill {
 }
 
 /// Events and their subscribers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct EventsFill {
     /// Since the start.
@@ -175,7 +182,8 @@ pub struct EventsFill {
 }
 
 /// Recent calls of a tool. Times cover its runs only, not waiting for permission or for a turn.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ToolLatency {
     /// `(others)` stands for all tools beyond the first 512.
@@ -194,7 +202,8 @@ pub struct ToolLatency {
 }
 
 /// Lua states of all plugins.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LuaMachines {
     pub machines: u64,
@@ -202,7 +211,8 @@ pub struct LuaMachines {
     pub memory_bytes: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PluginCounts {
     pub loaded: u64,
     pub failed: u64,
@@ -210,7 +220,8 @@ pub struct PluginCounts {
 }
 
 /// Answer of `daemon.metrics`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Metrics {
     /// The media type of `text`, for an HTTP header.
     pub content_type: String,
@@ -218,7 +229,8 @@ pub struct Metrics {
 }
 
 /// Params of `daemon.shutdown`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Shutdown {
     /// How long calls in flight may go on before they are cancelled; 5,000 by default, at most 600,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +238,8 @@ pub struct Shutdown {
 }
 
 /// Params of `daemon.restart`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Restart {
     /// The absolute path of the program of the new daemon; by default the daemon's own program as it is on disk now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,7 +257,8 @@ pub struct Restart {
 }
 
 /// Answer of `daemon.restart`: the daemon that serves now. This connection ends with this answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Restarted {
     pub pid: u32,
     pub version: String,
@@ -259,16 +273,19 @@ pub struct Restarted {
 pub const CLOSING: &str = "daemon.closing";
 
 /// Params of [`CLOSING`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Closing {
     /// `restart`; others may follow.
     pub reason: String,
 }
 
 /// Answer of methods that return nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Done {}
 
 /// Params of methods that take none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoParams {}

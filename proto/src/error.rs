@@ -3,7 +3,6 @@
 //! A tool that ran and failed answers with an ordinary result whose `is_error` is true; the errors
 //! here are for requests that could not be carried out at all.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// JSON-RPC 2.0, section 5.1: the text is not JSON.
@@ -27,7 +26,8 @@ pub const OVERLOADED: i32 = -32005;
 pub const CANCELLED: i32 = -32800;
 
 /// `data` of an error object.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ErrorData {
     /// The kind of the error, for programs: `invalid_args`, `unknown_tool`, `overloaded`, ...
     pub kind: String,
@@ -49,7 +49,8 @@ impl ErrorData {
 }
 
 /// One problem of a call's arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArgumentError {
     /// A JSON Pointer (RFC 6901) into the arguments; the empty string is the whole.
     pub path: String,

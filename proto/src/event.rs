@@ -1,6 +1,5 @@
 //! Events: what happens in the daemon, in order, for subscribers.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Progress;
@@ -12,7 +11,8 @@ use crate::todo::TodoItem;
 use crate::tool::{CallId, Category, SessionId, ToolName};
 
 /// Params of `events.subscribe`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubscribeEvents {
     /// Names of kinds, as in `kind`; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,8 @@ pub struct SubscribeEvents {
 }
 
 /// An item of `events.subscribe`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Event {
     /// Grows by one with every event of the daemon, including those that a filter leaves out.
     pub seq: u64,
@@ -42,7 +43,8 @@ pub struct Event {
 }
 
 /// The kind of an event, with its data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind")]
 pub enum EventBody {
     #[serde(rename = "tools.changed")]
@@ -342,7 +344,8 @@ impl EventBody {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Ok,
@@ -388,14 +391,16 @@ impl Outcome {
 }
 
 /// An item of a subscription on the wire: `{method: "X.event", params: {subscription, result}}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubscriptionItem<T> {
     pub subscription: String,
     pub result: T,
 }
 
 /// Params of `X.unsubscribe`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unsubscribe {
     pub subscription: String,
 }

@@ -1,12 +1,12 @@
 //! File changes of sessions, and unsaved texts of editors, on the wire.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::{CallId, SessionId};
 
 /// Params of `files.history`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FileHistory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -16,13 +16,15 @@ pub struct FileHistory {
 }
 
 /// Answer of `files.history`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FileChanges {
     /// The oldest first.
     pub changes: Vec<FileChange>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FileChange {
     pub session_id: SessionId,
     pub call_id: CallId,
@@ -40,7 +42,8 @@ pub struct FileChange {
 }
 
 /// Params of `files.undo`: all changes of a call, or the last change of a file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UndoFiles {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
@@ -57,7 +60,8 @@ pub struct UndoFiles {
 }
 
 /// Answer of `files.undo`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UndoneFiles {
     pub paths: Vec<String>,
     /// Of a dry run: from each file as it is to what it would be, as a unified diff.
@@ -66,7 +70,8 @@ pub struct UndoneFiles {
 }
 
 /// Params of `buffers.set`: an editor's unsaved text, which tools see in place of the file while the connection lives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetBuffer {
     pub path: String,
     /// Grows with each change of the text.
@@ -75,13 +80,15 @@ pub struct SetBuffer {
 }
 
 /// Params of `buffers.clear`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClearBuffer {
     pub path: String,
 }
 
 /// Answer of `buffers.clear`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClearedBuffer {
     /// False when this connection had set no text for the file.
     pub cleared: bool,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditEntry;
@@ -11,7 +10,8 @@ use crate::permission::Action;
 use crate::tool::{Category, SessionId, ToolName};
 
 /// Answer of `fleet.status`. Persons, keys, addresses and errors are for callers that may decide; others see none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetStatus {
     /// Whether `[fleet]` is configured. If not, nothing else is present.
     pub configured: bool,
@@ -62,7 +62,8 @@ pub struct FleetStatus {
 }
 
 /// Another daemon of the fleet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetDaemon {
     pub name: String,
     pub state: FleetDaemonState,
@@ -104,7 +105,8 @@ pub struct FleetDaemon {
     pub error: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FleetDaemonState {
     Online,
@@ -128,7 +130,8 @@ impl FleetDaemonState {
 }
 
 /// All daemons with a label.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetLabel {
     pub name: String,
     /// The daemons that are online, and those that are away.
@@ -143,7 +146,8 @@ pub struct FleetLabel {
 }
 
 /// Params of `fleet.grant`: a grant that is valid on every daemon that lets this person decide.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MakeFleetGrant {
     pub action: Action,
     pub category: Category,
@@ -161,20 +165,23 @@ pub struct MakeFleetGrant {
 }
 
 /// Params of `fleet.revoke`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RevokeFleetGrant {
     pub id: String,
 }
 
 /// Answer of `fleet.grants`, `fleet.grant` and `fleet.revoke`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetGrants {
     /// The newest last.
     pub grants: Vec<FleetGrantInfo>,
 }
 
 /// A grant of the fleet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetGrantInfo {
     pub id: String,
     pub person: String,
@@ -199,7 +206,8 @@ pub struct FleetGrantInfo {
 }
 
 /// Params of `fleet.audit`. An entry must match all of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetAuditQuery {
     /// Only calls on this daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,7 +233,8 @@ pub struct FleetAuditQuery {
 }
 
 /// Answer of `fleet.audit`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetAuditList {
     /// Sorted by `sequence`.
     pub entries: Vec<FleetAuditEntry>,
@@ -241,7 +250,8 @@ pub struct FleetAuditList {
 }
 
 /// A row of the audit log of a daemon.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetAuditEntry {
     /// Its number in the stream of the broker, which grows with every row of any daemon.
     pub sequence: u64,

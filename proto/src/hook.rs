@@ -1,19 +1,20 @@
 //! Hooks as clients see them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::tool::{SessionId, Source};
 
 /// Answer of `hooks.list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HookList {
     /// In the order in which they run.
     pub hooks: Vec<HookInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HookInfo {
     pub name: String,
     /// `pre_tool`, `post_tool`, `pre_message` or `post_message`.
@@ -30,7 +31,8 @@ pub struct HookInfo {
 }
 
 /// Params of `hooks.run`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunHooks {
     pub event: MessageEvent,
     pub message: Value,
@@ -39,7 +41,8 @@ pub struct RunHooks {
 }
 
 /// The hooks that a frontend's own loop can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageEvent {
     PreMessage,
@@ -47,7 +50,8 @@ pub enum MessageEvent {
 }
 
 /// Answer of `hooks.run`: the combined answer of all hooks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HookAction {
     pub decision: HookDecision,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +67,8 @@ pub struct HookAction {
     pub failed: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookDecision {
     /// No objection. The permission is still required.

@@ -33,7 +33,6 @@ pub mod prompt;
 pub mod provide;
 pub mod question;
 pub mod remote;
-pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod shell;

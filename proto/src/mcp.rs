@@ -1,26 +1,28 @@
 //! Mounted MCP servers as clients see them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::SecretValue;
 use crate::tool::{SessionId, ToolName};
 
 /// Answer of `mcp.servers` and `mcp.restart`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct McpServerList {
     /// Sorted by name.
     pub servers: Vec<McpServer>,
 }
 
 /// Params of `mcp.restart`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RestartMcpServer {
     pub name: String,
 }
 
 /// Which sessions share a process of a mounted server. The tools are the same for all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InstanceScope {
     /// One process for all.
@@ -43,7 +45,8 @@ impl InstanceScope {
 }
 
 /// A process of a mounted server, or a connection to one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct McpServerInstance {
     /// The session that it serves, with the scope `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +73,8 @@ pub struct McpServerInstance {
 }
 
 /// Params of `mcp.login.begin`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BeginMcpLogin {
     /// The server; that of all sessions, if a project has one of the same name.
     pub name: String,
@@ -79,7 +83,8 @@ pub struct BeginMcpLogin {
 }
 
 /// Answer of `mcp.login.begin`. The login waits for 15 minutes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct McpLoginBegun {
     /// The page on which a person logs in.
     pub url: String,
@@ -91,26 +96,30 @@ pub struct McpLoginBegun {
 }
 
 /// Params of `mcp.login.finish`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FinishMcpLogin {
     /// The URL that the page redirected to, with its `code` and `state`; the state tells the login.
     pub redirected_to: SecretValue,
 }
 
 /// Answer of `mcp.login.finish`. The server starts again with the login.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FinishedMcpLogin {
     pub name: String,
 }
 
 /// Params of `mcp.logout`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NameMcpLogin {
     pub name: String,
 }
 
 /// Answer of `mcp.logout`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct McpLoggedOut {
     pub servers: Vec<McpServer>,
     /// Why the authorization server has not revoked all tokens: they stay valid there until they expire. Absent when it has.
@@ -119,7 +128,8 @@ pub struct McpLoggedOut {
 }
 
 /// The login at a remote server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct McpLogin {
     pub state: McpLoginState,
     /// The authorization server.
@@ -136,7 +146,8 @@ pub struct McpLogin {
     pub expires: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum McpLoginState {
     LoggedIn,
@@ -147,7 +158,8 @@ pub enum McpLoginState {
 }
 
 /// A mounted server; all clients share its tools.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct McpServer {
     pub name: String,
     /// The project whose sessions see it; all sessions when absent.
@@ -201,7 +213,8 @@ pub struct McpServer {
     pub stderr: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum McpServerState {
     /// The first call starts it.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Params of `mcp.registry.search`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SearchMcpRegistry {
     /// Words that a server's name, title or description contains, separated by spaces: at most 8.
     pub query: String,
@@ -16,7 +16,8 @@ pub struct SearchMcpRegistry {
 }
 
 /// Params of `mcp.registry.get`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GetRegistryServer {
     /// As the registry writes it, such as `io.github.someone/weather`.
     pub name: String,
@@ -26,7 +27,8 @@ pub struct GetRegistryServer {
 }
 
 /// Answer of `mcp.registry.search`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RegistryServerList {
     /// The registry's base URL.
     pub registry: String,
@@ -37,7 +39,8 @@ pub struct RegistryServerList {
 }
 
 /// A server as its registry describes it. Nobody has checked that the description is true.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RegistryServer {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +61,8 @@ pub struct RegistryServer {
 /// One way to run or reach a server: a template of `[mcp.servers.NAME]`.
 ///
 /// In its texts, `${input:NAME}` stands for the value of an input. A text whose input has no value is left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RegistryLaunch {
     /// `npm`, `pypi`, `oci` and so on: where the package is; `remote` for a server at a URL.
     pub kind: String,
@@ -80,7 +84,8 @@ pub struct RegistryLaunch {
 }
 
 /// A value that the user provides.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RegistryInput {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,13 +1,14 @@
 //! Every method of the native dialect: its name, its parameters, its answer.
 //!
-//! A method is a type that implements [`Method`]; [`describe_all`] is the visible list. The daemon
+//! A method is a type that implements [`Method`]; `methods!` and `subscriptions!` list them all. The daemon
 //! registers handlers by these types, the client calls by them, and the OpenRPC document is made
 //! from them, so the three cannot disagree.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+#[cfg(test)]
+use toold_schemas::plain_schema_of;
 
 use crate::agent_request::{FinishRequest, JudgedRequest, RequestPermission};
 use crate::audit;
@@ -20,7 +21,7 @@ use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::config::{ReloadedConfig, ShownConfig};
 use crate::cost::{MeasureTools, ToolCosts};
 use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Restart, Restarted, Shutdown};
-use crate::event::{Event, SubscribeEvents, Unsubscribe};
+use crate::event::{Event, SubscribeEvents};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
 use crate::fleet::{FleetAuditList, FleetAuditQuery, FleetGrants, FleetStatus, MakeFleetGrant, RevokeFleetGrant};
 use crate::hook::{HookAction, HookList, RunHooks};
@@ -45,7 +46,6 @@ use crate::prompt::{ParsePrompt, ParseStream, ParsedPrompt, ParsedStream, Render
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::remote::{ReconnectRemote, RemoteList};
-use crate::schema::schema_of;
 use crate::secret::{NameSecret, SecretList, SetSecret, UnlockSecrets};
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
@@ -57,10 +57,8 @@ use crate::workspace::{NameWorkspace, ShareSession, SharedSession, WorkspaceList
 /// A request and its answer.
 pub trait Method {
     const NAME: &'static str;
-    /// One sentence, for the OpenRPC document.
-    const SUMMARY: &'static str;
-    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
-    type Answer: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    type Params: Serialize + DeserializeOwned + Send + 'static;
+    type Answer: Serialize + DeserializeOwned + Send + 'static;
 }
 
 /// A stream of items. The answer to its method is a string id; items are notifications
@@ -69,20 +67,19 @@ pub trait Subscription {
     const NAME: &'static str;
     const ITEM_METHOD: &'static str;
     const UNSUBSCRIBE: &'static str;
-    const SUMMARY: &'static str;
-    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
-    type Item: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    type Params: Serialize + DeserializeOwned + Send + 'static;
+    type Item: Serialize + DeserializeOwned + Send + 'static;
 }
 
 /// The description of one method in the OpenRPC document.
-#[derive(Clone, Debug)]
-pub struct Described {
-    pub name: &'static str,
-    pub summary: &'static str,
-    pub params: Value,
-    pub answer: Value,
+#[cfg(test)]
+pub(crate) struct Described {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) params: Value,
+    pub(crate) answer: Value,
     /// For a subscription: the method of its notifications, and the schema of their items.
-    pub items: Option<(&'static str, Value)>,
+    pub(crate) items: Option<(&'static str, Value)>,
 }
 
 macro_rules! methods {
@@ -93,17 +90,17 @@ macro_rules! methods {
             pub enum $type {}
             impl Method for $type {
                 const NAME: &'static str = $name;
-                const SUMMARY: &'static str = $summary;
                 type Params = $params;
                 type Answer = $answer;
             }
         )*
+        #[cfg(test)]
         fn described_methods() -> Vec<Described> {
             vec![ $( Described {
                 name: $name,
                 summary: $summary,
-                params: schema_of::<$params>(),
-                answer: schema_of::<$answer>(),
+                params: plain_schema_of::<$params>(),
+                answer: plain_schema_of::<$answer>(),
                 items: None,
             }, )* ]
         }
@@ -120,25 +117,25 @@ macro_rules! subscriptions {
                 const NAME: &'static str = $name;
                 const ITEM_METHOD: &'static str = $item;
                 const UNSUBSCRIBE: &'static str = $end;
-                const SUMMARY: &'static str = $summary;
                 type Params = $params;
                 type Item = $answer;
             }
         )*
+        #[cfg(test)]
         fn described_subscriptions() -> Vec<Described> {
             [ $( [
                 Described {
                     name: $name,
                     summary: $summary,
-                    params: schema_of::<$params>(),
-                    answer: schema_of::<String>(),
-                    items: Some(($item, schema_of::<$answer>())),
+                    params: plain_schema_of::<$params>(),
+                    answer: plain_schema_of::<String>(),
+                    items: Some(($item, plain_schema_of::<$answer>())),
                 },
                 Described {
                     name: $end,
                     summary: concat!("Ends a subscription of ", $name, "."),
-                    params: schema_of::<Unsubscribe>(),
-                    answer: schema_of::<bool>(),
+                    params: plain_schema_of::<crate::event::Unsubscribe>(),
+                    answer: plain_schema_of::<bool>(),
                     items: None,
                 },
             ], )* ].into_iter().flatten().collect()
@@ -251,7 +248,8 @@ subscriptions! {
 }
 
 /// All methods and subscriptions, in the order of their names.
-pub fn describe_all() -> Vec<Described> {
+#[cfg(test)]
+pub(crate) fn describe_all() -> Vec<Described> {
     let mut all = described_methods();
     all.extend(described_subscriptions());
     all.sort_by_key(|described| described.name);

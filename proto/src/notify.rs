@@ -1,17 +1,18 @@
 //! Notifications outside of clients.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Answer of `notify.test`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NotifyReport {
     /// One for each way that `[notify]` of the configuration sets.
     pub results: Vec<NotifyResult>,
 }
 
 /// How a notification was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NotifyResult {
     pub way: NotifyWay,
     /// Why it was not sent; absent when it was.
@@ -19,7 +20,8 @@ pub struct NotifyResult {
     pub error: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NotifyWay {
     Command,

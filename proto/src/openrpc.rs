@@ -1,101 +1,17 @@
-//! The OpenRPC document, made from the types of [`crate::method`].
+//! The OpenRPC document, which describes every method to programs.
 //!
 //! OpenRPC 1.3.2, <https://spec.open-rpc.org>. Notifications have no place in that specification;
 //! they are under `x-notifications`, and a subscription names its own in `x-items`.
 
-use serde_json::{Value, json};
-
-use crate::call::{CallProgress, CancelRequest};
-use crate::error;
-use crate::method::{Described, describe_all};
-use crate::schema::schema_of;
-
-/// The document, for the methods that `served` says the daemon has.
-pub fn document(version: &str, served: impl Fn(&str) -> bool) -> Value {
-    let methods: Vec<Value> = describe_all().into_iter().filter(|d| served(d.name)).map(method).collect();
-    json!({
-        "openrpc": "1.3.2",
-        "info": {
-            "title": "toold",
-            "version": version,
-            "description": "One tool registry for every agent and editor.",
-            "license": {"name": "MIT"},
-        },
-        "methods": methods,
-        "x-notifications": [
-            {
-                "name": "tools.progress",
-                "summary": "The progress of a running call, before its answer.",
-                "params": schema_of::<CallProgress>(),
-            },
-            {
-                "name": "$/cancelRequest",
-                "summary": "Sent by a client: cancels a request in flight on this connection.",
-                "params": schema_of::<CancelRequest>(),
-            },
-        ],
-        "components": {"errors": errors()},
-    })
-}
-
-fn method(described: Described) -> Value {
-    let required: Vec<&str> =
-        described.params["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let params: Vec<Value> = described.params["properties"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| {
-            let mut param = json!({"name": name, "required": required.contains(&name.as_str()), "schema": schema});
-            if let Some(text) = schema.get("description") {
-                param["description"] = text.clone();
-            }
-            param
-        })
-        .collect();
-    let mut method = json!({
-        "name": described.name,
-        "summary": described.summary,
-        "paramStructure": "by-name",
-        "params": params,
-        "result": {"name": "result", "schema": described.answer},
-    });
-    if let Some((name, schema)) = described.items {
-        method["x-items"] = json!({"method": name, "schema": schema});
-    }
-    method
-}
-
-fn errors() -> Value {
-    let all = [
-        ("invalid_params", error::INVALID_PARAMS, "invalid parameters or tool arguments"),
-        ("unknown_tool", error::UNKNOWN_TOOL, "unknown tool; data.suggestions has similar names"),
-        ("permission_denied", error::PERMISSION_DENIED, "the permission engine failed or is closing"),
-        ("execution_failed", error::EXECUTION_FAILED, "a crash, a missing dependency, a failed I/O setup"),
-        ("unknown_session", error::UNKNOWN, "no such session, plugin, request or subscription"),
-        ("overloaded", error::OVERLOADED, "a limit on calls is reached; the call did not run"),
-        ("cancelled", error::CANCELLED, "the call was cancelled"),
-    ];
-    all.into_iter().map(|(kind, code, message)| (kind.to_owned(), json!({"code": code, "message": message}))).collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod make;
 
-    #[test]
-    fn every_method_is_described_by_name() {
-        let document = document("0.0.0", |_| true);
-        let methods = document["methods"].as_array().unwrap();
-        assert!(methods.len() > 20);
-        for method in methods {
-            assert_eq!(method["paramStructure"], "by-name");
-            for param in method["params"].as_array().unwrap() {
-                assert!(param["schema"].is_object() || param["schema"].is_boolean(), "{method}");
-            }
-        }
-        let execute = methods.iter().find(|m| m["name"] == "tools.execute").unwrap();
-        assert_eq!(execute["params"][0]["name"], "name");
-        assert_eq!(execute["params"][0]["required"], true);
-    }
+use serde_json::Value;
+
+/// The document for a daemon of this version. It is long, and read anew at each call.
+pub fn document(version: &str) -> Value {
+    let mut document: Value =
+        serde_json::from_str(include_str!("../openrpc.json")).expect("a test writes the file as JSON");
+    document["info"]["version"] = version.into();
+    document
 }

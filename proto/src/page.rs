@@ -1,10 +1,10 @@
 //! The daemon's page in a browser: links to it, and the browsers that are signed in.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Params of `page.open`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenPage {
     /// The prompt that the page shows first: the `request_id` of an ask or a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -12,7 +12,8 @@ pub struct OpenPage {
 }
 
 /// Answer of `page.open`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenedPage {
     /// The link, with the code in its fragment, which browsers do not send.
     pub url: String,
@@ -29,14 +30,16 @@ pub struct OpenedPage {
 }
 
 /// Answer of `page.sessions`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageSessionList {
     /// Those that signed in last come last.
     pub sessions: Vec<PageSession>,
 }
 
 /// A browser that is signed in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageSession {
     /// Its number, for `page.revoke`.
     pub id: u64,
@@ -53,7 +56,8 @@ pub struct PageSession {
 }
 
 /// Params of `page.revoke`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RevokePageSessions {
     /// Ends only this one; all when absent, and then unused links are void, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +65,8 @@ pub struct RevokePageSessions {
 }
 
 /// Answer of `page.revoke`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RevokedPageSessions {
     /// How many browsers were signed out.
     pub revoked: u64,

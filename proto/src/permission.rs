@@ -1,13 +1,13 @@
 //! Permissions on the wire: asks, answers, rules and grants.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::session::Mode;
 use crate::tool::{CallId, Category, SessionId, Source};
 
 /// How long a grant holds, and for whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     Once,
@@ -28,7 +28,8 @@ impl Scope {
 }
 
 /// The action of a reply to an ask, of a rule or of a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     Allow,
@@ -36,7 +37,8 @@ pub enum Action {
 }
 
 /// The decision of the permission engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Allow,
@@ -55,7 +57,8 @@ impl Verdict {
 }
 
 /// A request for permission that a person answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ask {
     pub request_id: String,
     pub session_id: SessionId,
@@ -102,21 +105,24 @@ pub struct Ask {
     pub expires_at: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Suggestion {
     pub scope: Scope,
     pub pattern: String,
 }
 
 /// One of the things that a call asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AskPart {
     pub category: Category,
     pub target: String,
 }
 
 /// Params of `permissions.subscribe` and `questions.subscribe`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubscribePrompts {
     /// Only prompts of this session; absent for all that the subscriber may see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,14 +130,16 @@ pub struct SubscribePrompts {
 }
 
 /// An item of `permissions.subscribe`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PermissionEvent {
     Asked { request: Box<Ask> },
     Resolved(Resolved),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Resolved {
     pub request_id: String,
     pub action: Resolution,
@@ -142,7 +150,8 @@ pub struct Resolved {
     pub by: Option<Answerer>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
     Allow,
@@ -151,14 +160,16 @@ pub enum Resolution {
     Expired,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Answerer {
     pub client: Option<String>,
     pub connection: u64,
 }
 
 /// Params of `permissions.reply`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplyPermission {
     pub request_id: String,
     pub action: Action,
@@ -195,14 +206,16 @@ impl ReplyPermission {
 }
 
 /// Answer of `permissions.pending`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PendingAsks {
     /// The oldest first.
     pub asks: Vec<Ask>,
 }
 
 /// Params of `permissions.check`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckPermission {
     pub category: Category,
     pub target: String,
@@ -219,7 +232,8 @@ pub struct CheckPermission {
 }
 
 /// Answer of `permissions.check`: what would happen, and why.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckedPermission {
     pub verdict: Verdict,
     /// The rule that decided, with its location.
@@ -233,7 +247,8 @@ pub struct CheckedPermission {
 }
 
 /// One command of a line, or one redirect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExplainedCommand {
     /// As it was understood; absent for a redirect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,7 +269,8 @@ pub struct ExplainedCommand {
 }
 
 /// The table entry by which a command was parsed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KnownProgram {
     /// The program, with its subcommand.
     pub name: String,
@@ -262,13 +278,15 @@ pub struct KnownProgram {
     pub version: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExplainedWord {
     pub text: String,
     pub meaning: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckedPart {
     pub category: Category,
     pub target: String,
@@ -277,7 +295,8 @@ pub struct CheckedPart {
 }
 
 /// Params of `permissions.grant`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrantPermission {
     pub category: Category,
     pub pattern: String,
@@ -306,13 +325,15 @@ fn allow() -> Action {
 }
 
 /// Params of `permissions.revoke`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RevokePermission {
     pub id: String,
 }
 
 /// Params of `permissions.set_mode`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetMode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -320,7 +341,8 @@ pub struct SetMode {
 }
 
 /// Answer of `permissions.list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PermissionList {
     pub mode: Mode,
     pub rules: Vec<RuleInfo>,
@@ -331,7 +353,8 @@ pub struct PermissionList {
 }
 
 /// A rule of a configuration file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleInfo {
     pub category: Category,
     pub pattern: String,
@@ -345,7 +368,8 @@ pub struct RuleInfo {
 }
 
 /// A remembered permission.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrantInfo {
     pub id: String,
     pub category: Category,
@@ -384,7 +408,8 @@ pub struct GrantInfo {
 }
 
 /// Where a grant comes from: the ask that a person answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrantAsk {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -393,7 +418,8 @@ pub struct GrantAsk {
 }
 
 /// Answer of `permissions.review`: the grants, and what could be tidied.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PermissionReview {
     /// The least recently used first.
     pub grants: Vec<GrantInfo>,
@@ -401,7 +427,8 @@ pub struct PermissionReview {
 }
 
 /// A change of grants that a person may make with `permissions.revoke` and `permissions.grant`. Nothing changes by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ReviewProposal {
     /// Revoke a grant that was neither given nor used for `days`.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::call::CallProgress;
@@ -13,7 +12,8 @@ use crate::permission::RuleInfo;
 use crate::tool::{CallId, Category, SessionId, Tool, ToolResult};
 
 /// Params of `plugins.list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListPlugins {
     /// Include the bundled plugins that are disabled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -21,13 +21,15 @@ pub struct ListPlugins {
 }
 
 /// Answer of `plugins.list` and `plugins.reload`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PluginList {
     /// Sorted by folder order, then by name.
     pub plugins: Vec<Plugin>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plugin {
     pub name: String,
     pub path: String,
@@ -55,7 +57,8 @@ pub struct Plugin {
     pub loaded_at: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PluginStatus {
     Loaded,
@@ -88,7 +91,8 @@ impl PluginStatus {
 }
 
 /// An error of a plugin: why it did not load, or why one of its functions failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PluginError {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,20 +114,23 @@ impl PluginError {
 }
 
 /// Params of `plugins.reload`: one plugin, or all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReloadPlugins {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 /// Params of `plugins.show`, `plugins.enable` and `plugins.disable`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamePlugin {
     pub name: String,
 }
 
 /// Params of `plugins.evaluate`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EvaluateInPlugin {
     /// The plugin's name.
     pub name: String,
@@ -141,7 +148,8 @@ pub struct EvaluateInPlugin {
 }
 
 /// Answer of `plugins.evaluate`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Evaluation {
     /// The source is the beginning of something, such as of a function: nothing ran, and more lines are expected.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -162,7 +170,8 @@ pub enum PromptLine {
 }
 
 /// Answer of `plugins.show`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PluginDetails {
     pub plugin: Plugin,
     /// The registrations that serve now.
@@ -192,7 +201,8 @@ pub struct PluginDetails {
 }
 
 /// A timer of the version in service.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PluginTimer {
     pub name: String,
     /// After errors it is longer, up to an hour.
@@ -211,7 +221,8 @@ pub struct PluginTimer {
 }
 
 /// A permission that a plugin asked for and was refused. A grant that allows it removes it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RefusedNeed {
     pub category: Category,
     /// As in an ask; shortened if it is longer than 2,000 bytes.
@@ -237,14 +248,16 @@ pub struct RefusedNeed {
 }
 
 /// A file of a plugin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ContentFile {
     pub path: String,
     pub bytes: u64,
 }
 
 /// Who trusted something, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrustedBy {
     /// The name of the person's client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,7 +269,8 @@ pub struct TrustedBy {
 }
 
 /// Params of `plugins.trust`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrustPlugins {
     /// A folder in a project for all of the project, its `.toold/config.toml`, or a plugin's file or folder. Absolute.
     pub path: String,
@@ -269,7 +283,8 @@ pub struct TrustPlugins {
 }
 
 /// Answer of `plugins.trust`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrustReport {
     /// The project's real path.
     pub project: String,
@@ -277,7 +292,8 @@ pub struct TrustReport {
 }
 
 /// A unit of trust: it is trusted as a whole or not at all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrustItem {
     pub kind: TrustedKind,
     /// The configuration file, or the plugin's file or folder.
@@ -298,7 +314,8 @@ pub struct TrustItem {
     pub settings: Vec<ConfigEntry>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrustedKind {
     Config,

@@ -1,12 +1,12 @@
 //! The recent log lines, notices and messages of plugins, on the wire.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 
 /// Params of `plugins.logs`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogsOfPlugin {
     /// Absent for all plugins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -14,7 +14,8 @@ pub struct LogsOfPlugin {
 }
 
 /// Answer of `plugins.logs`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PluginLogs {
     /// Events of the kinds `log`, `notice`, `message` and `plugin.*` that are still buffered; the oldest first.
     pub events: Vec<Event>,

@@ -1,15 +1,15 @@
 //! Profiles of plugins.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Params of `plugins.profile`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProfilePlugin {
     pub name: String,
     /// For how long, 600 at most.
     #[serde(default = "ten")]
-    #[schemars(range(min = 1, max = 600))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 600)))]
     pub seconds: u32,
 }
 
@@ -18,7 +18,8 @@ fn ten() -> u32 {
 }
 
 /// Answer of `plugins.profile`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PluginProfile {
     /// How long the plugin's Lua ran, in microseconds; waiting does not count.
     pub total_us: u64,
@@ -27,7 +28,8 @@ pub struct PluginProfile {
 }
 
 /// Functions that called each other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProfiledStack {
     /// The outermost first: its name, and the file and line where it begins.
     pub frames: Vec<String>,

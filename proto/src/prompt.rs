@@ -1,6 +1,5 @@
 //! The text protocol for models without native tool calls, on the wire.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +7,8 @@ use crate::call::ListingMode;
 use crate::tool::SessionId;
 
 /// Params of `prompt.render`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RenderPrompt {
     /// A family of text protocols; `tags` when absent. An unknown one is an error that lists them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,8 @@ pub struct RenderPrompt {
 }
 
 /// How much detail a prompt gives about each tool's arguments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
     #[default]
@@ -36,13 +37,15 @@ pub enum Detail {
 }
 
 /// Answer of `prompt.render`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RenderedPrompt {
     pub text: String,
 }
 
 /// Params of `prompt.parse`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParsePrompt {
     /// A model's answer.
     pub text: String,
@@ -53,7 +56,8 @@ pub struct ParsePrompt {
 }
 
 /// Params of `prompt.parse_stream`: a model's answer, as it comes in.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParseStream {
     pub action: StreamAction,
     /// The stream that `open` returned. It belongs to its connection, and ends with it.
@@ -72,7 +76,8 @@ pub struct ParseStream {
 }
 
 /// A step of `prompt.parse_stream`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StreamAction {
     /// Begins a stream.
@@ -85,7 +90,8 @@ pub enum StreamAction {
 }
 
 /// Answer of `prompt.parse_stream`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParsedStream {
     pub stream_id: String,
     /// The parts that this text completed, in order. A call is there once nothing that follows can change it.
@@ -96,7 +102,8 @@ pub struct ParsedStream {
 }
 
 /// A part of a model's answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StreamedPiece {
     /// Neither a call nor thinking. One text may come in several pieces.
@@ -120,7 +127,8 @@ pub enum StreamedPiece {
 }
 
 /// Answer of `prompt.parse`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParsedPrompt {
     /// In the order of the text.
     pub calls: Vec<ParsedCall>,
@@ -131,7 +139,8 @@ pub struct ParsedPrompt {
     pub errors: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParsedCall {
     pub name: String,
     /// An object.

@@ -1,6 +1,5 @@
 //! Tools that a frontend provides to the registry.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -8,7 +7,8 @@ use crate::call::Progress;
 use crate::tool::{Annotations, Block, CallId, SessionId};
 
 /// Params of `tools.provide`. The tools exist as long as the subscription does.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Provide {
     #[serde(default)]
     pub tools: Vec<ProvidedTool>,
@@ -18,7 +18,8 @@ pub struct Provide {
 }
 
 /// What a frontend can do for the daemon besides providing tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Runs sub-agents: `subagent`.
@@ -40,7 +41,8 @@ impl Role {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProvidedTool {
     /// `[a-z][a-z0-9_]*`, at most 64 characters.
     pub name: String,
@@ -61,7 +63,8 @@ pub struct ProvidedTool {
 }
 
 /// An item of `tools.provide`: a call for the frontend to run, or the end of one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Invocation {
     Call(InvokedCall),
@@ -73,7 +76,8 @@ pub enum Invocation {
 }
 
 /// Answered by `tools.provide_result`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InvokedCall {
     pub invocation_id: String,
     pub name: String,
@@ -87,7 +91,8 @@ pub struct InvokedCall {
 }
 
 /// Params of `tools.provide_result`: `result` or `error`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProvideResult {
     pub invocation_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +103,8 @@ pub struct ProvideResult {
 }
 
 /// The result of a provided tool: a text, or more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ProvidedResult {
     Text(String),
@@ -113,7 +119,8 @@ pub enum ProvidedResult {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ProvidedContent {
     Text(String),
@@ -121,7 +128,8 @@ pub enum ProvidedContent {
 }
 
 /// Params of `tools.provide_progress`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProvideProgress {
     pub invocation_id: String,
     #[serde(flatten)]
@@ -129,7 +137,8 @@ pub struct ProvideProgress {
 }
 
 /// Params of `calls.get`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GetCall {
     pub call_id: CallId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,20 +146,23 @@ pub struct GetCall {
 }
 
 /// Params of `calls.list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListCalls {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
 /// Answer of `calls.list`: the session's calls in flight, and detached calls that ended recently.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallList {
     /// The oldest first.
     pub calls: Vec<CallInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallInfo {
     pub call_id: CallId,
     pub session_id: SessionId,
@@ -183,7 +195,8 @@ pub struct CallInfo {
     pub error: Option<Value>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
     Running,
@@ -191,7 +204,8 @@ pub enum CallState {
 }
 
 /// The reason why a call waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallWait {
     /// Another call of its session that runs.

@@ -1,6 +1,5 @@
 //! Questions of tools to people, and their answers.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -8,7 +7,8 @@ use crate::permission::Answerer;
 use crate::tool::{CallId, SessionId};
 
 /// A question that waits for an answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Question {
     pub request_id: String,
     pub session_id: SessionId,
@@ -42,7 +42,8 @@ pub struct Question {
     pub expires_at: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct QuestionOption {
     /// The id that an answer names; unique within its question.
     pub id: String,
@@ -52,14 +53,16 @@ pub struct QuestionOption {
 }
 
 /// An item of `questions.subscribe`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum QuestionEvent {
     Asked { request: Box<Question> },
     Resolved(QuestionResolved),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct QuestionResolved {
     pub request_id: String,
     pub action: QuestionEnd,
@@ -68,7 +71,8 @@ pub struct QuestionResolved {
     pub by: Option<Answerer>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionEnd {
     Answered,
@@ -79,7 +83,8 @@ pub enum QuestionEnd {
 
 /// Params of `questions.reply`: `answer_ids`, `answer` (both when several answers are allowed), `content` for a form,
 /// `declined` or `cancelled`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplyQuestion {
     pub request_id: String,
     /// The ids of the chosen options.

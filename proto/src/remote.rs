@@ -1,25 +1,27 @@
 //! Other daemons that this one has mounted, as clients see them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::ToolName;
 
 /// Answer of `remotes.list` and `remotes.reconnect`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RemoteList {
     /// Sorted by name.
     pub remotes: Vec<Remote>,
 }
 
 /// Params of `remotes.reconnect`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReconnectRemote {
     pub name: String,
 }
 
 /// Another daemon, whose tools are called `NAME_tool` here.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Remote {
     pub name: String,
     pub state: RemoteState,
@@ -62,7 +64,8 @@ pub struct Remote {
     pub stderr: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteState {
     Connecting,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A value that is sent to the daemon and never back. Its debug form does not show it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SecretValue(pub String);
 
@@ -17,7 +17,8 @@ impl fmt::Debug for SecretValue {
 }
 
 /// Params of `secrets.set`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetSecret {
     /// 1 to 64 letters, digits, `_`, `-` or `.`, not beginning with a digit.
     pub name: String,
@@ -26,20 +27,23 @@ pub struct SetSecret {
 }
 
 /// Params of `secrets.remove`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NameSecret {
     pub name: String,
 }
 
 /// Params of `secrets.unlock`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnlockSecrets {
     /// That of the encrypted file; chosen now, with 8 characters or more, if there is no file yet.
     pub passphrase: SecretValue,
 }
 
 /// Answer of `secrets.list`, `secrets.set`, `secrets.remove` and `secrets.unlock`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SecretList {
     pub store: SecretStoreKind,
     pub state: SecretStoreState,
@@ -48,7 +52,8 @@ pub struct SecretList {
 }
 
 /// Where secrets are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SecretStoreKind {
     /// The desktop's keyring, over the Secret Service of D-Bus.
@@ -57,7 +62,8 @@ pub enum SecretStoreKind {
     File,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SecretStoreState {
     Unlocked,
@@ -68,7 +74,8 @@ pub enum SecretStoreState {
 }
 
 /// One secret.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SecretInfo {
     pub name: String,
     /// Unknown while the secrets are locked.

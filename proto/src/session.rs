@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::SessionId;
 
 /// Params of `session.open`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenSession {
     /// An absolute path of a folder. On resuming it may be left out; another one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,14 +40,16 @@ pub struct OpenSession {
     pub tools: Option<ToolFilter>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClientRole {
     Person,
     Agent,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientInfo {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +57,8 @@ pub struct ClientInfo {
 }
 
 /// Limits a view. Without `enable` and `sources` all tools are included; `disable` and `without_sources` exclude.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolFilter {
     /// Globs over tool names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +75,8 @@ pub struct ToolFilter {
 }
 
 /// Answer of `session.open`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenedSession {
     pub session_id: SessionId,
     /// With links resolved.
@@ -90,7 +94,8 @@ pub struct OpenedSession {
 }
 
 /// Whether the tools of a session may work in its folders.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceState {
     #[default]
@@ -101,7 +106,8 @@ pub enum WorkspaceState {
     None,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerInfo {
     pub name: String,
     pub version: String,
@@ -109,13 +115,15 @@ pub struct ServerInfo {
 }
 
 /// Answer of `session.list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionList {
     /// The oldest first.
     pub sessions: Vec<SessionInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     pub session_id: SessionId,
     pub cwd: String,
@@ -135,7 +143,8 @@ pub struct SessionInfo {
 }
 
 /// The permission mode of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Read only.
@@ -149,13 +158,15 @@ pub enum Mode {
 }
 
 /// Params of `session.close`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CloseSession {
     pub session_id: SessionId,
 }
 
 /// Answer of `session.close`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClosedSession {
     /// How many calls in flight were cancelled.
     pub cancelled: u64,

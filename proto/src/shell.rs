@@ -1,12 +1,12 @@
 //! Background commands, on the wire.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::{CallId, SessionId};
 
 /// Params of `shells.list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListShells {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -16,13 +16,15 @@ pub struct ListShells {
 }
 
 /// Answer of `shells.list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ShellList {
     /// The oldest first. Of the commands that have ended, the last 32 of each session.
     pub shells: Vec<ShellInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ShellInfo {
     pub shell_id: String,
     pub session_id: SessionId,
@@ -44,7 +46,8 @@ pub struct ShellInfo {
     pub terminal: Option<TerminalSize>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TerminalSize {
     /// 1 to 1000.
     pub cols: u16,
@@ -53,7 +56,8 @@ pub struct TerminalSize {
 }
 
 /// Params of `shells.write`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WriteShell {
     pub shell_id: String,
     /// The session of the shell, if it is not that of the connection. A person's frontend needs none.
@@ -72,7 +76,8 @@ pub struct WriteShell {
 }
 
 /// Params of `shells.resize`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ResizeShell {
     pub shell_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +87,8 @@ pub struct ResizeShell {
 }
 
 /// Params of `shells.kill`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KillShell {
     pub shell_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,14 +96,16 @@ pub struct KillShell {
 }
 
 /// Answer of `shells.kill`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KilledShell {
     /// How it ended; by itself, if it had ended already.
     pub status: String,
 }
 
 /// Params of `shells.attach`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AttachShell {
     pub shell_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +117,8 @@ pub struct AttachShell {
 }
 
 /// An item of `shells.attach`: a piece of output, or the end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ShellOutput {
     Text {

@@ -1,20 +1,21 @@
 //! Skills, memories and to-do lists, on the wire.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::todo::TodoItem;
 use crate::tool::SessionId;
 
 /// Params of `skills.list`, `memories.list` and `todo.list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OfSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
 /// Answer of `skills.list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SkillList {
     /// By name.
     pub skills: Vec<SkillInfo>,
@@ -24,7 +25,8 @@ pub struct SkillList {
     pub shadowed: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SkillInfo {
     pub name: String,
     pub description: String,
@@ -36,7 +38,8 @@ pub struct SkillInfo {
     pub folder: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BrokenSkill {
     pub path: String,
     /// From 1.
@@ -46,7 +49,8 @@ pub struct BrokenSkill {
 }
 
 /// Params of `skills.get`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GetSkill {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +58,8 @@ pub struct GetSkill {
 }
 
 /// Answer of `skills.get`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SkillText {
     #[serde(flatten)]
     pub skill: SkillInfo,
@@ -63,12 +68,14 @@ pub struct SkillText {
 }
 
 /// Answer of `memories.list`: the session's own, its project's, the user's; the oldest first in each.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemoryList {
     pub memories: Vec<MemoryInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemoryInfo {
     /// The id that `forget` takes.
     pub memory_id: String,
@@ -81,7 +88,8 @@ pub struct MemoryInfo {
 }
 
 /// Answer of `todo.list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TodoList {
     pub items: Vec<TodoItem>,
 }

@@ -4,12 +4,12 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// A tool as `tools.list` and `tools.schema` show it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tool {
     pub name: ToolName,
     /// For people; a mounted server's own name where that is not a valid tool name.
@@ -38,7 +38,8 @@ pub struct Tool {
 }
 
 /// The grammar of a tool's input.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolGrammar {
     pub syntax: GrammarSyntax,
     pub definition: String,
@@ -53,7 +54,8 @@ pub fn only_text_argument(input_schema: &Value) -> Option<&str> {
 }
 
 /// The language of a grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GrammarSyntax {
     /// The grammar language of the parser Lark.
@@ -63,7 +65,8 @@ pub enum GrammarSyntax {
 }
 
 /// Who owns a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Source {
     pub kind: SourceKind,
     pub name: String,
@@ -79,7 +82,8 @@ impl Source {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
     Builtin,
@@ -109,7 +113,8 @@ impl SourceKind {
 }
 
 /// The category of a permission: which rules and grants apply to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Category {
     #[serde(rename = "file.read")]
     FileRead,
@@ -156,7 +161,8 @@ impl fmt::Display for Category {
 
 /// Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
 /// that a tool does not declare is absent, which claims nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Annotations {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,7 +180,8 @@ pub struct Annotations {
 
 /// When an MCP client with the tasks extension gets a task instead of a result. When absent: if the call takes
 /// unusually long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskUse {
     /// Unless the call ends within a moment; asks that come first are asked first.
@@ -184,7 +191,8 @@ pub enum TaskUse {
 }
 
 /// The result of a call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolResult {
     pub call_id: CallId,
     /// For the model.
@@ -210,7 +218,8 @@ impl ToolResult {
 }
 
 /// A piece of a result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
     Text {
@@ -262,18 +271,21 @@ impl Block {
 }
 
 /// A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ToolName(Arc<str>);
 
 /// The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
 /// session's calls in flight.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CallId(Arc<str>);
 
 /// The id of a session: `[A-Za-z0-9_-]{1,64}`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SessionId(Arc<str>);
 

@@ -1,10 +1,10 @@
 //! Changes that an upgrade from version 0.1 makes for this user.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Params of `upgrade.check`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckUpgrade {
     /// The grants of version 0.1 in the answer have been reviewed: they are not listed again.
     #[serde(default)]
@@ -12,13 +12,15 @@ pub struct CheckUpgrade {
 }
 
 /// Answer of `upgrade.check`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UpgradeReport {
     pub changes: Vec<UpgradeChange>,
 }
 
 /// Something that version 0.1 allowed, and that this version asks about, ignores or suggests to review.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UpgradeChange {
     pub kind: UpgradeKind,
     /// The rule, grant, variable, folder or session, and its location.
@@ -29,7 +31,8 @@ pub struct UpgradeChange {
     pub replacement: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UpgradeKind {
     Rule,

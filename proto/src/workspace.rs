@@ -1,18 +1,19 @@
 //! Folders in which clients of models may work.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::SessionId;
 
 /// Answer of `workspaces.list`, `workspaces.allow` and `workspaces.forget`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WorkspaceList {
     /// By their paths.
     pub workspaces: Vec<WorkspaceInfo>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WorkspaceInfo {
     /// With links resolved.
     pub path: String,
@@ -26,7 +27,8 @@ pub struct WorkspaceInfo {
 }
 
 /// How a person chose a workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceSource {
     /// `[workspaces] allow` of the configuration.
@@ -40,14 +42,16 @@ pub enum WorkspaceSource {
 }
 
 /// Params of `workspaces.allow` and `workspaces.forget`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NameWorkspace {
     /// An absolute path of a folder.
     pub path: String,
 }
 
 /// Params of `session.share`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ShareSession {
     /// The connection's own session when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +59,8 @@ pub struct ShareSession {
 }
 
 /// Answer of `session.share`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SharedSession {
     /// The code: `session.open` takes it once as `session_id`. It does not open a session in the mode `yolo`.
     pub code: SessionId,

@@ -6,21 +6,28 @@ mod world;
 
 pub use world::ClosedAtEnd;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toold::transport::framing::{self, FoundMessage, Framing, Splitter};
-use toold_proto::method::describe_all;
+use toold_proto::openrpc;
 
 /// It starts the program that it is given, or this one.
 const NOT_TRIED: &str = "daemon.restart";
 
-/// All methods of a daemon except those that would start another.
-pub static METHODS: LazyLock<BTreeSet<&'static str>> =
-    LazyLock::new(|| describe_all().iter().map(|described| described.name).filter(|name| *name != NOT_TRIED).collect());
+/// All methods of a daemon except those that would start another, with the names of their parameters.
+pub static METHODS: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
+    let document = openrpc::document("");
+    let methods = document["methods"].as_array().into_iter().flatten();
+    let described = methods.filter_map(|method| {
+        let params = method["params"].as_array()?.iter().filter_map(|param| param["name"].as_str());
+        Some((method["name"].as_str()?.to_owned(), params.map(str::to_owned).collect()))
+    });
+    described.filter(|(name, _)| name != NOT_TRIED).collect()
+});
 
 /// The first byte is the length of the pieces in which the others arrive: the same messages are found in them as in the
 /// whole, and none is larger than the limit.
@@ -205,7 +212,9 @@ impl SentRequest<'_> {
 pub fn methods(data: &[u8]) {
     let Some(space) = data.iter().position(|byte| *byte == b' ') else { return };
     let Ok(name) = std::str::from_utf8(&data[..space]) else { return };
-    let Some(name) = METHODS.get(name) else { return };
+    if !METHODS.contains_key(name) {
+        return;
+    }
     let Ok(params) = serde_json::from_slice::<&RawValue>(&data[space + 1..]) else { return };
     // Between values; strings cannot contain them.
     let params = params.get().replace(['\n', '\r'], " ");

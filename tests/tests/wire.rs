@@ -262,6 +262,7 @@ fn openrpc_document_lists_the_served_methods() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     let document = wire.result("rpc.discover", json!({}));
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     for method in document["methods"].as_array().unwrap() {
         let name = method["name"].as_str().unwrap();
         if name == "daemon.shutdown" || name == "daemon.restart" || name.ends_with("subscribe") {

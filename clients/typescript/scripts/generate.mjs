@@ -1,13 +1,9 @@
-// Writes src/protocol.ts from the OpenRPC document that the daemon serves.
+// Writes src/protocol.ts from the OpenRPC document, proto/openrpc.json.
 //
-//   node scripts/generate.mjs [TOOLD]           writes the file
-//   node scripts/generate.mjs --check [TOOLD]   fails when the file is not current
-//
-// TOOLD is the daemon's program; by default $TOOLD, else target/debug/toold.
+//   node scripts/generate.mjs           writes the file
+//   node scripts/generate.mjs --check   fails when the file is not current
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-
-import { askPrivately, programOf } from "./daemon.mjs";
 
 // Types that get a name, by their position in the document: a method and a path of members, where `[]` is the items of an
 // array and a number is one of several forms. Any other position with the same schema gets the name too. Types that others
@@ -60,6 +56,7 @@ const NAMES = [
   ["InvocationItem", "tools.provide/items"],
 ];
 
+const DOCUMENT = fileURLToPath(new URL("../../../proto/openrpc.json", import.meta.url));
 const OUTPUT = fileURLToPath(new URL("../src/protocol.ts", import.meta.url));
 
 /** The TypeScript for schemas, with the names so far. */
@@ -173,7 +170,7 @@ function paramsSchema(method) {
 function find(methods, path) {
   const [name, part, ...steps] = path.split("/");
   const method = methods.get(name);
-  if (!method) throw new Error(`the daemon has no method ${name}, for ${path}`);
+  if (!method) throw new Error(`the document has no method ${name}, for ${path}`);
   let schema = { params: paramsSchema(method), result: method.result.schema, items: method["x-items"]?.schema }[part];
   for (const step of steps) {
     if (step === "[]") schema = schema?.items;
@@ -267,10 +264,10 @@ function generate(document) {
 }
 
 const check = process.argv.includes("--check");
-const text = generate(await askPrivately(programOf(process.argv), "rpc.discover"));
+const text = generate(JSON.parse(readFileSync(DOCUMENT, "utf8")));
 if (!check) {
   writeFileSync(OUTPUT, text);
 } else if (readFileSync(OUTPUT, "utf8") !== text) {
-  console.error("src/protocol.ts is not what the daemon describes: run npm run generate");
+  console.error("src/protocol.ts is not what proto/openrpc.json describes: run npm run generate");
   process.exitCode = 1;
 }

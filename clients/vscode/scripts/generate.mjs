@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import { askPrivately, programOf } from "../../typescript/scripts/daemon.mjs";
+import { askPrivately, programOf } from "./daemon.mjs";
 
 /** A client that talks to a model runs these, which this extension does not. */
 const RUN_BY_AGENTS = ["compact", "subagent"];

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_adapters::patch::{self, PatchChunk, PatchOperation};
 use toold_engine::cx::Cx;
@@ -18,7 +17,8 @@ use crate::placement::apply;
 use crate::toolkit::Toolkit;
 
 /// Arguments of `apply_patch`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyPatchInput {
     /// The patch, from `*** Begin Patch` to `*** End Patch`.

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -31,14 +30,15 @@ const BUILD_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Arguments of `bash`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashInput {
     /// The command line, as bash reads it.
     command: String,
     /// Timeout in milliseconds, at most 600000; by default 30000, and 300000 for builds, tests and installations (cargo,
     /// npm, make, gradle, pytest, pip and the like).
-    #[schemars(range(min = 1, max = 600_000))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 600_000)))]
     timeout_ms: Option<u64>,
     /// What the command does, in a few words, for the person who is asked for permission.
     description: Option<String>,
@@ -53,10 +53,10 @@ pub(crate) struct BashInput {
     #[serde(default)]
     tty: bool,
     /// Columns of the terminal; 80 by default.
-    #[schemars(range(min = 1, max = 1000))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
     cols: Option<u16>,
     /// Rows of the terminal; 24 by default.
-    #[schemars(range(min = 1, max = 1000))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
     rows: Option<u16>,
 }
 

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
@@ -19,9 +18,10 @@ pub fn tool(toolkit: &Arc<Toolkit>) -> Arc<dyn Callable> {
     make::<BashInputTool>(toolkit)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct TypedInput {
+pub(crate) struct TypedInput {
     shell_id: String,
     #[serde(default)]
     text: String,
@@ -29,7 +29,7 @@ struct TypedInput {
     eof: bool,
 }
 
-struct BashInputTool {
+pub(crate) struct BashInputTool {
     toolkit: Arc<Toolkit>,
 }
 

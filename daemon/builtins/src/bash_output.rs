@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -16,7 +15,8 @@ use crate::plain_output::plain;
 use crate::toolkit::Toolkit;
 
 /// Arguments of `bash_output`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashOutputInput {
     /// The shell_id that `bash` returned.
@@ -24,7 +24,7 @@ pub(crate) struct BashOutputInput {
     /// Return only lines that match this regular expression. Other lines remain available to other reads.
     filter: Option<String>,
     /// Wait up to this many milliseconds for new output or the end of the command; returns at once by default.
-    #[schemars(range(max = 110_000))]
+    #[cfg_attr(test, schemars(range(max = 110_000)))]
     wait_ms: Option<u64>,
 }
 

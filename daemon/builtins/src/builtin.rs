@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,12 +15,17 @@ use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::tool::{Annotations, Category, GrammarSyntax, Source, SourceKind, ToolGrammar, ToolName};
 
+use crate::schemas;
 use crate::toolkit::Toolkit;
 
 /// A built-in tool.
 pub(crate) trait Builtin: Send + Sync + Sized + 'static {
     /// Rejects unknown fields. Its doc comments are the descriptions that a model reads.
-    type Input: DeserializeOwned + JsonSchema + Send + Sync;
+    #[cfg(not(test))]
+    type Input: DeserializeOwned + Send + Sync;
+    /// As without tests, which make the schema.
+    #[cfg(test)]
+    type Input: DeserializeOwned + schemars::JsonSchema + Send + Sync;
 
     const NAME: &'static str;
     const FACTS: ToolFacts;
@@ -69,6 +73,24 @@ pub(crate) const CHANGES: Annotations = Annotations {
     task: None,
 };
 
+/// A built-in tool in the list of all.
+pub(crate) struct BuiltinEntry {
+    pub(crate) make: fn(&Arc<Toolkit>) -> Arc<dyn Callable>,
+    /// Its name, and the schema of its input.
+    #[cfg(test)]
+    pub(crate) schema: fn() -> (String, Value),
+}
+
+impl BuiltinEntry {
+    pub(crate) const fn of<B: Builtin>() -> Self {
+        Self {
+            make: make::<B>,
+            #[cfg(test)]
+            schema: schemas::made::<B>,
+        }
+    }
+}
+
 pub(crate) fn make<B: Builtin>(toolkit: &Arc<Toolkit>) -> Arc<dyn Callable> {
     make_described::<B>(toolkit, B::FACTS.description.to_owned())
 }
@@ -79,17 +101,12 @@ pub(crate) fn make_described<B: Builtin>(toolkit: &Arc<Toolkit>, description: St
 }
 
 fn spec<B: Builtin>() -> ToolSpec {
-    let mut schema = toold_proto::schema::schema_of::<B::Input>();
-    if let Some(object) = schema.as_object_mut() {
-        // The tool's own description says more than the input type's.
-        object.remove("description");
-    }
     ToolSpec {
         name: ToolName::parse(B::NAME).expect("the name of a built-in is a tool's name"),
         label: B::FACTS.label.to_owned(),
         description: B::FACTS.description.to_owned(),
         // A test compiles all schemas. Doing that at start would take a tenth of the start time.
-        input: Schema::compiled_before(schema),
+        input: Schema::compiled_before(schemas::of_input(B::NAME)),
         output: None,
         source: Source { kind: SourceKind::Builtin, name: "toold".to_owned(), path: None },
         origin: Origin::Builtin,

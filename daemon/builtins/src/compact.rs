@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::bail;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toold_engine::cx::Cx;
@@ -16,7 +15,8 @@ use crate::builtin::{Builtin, ToolFacts};
 use crate::toolkit::Toolkit;
 
 /// Arguments of `compact`: nothing.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompactInput {}
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -17,13 +16,14 @@ use crate::edits::{EditedText, Replacement, apply};
 use crate::toolkit::Toolkit;
 
 /// Arguments of `edit`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditInput {
     /// The file, relative to the working folder or absolute.
     path: String,
     /// Several replacements, made one after another: all or none.
-    #[schemars(length(min = 1, max = 1000))]
+    #[cfg_attr(test, schemars(length(min = 1, max = 1000)))]
     edits: Option<Vec<Edit>>,
     /// The text to replace, exactly as it is in the file, without the line numbers of `read`; for one
     /// replacement, instead of `edits`.
@@ -35,7 +35,8 @@ pub(crate) struct EditInput {
     replace_all: bool,
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Edit {
     /// The text to replace, exactly as it is in the file.

@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkState};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -32,7 +31,8 @@ use crate::toolkit::Toolkit;
 const DEFAULT_RESULTS: usize = 500;
 
 /// Arguments of `glob`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobInput {
     /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`. Without a slash it matches in every folder.
@@ -40,7 +40,7 @@ pub(crate) struct GlobInput {
     /// The folder to look in; the working folder by default.
     path: Option<String>,
     /// How many files to show; 500 by default.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 10_000)))]
     max_results: Option<usize>,
     /// Also find hidden files, and files that .gitignore names.
     #[serde(default)]

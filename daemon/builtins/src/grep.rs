@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -22,7 +21,8 @@ use crate::toolkit::Toolkit;
 const DEFAULT_RESULTS: u64 = 200;
 
 /// Arguments of `grep`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GrepInput {
     /// A regular expression, as ripgrep takes it.
@@ -38,13 +38,13 @@ pub(crate) struct GrepInput {
     #[serde(default)]
     output_mode: OutputMode,
     /// Lines to show before each match.
-    #[schemars(range(max = 1000))]
+    #[cfg_attr(test, schemars(range(max = 1000)))]
     before: Option<usize>,
     /// Lines to show after each match.
-    #[schemars(range(max = 1000))]
+    #[cfg_attr(test, schemars(range(max = 1000)))]
     after: Option<usize>,
     /// Lines to show before and after each match.
-    #[schemars(range(max = 1000))]
+    #[cfg_attr(test, schemars(range(max = 1000)))]
     context: Option<usize>,
     /// Ignore case.
     #[serde(default)]
@@ -56,13 +56,14 @@ pub(crate) struct GrepInput {
     #[serde(default)]
     fixed: bool,
     /// How many matches to show, or files in the other modes; 200 by default.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 10_000)))]
     max_results: Option<u64>,
     /// How many to skip: the next page.
     offset: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum OutputMode {
     #[default]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::{Need, Word};
@@ -13,7 +12,8 @@ use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::toolkit::Toolkit;
 
 /// Arguments of `kill_shell`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KillShellInput {
     /// The shell_id that `bash` returned.

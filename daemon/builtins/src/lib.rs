@@ -53,6 +53,7 @@ mod paths;
 mod placement;
 mod plain_output;
 mod ring;
+mod schemas;
 mod search;
 mod stamps;
 mod text;
@@ -61,29 +62,31 @@ use std::sync::Arc;
 
 use toold_engine::callable::Callable;
 
-use crate::builtin::make;
+use crate::builtin::BuiltinEntry;
 use crate::toolkit::Toolkit;
 
 /// Every built-in tool, ready for the registry.
 pub fn all(toolkit: &Arc<Toolkit>) -> Vec<Arc<dyn Callable>> {
-    vec![
-        make::<read::ReadTool>(toolkit),
-        make::<write::WriteTool>(toolkit),
-        make::<edit::EditTool>(toolkit),
-        make::<apply_patch::ApplyPatchTool>(toolkit),
-        make::<list::ListTool>(toolkit),
-        make::<glob::GlobTool>(toolkit),
-        make::<grep::GrepTool>(toolkit),
-        make::<bash::BashTool>(toolkit),
-        make::<bash_output::BashOutputTool>(toolkit),
-        make::<kill_shell::KillShellTool>(toolkit),
-        make::<web_fetch::WebFetchTool>(toolkit),
-        make::<web_search::WebSearchTool>(toolkit),
-        make::<todo::TodoTool>(toolkit),
-        make::<question::QuestionTool>(toolkit),
-        make::<remember::RememberTool>(toolkit),
-        make::<forget::ForgetTool>(toolkit),
-        make::<subagent::SubagentTool>(toolkit),
-        make::<compact::CompactTool>(toolkit),
-    ]
+    ALL.iter().map(|tool| (tool.make)(toolkit)).collect()
 }
+
+const ALL: &[BuiltinEntry] = &[
+    BuiltinEntry::of::<read::ReadTool>(),
+    BuiltinEntry::of::<write::WriteTool>(),
+    BuiltinEntry::of::<edit::EditTool>(),
+    BuiltinEntry::of::<apply_patch::ApplyPatchTool>(),
+    BuiltinEntry::of::<list::ListTool>(),
+    BuiltinEntry::of::<glob::GlobTool>(),
+    BuiltinEntry::of::<grep::GrepTool>(),
+    BuiltinEntry::of::<bash::BashTool>(),
+    BuiltinEntry::of::<bash_output::BashOutputTool>(),
+    BuiltinEntry::of::<kill_shell::KillShellTool>(),
+    BuiltinEntry::of::<web_fetch::WebFetchTool>(),
+    BuiltinEntry::of::<web_search::WebSearchTool>(),
+    BuiltinEntry::of::<todo::TodoTool>(),
+    BuiltinEntry::of::<question::QuestionTool>(),
+    BuiltinEntry::of::<remember::RememberTool>(),
+    BuiltinEntry::of::<forget::ForgetTool>(),
+    BuiltinEntry::of::<subagent::SubagentTool>(),
+    BuiltinEntry::of::<compact::CompactTool>(),
+];

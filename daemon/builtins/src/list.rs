@@ -8,7 +8,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use ignore::{DirEntry, WalkState};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -33,16 +32,17 @@ const DEFAULT_RESULTS: usize = 300;
 const MAX_SEEN: usize = 100_000;
 
 /// Arguments of `list`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListInput {
     /// The folder; the working folder by default.
     path: Option<String>,
     /// How many levels of folders to show; 3 by default.
-    #[schemars(range(min = 1, max = 100))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 100)))]
     depth: Option<usize>,
     /// How many entries to show, the upper levels first; 300 by default.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 10_000)))]
     max_results: Option<usize>,
 }
 

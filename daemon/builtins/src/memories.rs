@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toold_engine::redact::redact;
 use toold_engine::session::Session;
@@ -32,7 +31,8 @@ const MAX_MEMORIES: usize = 500;
 const MAX_SLUG: usize = 40;
 
 /// The scope of a memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryScope {
     /// This conversation.

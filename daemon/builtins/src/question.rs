@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -16,13 +15,14 @@ use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::toolkit::Toolkit;
 
 /// Arguments of `question`.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuestionInput {
     /// What is asked, in one or two sentences.
     question: String,
     /// The answers to choose from.
-    #[schemars(length(min = 2, max = 9))]
+    #[cfg_attr(test, schemars(length(min = 2, max = 9)))]
     options: Vec<QuestionChoice>,
     /// Whether more than one may be chosen.
     #[serde(default)]
@@ -32,7 +32,8 @@ pub(crate) struct QuestionInput {
     allow_other: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct QuestionChoice {
     /// A few words.

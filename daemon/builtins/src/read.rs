@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -34,16 +33,17 @@ const MAX_IMAGE: u64 = 5 * 1024 * 1024;
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Arguments of `read`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadInput {
     /// The file, relative to the working folder or absolute.
     path: String,
     /// The first line to show; 1 by default.
-    #[schemars(range(min = 1))]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     offset: Option<u64>,
     /// How many lines to show; 2000 by default.
-    #[schemars(range(min = 1))]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     limit: Option<u64>,
     /// Show a notebook as the JSON that it is, for `edit`.
     #[serde(default)]

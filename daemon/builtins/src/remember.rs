@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -19,7 +18,8 @@ use crate::paths;
 use crate::toolkit::Toolkit;
 
 /// Arguments of `remember`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RememberInput {
     /// The fact, understandable without context; at most 8 KiB.

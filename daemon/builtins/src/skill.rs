@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
@@ -24,7 +23,8 @@ const MAX_LISTED: usize = 8 * 1024;
 const MAX_FILES: usize = 50;
 
 /// Arguments of `skill`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SkillInput {
     /// The skill's name.

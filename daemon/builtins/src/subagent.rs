@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toold_engine::call::Principal;
@@ -28,7 +27,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 const DEPTH: &str = "TOOLD_AGENT_DEPTH";
 
 /// Arguments of `subagent`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubagentInput {
     /// Which kind of sub-agent.

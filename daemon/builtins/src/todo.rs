@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -20,12 +19,19 @@ use crate::builtin::{Builtin, ToolFacts};
 use crate::toolkit::Toolkit;
 
 /// Arguments of `todo`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TodoInput {
     /// The whole list: it replaces the one before. Empty when all is done.
-    #[schemars(length(max = 200))]
+    #[cfg_attr(test, schemars(length(max = 200), schema_with = "item_list"))]
     items: Vec<TodoItem>,
+}
+
+#[cfg(test)]
+fn item_list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let protocol = toold_proto::openrpc::document("");
+    toold_schemas::schema_in(&protocol, "todo.list", "/result/schema/properties/items")
 }
 
 pub(crate) struct TodoTool {

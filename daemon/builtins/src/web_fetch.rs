@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -31,7 +30,8 @@ const ERROR_TEXT: usize = 2000;
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
 
 /// Arguments of `web_fetch`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebFetchInput {
     /// What to fetch: an http or https URL.
@@ -41,14 +41,15 @@ pub(crate) struct WebFetchInput {
     #[serde(default)]
     format: FetchFormat,
     /// How much of the body to read; 5242880 by default, at most 20971520.
-    #[schemars(range(min = 1, max = 20_971_520))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 20_971_520)))]
     max_bytes: Option<u64>,
     /// Timeout in milliseconds; 30000 by default, at most 110000.
-    #[schemars(range(min = 1, max = 110_000))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 110_000)))]
     timeout_ms: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum FetchFormat {
     #[default]

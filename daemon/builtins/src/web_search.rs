@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toold_engine::cx::Cx;
@@ -25,22 +24,23 @@ const UNSET: &str = "web_search has no service to ask. A person can set one in c
     or\n\n[web.search]\nkind = \"command\"\ncommand = [\"ddgr\", \"--json\", \"--\", \"{query}\"]";
 
 /// Arguments of `web_search`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebSearchInput {
     /// What to search for.
-    #[schemars(length(min = 1, max = 400))]
+    #[cfg_attr(test, schemars(length(min = 1, max = 400)))]
     query: String,
     /// How many results to give; 8 by default, at most 20.
-    #[schemars(range(min = 1, max = 20))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 20)))]
     max_results: Option<u64>,
     /// Only results from these domains and those below them.
     #[serde(default)]
-    #[schemars(length(max = 50))]
+    #[cfg_attr(test, schemars(length(max = 50)))]
     allowed_domains: Vec<String>,
     /// No results from these domains and those below them.
     #[serde(default)]
-    #[schemars(length(max = 50))]
+    #[cfg_attr(test, schemars(length(max = 50)))]
     blocked_domains: Vec<String>,
 }
 

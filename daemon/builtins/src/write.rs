@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::bail;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -16,7 +15,8 @@ use crate::document::Document;
 use crate::toolkit::Toolkit;
 
 /// Arguments of `write`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteInput {
     /// The file, relative to the working folder or absolute. Missing folders are created.
@@ -28,7 +28,8 @@ pub(crate) struct WriteInput {
     mode: WriteMode,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum WriteMode {
     #[default]

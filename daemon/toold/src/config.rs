@@ -58,7 +58,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::Settings;
@@ -97,7 +96,8 @@ use crate::config::workspaces::WorkspacesConfig;
 /// Bytes of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;
 
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub daemon: DaemonConfig,
@@ -111,7 +111,7 @@ pub struct Config {
     pub audit: AuditConfig,
     pub sandbox: SandboxConfig,
     pub shell: ShellConfig,
-    #[schemars(with = "Vec<HookConfig>")]
+    #[cfg_attr(test, schemars(with = "Vec<HookConfig>"))]
     pub hooks: Vec<Spanned<HookConfig>>,
     pub mcp: McpConfig,
     pub page: PageConfig,
@@ -131,7 +131,8 @@ pub struct Config {
 }
 
 /// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PluginsConfig {
     /// Plugin folders and files in addition to the user's plugin folder; `~/` is the home folder.
@@ -149,21 +150,22 @@ pub struct PluginsConfig {
     /// Takes effect at the next start; only in the user's configuration.
     pub release_after_ms: Option<u64>,
     #[serde(flatten)]
-    #[schemars(with = "BTreeMap<String, serde_json::Map<String, serde_json::Value>>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Map<String, serde_json::Value>>"))]
     pub tables: BTreeMap<String, toml::Table>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PermissionConfig {
     /// Permission rules. The most specific rule wins; `deny` wins over all others.
-    #[schemars(with = "Vec<RuleConfig>")]
+    #[cfg_attr(test, schemars(schema_with = "schema::foreign::rules"))]
     pub rules: Vec<Spanned<RuleConfig>>,
     /// Files that need an approval of their own before a tool writes them, in every mode except `yolo`: a rule or a
     /// grant with a wildcard does not cover them. Patterns such as `deploy/**`, `~/scripts/*.sh` or `/srv/www/**`; a
     /// pattern that begins with neither `/` nor `~/` applies in any folder. They add to the built-in list
     /// (PROTECTED_WRITES.md).
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub protected_writes: Vec<Spanned<String>>,
     /// What happens to commands that only read, such as `git status` or `ls`: `allow` runs them without an approval of
     /// their own, `ask` asks as for any other command. The files that they name need permission either way, and rules
@@ -172,7 +174,8 @@ pub struct PermissionConfig {
 }
 
 /// What happens to commands that only read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReadOnlyCommands {
     #[default]
@@ -180,7 +183,8 @@ pub enum ReadOnlyCommands {
     Ask,
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
     /// The maximum number of calls in flight for one connection, including those that wait.
@@ -218,7 +222,8 @@ impl Default for LimitsConfig {
 }
 
 /// `[results]`: what results tell a model besides the tool's own output.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ResultsConfig {
     /// Tell the model when a session makes the same call, with the same result, this many times in a row; `true` is 3.
@@ -227,11 +232,12 @@ pub struct ResultsConfig {
 }
 
 /// Whether, and from which time on, a result tells a model that it repeats a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "expected true, false, or a number from 2")]
 pub enum WarnRepeats {
     Switch(bool),
-    From(#[schemars(range(min = 2))] NonZeroU64),
+    From(#[cfg_attr(test, schemars(range(min = 2)))] NonZeroU64),
 }
 
 impl Default for WarnRepeats {
@@ -249,7 +255,8 @@ impl WarnRepeats {
     }
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SpoolConfig {
     /// Files of long results are deleted at this age, in hours.
@@ -265,7 +272,8 @@ impl Default for SpoolConfig {
 }
 
 /// How long the audit log is kept; unused sessions are deleted at the same age.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
     /// Rows are deleted at this age, in days. Takes effect at the next start.
@@ -281,7 +289,8 @@ impl Default for AuditConfig {
 }
 
 /// `[cache]`: results of tools that declare them cacheable.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
     /// The maximum size of all cached results, in MiB; 0 turns the cache off. Takes effect at the next start.

@@ -3,7 +3,6 @@
 use std::path::{Component, Path, PathBuf};
 
 use globset::Glob;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toold_proto::nearest::nearest;
 use toold_proto::permission::{RuleInfo, Verdict};
@@ -13,10 +12,11 @@ use crate::policy::pattern::{Pattern, escape_glob};
 use crate::policy::{BrokenRule, Policy, Rule, ToolGlobs};
 
 /// One `[[permission.rules]]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    #[schemars(extend("enum" = Category::ALL))]
+    #[cfg_attr(test, schemars(extend("enum" = Category::ALL)))]
     pub category: String,
     /// `**` matches everything of its category. Else of a command: words, quoted as for a shell, `*` for any text
     /// within one, as the last word for any further ones. Of a file: a glob over its path. Of the network: `host` or
@@ -24,7 +24,7 @@ pub struct RuleConfig {
     /// glob over the name. One that can match nothing is a mistake.
     pub pattern: String,
     /// `allow`, `ask` or `deny`.
-    #[schemars(extend("enum" = ["allow", "ask", "deny"]))]
+    #[cfg_attr(test, schemars(extend("enum" = ["allow", "ask", "deny"])))]
     pub action: String,
     /// Only for these tools, as globs; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -618,3 +618,13 @@ fn grants_of_the_fleet_are_replaced_together_and_not_stored() {
     grants.replace_fleet(Vec::new());
     assert_eq!(ids(), ["g1"]);
 }
+
+#[test]
+fn schema_of_a_rule_is_current() {
+    let mut schema = toold_schemas::config_schema_of::<RuleConfig>();
+    // It becomes a part of the configuration's schema.
+    for of_whole in ["$schema", "title"] {
+        schema.as_object_mut().unwrap().shift_remove(of_whole);
+    }
+    toold_schemas::assert_current(concat!(env!("CARGO_MANIFEST_DIR"), "/rule.schema.json"), &schema, " ");
+}

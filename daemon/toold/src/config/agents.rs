@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// `[agents]`: clients that act for a model.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AgentsConfig {
     /// Names of variables that an agent, an MCP client, a client with a token or a process that a tool started may set
@@ -20,7 +20,8 @@ pub struct AgentsConfig {
 }
 
 /// `[agents.NAME]`: what happens when the agent NAME, such as `codex`, asks whether a tool of its own may run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// Who asks the person when nothing decides: `agent` leaves it to the agent's own prompt; `toold` asks in the
@@ -32,7 +33,8 @@ pub struct AgentConfig {
 }
 
 /// Who asks a person about an agent's own tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AgentAsks {
     #[default]

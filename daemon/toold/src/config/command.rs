@@ -19,8 +19,7 @@ use crate::config::{self, hooks, mount_mistakes, project, project_folder, schema
 /// # Errors
 /// Stdout is gone.
 pub fn print_schema() -> anyhow::Result<()> {
-    writeln!(io::stdout().lock(), "{:#}", schema::schema())?;
-    Ok(())
+    Ok(io::stdout().lock().write_all(schema::TEXT.as_bytes())?)
 }
 
 /// Prints the path of the configuration file, whether or not it exists.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config;
@@ -12,7 +11,8 @@ use crate::config::options::Options;
 use crate::config::remotes::RemoteToolFilter;
 
 /// `[fleet]`: daemons on several machines that share tools, asks and grants through a NATS server.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FleetConfig {
     /// Whether this daemon is in the fleet.
@@ -56,7 +56,8 @@ pub struct FleetConfig {
 }
 
 /// `[fleet.daemons.NAME]`: another daemon. Its tools are called `NAME_tool` here.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FleetDaemonSection {
     /// Its public key, which begins with `V`.
@@ -74,7 +75,8 @@ pub struct FleetDaemonSection {
 }
 
 /// `[fleet.people.NAME]`: a person.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FleetPersonSection {
     /// The public key, which begins with `U`.
@@ -84,7 +86,8 @@ pub struct FleetPersonSection {
 }
 
 /// `[fleet.use_labels.NAME]`: a label whose tools are listed here.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FleetLabelSection {
     /// Which of its tools are listed here.

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -23,11 +22,12 @@ use toold_proto::hook::HookDecision;
 use toold_proto::tool::SourceKind;
 
 /// One `[[hooks]]` of the configuration.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HookConfig {
     /// When the hook runs: before or after a call, or before or after a message of a client.
-    #[schemars(extend("enum" = ["pre_tool", "post_tool", "pre_message", "post_message"]))]
+    #[cfg_attr(test, schemars(extend("enum" = ["pre_tool", "post_tool", "pre_message", "post_message"])))]
     pub event: String,
     /// The program and its arguments; no shell.
     pub command: Vec<String>,
@@ -49,7 +49,8 @@ pub struct HookConfig {
     pub fail: OnFailure,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookMode {
     #[default]
@@ -57,7 +58,8 @@ pub enum HookMode {
     Async,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// The call continues.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use globset::Glob;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::client_profile::ClientProfile;
@@ -26,36 +25,39 @@ const FILES_AND_SHELL: &[&str] =
 /// `[mcp.profiles.NAME]`: which tools a client gets. A profile leaves tools out, and allows nothing: the permission rules
 /// apply as without it. A tool that it leaves out is not listed and cannot be called, neither by `tools_call` nor by
 /// another tool.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct McpProfileConfig {
     /// Only these tools and slash commands, as globs over their names; all when absent.
-    #[schemars(with = "Option<Vec<String>>")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     pub tools: Option<Vec<Spanned<String>>>,
     /// Not these, as globs over their names.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub without_tools: Vec<Spanned<String>>,
     /// Only tools, resources and prompts of these sources, as globs over kinds (`builtin`, `plugin`, `mcp`, `remote`,
     /// `frontend`) and names; all when absent.
-    #[schemars(with = "Option<Vec<String>>")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     pub sources: Option<Vec<Spanned<String>>>,
     /// Not of these sources.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub without_sources: Vec<Spanned<String>>,
     /// Which tools the client is listed if it does not choose: `all`, or `deferred` for the pinned ones with `tools_search`
     /// and `tools_call`.
+    #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_listing"))]
     pub listing: Option<ListingMode>,
     /// The permission mode in which its sessions begin: `plan` or `default`. Modes that allow more are set by a person, in
     /// a session.
     pub mode: ProfileMode,
     /// Of the folders that you chose, only these and the folders in them are workspaces for its clients: absolute paths,
     /// which may begin with `~/`. All when absent.
-    #[schemars(with = "Option<Vec<String>>")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     pub workspaces: Option<Vec<Spanned<String>>>,
 }
 
 /// The modes that a profile can choose: none allows more than the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileMode {
     /// Read only.

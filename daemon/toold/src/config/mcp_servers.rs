@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::registry::SourceScope;
@@ -32,7 +31,8 @@ use crate::config::workspaces::folder;
 use crate::config::{self, expand_home};
 
 /// `[mcp]`: the Model Context Protocol, as a client and as a server.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
     /// `mcp.json` files of other programs whose servers are mounted too; `~/` is the home folder. Missing files are
@@ -76,7 +76,8 @@ pub struct McpConfig {
 }
 
 /// `[mcp] meta_tools`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetaToolsConfig {
     Off,
@@ -87,7 +88,8 @@ pub enum MetaToolsConfig {
 
 /// `[mcp.clients.NAME]`: a client by the name that it reports. Any program can report any name, so this rests on trust
 /// in the programs that you start, not on proof.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct McpClientConfig {
     /// The client also shows the permission prompts of its own calls (elicitation), and its answers count: once or for
@@ -97,15 +99,17 @@ pub struct McpClientConfig {
     pub list_changed: bool,
     /// Which tools the client is listed if it does not choose: `all`, or `deferred` for the pinned ones with `tools_search`
     /// and `tools_call`, which find and call the others. For a client of any protocol; `all` when absent.
+    #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_listing"))]
     pub listing: Option<ListingMode>,
     /// The profile that the client always gets, whichever other one it is started with; each leaves out more tools. Only
     /// for clients that speak MCP.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub profile: Option<Spanned<String>>,
 }
 
 /// `[mcp.token]`: the token that may call, which `toolctl mcp token` shows.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TokenConfig {
     /// Of the folders that you chose, only these and the folders in them are workspaces for this token: absolute
@@ -128,7 +132,8 @@ impl TokenConfig {
 }
 
 /// `[mcp.oauth]`: logins at remote servers, which `toolctl mcp login NAME` makes.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct McpOAuthConfig {
     /// The https URL of a client metadata document that you host. It is the daemon's client id at authorization servers
@@ -150,7 +155,8 @@ impl McpOAuthConfig {
 }
 
 /// `[mcp.servers.NAME.oauth]`: the daemon as a client that is registered at the server's authorization server.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerOAuthConfig {
     pub client_id: Option<String>,
@@ -167,7 +173,8 @@ pub struct ServerOAuthConfig {
 }
 
 /// Where your identity token is exchanged, and the daemon's client there.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IdentityProviderConfig {
     pub token_endpoint: String,
@@ -175,7 +182,8 @@ pub struct IdentityProviderConfig {
 }
 
 /// How the daemon gets tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ServerOAuthGrant {
     /// A person logs in.
@@ -193,7 +201,8 @@ pub enum ServerOAuthGrant {
 /// One `[mcp.servers.NAME]`. Set exactly one of `command`, `url` and `socket`. In all texts, `${env:NAME}` stands for
 /// a variable of the daemon's environment, and `${env:NAME:-text}` has a default. `${secret:NAME}` stands for a secret
 /// that `toolctl secrets set NAME` stored; paths can't hold one.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct McpServerConfig {
     /// The program, which speaks MCP on its stdin and stdout; no shell.
@@ -216,6 +225,7 @@ pub struct McpServerConfig {
     /// Which sessions share a process of the server, or a connection to it: `shared` is one for all, `project` one for
     /// the sessions of each project, `session` one for each session, which ends with it. `shared` when absent. Set it for
     /// servers that remember something of a conversation, such as a browser.
+    #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::instance_scope"))]
     pub scope: InstanceScope,
     /// With the scopes `project` and `session`: so many run at one time, and calls that would start another one are
     /// refused.
@@ -229,7 +239,8 @@ pub struct McpServerConfig {
 }
 
 /// Which of the server's tools are mounted, as globs over the server's names.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct McpToolFilter {
     /// All when absent.

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::Settings;
 use toold_host::http::target;
@@ -13,7 +12,8 @@ use crate::config::mcp_servers::expand;
 use crate::config::program;
 
 /// `[notify]`: tells you when a request for permission or a question waits. Only in the user's configuration.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyConfig {
     /// How long it waits before you are notified, such as `30s` or `2m`. An answer before that prevents the notification.
@@ -38,9 +38,10 @@ pub struct NotifyConfig {
 }
 
 /// A length of time, written as `30s` or `1m 30s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
-#[schemars(with = "String")]
+#[cfg_attr(test, schemars(with = "String"))]
 pub struct WaitTime(pub Duration);
 
 impl TryFrom<String> for WaitTime {

@@ -9,7 +9,6 @@ use http::uri::Authority;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_host::files;
 
@@ -21,7 +20,8 @@ use crate::config::{absolute, private_file};
 const MAX_PEM: u64 = 1 << 20;
 
 /// `[page]`: the page that `toolctl page` opens in a browser. Browsers sign in with a link that is valid once.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PageConfig {
     /// Whether the page is served.

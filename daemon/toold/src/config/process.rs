@@ -1,12 +1,12 @@
 //! `[daemon]`, `[log]`, `[trace]` and `[metrics]`: the daemon's own process.
 
 use anyhow::Context;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
 /// `[daemon]`: the daemon's process.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
     /// The daemon stops after this many milliseconds without use: no client connected, and no call or background
@@ -29,7 +29,8 @@ impl Default for DaemonConfig {
 }
 
 /// `[log]`
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
     /// A level (`error`, `warn`, `info`, `debug`, `trace`), or levels by module, such as `info,toold_mcp=debug`.
@@ -41,10 +42,10 @@ pub struct LogConfig {
     /// effect at the next start.
     pub file: bool,
     /// The log file is rotated when it is larger than this. Takes effect at the next start.
-    #[schemars(range(min = 16))]
+    #[cfg_attr(test, schemars(range(min = 16)))]
     pub max_kib: u64,
     /// How many rotated files are kept. Takes effect at the next start.
-    #[schemars(range(max = 1000))]
+    #[cfg_attr(test, schemars(range(max = 1000)))]
     pub keep: usize,
 }
 
@@ -54,7 +55,8 @@ impl Default for LogConfig {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     Text,
@@ -65,7 +67,8 @@ pub enum LogFormat {
 const LOG_MESSAGES: [(&str, &str); 2] = [("rmcp", "error"), ("async_nats", "warn")];
 
 /// A valid filter.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
 pub struct LogFilter(pub(crate) String);
 
@@ -107,14 +110,15 @@ impl LogFilter {
 }
 
 /// `[trace]`
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceConfig {
     /// The OpenTelemetry collector to which traces of calls are sent over HTTP, such as `http://127.0.0.1:4318`. No
     /// traces are made when absent. Takes effect at the next start.
     pub otlp_endpoint: Option<String>,
     /// The share of calls to trace among those that do not belong to a caller's trace. Takes effect at the next start.
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub sample: f64,
 }
 
@@ -125,7 +129,8 @@ impl Default for TraceConfig {
 }
 
 /// `[metrics]`
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsConfig {
     /// Serve `GET /metrics` for Prometheus at the address of `mcp.listen`, to clients with the token.

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
@@ -26,7 +25,8 @@ use crate::config::random::{random_bytes, random_hex};
 
 /// One `[remotes.NAME]`: another daemon, whose tools are called `NAME_tool` here. Set exactly one of `command` and
 /// `url`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RemoteSection {
     /// A program and its arguments, whose stdin and stdout are the connection, such as `["ssh", "build", "toolctl",
@@ -51,7 +51,8 @@ pub struct RemoteSection {
 }
 
 /// Which of its tools are mounted, as globs over its own names.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RemoteToolFilter {
     /// All when absent.

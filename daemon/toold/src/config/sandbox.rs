@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::policy::Policy;
 use toold_host::sandbox::{ConfinementMode, SandboxRules, try_guard};
@@ -15,7 +14,8 @@ use crate::config::paths::DaemonPaths;
 use crate::config::{LoadedConfig, expand_home};
 
 /// The sandbox for commands of `bash` and of plugins. Hooks are your own commands and are not confined.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
     pub mode: SandboxMode,
@@ -29,7 +29,8 @@ pub struct SandboxConfig {
     pub ease: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
     /// Commands may do everything that you may.

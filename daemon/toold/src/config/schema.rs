@@ -2,21 +2,15 @@
 
 use std::sync::LazyLock;
 
-use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::config::Config;
+/// The schema as text, which a test makes from the types.
+pub(super) const TEXT: &str = include_str!("../../config.schema.json");
 
-/// The schema, as the checked-in `config.schema.json` has it, which is written by `toold config schema`.
+/// The schema. It has no shared definitions, so that walking it needs no look-ups.
 pub fn schema() -> &'static Value {
-    // Without shared definitions, so that walking it needs no look-ups.
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let mut settings = SchemaSettings::draft07();
-        settings.inline_subschemas = true;
-        let mut schema = settings.into_generator().into_root_schema_for::<Config>().to_value();
-        schema["title"] = "The configuration of toold".into();
-        schema
-    });
+    static SCHEMA: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(TEXT).expect("a test writes the file as JSON"));
     &SCHEMA
 }
 
@@ -115,15 +109,41 @@ pub(super) fn branches(schema: &Value) -> Vec<&Value> {
     all
 }
 
+/// The schemas of types of other crates, which keep them in files too.
+#[cfg(test)]
+pub(super) mod foreign {
+    use schemars::{Schema, SchemaGenerator, json_schema};
+    use toold_proto::openrpc;
+    use toold_schemas::schema_in;
+
+    pub(in crate::config) fn rules(_: &mut SchemaGenerator) -> Schema {
+        let rule: Schema = serde_json::from_str(include_str!("../../../engine/rule.schema.json")).unwrap();
+        json_schema!({"type": "array", "items": rule})
+    }
+
+    pub(in crate::config) fn optional_listing(_: &mut SchemaGenerator) -> Schema {
+        let pointer = "/result/schema/properties/clients/items/properties/listing";
+        let listing = schema_in(&openrpc::document(""), "tools.cost", pointer);
+        json_schema!({"anyOf": [listing, {"type": "null"}]})
+    }
+
+    pub(in crate::config) fn instance_scope(_: &mut SchemaGenerator) -> Schema {
+        schema_in(&openrpc::document(""), "mcp.servers", "/result/schema/properties/servers/items/properties/scope")
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use toold_schemas::{assert_current, config_schema_of};
+
     use super::*;
+    use crate::config::Config;
 
     #[test]
-    fn the_checked_in_schema_is_current() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/config.schema.json");
-        let checked_in: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        assert!(checked_in == *schema(), "run: cargo run -p toold -- config schema > daemon/toold/config.schema.json");
+    fn config_schema_is_current() {
+        let mut schema = config_schema_of::<Config>();
+        schema["title"] = "The configuration of toold".into();
+        assert_current(concat!(env!("CARGO_MANIFEST_DIR"), "/config.schema.json"), &schema, "  ");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_host::secrets::{SecretOptions, is_secret_name};
 
@@ -11,7 +10,8 @@ use crate::config::options::Options;
 
 /// `[secrets]`: values such as tokens that stand in no file. `${secret:NAME}` in the section of an MCP server, or
 /// as `notify.token`, is replaced by the value that `toolctl secrets set NAME` stored.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretsConfig {
     /// Names of secrets that this configuration needs, so that `toolctl secrets list` shows those that are not set yet.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_host::kept_programs::KeptPrograms;
 
 /// The processes of the tool `bash`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ShellConfig {
     /// Programs that keep running when a command leaves them behind, such as build servers; all others are ended with

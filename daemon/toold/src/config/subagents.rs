@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_builtins::agents::{AgentOrigin, AgentType};
 use toold_builtins::toolkit::Toolkit;
@@ -15,7 +14,8 @@ use toold_lua::reload::PluginHost;
 use crate::config::active_config::ActiveConfig;
 
 /// `[subagents.NAME]`: a kind of sub-agent. The command of `[subagents.default]` serves the kinds that have none.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SubagentConfig {
     /// A description for the model that chooses a kind.

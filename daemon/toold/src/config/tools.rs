@@ -5,7 +5,6 @@ pub mod provided_names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use toold_builtins::toolkit::Toolkit;
@@ -24,18 +23,19 @@ use crate::config::{self, LoadedConfig, bundled, mcp_servers, plugins};
 
 /// `[tools]`: single tools of any source. All keys use a tool's own name, which it has without this section, as rules,
 /// grants, hooks and the audit log do.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolsConfig {
     /// Tools that are neither listed nor callable, as globs over their names.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub disable: Vec<Spanned<String>>,
     /// New names of tools. A tool is listed and called by its new name alone.
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub rename: BTreeMap<String, Spanned<String>>,
     /// The tools of the short list (`listing = "deferred"`), as globs over their names. When absent, the built-in tools that
     /// an agent uses at each step: bash, edit, glob, grep, list, read, todo, write.
-    #[schemars(with = "Option<Vec<String>>")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     pub pinned: Option<Vec<Spanned<String>>>,
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use toold_builtins::toolkit::Toolkit;
 use toold_builtins::web::search::{BRAVE, SearchKey, SearchService, WebSearch};
@@ -20,7 +19,8 @@ use crate::config::expand_home;
 use crate::config::options::Options;
 
 /// `[network]`: what requests of tools and plugins may reach.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkConfig {
     /// Addresses that may be reached although they are not public: networks (`10.0.0.0/8`), addresses and hosts
@@ -29,14 +29,16 @@ pub struct NetworkConfig {
     pub allow_private: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct WebConfig {
     pub search: SearchConfig,
 }
 
 /// `[web.search]`: the service that `web_search` uses.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SearchConfig {
     /// The kind of service. Without it, `web_search` explains how to set it.
@@ -54,7 +56,8 @@ pub struct SearchConfig {
     pub timeout_ms: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchKind {
     Searxng,

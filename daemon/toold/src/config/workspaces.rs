@@ -2,13 +2,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config;
 
 /// `[workspaces]`: folders in which agents, MCP clients and clients with a token may work without an approval.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspacesConfig {
     /// Absolute paths of folders, which may begin with `~/`; everything in them is included. Neither `/` nor the whole
