@@ -1,8 +1,9 @@
 //! Access to the system that built-in tools and plugins share: processes, files and the web.
 //!
 //! - Processes: [`process`] runs programs in an [`environment`] of their own, confined by the [`sandbox`], and keeps their
-//!   output within bounds ([`output_buffer`]). [`process_registry`] records which call started a process, [`tool_mark`]
-//!   marks every process of a tool, [`descendants`] finds them all, and [`stderr_log`] logs the stderr of servers.
+//!   output within bounds ([`output_buffer`]). The [`launcher`] stands between the daemon and a program, and gives it its
+//!   [`tool_mark`]. [`process_registry`] records which call started a process, [`descendants`] finds them all, and
+//!   [`stderr_log`] logs the stderr of servers.
 //! - Commands: [`shell_grammar`] reads a command line and lists the permissions that it needs.
 //! - Files: [`files`] resolves and opens paths, [`replace`] writes them atomically, [`file_needs`] lists the permissions for
 //!   them, [`exclude`] reads `.aiexclude` and `.toolignore`, and [`read_access`] tells which files a call may read.
@@ -16,6 +17,7 @@ pub mod descendants;
 pub mod desktop;
 pub mod environment;
 pub mod kept_programs;
+pub mod launcher;
 pub mod output_buffer;
 pub mod process;
 pub mod process_registry;

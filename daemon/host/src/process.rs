@@ -3,7 +3,6 @@
 //! [`run`] runs a program to its end. [`piped_child`] starts a server that you talk to over pipes. The [`reaper`] process
 //! kills what still runs when the daemon itself is killed.
 
-pub mod launch;
 pub mod piped_child;
 pub mod reaper;
 
@@ -31,11 +30,12 @@ use toold_proto::shell::TerminalSize;
 use crate::descendants;
 use crate::environment::Environment;
 use crate::kept_programs::KeptPrograms;
+use crate::launcher;
+use crate::launcher::order::Confinement;
 use crate::output_buffer::OutputBuffer;
 use crate::process::pipe::{OutputPipe, read_either};
 use crate::process::reaper::Ward;
 use crate::process_registry::{StartedFor, TrackedProcess};
-use crate::sandbox::Confinement;
 use crate::terminal;
 use crate::tool_mark;
 
@@ -319,20 +319,11 @@ fn prepare(command: &ProcessCommand) -> Result<Prepared, StartError> {
     let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
     let tool_mark = tool_mark::own();
     let mut system = match setsid {
-        // The helper processes create the session and set the mark before they become the program.
-        _ if let Some(confinement) = &command.confinement => {
-            let (helper, arguments) = confinement.wrap(&path, tool_mark);
-            let mut system = tokio::process::Command::new(helper);
-            system.args(arguments);
-            system
+        // The launcher creates the session and sets the mark before it becomes the program.
+        _ if command.confinement.is_some() || tool_mark.is_some() => {
+            launcher::command(&path, tool_mark, command.confinement.as_ref()).into()
         }
-        _ if let Some(tool_mark) = tool_mark => {
-            let (helper, arguments) = launch::wrap(&path, tool_mark);
-            let mut system = tokio::process::Command::new(helper);
-            system.args(arguments);
-            system
-        }
-        // For binaries that cannot start themselves as the helper, such as tests of this crate.
+        // For processes that do not mark what they start, such as tests.
         // With a terminal it leads a session of its own.
         _ if command.terminal.is_some() => tokio::process::Command::new(&path),
         // Without a terminal to read from, a program that asks for a password fails instead of waiting.

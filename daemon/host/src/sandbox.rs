@@ -1,12 +1,7 @@
 //! The sandbox of programs that tools run: the files that they may change, and whether they may use the network.
 //!
-//! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program. The daemon does not confine
-//! the program itself. A process in between runs [`helper`], which applies the restriction and then becomes the
-//! program.
-
-pub mod helper;
-#[cfg(target_os = "linux")]
-mod kernel;
+//! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program, which the
+//! [launcher](crate::launcher) applies to itself before it becomes the program.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,6 +17,8 @@ use toold_engine::cx::Cx;
 use toold_engine::policy::{Policy, is_secret};
 
 use crate::exclude::Exclusions;
+use crate::launcher;
+use crate::launcher::order::{Confinement, NO_SANDBOX};
 
 /// The files that a confined program may change.
 ///
@@ -69,24 +66,6 @@ pub struct Sandbox {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing runs: the configured sandbox is not available: {0}")]
 pub struct SandboxUnavailable(pub String);
-
-/// The restriction of one program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Confinement {
-    /// It may change everything except protected files, and use the network. Then `network` and `writable` are ignored.
-    pub guard: bool,
-    pub network: bool,
-    /// The program is not started if the kernel cannot prevent it from sending signals to other processes.
-    pub needs_scope: bool,
-    /// Folders and files that it may change, with everything inside.
-    pub writable: Vec<PathBuf>,
-    /// Places inside the writable ones that it may not change.
-    pub protected: Vec<PathBuf>,
-    /// Places that appear empty.
-    pub masked: Vec<PathBuf>,
-    /// A description for people and models, as [`SandboxRules::describe`].
-    pub words: String,
-}
 
 /// Secrets below the home folder that are not direct entries of it.
 const DEEP_SECRETS: [&str; 8] = [
@@ -310,37 +289,20 @@ impl Confinement {
     }
 
     fn try_out(&self, program: &str, own_arguments: &[OsString]) -> Result<(), String> {
-        let (program, arguments) = self.wrap(Path::new(program), None);
-        let output = std::process::Command::new(program)
-            .args(arguments)
+        let output = launcher::command(Path::new(program), None, Some(self))
             .args(own_arguments)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .current_dir("/")
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| format!("can't run {}: {error}", helper::PROGRAM))?;
+            .map_err(|error| format!("can't run the launcher: {error}"))?;
         let words = String::from_utf8_lossy(&output.stderr);
         match (output.status.success(), words.lines().next_back()) {
             (true, _) => Ok(()),
-            (false, Some(line)) => Err(line.trim_start_matches(helper::SAYS).to_owned()),
+            (false, Some(line)) => Err(line.trim_start_matches(NO_SANDBOX).to_owned()),
             (false, None) => Err(format!("a confined program ended with {}", output.status)),
         }
-    }
-
-    /// The program to run instead of `program`, and the arguments to prepend to its own.
-    pub(crate) fn wrap(&self, program: &Path, tool_mark: Option<u64>) -> (PathBuf, Vec<OsString>) {
-        let mut arguments: Vec<OsString> = vec![helper::NAME.into()];
-        if let Some(mark) = tool_mark {
-            arguments.extend(["--tool-mark".into(), mark.to_string().into()]);
-        }
-        let flags = [("--guard", self.guard), ("--network", self.network), ("--needs-scope", self.needs_scope)];
-        arguments.extend(flags.iter().filter(|(_, set)| *set).map(|(flag, _)| flag.into()));
-        for (flag, paths) in [("--write", &self.writable), ("--protect", &self.protected), ("--mask", &self.masked)] {
-            arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
-        }
-        arguments.extend(["--".into(), program.into()]);
-        (helper::PROGRAM.into(), arguments)
     }
 }
 

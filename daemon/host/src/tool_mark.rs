@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 const LOWEST: u64 = 0xB_0000;
 pub const HIGHEST: u64 = 0xB_FFFF;
 
-/// This daemon's own mark. Global, as resource limits are: all daemons of a process share it.
+/// This daemon's own mark, which the [launcher](crate::launcher) sets. Global, as resource limits are: all daemons of a process share it.
 static OWN: OnceLock<u64> = OnceLock::new();
 
 /// Chooses the mark of the processes that this daemon starts from now on: the mark of the daemon that handed over, or a
@@ -67,22 +67,6 @@ fn hard_limit(limits: &str) -> Option<Option<u64>> {
         "unlimited" => Some(None),
         number => number.parse().ok().map(Some),
     }
-}
-
-/// Marks this process and all processes that it starts from now on.
-///
-/// # Errors
-/// The system refuses, or the limit is already lower than this mark.
-#[cfg(target_os = "linux")]
-pub(crate) fn put_on_this_process(mark: u64) -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let limit = Rlimit { current: Some(mark), maximum: Some(mark) };
-    setrlimit(Resource::Msgqueue, limit).map_err(io::Error::from)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn put_on_this_process(_mark: u64) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -20,7 +20,8 @@ use toold::lifecycle::restart::successor::Successor;
 use toold::lifecycle::service_manager;
 use toold::lifecycle::stop_deadline;
 use toold::lifecycle::traces::Traces;
-use toold_host::process::{launch, reaper};
+use toold_host::launcher;
+use toold_host::process::reaper;
 use toold_host::tool_mark;
 
 /// Returns memory to the system also when one thread allocated it, another freed it, and both are
@@ -153,10 +154,7 @@ struct ConfigSources {
 
 fn main() -> ExitCode {
     // Before anything is set up that a sandboxed program must not inherit.
-    if let Some(failed) = toold_host::sandbox::helper::run_if_asked(std::env::args_os()) {
-        return failed;
-    }
-    if let Some(failed) = launch::run_if_asked(std::env::args_os()) {
+    if let Some(failed) = launcher::run_if_asked(std::env::args_os()) {
         return failed;
     }
     if let Some(ended) = reaper::run_if_asked(std::env::args_os()) {

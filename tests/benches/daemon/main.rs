@@ -5,6 +5,7 @@
 //! on a shared machine do not compare, and all but starts are pinned to one CPU. Nothing here can fail for
 //! being slow.
 
+mod commands;
 mod floods;
 mod pipelined;
 mod progress;
@@ -43,6 +44,7 @@ fn main() {
             pipelined::run(quick);
             progress::run(quick);
             floods::run(quick);
+            commands::run(quick);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod environment;
 mod joining;
+mod launcher;
 mod left_behind;
 mod page;
 mod peers;

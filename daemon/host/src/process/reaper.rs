@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 
 use super::signal_group;
-use crate::sandbox::helper::PROGRAM;
+use crate::launcher::OWN_PROGRAM;
 use crate::{descendants, tool_mark};
 
 /// The first argument that selects this mode.
@@ -38,8 +38,8 @@ struct Reaper {
 }
 
 /// From now on commands carry the [mark of tools](tool_mark) and are reported to a reaper, which is started with the
-/// first one. For processes that call [`run_if_asked`] and [`launch::run_if_asked`](super::launch::run_if_asked) first
-/// in `main`. `inherited` is the mark of a daemon that is about to hand over.
+/// first one. For processes that call [`run_if_asked`] and that of the [launcher](crate::launcher::run_if_asked) first in
+/// `main`. `inherited` is the mark of a daemon that is about to hand over.
 pub fn allow(inherited: Option<u64>) {
     tool_mark::choose(inherited);
     REAPER.lock().allowed = true;
@@ -131,7 +131,7 @@ fn line(mark: &str, what: char, leader: Option<Pid>) -> String {
 }
 
 fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, ChildStdin)> {
-    let mut process = Command::new(PROGRAM)
+    let mut process = Command::new(OWN_PROGRAM)
         .arg0("toold")
         .arg(NAME)
         .env_clear()

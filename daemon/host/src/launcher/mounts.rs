@@ -3,25 +3,21 @@
 //! Read-only means a read-only mount: nothing in it can change, including modes, owners, times and attributes.
 
 use std::fmt::Display;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, CWD, access, statfs};
-use rustix::io::Errno;
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount, open_tree,
+use super::order::Confinement;
+use super::system::{
+    NEW_IPC, NEW_MOUNTS, NEW_USER, NO_DEVICES, NO_PROGRAMS, NO_SUID, PRIVATE, READ_ONLY, TREE_READ_ONLY,
+    TREE_WITHOUT_PRIVILEGES, attach, copy_tree, may_write, mount, open_place, set_attribute, unshare, user_and_group,
 };
-use rustix::thread::UnshareFlags;
-
-use super::super::Confinement;
-use super::attributes::{READ_ONLY, WITHOUT_PRIVILEGES, set};
 
 /// Gets a private file system in memory: no one else sees it, and it disappears with the program.
 const TEMP: &str = "/dev/shm";
 /// The file system that shows message queues; a program could drain those of others there.
 const MESSAGE_QUEUES: &str = "/dev/mqueue";
-/// `MQUEUE_MAGIC`.
-const MESSAGE_QUEUE_FILES: u64 = 0x1980_0202;
 
 /// Returns the folder for temporary files; `None` if the program has no private one.
 pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, String> {
@@ -29,14 +25,14 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
     let cwd = std::env::current_dir().ok();
     own_namespaces()?;
     // No program gains privileges here, and programs that could, such as `ping`, would not even start.
-    set_everywhere(WITHOUT_PRIVILEGES).map_err(|error| format!("can't change what is mounted: {error}"))?;
+    set_everywhere(TREE_WITHOUT_PRIVILEGES).map_err(|error| format!("can't change what is mounted: {error}"))?;
     own_message_queues()?;
     if !confinement.guard {
         only_writable(&outermost(&confinement.writable))?;
     }
     let protected = outermost(&confinement.protected);
     for path in above(&confinement.protected, confinement).iter() {
-        change(path, "hold", |path| attach(&copy(path)?, path))?;
+        change(path, "hold", |path| attach(&copy_tree(path)?, path))?;
     }
     for path in protected {
         change(path, "protect", protect)?;
@@ -52,14 +48,12 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
 }
 
 /// Creates the namespaces, inside a user namespace if that is needed for the right to create them.
-#[expect(deprecated, reason = "its replacement is unsafe for the sake of shared file descriptors, which stay shared")]
 fn own_namespaces() -> Result<(), String> {
-    use rustix::thread::unshare;
-    let own = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    let own = NEW_MOUNTS | NEW_IPC;
     if unshare(own).is_err() {
-        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (user, group) = user_and_group();
         let words = |error: &dyn Display| format!("the system does not allow user namespaces: {error}");
-        unshare(UnshareFlags::NEWUSER | own).map_err(|error| words(&error))?;
+        unshare(NEW_USER | own).map_err(|error| words(&error))?;
         let map = [
             ("setgroups", "deny".to_owned()),
             ("uid_map", format!("{user} {user} 1")),
@@ -69,29 +63,29 @@ fn own_namespaces() -> Result<(), String> {
             std::fs::write(format!("/proc/self/{file}"), text).map_err(|error| words(&error))?;
         }
     }
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+    mount(c"none", Path::new("/"), PRIVATE, c"")
         .map_err(|error| format!("the system does not allow private mounts: {error}"))
 }
 
-/// Mounts the namespace's own file systems over those of the outside.
+/// Mounts the namespace's own file system over that of the outside, if there is one.
 fn own_message_queues() -> Result<(), String> {
-    match statfs(MESSAGE_QUEUES) {
-        Ok(found) if found.f_type as u64 == MESSAGE_QUEUE_FILES => {}
+    let device = |path| std::fs::metadata(path).map(|found| found.dev()).ok();
+    match device(MESSAGE_QUEUES) {
+        Some(mounted) if Some(mounted) != device("/dev") => {}
         _ => return Ok(()),
     }
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("mqueue", MESSAGE_QUEUES, "mqueue", flags, c"")
+    mount(c"mqueue", Path::new(MESSAGE_QUEUES), NO_SUID | NO_DEVICES | NO_PROGRAMS, c"")
         .map_err(|error| format!("can't make message queues of its own: {error}"))
 }
 
 /// Makes everything read-only except these.
 fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
-    let words = |path: &Path, error: Errno| format!("can't make {} writable: {error}", path.display());
+    let words = |path: &Path, error: io::Error| format!("can't make {} writable: {error}", path.display());
     let mut kept = Vec::new();
     for path in writable {
-        match copy(path) {
+        match copy_tree(path) {
             Ok(tree) => kept.push((path, tree)),
-            Err(Errno::NOENT) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(words(path, error)),
         }
     }
@@ -99,48 +93,40 @@ fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
     if writable.iter().any(|path| path.parent().is_none()) {
         return Ok(());
     }
-    set_everywhere(READ_ONLY).map_err(|error| format!("can't make what is mounted read-only: {error}"))?;
+    set_everywhere(TREE_READ_ONLY).map_err(|error| format!("can't make what is mounted read-only: {error}"))?;
     for (path, tree) in kept {
         attach(&tree, path).map_err(|error| words(path, error))?;
     }
     Ok(())
 }
 
-fn set_everywhere(attribute: u64) -> rustix::io::Result<()> {
-    set(open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)?.as_fd(), attribute)
+fn set_everywhere(attribute: u64) -> io::Result<()> {
+    set_attribute(&open_place(Path::new("/"))?, attribute)
 }
 
-fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> rustix::io::Result<()>) -> Result<(), String> {
+fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), String> {
     match act(path) {
         // It was removed after the check.
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(format!("can't {verb} {}: {error}", path.display())),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("can't {verb} {}: {error}", path.display())),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
-fn protect(path: &Path) -> rustix::io::Result<()> {
-    let tree = copy(path)?;
-    set(tree.as_fd(), READ_ONLY)?;
-    attach(&tree, path)
+fn protect(path: &Path) -> io::Result<()> {
+    attach(&read_only_copy(path)?, path)
 }
 
-fn mask(path: &Path) -> rustix::io::Result<()> {
+fn mask(path: &Path) -> io::Result<()> {
     if path.is_dir() {
-        return mount("tmpfs", path, "tmpfs", MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV, c"size=4k");
+        return mount(c"tmpfs", path, READ_ONLY | NO_SUID | NO_DEVICES, c"size=4k");
     }
-    let nothing = copy(Path::new("/dev/null"))?;
-    set(nothing.as_fd(), READ_ONLY)?;
-    attach(&nothing, path)
+    attach(&read_only_copy(Path::new("/dev/null"))?, path)
 }
 
-/// A copy of the mounts at and below a path, not yet attached.
-fn copy(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-    open_tree(CWD, path, flags)
-}
-
-fn attach(tree: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
-    move_mount(tree, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS)
+fn read_only_copy(path: &Path) -> io::Result<OwnedFd> {
+    let tree = copy_tree(path)?;
+    set_attribute(&tree, TREE_READ_ONLY)?;
+    Ok(tree)
 }
 
 /// Without paths inside another one. Each comes after all that could contain it.
@@ -157,7 +143,7 @@ fn outermost(paths: &[PathBuf]) -> Vec<&PathBuf> {
 fn above(protected: &[PathBuf], confinement: &Confinement) -> Vec<PathBuf> {
     let writable = |folder: &Path| {
         let listed = confinement.writable.iter().any(|place| folder.starts_with(place));
-        (confinement.guard || listed) && access(folder, Access::WRITE_OK).is_ok()
+        (confinement.guard || listed) && may_write(folder)
     };
     let mut above: Vec<PathBuf> = protected
         .iter()
@@ -176,7 +162,7 @@ fn own_temp(confinement: &Confinement, cwd: Option<&Path>) -> Result<Option<Path
     if confinement.guard || in_use || !Path::new(TEMP).is_dir() {
         return Ok(None);
     }
-    mount("tmpfs", TEMP, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"size=512m,mode=1777")
+    mount(c"tmpfs", Path::new(TEMP), NO_SUID | NO_DEVICES, c"size=512m,mode=1777")
         .map_err(|error| format!("can't make a folder for temporary files: {error}"))?;
     Ok(Some(TEMP.into()))
 }

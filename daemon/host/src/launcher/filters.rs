@@ -1,4 +1,5 @@
-//! The system calls that are denied to a confined program.
+//! The system calls that are denied to a confined program. The daemon compiles the filters, and the launcher applies
+//! them.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,7 +9,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::super::Confinement;
+use super::order::Confinement;
 
 type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -50,10 +51,9 @@ const OF_A_USER: u64 = 3;
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// Denies the calls for good, and also the right to gain privileges.
-pub(super) fn restrict(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
+/// The filters that deny the calls, as the launcher takes them.
+pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn Error>> {
     let missing: SeccompRules = KEYS.map(|call| (call, Vec::new())).into();
-    apply(missing, libc::ENOSYS)?;
     let mut refused: SeccompRules = ALWAYS.map(|call| (call, Vec::new())).into();
     refused.insert(libc::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     // Process id -1 stands for everything on a processor. The kernel checks other ids like any other access.
@@ -64,7 +64,7 @@ pub(super) fn restrict(confinement: &Confinement) -> Result<(), Box<dyn Error>> 
             refuse_scheduling(&mut refused)?;
         }
     }
-    apply(refused, libc::EPERM)
+    Ok(vec![filter(missing, libc::ENOSYS)?, filter(refused, libc::EPERM)?])
 }
 
 /// Without the network, only socket pairs are allowed. With it, all but the Unix family: over Unix sockets a program
@@ -99,7 +99,7 @@ fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, secco
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
-fn apply(mut rules: SeccompRules, error: i32) -> Result<(), Box<dyn Error>> {
+fn filter(mut rules: SeccompRules, error: i32) -> Result<String, Box<dyn Error>> {
     // The same calls under the numbers of the x32 ABI.
     #[cfg(target_arch = "x86_64")]
     for (call, of_call) in rules.clone() {
@@ -108,5 +108,5 @@ fn apply(mut rules: SeccompRules, error: i32) -> Result<(), Box<dyn Error>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(error as u32), arch)?;
     let program: BpfProgram = filter.try_into()?;
-    Ok(seccompiler::apply_filter(&program)?)
+    Ok(program.iter().map(|step| format!("{:04x}{:02x}{:02x}{:08x}", step.code, step.jt, step.jf, step.k)).collect())
 }

@@ -1,0 +1,124 @@
+//! The launcher: the process between the daemon and a program that it starts. It creates a session, sets the
+//! [mark of tools](crate::tool_mark), restricts itself if the program is confined, and becomes the program ([`order`]).
+//! Doing that in the child itself would need unsafe code between fork and exec.
+//!
+//! The daemon contains the launcher as a small static program ([`image`]). Where the system does not run that, the
+//! daemon's own binary is the launcher.
+
+pub mod order;
+
+#[cfg(target_os = "linux")]
+mod filters;
+#[cfg(target_os = "linux")]
+mod image;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod system;
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use order::{Confinement, LaunchOrder};
+
+/// The daemon's own binary, even if it was replaced since the daemon started.
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Starts the program through the launcher. The program's own arguments follow.
+pub(crate) fn command(program: &Path, tool_mark: Option<u64>, confinement: Option<&Confinement>) -> Command {
+    #[cfg(target_os = "linux")]
+    let launcher = image::path().unwrap_or_else(|| OWN_PROGRAM.into());
+    #[cfg(not(target_os = "linux"))]
+    let launcher = OWN_PROGRAM;
+    // Without filters, the launcher reports why it has none.
+    let filters = confinement.and_then(|confinement| filters_for(confinement).ok()).unwrap_or_default();
+    let order = LaunchOrder { tool_mark, confinement: confinement.cloned(), filters, program: program.to_owned() };
+    let mut command = Command::new(launcher);
+    command.arg0("toold").args(order.arguments());
+    command
+}
+
+#[cfg(target_os = "linux")]
+fn filters_for(confinement: &Confinement) -> Result<Vec<String>, String> {
+    filters::filters(confinement).map_err(|error| format!("seccomp: {error}"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn filters_for(_: &Confinement) -> Result<Vec<String>, String> {
+    Ok(Vec::new())
+}
+
+/// Makes this process the launcher if its arguments ask for that; returns only on failure. Must be called before any
+/// other thread exists.
+pub fn run_if_asked(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    order::run_if_asked(arguments, filters_for)
+}
+
+/// The program of these tests is no launcher, so the one in memory starts whatever starts.
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::order::NO_SANDBOX;
+    use super::*;
+    use crate::tool_mark;
+
+    fn shell(tool_mark: Option<u64>, confinement: Option<&Confinement>, line: &str) -> std::process::Output {
+        command(Path::new("/bin/bash"), tool_mark, confinement)
+            .args(["-c", line, "its-name", "its argument"])
+            .output()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_program_is_marked_and_leads_a_session() {
+        let line = "ulimit -Hq; ulimit -Sq; cut -d ' ' -f 6 /proc/$$/stat; echo $$; echo \"$0, $1\"";
+        let output = shell(Some(tool_mark::HIGHEST), None, line);
+        let said = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<&str> = said.lines().collect();
+        let mark = tool_mark::HIGHEST.to_string();
+        assert_eq!([lines[0], lines[1], lines[2], lines[4]], [&mark, &mark, lines[3], "its-name, its argument"]);
+    }
+
+    #[test]
+    fn a_program_inherits_no_descriptor_of_the_launcher() {
+        // The fourth one is the folder itself.
+        let open = |command: &mut Command| command.args(["-c", "ls /proc/self/fd | wc -l"]).output().unwrap().stdout;
+        let plain = open(&mut Command::new("/bin/bash"));
+        assert_eq!(open(&mut command(Path::new("/bin/bash"), Some(tool_mark::HIGHEST), None)), plain);
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_marked_or_started_is_reported() {
+        let run = |mark: u64, program: &str| {
+            let output = command(Path::new(program), Some(mark), None).output().unwrap();
+            (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        };
+        let (status, words) = run(tool_mark::HIGHEST, "/no/such");
+        assert_eq!(
+            (status, words.as_str()),
+            (Some(126), "toold: can't run /no/such: No such file or directory (os error 2)\n")
+        );
+        // No process may have as high a limit as this without a right that the launcher does not need.
+        let (status, words) = run(u64::MAX - 1, "/bin/true");
+        assert!(
+            words.starts_with("toold: can't mark /bin/true as started by a tool: ") || status == Some(0),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_confined_program_is_marked_too() {
+        let confinement = Confinement::default();
+        let output = shell(Some(tool_mark::HIGHEST), Some(&confinement), "ulimit -Hq; : > /tmp/written");
+        let words = String::from_utf8_lossy(&output.stderr);
+        if words.starts_with(NO_SANDBOX) {
+            assert!(output.stdout.is_empty() && output.status.code() == Some(126), "{output:?}");
+            return;
+        }
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{}\n", tool_mark::HIGHEST));
+        assert!(words.contains("Read-only file system"), "{words}");
+    }
+}

@@ -1,0 +1,131 @@
+//! The restrictions that the kernel enforces. A mount namespace makes everything read-only except what may be written,
+//! and hides secrets. Landlock again limits what may be written, forbids changes of mounts, and isolates the program
+//! from processes outside. Seccomp denies sockets and calls that affect other processes.
+//!
+//! Each of them is needed. Mounts do not cover devices and processes. Landlock covers neither metadata nor exceptions
+//! inside folders. Neither of the two covers connections to Unix sockets.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use super::mounts;
+use super::order::Confinement;
+use super::system::{self, Handled, Instruction};
+
+/// Devices that store nothing.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Capabilities over files, and those that an ordinary user does not need: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`,
+/// `KILL`, `SETGID`, `SETUID`.
+const KEPT_CAPABILITIES: [u8; 7] = [0, 1, 3, 4, 5, 6, 7];
+
+/// Accesses to files, by their bits in Landlock.
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_FOLDER: u64 = 1 << 3;
+const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
+const MAKE_BLOCK_DEVICE: u64 = 1 << 11;
+const MOVE_ELSEWHERE: u64 = 1 << 13;
+const TRUNCATE: u64 = 1 << 14;
+/// All accesses of Landlock's third version, the first that can forbid truncating files.
+const ALL: u64 = (1 << 15) - 1;
+const READ: u64 = EXECUTE | READ_FILE | READ_FOLDER;
+const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
+const MAKE_DEVICES: u64 = MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE;
+/// Signals, and abstract Unix sockets.
+const SCOPES: u64 = 0b11;
+
+/// Confines this process and all that it starts, for good. Returns the folder for temporary files.
+pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<Option<PathBuf>, String> {
+    let filters: Option<Vec<Vec<Instruction>>> = filters.iter().map(|filter| instructions(filter)).collect();
+    let filters = filters.filter(|filters| !filters.is_empty()).ok_or("--filter takes hexadecimal digits")?;
+    let temp = mounts::arrange(confinement)?;
+    drop_capabilities();
+    let restricted = match confinement.guard {
+        true => restrict_mounts_and_processes(),
+        false => restrict_files(confinement, temp.as_deref()),
+    };
+    restricted.map_err(|error| format!("Landlock: {error}"))?;
+    for filter in filters {
+        system::filter_calls(&filter).map_err(|error| format!("seccomp: {error}"))?;
+    }
+    Ok(temp)
+}
+
+/// The instructions of a filter: 16 digits for each.
+fn instructions(filter: &str) -> Option<Vec<Instruction>> {
+    let instruction = |digits: &[u8]| {
+        let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 16)?;
+        let bits = u64::from_str_radix(digits, 16).ok()?;
+        let [code, code_low, jump_true, jump_false, value @ ..] = bits.to_be_bytes();
+        Some(Instruction {
+            code: u16::from_be_bytes([code, code_low]),
+            jump_true,
+            jump_false,
+            value: u32::from_be_bytes(value),
+        })
+    };
+    filter.as_bytes().chunks(16).map(instruction).collect()
+}
+
+/// Drops all capabilities of root, real or in a user namespace, except those over files.
+fn drop_capabilities() {
+    for number in (0..64).filter(|number| !KEPT_CAPABILITIES.contains(number)) {
+        // Fails for capabilities that this kernel does not have, and for processes that have none to drop.
+        let _ = system::drop_capability(number.into());
+    }
+}
+
+/// A process with any Landlock rule for files cannot change mounts, nor trace processes without the rule, which see
+/// other files. Signals stay allowed: they neither write nor read.
+fn restrict_mounts_and_processes() -> io::Result<()> {
+    let handled = Handled { files: MOVE_ELSEWHERE | MAKE_DEVICES, network: 0, scopes: 0 };
+    restrict(&handled, &[(Path::new("/"), MOVE_ELSEWHERE)])
+}
+
+fn restrict_files(confinement: &Confinement, temp: Option<&Path>) -> io::Result<()> {
+    /// The first version that can.
+    const ISOLATES_SIGNALS: i64 = 6;
+    let can_isolate = system::landlock_version()? >= ISOLATES_SIGNALS;
+    if confinement.needs_scope && !can_isolate {
+        return Err(io::Error::other("signals to processes outside cannot be refused before Linux 6.12"));
+    }
+    let handled = Handled { files: ALL, network: 0, scopes: if can_isolate { SCOPES } else { 0 } };
+    // A program in a terminal opens the terminal again by its name.
+    let terminal = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.starts_with("/dev/pts"));
+    let devices = DEVICES.iter().map(Path::new).chain(terminal.as_deref());
+    let writable = confinement.writable.iter().map(PathBuf::as_path).chain(temp);
+    let mut allowed = vec![(Path::new("/"), READ)];
+    allowed.extend(devices.map(|path| (path, READ_FILE | WRITE_FILE | TRUNCATE)));
+    // Device nodes would bypass every rule.
+    allowed.extend(writable.map(|path| (path, ALL & !MAKE_DEVICES)));
+    restrict(&handled, &allowed)
+}
+
+/// Forbids what is handled, except these accesses below these places. Places that do not exist are skipped.
+fn restrict(handled: &Handled, allowed: &[(&Path, u64)]) -> io::Result<()> {
+    let ruleset = system::landlock_ruleset(handled)?;
+    for (path, accesses) in allowed {
+        let Ok(place) = system::open_place(path).map(File::from) else { continue };
+        let accesses = if place.metadata()?.is_dir() { *accesses } else { accesses & OF_FILES };
+        system::landlock_allow(&ruleset, &OwnedFd::from(place), accesses)?;
+    }
+    system::forbid_privileges()?;
+    system::landlock_restrict(&ruleset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_has_sixteen_digits() {
+        let read = instructions("0015020300000102ffff00ff80000000").unwrap();
+        let fields = |of: &Instruction| (of.code, of.jump_true, of.jump_false, of.value);
+        assert_eq!(read.iter().map(fields).collect::<Vec<_>>(), [(0x15, 2, 3, 0x102), (0xffff, 0, 0xff, 0x8000_0000)]);
+        assert!(instructions("0015020300000102f").is_none() && instructions("001502030000010x").is_none());
+    }
+}

@@ -1,0 +1,195 @@
+//! What the launcher is told by its arguments, and the steps until it is the program.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The first arguments that select the launcher: without confinement, and with it.
+const LAUNCH: &str = "launch";
+const CONFINE: &str = "sandbox-exec";
+/// The prefix of messages about a program that was to be confined.
+pub(crate) const NO_SANDBOX: &str = "toold: no sandbox: ";
+/// The exit status of shells for a command that could not be run.
+pub(crate) const FAILED: u8 = 126;
+
+/// The program that the launcher becomes. The program's arguments follow those of the order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LaunchOrder {
+    /// The mark of tools; see `tool_mark.rs`.
+    pub(crate) tool_mark: Option<u64>,
+    pub(crate) confinement: Option<Confinement>,
+    /// The filters of system calls for the confinement, as hexadecimal digits.
+    pub(crate) filters: Vec<String>,
+    pub(crate) program: PathBuf,
+}
+
+/// The restriction of one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// It may change everything except protected files, and use the network. Then `network` and `writable` are ignored.
+    pub guard: bool,
+    pub network: bool,
+    /// The program is not started if the kernel cannot prevent it from sending signals to other processes.
+    pub needs_scope: bool,
+    /// Folders and files that it may change, with everything inside.
+    pub writable: Vec<PathBuf>,
+    /// Places inside the writable ones that it may not change.
+    pub protected: Vec<PathBuf>,
+    /// Places that appear empty.
+    pub masked: Vec<PathBuf>,
+    /// A description for people and models, as `SandboxRules::describe`. The launcher does not need it.
+    pub words: String,
+}
+
+impl LaunchOrder {
+    /// The launcher's arguments up to the program.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let mark = self.tool_mark.map(|mark| OsString::from(mark.to_string()));
+        let Some(confinement) = &self.confinement else {
+            return vec![LAUNCH.into(), mark.unwrap_or_default(), self.program.clone().into()];
+        };
+        let mut arguments: Vec<OsString> = vec![CONFINE.into()];
+        arguments.extend(mark.into_iter().flat_map(|mark| ["--tool-mark".into(), mark]));
+        let Confinement { guard, network, needs_scope, writable, protected, masked, words: _ } = confinement;
+        let flags = [("--guard", guard), ("--network", network), ("--needs-scope", needs_scope)];
+        arguments.extend(flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()));
+        for (flag, paths) in [("--write", writable), ("--protect", protected), ("--mask", masked)] {
+            arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
+        }
+        arguments.extend(self.filters.iter().flat_map(|filter| ["--filter".into(), filter.into()]));
+        arguments.extend(["--".into(), self.program.clone().into()]);
+        arguments
+    }
+}
+
+/// Becomes the program if this process's arguments ask for it; returns only on failure. `filters` makes the filters for
+/// a confinement if the arguments have none. Must be called before any other thread exists.
+pub(crate) fn run_if_asked(
+    mut arguments: impl Iterator<Item = OsString>,
+    filters: impl FnOnce(&Confinement) -> Result<Vec<String>, String>,
+) -> Option<ExitCode> {
+    arguments.next();
+    let mode = arguments.next()?;
+    let (order, says) = match mode.to_str()? {
+        LAUNCH => (read_plain(&mut arguments), "toold: "),
+        CONFINE => (read_confined(&mut arguments), NO_SANDBOX),
+        _ => return None,
+    };
+    let error = match order {
+        Ok(order) => become_program(order, arguments, filters),
+        Err(error) => error,
+    };
+    eprintln!("{says}{error}");
+    Some(ExitCode::from(FAILED))
+}
+
+fn read_plain(arguments: &mut impl Iterator<Item = OsString>) -> Result<LaunchOrder, String> {
+    let tool_mark = arguments.next().and_then(|mark| mark.to_str()?.parse().ok());
+    match tool_mark.zip(arguments.next()) {
+        Some((mark, program)) => {
+            Ok(LaunchOrder { tool_mark: Some(mark), program: program.into(), ..LaunchOrder::default() })
+        }
+        None => Err(format!("{LAUNCH} takes a mark and a program; the daemon uses it to start tools")),
+    }
+}
+
+fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<LaunchOrder, String> {
+    let mut order = LaunchOrder::default();
+    let mut confinement = Confinement::default();
+    loop {
+        let flag = arguments.next().ok_or("expected -- and a program")?;
+        let mut value = || arguments.next().ok_or(format!("{} takes a value", flag.display()));
+        match flag.to_str() {
+            Some("--guard") => confinement.guard = true,
+            Some("--network") => confinement.network = true,
+            Some("--needs-scope") => confinement.needs_scope = true,
+            Some("--tool-mark") => {
+                let mark = value()?.to_str().and_then(|mark| mark.parse().ok());
+                order.tool_mark = Some(mark.ok_or("--tool-mark takes a number")?);
+            }
+            Some("--write") => confinement.writable.push(value()?.into()),
+            Some("--protect") => confinement.protected.push(value()?.into()),
+            Some("--mask") => confinement.masked.push(value()?.into()),
+            Some("--filter") => {
+                order.filters.push(value()?.into_string().map_err(|_| "--filter takes hexadecimal digits")?);
+            }
+            Some("--") => {
+                return Ok(LaunchOrder { confinement: Some(confinement), program: value()?.into(), ..order });
+            }
+            Some(_) | None => return Err(format!("unknown flag {}", flag.display())),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn become_program(
+    order: LaunchOrder,
+    arguments: impl Iterator<Item = OsString>,
+    filters: impl FnOnce(&Confinement) -> Result<Vec<String>, String>,
+) -> String {
+    let program = order.program.display();
+    super::system::lead_session();
+    // An unmarked program could be mistaken for a person.
+    if let Some(Err(error)) = order.tool_mark.map(super::system::limit_message_queues) {
+        return format!("can't mark {program} as started by a tool: {error}");
+    }
+    let mut command = std::process::Command::new(&order.program);
+    command.args(arguments);
+    if let Some(confinement) = &order.confinement {
+        let filters = if order.filters.is_empty() { filters(confinement) } else { Ok(order.filters) };
+        match filters.and_then(|filters| super::kernel::confine(confinement, &filters)) {
+            Ok(Some(temp)) => _ = command.env("TMPDIR", temp),
+            Ok(None) => {}
+            Err(error) => return error,
+        }
+    }
+    format!("can't run {program}: {}", std::os::unix::process::CommandExt::exec(&mut command))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_program(
+    _: LaunchOrder,
+    _: impl Iterator<Item = OsString>,
+    _: impl FnOnce(&Confinement) -> Result<Vec<String>, String>,
+) -> String {
+    "this system has neither Landlock nor seccomp".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read_as_they_were_written() {
+        let own = ["own".into(), "--guard".into()];
+        let marked = LaunchOrder { tool_mark: Some(720_896), program: "/bin/true".into(), ..LaunchOrder::default() };
+        let mut arguments = marked.arguments().into_iter().skip(1).chain(own.clone());
+        assert_eq!(read_plain(&mut arguments).as_ref(), Ok(&marked));
+        assert!(arguments.eq(own.clone()));
+
+        let confinement = Confinement {
+            guard: true,
+            network: true,
+            needs_scope: true,
+            writable: vec!["/a".into(), "--".into()],
+            protected: vec!["/a/b".into()],
+            masked: vec!["/c".into()],
+            words: String::new(),
+        };
+        let filters = vec!["00".to_owned(), "01".to_owned()];
+        for tool_mark in [None, Some(720_896)] {
+            let (confinement, filters) = (Some(confinement.clone()), filters.clone());
+            let confined = LaunchOrder { tool_mark, confinement, filters, ..marked.clone() };
+            let mut arguments = confined.arguments().into_iter().skip(1).chain(own.clone());
+            assert_eq!(read_confined(&mut arguments), Ok(confined));
+            assert!(arguments.eq(own.clone()));
+        }
+    }
+
+    #[test]
+    fn a_program_without_a_mark_is_refused() {
+        let unmarked = LaunchOrder { program: "/bin/true".into(), ..LaunchOrder::default() };
+        assert!(read_plain(&mut unmarked.arguments().into_iter().skip(1)).is_err());
+        assert!(read_plain(&mut ["720896"].map(OsString::from).into_iter()).is_err());
+    }
+}

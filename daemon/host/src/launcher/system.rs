@@ -1,0 +1,240 @@
+//! The system calls of the launcher that the standard library does not make. Calls that C libraries may lack go through
+//! `syscall`; they have the same numbers on all architectures.
+#![allow(unsafe_code, reason = "the launcher is compiled without the crates that have safe functions for these calls")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::null;
+
+unsafe extern "C" {
+    safe fn setsid() -> c_int;
+    safe fn geteuid() -> c_uint;
+    safe fn getegid() -> c_uint;
+    #[link_name = "unshare"]
+    safe fn unshare_namespaces(flags: c_int) -> c_int;
+    fn setrlimit(resource: c_int, limit: *const [Limit; 2]) -> c_int;
+    fn access(path: *const c_char, mode: c_int) -> c_int;
+    #[link_name = "mount"]
+    fn mount_at(
+        from: *const c_char,
+        at: *const c_char,
+        kind: *const c_char,
+        flags: c_ulong,
+        data: *const c_void,
+    ) -> c_int;
+    fn prctl(option: c_int, ...) -> c_int;
+    fn syscall(number: c_long, ...) -> c_long;
+}
+
+/// `rlim_t`.
+#[cfg(target_env = "musl")]
+type Limit = u64;
+#[cfg(not(target_env = "musl"))]
+type Limit = c_ulong;
+
+/// An error if the call returned -1.
+fn checked(returned: impl Into<c_long>) -> io::Result<c_long> {
+    match returned.into() {
+        -1 => Err(io::Error::last_os_error()),
+        returned => Ok(returned),
+    }
+}
+
+/// A descriptor, if the call returned one.
+fn descriptor(returned: c_long) -> io::Result<OwnedFd> {
+    let descriptor = checked(returned)? as RawFd;
+    // SAFETY: the caller passes what a call returned that opens a descriptor, which nobody else has yet.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn text(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// Creates a session, unless this process leads one already, as with a terminal.
+pub(super) fn lead_session() {
+    setsid();
+}
+
+/// Sets both limits of POSIX message queues for this process and all that it starts.
+pub(super) fn limit_message_queues(bytes: u64) -> io::Result<()> {
+    const RLIMIT_MSGQUEUE: c_int = 12;
+    let limit = [Limit::try_from(bytes).map_err(io::Error::other)?; 2];
+    // SAFETY: the pointer is to a `struct rlimit`, which is only read.
+    checked(unsafe { setrlimit(RLIMIT_MSGQUEUE, &raw const limit) }).map(|_| ())
+}
+
+pub(super) fn user_and_group() -> (u32, u32) {
+    (geteuid(), getegid())
+}
+
+pub(super) const NEW_MOUNTS: c_int = 0x2_0000;
+pub(super) const NEW_IPC: c_int = 0x800_0000;
+pub(super) const NEW_USER: c_int = 0x1000_0000;
+
+pub(super) fn unshare(namespaces: c_int) -> io::Result<()> {
+    checked(unshare_namespaces(namespaces)).map(|_| ())
+}
+
+pub(super) fn may_write(path: &Path) -> bool {
+    const W_OK: c_int = 2;
+    // SAFETY: the path is a C string.
+    text(path).is_ok_and(|path| unsafe { access(path.as_ptr(), W_OK) } == 0)
+}
+
+pub(super) const READ_ONLY: c_ulong = 1;
+pub(super) const NO_SUID: c_ulong = 2;
+pub(super) const NO_DEVICES: c_ulong = 4;
+pub(super) const NO_PROGRAMS: c_ulong = 8;
+/// Changes of mounts, here and below, do not reach other namespaces, nor the other way round.
+pub(super) const PRIVATE: c_ulong = 0x4_0000 | 0x4000;
+
+/// Mounts a file system of this kind, or changes the mount at the path if the flags say so.
+pub(super) fn mount(kind: &CStr, at: &Path, flags: c_ulong, options: &CStr) -> io::Result<()> {
+    let at = text(at)?;
+    // SAFETY: all are C strings, which are only read.
+    checked(unsafe { mount_at(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) }).map(|_| ())
+}
+
+const CURRENT_FOLDER: c_int = -100;
+const CLOSE_ON_EXEC: c_int = 0x8_0000;
+const RECURSIVE: c_int = 0x8000;
+const EMPTY_PATH: c_int = 0x1000;
+
+/// Opens the place of a path, without access to its content.
+pub(super) fn open_place(path: &Path) -> io::Result<OwnedFd> {
+    open_tree(path, CLOSE_ON_EXEC)
+}
+
+/// A copy of the mounts at and below a path, not yet attached.
+pub(super) fn copy_tree(path: &Path) -> io::Result<OwnedFd> {
+    const CLONE: c_int = 1;
+    open_tree(path, CLONE | CLOSE_ON_EXEC | RECURSIVE)
+}
+
+fn open_tree(path: &Path, flags: c_int) -> io::Result<OwnedFd> {
+    const OPEN_TREE: c_long = 428;
+    let path = text(path)?;
+    // SAFETY: the path is a C string. The call opens a descriptor.
+    descriptor(unsafe { syscall(OPEN_TREE, CURRENT_FOLDER, path.as_ptr(), flags) })
+}
+
+/// Attaches a copy at a path.
+pub(super) fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+    const MOVE_MOUNT: c_long = 429;
+    const FROM_DESCRIPTOR: c_int = 4;
+    const TO_LINKS_TARGET: c_int = 0x10;
+    let (path, flags) = (text(path)?, FROM_DESCRIPTOR | TO_LINKS_TARGET);
+    // SAFETY: both paths are C strings.
+    checked(unsafe { syscall(MOVE_MOUNT, tree.as_raw_fd(), c"".as_ptr(), CURRENT_FOLDER, path.as_ptr(), flags) })
+        .map(|_| ())
+}
+
+pub(super) const TREE_READ_ONLY: u64 = 1;
+pub(super) const TREE_WITHOUT_PRIVILEGES: u64 = 2;
+
+/// Sets one of the attributes above on a mount and all mounts below it. The other attributes stay, so this also works
+/// where they are locked, as in a user namespace. Only this call (Linux 5.12) reaches all mounts of a tree at once,
+/// including mounts that others cover or that no path reaches.
+pub(super) fn set_attribute(tree: &OwnedFd, attribute: u64) -> io::Result<()> {
+    const MOUNT_SETATTR: c_long = 442;
+    // `struct mount_attr`: the attributes to set and to clear, the propagation, the user namespace.
+    let attributes = [attribute, 0, 0, 0];
+    let (pointer, size) = (attributes.as_ptr(), size_of_val(&attributes));
+    // SAFETY: the path is a C string, and the kernel only reads the attributes, `size` bytes.
+    checked(unsafe { syscall(MOUNT_SETATTR, tree.as_raw_fd(), c"".as_ptr(), EMPTY_PATH | RECURSIVE, pointer, size) })
+        .map(|_| ())
+}
+
+/// Removes a capability from all programs that this process starts.
+pub(super) fn drop_capability(number: c_ulong) -> io::Result<()> {
+    const PR_CAPBSET_DROP: c_int = 24;
+    control(PR_CAPBSET_DROP, number, null())
+}
+
+/// No program that this process starts gains privileges. Landlock and filters need that.
+pub(super) fn forbid_privileges() -> io::Result<()> {
+    const PR_SET_NO_NEW_PRIVS: c_int = 38;
+    control(PR_SET_NO_NEW_PRIVS, 1, null())
+}
+
+/// `struct sock_filter`.
+#[repr(C)]
+pub(super) struct Instruction {
+    pub(super) code: u16,
+    pub(super) jump_true: u8,
+    pub(super) jump_false: u8,
+    pub(super) value: u32,
+}
+
+/// Filters all further system calls.
+pub(super) fn filter_calls(instructions: &[Instruction]) -> io::Result<()> {
+    /// `struct sock_fprog`.
+    #[repr(C)]
+    struct Program {
+        length: u16,
+        instructions: *const Instruction,
+    }
+    const PR_SET_SECCOMP: c_int = 22;
+    const SECCOMP_MODE_FILTER: c_ulong = 2;
+    let length = instructions.len().try_into().map_err(io::Error::other)?;
+    let program = Program { length, instructions: instructions.as_ptr() };
+    control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (&raw const program).cast())
+}
+
+/// `pointer` is what the option takes as its third argument, or null.
+fn control(option: c_int, value: c_ulong, pointer: *const c_void) -> io::Result<()> {
+    let none: c_ulong = 0;
+    // SAFETY: the callers above pass what their option takes, and the kernel only reads it.
+    checked(unsafe { prctl(option, value, pointer, none, none) }).map(|_| ())
+}
+
+/// `struct landlock_ruleset_attr`: the accesses that are forbidden unless a rule allows them.
+#[repr(C)]
+pub(super) struct Handled {
+    pub(super) files: u64,
+    pub(super) network: u64,
+    pub(super) scopes: u64,
+}
+
+/// The version of Landlock.
+pub(super) fn landlock_version() -> io::Result<c_long> {
+    const VERSION: c_uint = 1;
+    // SAFETY: with this flag, the kernel takes no attributes.
+    checked(unsafe { syscall(CREATE_RULESET, null::<Handled>(), 0usize, VERSION) })
+}
+
+const CREATE_RULESET: c_long = 444;
+
+pub(super) fn landlock_ruleset(handled: &Handled) -> io::Result<OwnedFd> {
+    let no_flags: c_uint = 0;
+    // SAFETY: the kernel only reads the attributes, as many bytes as it is told. The call opens a descriptor.
+    descriptor(unsafe { syscall(CREATE_RULESET, &raw const *handled, size_of::<Handled>(), no_flags) })
+}
+
+/// Adds a rule that allows these accesses to a place and everything below it.
+pub(super) fn landlock_allow(ruleset: &OwnedFd, place: &OwnedFd, files: u64) -> io::Result<()> {
+    /// `struct landlock_path_beneath_attr`.
+    #[repr(C, packed)]
+    struct Beneath {
+        files: u64,
+        place: RawFd,
+    }
+    const ADD_RULE: c_long = 445;
+    const PATH_BENEATH: c_int = 1;
+    let rule = Beneath { files, place: place.as_raw_fd() };
+    let no_flags: c_uint = 0;
+    // SAFETY: the kernel only reads the rule, whose size follows from its kind.
+    checked(unsafe { syscall(ADD_RULE, ruleset.as_raw_fd(), PATH_BENEATH, &raw const rule, no_flags) }).map(|_| ())
+}
+
+/// Applies the rules to this process and all that it starts.
+pub(super) fn landlock_restrict(ruleset: &OwnedFd) -> io::Result<()> {
+    const RESTRICT_SELF: c_long = 446;
+    let no_flags: c_uint = 0;
+    // SAFETY: no pointer is passed.
+    checked(unsafe { syscall(RESTRICT_SELF, ruleset.as_raw_fd(), no_flags) }).map(|_| ())
+}
