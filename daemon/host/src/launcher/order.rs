@@ -1,4 +1,4 @@
-//! What the launcher is told by its arguments, and the steps until it is the program.
+//! The arguments of the launcher, and the steps until it is the program.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -15,7 +15,8 @@ unsafe extern "C" {
     safe fn getegid() -> c_uint;
     #[link_name = "unshare"]
     safe fn unshare_namespaces(flags: c_int) -> c_int;
-    fn setrlimit(resource: c_int, limit: *const [Limit; 2]) -> c_int;
+    #[cfg_attr(target_env = "gnu", link_name = "setrlimit64")]
+    fn setrlimit(resource: c_int, limit: *const [u64; 2]) -> c_int;
     fn access(path: *const c_char, mode: c_int) -> c_int;
     #[link_name = "mount"]
     fn mount_at(
@@ -28,12 +29,6 @@ unsafe extern "C" {
     fn prctl(option: c_int, ...) -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
 }
-
-/// `rlim_t`.
-#[cfg(target_env = "musl")]
-type Limit = u64;
-#[cfg(not(target_env = "musl"))]
-type Limit = c_ulong;
 
 /// An error if the call returned -1.
 fn checked(returned: impl Into<c_long>) -> io::Result<c_long> {
@@ -62,8 +57,8 @@ pub(super) fn lead_session() {
 /// Sets both limits of POSIX message queues for this process and all that it starts.
 pub(super) fn limit_message_queues(bytes: u64) -> io::Result<()> {
     const RLIMIT_MSGQUEUE: c_int = 12;
-    let limit = [Limit::try_from(bytes).map_err(io::Error::other)?; 2];
-    // SAFETY: the pointer is to a `struct rlimit`, which is only read.
+    let limit = [bytes; 2];
+    // SAFETY: the pointer is to the two numbers of a limit, which are only read.
     checked(unsafe { setrlimit(RLIMIT_MSGQUEUE, &raw const limit) }).map(|_| ())
 }
 
@@ -174,14 +169,14 @@ pub(super) struct Instruction {
 pub(super) fn filter_calls(instructions: &[Instruction]) -> io::Result<()> {
     /// `struct sock_fprog`.
     #[repr(C)]
-    struct Program {
+    struct FilterProgram {
         length: u16,
         instructions: *const Instruction,
     }
     const PR_SET_SECCOMP: c_int = 22;
     const SECCOMP_MODE_FILTER: c_ulong = 2;
     let length = instructions.len().try_into().map_err(io::Error::other)?;
-    let program = Program { length, instructions: instructions.as_ptr() };
+    let program = FilterProgram { length, instructions: instructions.as_ptr() };
     control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (&raw const program).cast())
 }
 
@@ -211,7 +206,7 @@ const CREATE_RULESET: c_long = 444;
 
 pub(super) fn landlock_ruleset(handled: &Handled) -> io::Result<OwnedFd> {
     let no_flags: c_uint = 0;
-    // SAFETY: the kernel only reads the attributes, as many bytes as it is told. The call opens a descriptor.
+    // SAFETY: the kernel only reads the attributes, exactly `size_of` bytes. The call opens a descriptor.
     descriptor(unsafe { syscall(CREATE_RULESET, &raw const *handled, size_of::<Handled>(), no_flags) })
 }
 
