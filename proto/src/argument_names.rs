@@ -220,3 +220,6 @@ fn snake_case(name: &str) -> String {
     }
     plain
 }
+
+#[cfg(test)]
+mod tests;

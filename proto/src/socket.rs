@@ -155,3 +155,6 @@ fn beside(socket: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     PathBuf::from(name)
 }
+
+#[cfg(test)]
+mod tests;

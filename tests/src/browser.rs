@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderName;
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
+use toold_test_kit::PATIENCE;
 
 use crate::daemon::TestDaemon;
-use crate::wait::PATIENCE;
 
 pub struct Browser {
     /// The address that it connects to, and the host that it names.

@@ -8,8 +8,7 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Runtime;
-
-use crate::wait::until;
+use toold_test_kit::until;
 
 /// A message as the server delivered it.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+use toold_test_kit::until;
 
 use crate::binaries::{toolctl, toold};
-use crate::wait::until;
 use crate::wire::Wire;
 
 /// Folders for a daemon, and their content before it starts.

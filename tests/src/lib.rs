@@ -10,12 +10,10 @@ mod fleet;
 pub mod fuzz;
 mod nats;
 mod ports;
-mod processes;
 mod proxy;
 mod skip;
 mod terminal;
 mod tmux;
-mod wait;
 mod wire;
 
 pub use binaries::{jsonrpsee_server, toolctl, toold};
@@ -27,10 +25,10 @@ pub use dice::{Dice, setting};
 pub use fleet::FleetPlan;
 pub use nats::{NatsServer, nats_server};
 pub use ports::lasting_port;
-pub use processes::has_ended;
 pub use proxy::Proxy;
 pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
 pub use tmux::{Pane, Tmux};
-pub use wait::{PATIENCE, until};
+// Every test of a daemon waits for something, so what waits is here too.
+pub use toold_test_kit::{PATIENCE, has_ended, until};
 pub use wire::{Wire, WireFraming};

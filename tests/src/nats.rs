@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+use toold_test_kit::until;
 
 use crate::ports::lasting_port;
 use crate::skip::skip_uninstalled;
-use crate::wait::until;
 
 /// The server's program, as `.ci/install` installs it; `None` when it is not installed, which is reported.
 #[track_caller]

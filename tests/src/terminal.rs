@@ -9,8 +9,7 @@ use std::thread::JoinHandle;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
-
-use crate::wait::until;
+use toold_test_kit::until;
 
 /// A program whose stdin, stdout and stderr are a terminal, of 100 columns and 30 rows by default. It is no
 /// controlling terminal: Ctrl-C is a key, and makes no signal.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use toold_test_kit::until;
 
 use crate::binaries::toolctl;
 use crate::daemon::TestDaemon;
-use crate::wait::until;
 
 /// The prompt of the shells.
 const PROMPT: &str = "ready>";

@@ -6,8 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use serde_json::{Value, json};
-
-use crate::wait::PATIENCE;
+use toold_test_kit::PATIENCE;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum WireFraming {

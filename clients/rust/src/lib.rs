@@ -23,6 +23,9 @@ mod patience;
 mod progress;
 mod transport;
 
+#[cfg(test)]
+mod tests;
+
 pub use call::CallHandle;
 pub use client::Client;
 pub use error::{ClientError, NoAnswerReason, RpcError};

@@ -3,28 +3,26 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::call::{Call, Caller, Principal};
+use toold_engine::call::Call;
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::events::EventSelection;
 use toold_engine::execute::execute;
 use toold_engine::need::Need;
 use toold_engine::registry::{SourceKey, SourceScope};
-use toold_engine::schema::Schema;
-use toold_engine::session::{NewSession, Session, SessionFilter};
+use toold_engine::session::Session;
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_lua::plugin::registration_cache::RegistrationCache;
 use toold_lua::reload::PluginHost;
 use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions};
-use toold_proto::tool::{Annotations, Category, SessionId, Source, SourceKind, ToolName};
+use toold_proto::tool::{Category, SourceKind};
+use toold_test_kit::{new_session, prepare_call, sample_spec};
 
 /// As the daemon's.
 #[global_allocator]
@@ -86,22 +84,7 @@ impl LuaBench {
     }
 
     fn call_of(&self, name: &str, arguments: Value) -> Call {
-        let caller = Caller { connection: 1, principal: Principal::Person, in_flight: Arc::new(AtomicUsize::new(0)) };
-        Call {
-            name: name.to_owned(),
-            arguments,
-            call_id: None,
-            session: self.session.clone(),
-            cwd: None,
-            timeout: self.limit,
-            no_cache: true,
-            caller: Arc::new(caller),
-            progress: Vec::new(),
-            cancel: CancellationToken::new(),
-            chain: Arc::new([]),
-            depth: 0,
-            holds_lane: false,
-        }
+        Call { timeout: self.limit, no_cache: true, ..prepare_call(&self.session, name, arguments) }
     }
 
     async fn median(&self, rounds: usize, name: &str, arguments: &Value) -> Duration {
@@ -159,37 +142,12 @@ async fn start_with(root: &Path, machines: usize, script: &str) -> (LuaBench, Pl
         PluginHost::start(PluginHostOptions { lua_states: machines, ..PluginHostOptions::new(engine.clone(), dirs) })
             .unwrap();
     host.settled().await;
-    let session = Session::new(NewSession {
-        id: SessionId::parse("bench").unwrap(),
-        cwd: root.canonicalize().unwrap(),
-        roots: Vec::new(),
-        project: root.to_owned(),
-        client: None,
-        model: None,
-        env: Default::default(),
-        filter: SessionFilter::default(),
-        workspace: None,
-    });
+    let session = Session::new(new_session("bench", root.canonicalize().unwrap()));
     (LuaBench { engine, session: Arc::new(session), limit: Some(Duration::from_secs(300)) }, host)
 }
 
 fn native_spec() -> ToolSpec {
-    ToolSpec {
-        name: ToolName::parse("native").unwrap(),
-        label: String::new(),
-        description: String::new(),
-        input: Schema::compile_input(json!({"type": "object"})).unwrap(),
-        output: None,
-        source: Source { kind: SourceKind::Builtin, name: "bench".into(), path: None },
-        origin: Origin::Builtin,
-        parallelizable: true,
-        permissions: vec![Category::Plugin],
-        cache_ttl: None,
-        timeout: None,
-        annotations: Annotations::default(),
-        version: None,
-        grammar: None,
-    }
+    ToolSpec { permissions: vec![Category::Plugin], ..sample_spec("native") }
 }
 
 fn row(what: &str, time: Duration, ratio: f64, of: &str) {

@@ -3,7 +3,9 @@
 mod dependencies;
 mod links;
 mod modules;
+mod opens;
 mod picture;
+mod programs;
 mod source_texts;
 mod sources;
 mod type_names;

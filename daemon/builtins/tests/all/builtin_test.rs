@@ -4,23 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use toold_builtins::skills::SkillPlaces;
 use toold_builtins::toolkit::{Toolkit, ToolkitFolders};
 use toold_engine::Engine;
-use toold_engine::call::{Call, CallError, Caller, Principal};
+use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute;
 use toold_engine::policy::pattern::Pattern;
 use toold_engine::policy::{Policy, Rule};
 use toold_engine::progress::ProgressSink;
 use toold_engine::registry::{SourceKey, SourceScope};
-use toold_engine::session::{NewSession, Session, SessionFilter};
+use toold_engine::session::{NewSession, Session};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
-use toold_proto::tool::{Category, SessionId, SourceKind, ToolResult};
+use toold_proto::tool::{Category, SourceKind, ToolResult};
+use toold_test_kit::{new_session, prepare_call};
 
 pub(crate) struct BuiltinTest {
     pub(crate) engine: Arc<Engine>,
@@ -94,21 +94,7 @@ impl BuiltinTest {
 
     /// A call, for tests that change something about it.
     pub(crate) fn prepare(&self, name: &str, arguments: Value) -> Call {
-        Call {
-            name: name.to_owned(),
-            arguments,
-            call_id: None,
-            session: self.session.clone(),
-            cwd: None,
-            timeout: None,
-            no_cache: false,
-            caller: Arc::new(Caller { connection: 1, principal: Principal::Person, in_flight: Arc::default() }),
-            progress: Vec::new(),
-            cancel: CancellationToken::new(),
-            chain: Arc::new([]),
-            depth: 0,
-            holds_lane: false,
-        }
+        prepare_call(&self.session, name, arguments)
     }
 
     pub(crate) async fn run(&self, call: Call) -> Result<ToolResult, CallError> {
@@ -148,17 +134,8 @@ impl BuiltinTest {
 }
 
 pub(crate) fn session(id: &str, root: &Path) -> Session {
-    Session::new(NewSession {
-        id: SessionId::parse(id).unwrap(),
-        cwd: root.to_owned(),
-        roots: Vec::new(),
-        project: root.to_owned(),
-        client: None,
-        model: None,
-        env: [("FROM_SESSION".to_owned(), "yes".to_owned())].into(),
-        filter: SessionFilter::default(),
-        workspace: None,
-    })
+    let env = [("FROM_SESSION".to_owned(), "yes".to_owned())].into();
+    Session::new(NewSession { env, ..new_session(id, root) })
 }
 
 impl Drop for BuiltinTest {

@@ -1,7 +1,6 @@
 //! Commands in the background.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use toold_builtins::shells::{ShellEnding, ShellError};
@@ -9,6 +8,7 @@ use toold_engine::call::{Caller, Principal};
 use toold_proto::permission::Verdict;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
+use toold_test_kit::wait_until_ended;
 
 use crate::builtin_test::{BuiltinTest, session};
 
@@ -26,20 +26,6 @@ async fn read_until(test: &BuiltinTest, shell_id: &str, wanted: &str) -> String 
         text.push('\n');
     }
     text
-}
-
-fn pid_is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !(stat.is_empty() || stat.contains(") Z "))
-}
-
-async fn wait_until_gone(pid: &str) {
-    let gone = async {
-        while pid_is_alive(pid) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), gone).await.expect("the process lives on");
 }
 
 #[tokio::test]
@@ -101,7 +87,7 @@ async fn kill_ends_all_its_processes() {
     let text = read_until(&test, &id, "pid ").await;
     let pid = text.split_whitespace().nth(1).unwrap();
     assert_eq!(test.ok("kill_shell", json!({"shell_id": id})).await, format!("{id}: killed"));
-    wait_until_gone(pid).await;
+    wait_until_ended(pid.parse().unwrap()).await;
     assert!(test.ok("kill_shell", json!({"shell_id": id})).await.contains("has ended already"));
 }
 
@@ -128,7 +114,7 @@ async fn shells_end_with_their_session() {
     let shell = test.toolkit.shells.find(&test.session.id, &id).unwrap();
     test.engine.sessions.close(&test.session.id).unwrap();
     assert_eq!(shell.ended().await, ShellEnding::Killed);
-    wait_until_gone(text.split_whitespace().next().unwrap()).await;
+    wait_until_ended(text.split_whitespace().next().unwrap().parse().unwrap()).await;
 }
 
 #[tokio::test]

@@ -1,24 +1,18 @@
 //! `web_fetch` and `web_search` against local servers.
 
-#[allow(dead_code, reason = "the tests of the client underneath use the rest")]
-#[path = "../../../host/tests/http/server.rs"]
-mod server;
-
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toold_builtins::web::Searching;
 use toold_builtins::web::search::{SearchKey, SearchService, WebSearch};
-use toold_engine::progress::ProgressSink;
 use toold_host::http::guard::Guard;
 use toold_host::http::{Http, target};
-use toold_proto::call::Progress;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Block, Category, ToolResult};
+use toold_test_kit::{ProgressRecord, ScriptedServer, ServerStep, answer, ok, redirect};
 
 use crate::builtin_test::BuiltinTest;
-use server::{ScriptedServer, ServerStep, answer, ok, redirect};
 
 /// A test whose tools may reach this machine.
 fn test() -> BuiltinTest {
@@ -255,25 +249,15 @@ async fn redirects_to_forbidden_addresses_are_reported() {
     check(&fetch(redirect("308 Permanent", &page.url("/new"))).await, false, &["URL: http://127.0.0.1:", "/new\n"]);
 }
 
-/// Records a call's progress.
-#[derive(Default)]
-struct ReportedProgress(Mutex<Vec<Progress>>);
-
-impl ProgressSink for ReportedProgress {
-    fn send(&self, _: u64, progress: &Progress) {
-        self.0.lock().unwrap().push(progress.clone());
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_caller_hears_how_far_it_is() {
     let server = ScriptedServer::start(|_| vec![ServerStep::Hang]).await;
     let test = test();
     let mut call = test.prepare("web_fetch", json!({"url": server.url("/")}));
-    let heard = Arc::<ReportedProgress>::default();
+    let heard = Arc::<ProgressRecord>::default();
     call.progress = vec![heard.clone()];
     test.run(call).await.unwrap();
-    assert!(!heard.0.lock().unwrap().is_empty());
+    assert!(!heard.all().is_empty());
 }
 
 fn searxng(server: &ScriptedServer) -> SearchService {

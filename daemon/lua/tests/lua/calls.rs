@@ -8,8 +8,9 @@ use toold_proto::call::{Progress, Stream};
 use toold_proto::permission::Answerer;
 use toold_proto::question::{QuestionEvent, ReplyQuestion};
 use toold_proto::tool::Block;
+use toold_test_kit::ProgressRecord;
 
-use crate::world::{ProgressRecord, TestPlugins, soon};
+use crate::world::{TestPlugins, soon};
 
 fn tool(body: &str) -> String {
     format!("hygge.register_tool{{name = 't', execute = function(ctx, input) {body} end}}")
@@ -116,7 +117,7 @@ async fn progress_is_heard_in_order() {
     world.execute(call).await.unwrap();
     let details = json!({"a": 1}).as_object().cloned();
     assert_eq!(
-        *heard.0.lock().unwrap(),
+        heard.all(),
         [
             Progress::Message { text: "one".into() },
             Progress::Output { stream: Stream::Stdout, text: "two".into() },

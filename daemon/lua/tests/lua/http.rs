@@ -1,72 +1,19 @@
 //! `hygge.http`, against a server of the test's own.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
 use toold_proto::permission::Verdict;
+use toold_test_kit::{ScriptedServer, answer};
 
 use crate::world::TestPlugins;
 
-/// Answers each connection with what `answer` makes of its request, and keeps the requests.
-struct OneShotServer {
-    url: String,
-    requests: Arc<Mutex<Vec<String>>>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl OneShotServer {
-    async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::<Mutex<Vec<String>>>::default();
-        let kept = requests.clone();
-        let task = tokio::spawn(async move {
-            loop {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let request = whole_request(&mut stream).await;
-                let answer = answer(&request);
-                kept.lock().unwrap().push(request);
-                // Fails when the client is gone, as it is when its call was stopped.
-                let _ = stream.write_all(answer.as_bytes()).await;
-            }
-        });
-        Self { url, requests, task }
-    }
-
-    fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
-    }
-}
-
-impl Drop for OneShotServer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn whole_request(stream: &mut tokio::net::TcpStream) -> String {
-    let mut request = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&request).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
-                return text;
-            }
-        }
-        let mut buffer = [0; 4096];
-        let read = stream.read(&mut buffer).await.unwrap();
-        assert!(read > 0, "the request ends early: {text}");
-        request.extend_from_slice(&buffer[..read]);
-    }
-}
-
-fn answer(status: &str, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
+/// Gives every request the same answer.
+async fn server(status: &str, headers: &[(&str, &str)], body: &str) -> ScriptedServer {
+    ScriptedServer::of(answer(status, &[&[("connection", "close")], headers].concat(), body)).await
 }
 
 const FETCH: &str =
@@ -89,8 +36,8 @@ async fn world() -> TestPlugins {
 async fn a_request_is_sent_and_its_answer_read() {
     let world = world().await;
     world.allow_all();
-    let server = OneShotServer::start(|_| answer("201 Created", "X-A: 1\r\nx-a: 2\r\n", "made")).await;
-    let url = format!("{}/x?y=1", server.url);
+    let server = server("201 Created", &[("X-A", "1"), ("x-a", "2")], "made").await;
+    let url = server.url("/x?y=1");
     let request =
         json!({"url": url, "method": "put", "headers": {"X-Token": "t", "x-list": ["a", "b"]}, "json": {"n": 1}});
     let result = world.call("fetch", request).await;
@@ -108,7 +55,7 @@ async fn a_request_is_sent_and_its_answer_read() {
     }
     let cut = world.call("fetch", json!({"url": url, "max_bytes": 2})).await;
     assert_eq!((cut.text().as_str(), &cut.structured.unwrap()["truncated"]), ("ma", &json!(true)));
-    assert_eq!(world.text("short", json!({"url": server.url})).await, "mademade");
+    assert_eq!(world.text("short", json!({"url": server.url("")})).await, "mademade");
     let sent = server.requests();
     assert!(sent[2].starts_with("GET /get ") && sent[3].ends_with("{\"b\":1}"), "{sent:?}");
 }
@@ -117,10 +64,10 @@ async fn a_request_is_sent_and_its_answer_read() {
 async fn only_reading_requests_are_kept() {
     let world = world().await;
     world.allow_all();
-    let server = OneShotServer::start(|_| answer("200 OK", "", "x")).await;
+    let server = server("200 OK", &[], "x").await;
     for (method, times) in [("GET", 1), ("POST", 3)] {
         for _ in 0..2 {
-            world.call("fetch", json!({"url": server.url, "method": method})).await;
+            world.call("fetch", json!({"url": server.url(""), "method": method})).await;
         }
         assert_eq!(server.requests().len(), times, "{method}");
     }
@@ -129,22 +76,17 @@ async fn only_reading_requests_are_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_host_needs_permission_redirects_included() {
     let world = world().await;
-    let target = OneShotServer::start(|_| answer("200 OK", "", "secret")).await;
-    let to = target.url.clone();
-    let server = OneShotServer::start(move |_| answer("302 Found", &format!("location: {to}/there\r\n"), "")).await;
-    let refused = world.call("fetch", json!({"url": server.url})).await;
+    let target = server("200 OK", &[], "secret").await;
+    let server = server("302 Found", &[("location", &target.url("/there"))], "").await;
+    let refused = world.call("fetch", json!({"url": server.url("")})).await;
     assert!(refused.is_error && refused.text().contains("network 127.0.0.1:"), "{}", refused.text());
     assert!(server.requests().is_empty());
-    grant(&world, server.url.trim_start_matches("http://"));
-    let refused = world.call("fetch", json!({"url": server.url})).await;
-    assert!(
-        refused.is_error && refused.text().contains(target.url.trim_start_matches("http://")),
-        "{}",
-        refused.text()
-    );
+    grant(&world, &server.address.to_string());
+    let refused = world.call("fetch", json!({"url": server.url("")})).await;
+    assert!(refused.is_error && refused.text().contains(&target.address.to_string()), "{}", refused.text());
     assert_eq!((server.requests().len(), target.requests().len()), (1, 0));
-    grant(&world, target.url.trim_start_matches("http://"));
-    assert_eq!(world.text("fetch", json!({"url": server.url})).await, "secret");
+    grant(&world, &target.address.to_string());
+    assert_eq!(world.text("fetch", json!({"url": server.url("")})).await, "secret");
 }
 
 fn grant(world: &TestPlugins, pattern: &str) {

@@ -7,10 +7,11 @@ use tokio_util::task::TaskTracker;
 use toold_engine::events::EventSelection;
 use toold_engine::execute::execute_tool;
 use toold_engine::hooks::HookEvent;
-use toold_engine::session::{NewSession, Session};
+use toold_engine::session::Session;
 use toold_proto::event::EventBody;
 use toold_proto::hook::HookDecision;
 use toold_proto::plugin::PluginStatus;
+use toold_test_kit::new_session;
 
 use crate::world::{TestPlugins, soon};
 
@@ -158,17 +159,7 @@ async fn a_message_reaches_its_session() {
          hygge.register_tool{name = 'say', execute = function(ctx, input) hygge.send_message(input.to, 'user', 'hello from a plugin') end}",
     )
     .await;
-    world.engine.sessions.open(Session::new(NewSession {
-        id: world.session.id.clone(),
-        cwd: world.session.cwd.clone(),
-        roots: Vec::new(),
-        project: world.session.project().to_owned(),
-        client: None,
-        model: None,
-        env: Default::default(),
-        filter: Default::default(),
-        workspace: None,
-    }));
+    world.engine.sessions.open(Session::new(new_session("s", &world.session.cwd)));
     let mut events = world.engine.events.subscribe(EventSelection::All, None).receiver;
     assert!(!world.call("say", json!({"to": "s"})).await.is_error);
     let message = soon(async {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;
+use toold_test_kit::git;
 
-use crate::world::{TestPlugins, git};
+use crate::world::TestPlugins;
 
 fn greet(version: &str) -> String {
     format!(

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toold_engine::offers::{read, render};
 use toold_lua::reload::options::StandaloneOptions;
+use toold_test_kit::git;
 
 use crate::world::{TestPlugins, TestStore, write};
 
@@ -55,17 +55,6 @@ async fn shipped_plugins_pass_their_checks_and_tests() {
     assert_eq!(count, 10);
 }
 
-fn git(world: &TestPlugins, args: &[&str]) {
-    let output = Command::new("git")
-        .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
-        .args(args)
-        .current_dir(world.work())
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn git_summary_describes_the_repository() {
     let world = with_shipped("git_summary").await;
@@ -76,14 +65,14 @@ async fn git_summary_describes_the_repository() {
         "{}",
         no_repository.text()
     );
-    git(&world, &["init", "-q", "-b", "main"]);
+    git(world.work(), &["init", "-q", "-b", "main"]);
     write(&world.work().join("a b.txt"), "one\n");
-    git(&world, &["add", "."]);
-    git(&world, &["commit", "-qm", "first words"]);
+    git(world.work(), &["add", "."]);
+    git(world.work(), &["commit", "-qm", "first words"]);
     write(&world.work().join("a b.txt"), "one\ntwo\n");
     write(&world.work().join("new.txt"), "");
     write(&world.work().join("staged.txt"), "x");
-    git(&world, &["add", "staged.txt"]);
+    git(world.work(), &["add", "staged.txt"]);
     let result = world.call("git_summary", json!({})).await;
     let text = result.text();
     for part in [
@@ -107,11 +96,11 @@ async fn git_summary_describes_the_repository() {
 async fn renamed_file_is_listed_with_both_names() {
     let world = with_shipped("git_summary").await;
     world.allow_all();
-    git(&world, &["init", "-q", "-b", "main"]);
+    git(world.work(), &["init", "-q", "-b", "main"]);
     write(&world.work().join("old.txt"), "some words that stay\n");
-    git(&world, &["add", "."]);
-    git(&world, &["commit", "-qm", "x"]);
-    git(&world, &["mv", "old.txt", "new.txt"]);
+    git(world.work(), &["add", "."]);
+    git(world.work(), &["commit", "-qm", "x"]);
+    git(world.work(), &["mv", "old.txt", "new.txt"]);
     let text = world.text("git_summary", json!({})).await;
     assert!(text.contains("R old.txt -> new.txt") || text.contains("R new.txt -> old.txt"), "{text}");
 }

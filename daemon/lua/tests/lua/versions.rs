@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 use toold_lua::reload::options::{DirKind, PluginDir, SavePatience};
 use toold_proto::plugin::PluginStatus;
+use toold_test_kit::git;
 
-use crate::world::{TestPlugins, git, write};
+use crate::world::{TestPlugins, write};
 
 /// Longer than any test: what it delays does not happen.
 const NEVER: Duration = Duration::from_secs(3_600);

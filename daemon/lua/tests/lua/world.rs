@@ -2,31 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::call::{Call, CallError, Caller, Principal};
+use toold_engine::call::{Call, CallError};
 use toold_engine::events::EventSelection;
 use toold_engine::execute::execute;
-use toold_engine::progress::ProgressSink;
-use toold_engine::session::{NewSession, Session, SessionFilter};
+use toold_engine::session::{NewSession, Session};
 use toold_host::environment::Environment;
 use toold_lua::plugin::store::KeyValueStore;
 use toold_lua::reload::PluginHost;
 use toold_lua::reload::check::{CheckReport, check};
 use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions, StandaloneOptions};
-use toold_proto::call::Progress;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{Plugin, PluginStatus};
-use toold_proto::tool::{SessionId, ToolResult};
-
-/// Longer than anything in a test takes; after this, it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+use toold_proto::tool::ToolResult;
+use toold_test_kit::{PATIENCE, new_session, prepare_call};
 
 pub(crate) struct TestPlugins {
     pub(crate) engine: Arc<Engine>,
@@ -88,25 +81,7 @@ impl TestPlugins {
     }
 
     pub(crate) fn call_of(&self, name: &str, arguments: Value) -> Call {
-        Call {
-            name: name.to_owned(),
-            arguments,
-            call_id: None,
-            session: self.session.clone(),
-            cwd: None,
-            timeout: None,
-            no_cache: false,
-            caller: Arc::new(Caller {
-                connection: 1,
-                principal: Principal::Person,
-                in_flight: Arc::new(AtomicUsize::new(0)),
-            }),
-            progress: Vec::new(),
-            cancel: CancellationToken::new(),
-            chain: Arc::new([]),
-            depth: 0,
-            holds_lane: false,
-        }
+        prepare_call(&self.session, name, arguments)
     }
 
     pub(crate) async fn execute(&self, call: Call) -> Result<ToolResult, CallError> {
@@ -181,17 +156,7 @@ impl TestPlugins {
 }
 
 fn session(id: &str, cwd: &Path) -> Arc<Session> {
-    Arc::new(Session::new(NewSession {
-        id: SessionId::parse(id).unwrap(),
-        cwd: cwd.to_owned(),
-        roots: Vec::new(),
-        project: cwd.to_owned(),
-        client: None,
-        model: Some("test-model".into()),
-        env: Default::default(),
-        filter: SessionFilter::default(),
-        workspace: None,
-    }))
+    Arc::new(Session::new(NewSession { model: Some("test-model".into()), ..new_session(id, cwd) }))
 }
 
 pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
@@ -201,16 +166,6 @@ pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
 pub(crate) fn write(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
-}
-
-/// Records the progress of a call.
-#[derive(Default)]
-pub(crate) struct ProgressRecord(pub(crate) Mutex<Vec<Progress>>);
-
-impl ProgressSink for ProgressRecord {
-    fn send(&self, _: u64, progress: &Progress) {
-        self.0.lock().unwrap().push(progress.clone());
-    }
 }
 
 /// A store that lasts as long as its test.
@@ -249,19 +204,6 @@ impl KeyValueStore for TestStore {
         let all = self.0.lock().unwrap();
         Ok(all.keys().filter(|(of, key)| of == plugin && key.starts_with(prefix)).map(|(_, key)| key.clone()).collect())
     }
-}
-
-/// Runs git with a configuration of its own.
-pub(crate) fn git(folder: &Path, args: &[&str]) {
-    let output = std::process::Command::new("git")
-        .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
-        .args(args)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The report of `plugins check`.

@@ -8,8 +8,9 @@ use toold_proto::audit::AuditQuery;
 use toold_proto::event::Outcome;
 use toold_proto::tool::ToolName;
 use toold_store::{Retention, SessionStorage, Store, StoreError};
+use toold_test_kit::until;
 
-use crate::{row, session, session_id, until};
+use crate::{row, session, session_id};
 
 fn numbers(store: &Store, query: &AuditQuery) -> Vec<u64> {
     store.query_audit(query, &|| false).unwrap().entries.iter().map(|entry| entry.duration_ms).collect()
@@ -111,7 +112,7 @@ fn old_rows_and_too_many_rows_go() {
     drop(store);
     let retention = Retention { max_age: Duration::from_secs(5_000), max_rows: 10, ..Retention::default() };
     let store = Store::open_with(&path, retention, SessionStorage::Kept);
-    until("old rows go", || numbers(&store, &AuditQuery::default()) == (18..28).collect::<Vec<_>>());
+    until("old rows go", || (numbers(&store, &AuditQuery::default()) == (18..28).collect::<Vec<_>>()).then_some(()));
 }
 
 #[test]

@@ -11,8 +11,9 @@ use toold_proto::permission::Action;
 use toold_proto::session::Mode;
 use toold_store::trust::{Switch, TrustKind, Trusted};
 use toold_store::{Retention, SessionStorage, Store, StoreError};
+use toold_test_kit::until;
 
-use crate::{grant, session, session_id, until};
+use crate::{grant, session, session_id};
 
 fn database() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -168,7 +169,7 @@ fn an_expired_grant_is_dropped() {
     assert!(store.load_grants().is_empty());
     let database = Connection::open(&path).unwrap();
     let left = || database.query_row("SELECT count(*) FROM grants", [], |row| row.get::<_, u32>(0)).unwrap();
-    until("it goes", || left() == 0);
+    until("it goes", || (left() == 0).then_some(()));
 }
 
 #[test]
@@ -293,6 +294,6 @@ fn sessions_that_nobody_uses_go() {
     drop(store);
     let retention = Retention { max_age: Duration::from_secs(500), ..Retention::default() };
     let store = Store::open_with(&path, retention, SessionStorage::Kept);
-    until("the old one goes", || store.load_sessions().unwrap().len() == 1);
+    until("the old one goes", || (store.load_sessions().unwrap().len() == 1).then_some(()));
     assert!(store.load_grants().is_empty());
 }

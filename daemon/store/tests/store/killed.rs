@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use rusqlite::Connection;
 use serde_json::json;
@@ -10,6 +10,7 @@ use toold_engine::audit::AuditLog;
 use toold_engine::policy::grants::GrantScope;
 use toold_proto::audit::AuditQuery;
 use toold_store::Store;
+use toold_test_kit::own_process;
 
 use crate::{grant, row};
 
@@ -37,8 +38,7 @@ fn stored_rows_survive_a_kill() {
     let path = dir.path().join("toold.db");
     for round in 0..3 {
         let _ = std::fs::remove_file(&path);
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "killed::child_that_writes", "--nocapture"])
+        let mut child = own_process("killed::child_that_writes")
             .env("TOOLD_STORE_WRITE", &path)
             .stdout(Stdio::piped())
             .spawn()

@@ -7,7 +7,7 @@ mod killed;
 mod refusals;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use toold_engine::audit::{AuditRow, DecisionRecord};
 use toold_engine::policy::grants::{Grant, GrantScope};
@@ -17,16 +17,6 @@ use toold_proto::permission::Action;
 use toold_proto::session::{ClientInfo, Mode, ToolFilter};
 use toold_proto::tool::{CallId, Category, SessionId, ToolName};
 use toold_store::sessions::SavedSession;
-
-/// Waits for something that happens beside the test.
-#[track_caller]
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 fn session_id(id: &str) -> SessionId {
     SessionId::parse(id).unwrap()

@@ -9,8 +9,9 @@ use tempfile::TempDir;
 use toold_engine::policy::grants::{Grant, GrantScope, GrantStore};
 use toold_proto::permission::Action;
 use toold_store::Store;
+use toold_test_kit::until;
 
-use crate::{grant, now, session_id, until};
+use crate::{grant, now, session_id};
 
 fn refusal(id: &str) -> Grant {
     Grant { action: Action::Deny, ..grant(id, GrantScope::Always) }
@@ -127,9 +128,9 @@ fn a_refusal_that_ends_leaves_both() {
     short.expires_at = Some(now());
     store.add(&short).unwrap();
     store.add(&Grant { expires_at: Some(now() + std::time::Duration::from_millis(5)), ..refusal("soon") }).unwrap();
-    until("they end", || ids(&store) == ["no-1", "no-2", "yes"]);
-    until("they leave the database", || in_database(&path) == ["no-1", "no-2"]);
-    until("they leave the file", || fs::read_to_string(&file).unwrap().lines().count() == 3);
+    until("they end", || (ids(&store) == ["no-1", "no-2", "yes"]).then_some(()));
+    until("they leave the database", || (in_database(&path) == ["no-1", "no-2"]).then_some(()));
+    until("they leave the file", || (fs::read_to_string(&file).unwrap().lines().count() == 3).then_some(()));
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! The engine, as the daemon uses it.
+
+mod batch;
+mod calls;
+mod tool_search;

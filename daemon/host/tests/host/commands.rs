@@ -1,0 +1,14 @@
+//! Two corpora that measure rules.
+//!
+//! [`everyday`]: lines that agents write all day, which their rules must cover without further approvals. [`hostile`]:
+//! lines that no one allowed, spelled in every way. Real `bash` runs the lines that are allowed nevertheless, and the
+//! test fails for everything run, written or shown beyond the rules. The figures are printed: `cargo test -p toold-host
+//! --test host commands:: -- --nocapture`.
+
+mod corpus;
+mod everyday;
+mod folders;
+// Its lines and its sandbox are for GNU and Linux.
+#[cfg(target_os = "linux")]
+mod hostile;
+mod judge;

@@ -1,0 +1,158 @@
+//! Processes below an agent decide nothing.
+
+use serde_json::json;
+use toold_tests::{TestDaemon, toolctl};
+
+use crate::principals::peers::{
+    GRANT, RequestScript, grant_everything, is_refused, nothing_is_granted, spoken, start_agent,
+};
+
+fn grant_line() -> String {
+    format!("{} permissions grant shell '**'", toolctl().display())
+}
+
+#[test]
+fn the_shell_of_an_agent_grants_nothing() {
+    let daemon = TestDaemon::start();
+    for bridge in ["connected", "gone"] {
+        let (status, output) = start_agent(&daemon, bridge, &grant_line()).done();
+        assert_ne!(status, 0, "{bridge}: {output}");
+        assert!(output.contains("runs an agent"), "{bridge}: {output}");
+    }
+    nothing_is_granted(&daemon);
+}
+
+#[test]
+fn programs_of_any_kind_below_an_agent_grant_nothing() {
+    let daemon = TestDaemon::start();
+    let speaker = RequestScript::new(&daemon, "requests", &json!([[GRANT, grant_everything()]]));
+    for line in [
+        speaker.line(),
+        format!("setsid {}", speaker.line()),
+        format!("env -i PATH=\"$PATH\" bash -c '{}'", speaker.line()),
+    ] {
+        let (status, output) = start_agent(&daemon, "connected", &line).done();
+        assert_eq!(status, 0, "{output}");
+        is_refused(&speaker.answers()[0]);
+        std::fs::remove_file(speaker.said.with_extension("answers")).unwrap();
+    }
+    nothing_is_granted(&daemon);
+}
+
+#[test]
+fn an_agent_is_one_after_the_daemon_was_killed() {
+    let mut daemon = TestDaemon::start();
+    let (ready, go) = (daemon.setup.path("ready"), daemon.setup.path("go"));
+    let line =
+        format!("touch {}; while [ ! -e {} ]; do sleep 0.02; done; {}", ready.display(), go.display(), grant_line());
+    let agent = start_agent(&daemon, "gone", &line);
+    toold_tests::until("the agent's shell runs", || ready.exists().then_some(()));
+    daemon.restart("KILL");
+    std::fs::write(go, "").unwrap();
+    let (status, output) = agent.done();
+    assert!(status != 0 && output.contains("runs an agent"), "{output}");
+    nothing_is_granted(&daemon);
+}
+
+#[test]
+fn process_started_by_a_native_agent_grants_nothing() {
+    let daemon = TestDaemon::start();
+    let script = r#"
+import json, socket, subprocess, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw")
+f.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"role": "agent"}}) + "\n"); f.flush()
+assert "result" in json.loads(f.readline())
+sys.exit(subprocess.run(sys.argv[2], shell=True).returncode)
+"#;
+    let output = daemon
+        .setup
+        .command("python3".as_ref())
+        .args(["-c", script, &daemon.socket().display().to_string(), &grant_line()])
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    nothing_is_granted(&daemon);
+}
+
+#[test]
+fn an_editor_that_a_person_uses_may_run_an_agent_beside() {
+    let daemon = TestDaemon::start();
+    let script = r#"
+import json, socket, subprocess, sys
+def say(f, method, params):
+    f.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"); f.flush()
+    return json.loads(f.readline())
+def connect():
+    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); return s.makefile("rw")
+order = sys.argv[3]
+editor = connect()
+if order == "editor first":
+    assert "result" in say(editor, "session.open", {"cwd": sys.argv[4]})
+bridge = subprocess.Popen([sys.argv[2], "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+bridge.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}}) + "\n")
+bridge.stdin.flush(); bridge.stdout.readline()
+if order != "editor first":
+    assert "result" in say(editor, "session.open", {"cwd": sys.argv[4]})
+assert "result" in say(editor, "permissions.grant", {"category": "shell", "pattern": "ls", "scope": "always"})
+sys.exit(subprocess.run([sys.argv[2], "permissions", "grant", "shell", "pwd"]).returncode)
+"#;
+    for order in ["editor first", "agent first"] {
+        let (socket, work) = (daemon.socket().display().to_string(), daemon.work().display().to_string());
+        let output = daemon
+            .setup
+            .command("python3".as_ref())
+            .args(["-c", script, &socket, &toolctl().display().to_string(), order, &work])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{order}: {output:?}");
+    }
+}
+
+#[test]
+fn a_program_that_is_no_agents_decides() {
+    let daemon = TestDaemon::start();
+    start_agent(&daemon, "connected", "true").done();
+    let answers = spoken(&daemon, &[], &json!([[GRANT, grant_everything()]]));
+    assert!(answers[0].get("error").is_none(), "{answers:?}");
+}
+
+#[test]
+fn an_agent_below_another_one_is_one_when_the_other_has_ended() {
+    let daemon = TestDaemon::start();
+    let script = r#"
+import json, os, socket, subprocess, sys, time
+def connect():
+    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw")
+    f.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"role": "agent"}}) + "\n"); f.flush()
+    assert "result" in json.loads(f.readline())
+    return f
+outer = connect()
+me = os.getpid()
+if os.fork() == 0:
+    os.execv(sys.executable, [sys.executable, "-c", """
+import json, os, socket, subprocess, sys, time
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw")
+f.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"role": "agent"}}) + chr(10)); f.flush()
+assert "result" in json.loads(f.readline())
+open(sys.argv[3] + ".ready", "w").close()
+while os.getppid() == int(sys.argv[4]): time.sleep(0.02)
+done = subprocess.run(sys.argv[2], shell=True)
+open(sys.argv[3] + ".part", "w").write(str(done.returncode))
+os.rename(sys.argv[3] + ".part", sys.argv[3])
+""", sys.argv[1], sys.argv[2], sys.argv[3], str(me)])
+while not os.path.exists(sys.argv[3] + ".ready"): time.sleep(0.02)
+"#;
+    let said = daemon.setup.path("said");
+    let (socket, said_at) = (daemon.socket().display().to_string(), said.display().to_string());
+    let output = daemon
+        .setup
+        .command("python3".as_ref())
+        .args(["-c", script, &socket, &grant_line(), &said_at])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let status = toold_tests::until("the inner agent has tried", || std::fs::read_to_string(&said).ok());
+    assert_ne!(status, "0");
+    nothing_is_granted(&daemon);
+}
