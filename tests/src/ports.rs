@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 pub fn lasting_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
-        // Test programs that run at the same time begin at different ports.
-        let begin = (std::process::id() % 10_000) as u16;
+        // Tests that run at the same time in processes of their own begin at ports that are far apart.
+        let begin = (std::process::id() % 10_000 * 97 % 10_000) as u16;
         let port = 20_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed) % 10_000) % 10_000;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use toold_tests::{Setup, TestDaemon};
 
-use super::peers::ALLOW;
+use crate::principals::peers::ALLOW;
 
 /// Becomes the program of its arguments, for which the system makes no files in memory.
 const WITHOUT_MEMORY_FILES: &str = r#"
