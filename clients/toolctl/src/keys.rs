@@ -10,7 +10,8 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 
-use crate::{output, terminal};
+use crate::output::{self, StderrWriter, TerminalControl};
+use crate::terminal;
 
 /// How often the thread that waits for a key checks whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
@@ -118,10 +119,20 @@ pub(crate) fn key(event: KeyEvent) -> KeyPress {
 
 /// Writes to a terminal in raw mode, where a line feed does not return to the first column.
 pub(crate) fn write_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    write_raw_on(&mut output::unfolded_stderr(), write)
+}
+
+/// [`write_raw`] in place of the line that has not ended.
+pub(crate) fn rewrite_line_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    let mut err = output::unfolded_stderr();
+    err.control(TerminalControl::RestartLine)?;
+    write_raw_on(&mut err, write)
+}
+
+fn write_raw_on(err: &mut StderrWriter, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
     let mut text = Vec::new();
     write(&mut text)?;
     let text = String::from_utf8_lossy(&text).replace('\n', "\r\n");
-    let mut err = output::unfolded_stderr();
     err.write_all(text.as_bytes())?;
     err.flush()
 }

@@ -58,7 +58,11 @@ fn main() -> ExitCode {
             };
         }
     };
-    output::present(output::Presentation { plain: cli.globals.plain, utc: cli.globals.utc });
+    output::present(output::Presentation {
+        plain: cli.globals.plain,
+        dumb: std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb"),
+        utc: cli.globals.utc,
+    });
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("can't start the runtime")),

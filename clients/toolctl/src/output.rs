@@ -10,6 +10,8 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
+use anstream::AutoStream;
+use anstream::stream::{AsLockedWrite, RawStream};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
@@ -29,8 +31,16 @@ pub(crate) const HINT: Style = AnsiColor::Blue.on_default().bold();
 pub(crate) struct Presentation {
     /// No colours, no columns, nothing that is overwritten: for screen readers and logs.
     pub(crate) plain: bool,
+    /// The terminal knows no control sequences (`TERM=dumb`).
+    pub(crate) dumb: bool,
     /// Times in UTC instead of the local zone.
     pub(crate) utc: bool,
+}
+
+impl Presentation {
+    fn overwrites(self) -> bool {
+        !self.plain && !self.dumb
+    }
 }
 
 /// Global, as the terminal is: every line that is written depends on it, and it never changes.
@@ -68,19 +78,77 @@ pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether lines of stdout can be overwritten.
+pub(crate) fn overwrites_stdout() -> bool {
+    io::stdout().is_terminal() && presentation().overwrites()
+}
+
 /// Whether lines of stderr can be overwritten, as progress is.
 pub(crate) fn overwrites_stderr() -> bool {
-    io::stderr().is_terminal() && !presentation().plain
+    io::stderr().is_terminal() && presentation().overwrites()
 }
 
 /// Text for people. On a terminal, lines that are longer than it is wide break between words, and whatever gets into
-/// them, styles are the only sequences that steer the terminal.
-pub(crate) struct LineWriter<W: Write> {
-    out: W,
+/// them, styles are the only sequences that steer the terminal. What moves the cursor goes through [`Self::control`].
+pub(crate) struct LineWriter<S: TextStream> {
+    out: AutoStream<S>,
     /// Where it writes to a terminal.
     lines: Option<TerminalLines>,
     /// The line that has not ended yet, on a terminal.
     open: Vec<u8>,
+}
+
+/// Stdout or stderr.
+pub(crate) trait TextStream: RawStream + AsLockedWrite {
+    /// Writes past the stream that removes styles.
+    fn write_past(&self, bytes: &[u8]) -> io::Result<()>;
+}
+
+impl TextStream for io::Stdout {
+    fn write_past(&self, bytes: &[u8]) -> io::Result<()> {
+        self.lock().write_all(bytes)
+    }
+}
+
+impl TextStream for io::Stderr {
+    fn write_past(&self, bytes: &[u8]) -> io::Result<()> {
+        self.lock().write_all(bytes)
+    }
+}
+
+/// Control sequences of toolctl's own. They are never part of a text, because a text shows every control character that
+/// is in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TerminalControl {
+    /// The current line begins again: it is erased, or, where nothing is overwritten, the next one begins.
+    RestartLine,
+    /// The screen is erased.
+    ClearScreen,
+    /// The cursor goes to the top of the screen.
+    Home,
+    /// The cursor goes to the start of the line that is so many lines above.
+    Up(u16),
+    /// The rest of the line is erased.
+    EraseLineEnd,
+    /// Everything from the cursor on is erased.
+    EraseBelow,
+}
+
+impl TerminalControl {
+    /// ECMA-48.
+    fn sequence(self) -> Cow<'static, str> {
+        match self {
+            Self::RestartLine if presentation().overwrites() => "\r\x1b[K".into(),
+            // The terminal may be in raw mode.
+            Self::RestartLine => "\r\n".into(),
+            Self::ClearScreen => "\x1b[2J".into(),
+            Self::Home => "\x1b[H".into(),
+            Self::Up(0) => "\r".into(),
+            Self::Up(lines) => format!("\x1b[{lines}F").into(),
+            Self::EraseLineEnd => "\x1b[K".into(),
+            Self::EraseBelow => "\x1b[J".into(),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -89,30 +157,25 @@ enum TerminalLines {
     Folded(usize),
 }
 
-pub(crate) type StdoutWriter = LineWriter<anstream::AutoStream<io::StdoutLock<'static>>>;
-pub(crate) type StderrWriter = LineWriter<anstream::AutoStream<io::StderrLock<'static>>>;
+pub(crate) type StdoutWriter = LineWriter<io::Stdout>;
+pub(crate) type StderrWriter = LineWriter<io::Stderr>;
 
 pub(crate) fn stdout() -> StdoutWriter {
-    LineWriter::new(anstream::stdout().lock(), TerminalLines::of(&io::stdout()))
+    LineWriter::new(anstream::stdout(), TerminalLines::of(&io::stdout()))
 }
 
 /// For programs, and for output whose lines are another program's: lines stay as they are.
 pub(crate) fn unfolded_stdout() -> StdoutWriter {
-    LineWriter::new(anstream::stdout().lock(), TerminalLines::whole(&io::stdout()))
+    LineWriter::new(anstream::stdout(), TerminalLines::whole(&io::stdout()))
 }
 
 pub(crate) fn stderr() -> StderrWriter {
-    LineWriter::new(anstream::stderr().lock(), TerminalLines::of(&io::stderr()))
+    LineWriter::new(anstream::stderr(), TerminalLines::of(&io::stderr()))
 }
 
 /// As [`unfolded_stdout`], and for a terminal in raw mode.
 pub(crate) fn unfolded_stderr() -> StderrWriter {
-    LineWriter::new(anstream::stderr().lock(), TerminalLines::whole(&io::stderr()))
-}
-
-/// For a caller that overwrites lines, and makes what it shows safe itself.
-pub(crate) fn overwriting_stdout() -> anstream::AutoStream<io::StdoutLock<'static>> {
-    anstream::stdout().lock()
+    LineWriter::new(anstream::stderr(), TerminalLines::whole(&io::stderr()))
 }
 
 impl TerminalLines {
@@ -126,9 +189,18 @@ impl TerminalLines {
     }
 }
 
-impl<W: Write> LineWriter<W> {
-    fn new(out: W, lines: Option<TerminalLines>) -> Self {
+impl<S: TextStream> LineWriter<S> {
+    fn new(out: AutoStream<S>, lines: Option<TerminalLines>) -> Self {
         Self { out, lines, open: Vec::new() }
+    }
+
+    /// Steers the terminal, after the text that was written before; does nothing where there is none.
+    pub(crate) fn control(&mut self, control: TerminalControl) -> io::Result<()> {
+        if self.lines.is_none() {
+            return Ok(());
+        }
+        self.write_open()?;
+        self.out.as_inner().write_past(control.sequence().as_bytes())
     }
 
     fn write_open(&mut self) -> io::Result<()> {
@@ -142,7 +214,7 @@ impl<W: Write> LineWriter<W> {
     }
 }
 
-impl<W: Write> Write for LineWriter<W> {
+impl<S: TextStream> Write for LineWriter<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.lines.is_none() {
             return self.out.write(bytes);
@@ -162,7 +234,7 @@ impl<W: Write> Write for LineWriter<W> {
     }
 }
 
-impl<W: Write> Drop for LineWriter<W> {
+impl<S: TextStream> Drop for LineWriter<S> {
     fn drop(&mut self) {
         // Whoever must know whether it was written has flushed.
         let _ = self.flush();

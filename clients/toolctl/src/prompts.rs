@@ -17,7 +17,7 @@ use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission, Sub
 use toold_proto::question::{Question, QuestionEvent};
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::keys::{KeyPress, KeyReader, key, write_raw};
+use crate::keys::{KeyPress, KeyReader, key, rewrite_line_raw, write_raw};
 use crate::output::{self, DIM};
 use crate::prompts::ask::choices;
 use crate::prompts::question::Chosen;
@@ -70,6 +70,14 @@ struct EndedPrompt {
     line: String,
 }
 
+impl EndedPrompt {
+    /// For a terminal in raw mode, where no line is open.
+    fn show(&self) -> anyhow::Result<PromptOutcome> {
+        write_raw(|out| writeln!(out, "{}", self.line))?;
+        Ok(PromptOutcome::Settled)
+    }
+}
+
 /// How a prompt ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptOutcome {
@@ -82,8 +90,8 @@ pub(crate) enum PromptOutcome {
 /// Input while a prompt is shown.
 enum PromptInput {
     Key(KeyEvent),
-    /// The prompt has ended, and its outcome was shown.
-    Ended,
+    /// The prompt has ended, with this outcome.
+    Ended(EndedPrompt),
     /// The terminal is gone.
     TerminalGone,
 }
@@ -162,7 +170,7 @@ impl Prompter {
         loop {
             let pressed = match self.key_or_end(&mut keys, &ask.request_id).await? {
                 PromptInput::Key(event) => key(event),
-                PromptInput::Ended => return Ok(PromptOutcome::Settled),
+                PromptInput::Ended(ended) => return ended.show(),
                 PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
             };
             match pressed {
@@ -203,7 +211,7 @@ impl Prompter {
         loop {
             let event = match self.key_or_end(&mut keys, &question.request_id).await? {
                 PromptInput::Key(event) => event,
-                PromptInput::Ended => return Ok(PromptOutcome::Settled),
+                PromptInput::Ended(ended) => return ended.show(),
                 PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
             };
             let read = shown.elapsed() >= READ_FOR;
@@ -236,16 +244,14 @@ impl Prompter {
         }
     }
 
-    /// A key, or the end of the prompt, which is then shown.
+    /// A key, or the end of the prompt. Cancel-safe.
     async fn key_or_end(&mut self, keys: &mut KeyReader, request_id: &str) -> anyhow::Result<PromptInput> {
         loop {
             tokio::select! {
                 biased;
                 ended = self.receive() => {
                     if let Some(ended) = ended?.filter(|ended| ended.request_id == request_id) {
-                        // Overwrites a line that is being typed.
-                        write_raw(|out| writeln!(out, "\r\x1b[K{}", ended.line))?;
-                        return Ok(PromptInput::Ended);
+                        return Ok(PromptInput::Ended(ended));
                     }
                 }
                 event = keys.next_event() => return Ok(event.map_or(PromptInput::TerminalGone, PromptInput::Key)),
@@ -256,23 +262,33 @@ impl Prompter {
     /// A line of text, typed in raw mode, where the terminal does not echo.
     async fn line(&mut self, keys: &mut KeyReader, prompt: &str, request_id: &str) -> anyhow::Result<TypedLine> {
         let mut text = String::new();
+        write_raw(|out| write!(out, "  {prompt}"))?;
         loop {
-            write_raw(|out| write!(out, "\r\x1b[K  {prompt}{}", output::plain(&text)))?;
             let event = match self.key_or_end(keys, request_id).await? {
                 PromptInput::Key(event) => event,
-                PromptInput::Ended | PromptInput::TerminalGone => return Ok(TypedLine::End),
+                PromptInput::Ended(ended) => {
+                    rewrite_line_raw(|out| writeln!(out, "{}", ended.line))?;
+                    return Ok(TypedLine::End);
+                }
+                PromptInput::TerminalGone => return Ok(TypedLine::End),
             };
             match (event.code, key(event)) {
                 (KeyCode::Enter, _) => {
                     write_raw(|out| writeln!(out))?;
                     return Ok(TypedLine::Text(text));
                 }
-                (KeyCode::Backspace, _) => drop(text.pop()),
+                (KeyCode::Backspace, _) => {
+                    text.pop();
+                    rewrite_line_raw(|out| write!(out, "  {prompt}{}", output::plain(&text)))?;
+                }
                 (_, KeyPress::Exit) => {
                     write_raw(|out| writeln!(out))?;
                     return Ok(TypedLine::Cancelled);
                 }
-                (_, KeyPress::Char(c)) => text.push(c),
+                (_, KeyPress::Char(c)) => {
+                    text.push(c);
+                    write_raw(|out| write!(out, "{}", output::plain(c.encode_utf8(&mut [0; 4]))))?;
+                }
                 (_, KeyPress::Other) => {}
             }
         }

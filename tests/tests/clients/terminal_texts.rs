@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
+use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl, until};
 
 /// Sets the title, clears the screen, sets the clipboard, and turns the writing direction; U+009B is `ESC [` in one
 /// character.
@@ -96,10 +97,10 @@ fn hostile() -> TestDaemon {
     let daemon = setup.start();
     let mut wire = daemon.connect();
     until("the tools are listed", || {
-        let known = |name: &str, wire: &mut toold_tests::Wire| wire.call("tools.schema", json!({"name": name}));
+        let known = |name: &str, wire: &mut Wire| wire.call("tools.schema", json!({"name": name}));
         ["s_text", "evil"].iter().all(|name| known(name, &mut wire).get("result").is_some()).then_some(())
     });
-    let mut other = toold_tests::Wire::connect(&daemon.socket());
+    let mut other = Wire::connect(&daemon.socket());
     other.result(
         "session.open",
         json!({"cwd": hostile_folder(&daemon.setup), "client": {"name": HOSTILE, "version": HOSTILE}}),
@@ -209,4 +210,100 @@ fn a_pipe_gets_texts_unchanged() {
     assert!(text.ends_with(&format!("{HOSTILE}\n{HOSTILE}\n")), "{text:?}");
     let answer: Value = serde_json::from_slice(&daemon.toolctl(&["call", "s_text", "-o", "json"]).stdout).unwrap();
     assert_eq!(answer["content"][0]["text"], HOSTILE);
+}
+
+/// How toolctl shows the hostile text.
+fn shown_hostile() -> String {
+    let shown = |c: char| match c.is_control() || c == '\u{202e}' {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    HOSTILE.chars().map(shown).collect()
+}
+
+/// Starts a call that a person is asked about, with a hostile text in its command, and waits for its prompt.
+fn prompted(daemon: &TestDaemon, options: &[&str]) -> Terminal {
+    let mut command = daemon.setup.command(toolctl());
+    command.args(options).args(["call", "bash", &format!("command=make '{HOSTILE}'")]);
+    let terminal = Terminal::run(&mut command);
+    terminal.wait_for("deny, with a reason");
+    terminal
+}
+
+/// Denies the prompt that waits, as a client with a hostile name.
+fn deny_elsewhere(daemon: &TestDaemon) {
+    let mut other = Wire::connect(&daemon.socket());
+    other.result("session.open", json!({"cwd": daemon.work(), "client": {"name": HOSTILE, "version": "1"}}));
+    other.result("permissions.subscribe", json!({}));
+    let ask = other.result("permissions.pending", json!({}))["asks"][0].take();
+    other.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny"}));
+}
+
+/// The terminal obeys what toolctl itself writes, and shows what others wrote.
+#[track_caller]
+fn check_kept_apart(written: &str) {
+    let own = written.replace(&shown_hostile(), "");
+    assert!(own.len() < written.len(), "the hostile text is not shown: {written:?}");
+    assert!(!own.contains("\\u{"), "a control sequence is shown as text: {written:?}");
+    let found = SEQUENCES.iter().find(|sequence| written.contains(**sequence));
+    assert_eq!(found, None, "{written:?}");
+}
+
+#[test]
+fn a_prompt_that_is_answered_elsewhere_ends_with_the_outcome_on_a_line_of_its_own() {
+    let daemon = TestDaemon::asking();
+    for options in [&[] as &[&str], &["--plain"]] {
+        let terminal = prompted(&daemon, options);
+        deny_elsewhere(&daemon);
+        let (status, written) = terminal.end();
+        assert_eq!(status.code(), Some(6), "{written:?}");
+        check_kept_apart(&written);
+        let outcome = written.rsplit_once("deny, with a reason").unwrap().1;
+        assert!(outcome.starts_with("\r\n") && outcome.contains("denied"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_reason_is_typed_corrected_and_sent_in_one_line() {
+    let daemon = TestDaemon::asking();
+    let mut terminal = prompted(&daemon, &[]);
+    terminal.press("d");
+    terminal.wait_for("  reason: ");
+    terminal.press("noo\u{7f}t now");
+    terminal.wait_for("t now");
+    terminal.press("\r");
+    let (status, written) = terminal.end();
+    assert_eq!(status.code(), Some(6), "{written:?}");
+    check_kept_apart(&written);
+    assert!(written.contains("  reason: noo\r\u{1b}[K  reason: not now\r\n"), "{written:?}");
+}
+
+#[test]
+fn a_line_that_is_being_typed_makes_room_for_an_answer_from_elsewhere() {
+    let daemon = TestDaemon::asking();
+    // Without sequences, nothing is overwritten.
+    for (options, end_of_line) in [(&[] as &[&str], "\r\u{1b}[K"), (&["--plain"], "\r\n")] {
+        let mut terminal = prompted(&daemon, options);
+        terminal.press("d");
+        terminal.wait_for("  reason: ");
+        terminal.press("not now");
+        terminal.wait_for("not now");
+        deny_elsewhere(&daemon);
+        let (status, written) = terminal.end();
+        assert_eq!(status.code(), Some(6), "{written:?}");
+        check_kept_apart(&written);
+        let outcome = written.rsplit_once("  reason: not now").unwrap().1;
+        assert!(outcome.starts_with(end_of_line) && outcome.contains("denied"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_status_that_is_watched_overwrites_itself() {
+    let daemon = TestDaemon::start();
+    let terminal = Terminal::run(daemon.setup.command(toolctl()).args(["status", "--watch"]));
+    until("the second status", || (terminal.written().matches("\u{1b}[H").count() > 1).then_some(()));
+    terminal.signal(Signal::INT);
+    let (_, written) = terminal.end();
+    assert!(written.starts_with("\u{1b}[2J\u{1b}[H") && written.contains("\u{1b}[K\r\n"), "{written:?}");
+    assert!(!written.contains("\\u{"), "{written:?}");
 }

@@ -18,7 +18,7 @@ use toold_proto::tool::SessionId;
 use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR, not_found, usage};
 use crate::globals::Globals;
-use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
+use crate::output::{self, DIM, TerminalControl, WARN, one_line, print_json, shorten, tame};
 use crate::{connection, table, terminal};
 
 /// The key that detaches from a shell: Ctrl-], as in telnet.
@@ -277,11 +277,11 @@ impl AttachedShell<'_> {
             out.write_all(text.as_bytes())?;
             return Ok(out.flush()?);
         }
-        let mut out = output::overwriting_stdout();
+        let mut out = output::unfolded_stdout();
         for piece in text.split_inclusive('\n') {
             let line = piece.trim_end_matches(['\r', '\n']);
-            if self.returned || line.contains('\r') {
-                write!(out, "\r\x1b[K")?;
+            if self.open_line && (self.returned || line.contains('\r')) {
+                out.control(TerminalControl::RestartLine)?;
             }
             write!(out, "{}", tame(line))?;
             self.open_line = !piece.ends_with('\n');

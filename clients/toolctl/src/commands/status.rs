@@ -1,6 +1,7 @@
 //! `toolctl status`: the state of the daemon.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus};
 
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
+use crate::output::{self, DIM, GOOD, TerminalControl, WARN, one_line, print_json};
 use crate::{connection, table, version_check};
 
 /// Show daemon status
@@ -49,16 +50,16 @@ pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u
     };
     let mut ticks = tokio::time::interval(Duration::from_secs(every.into()));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let on_screen = output::stdout_is_terminal() && !args.json && !output::presentation().plain;
+    let on_screen = output::overwrites_stdout() && !args.json;
     if on_screen {
-        output::print(CLEAR)?;
+        output::stdout().control(TerminalControl::ClearScreen)?;
     }
     loop {
         ticks.tick().await;
         let status = ask(&client).await?;
         match (args.json, on_screen) {
             (true, _) => output::print_json_line(&status)?,
-            (false, true) => output::print(&over(&render(&status, output::terminal_width())))?,
+            (false, true) => overwrite(&render(&status, output::terminal_width()))?,
             (false, false) => output::print(&format!("{}\n", render(&status, None)))?,
         }
     }
@@ -68,12 +69,17 @@ async fn ask(client: &Client) -> anyhow::Result<DaemonStatus> {
     Ok(client.call::<DaemonGetStatus>(NoParams {}).await?)
 }
 
-/// ECMA-48: erase the whole screen.
-const CLEAR: &str = "\x1b[2J";
-
 /// Overwrites the screen line by line, so that it does not flicker.
-fn over(text: &str) -> String {
-    format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
+fn overwrite(text: &str) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    out.control(TerminalControl::Home)?;
+    for line in text.lines() {
+        write!(out, "{line}")?;
+        out.control(TerminalControl::EraseLineEnd)?;
+        writeln!(out)?;
+    }
+    out.control(TerminalControl::EraseBelow)?;
+    Ok(out.flush()?)
 }
 
 fn render(status: &DaemonStatus, width: Option<u16>) -> String {

@@ -13,7 +13,9 @@ use toold_proto::method::FleetGetStatus;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, counted, duration, one_line, print_json, print_json_line};
+use crate::output::{
+    self, BAD, DIM, GOOD, NAME, TerminalControl, WARN, counted, duration, one_line, print_json, print_json_line,
+};
 use crate::table;
 
 /// How often a watched list is renewed.
@@ -52,7 +54,7 @@ pub(super) const NOT_CONFIGURED: &str = "this machine is in no fleet; start one 
 
 /// Shows the list until the daemon is gone.
 async fn watch(client: &Client, json: bool) -> anyhow::Result<()> {
-    let overwrites = !json && output::stdout_is_terminal() && !output::presentation().plain;
+    let overwrites = !json && output::overwrites_stdout();
     let mut last: Option<String> = None;
     loop {
         let Ok(status) = client.call::<FleetGetStatus>(NoParams {}).await else { return Ok(()) };
@@ -68,13 +70,13 @@ async fn watch(client: &Client, json: bool) -> anyhow::Result<()> {
                 false => format!("{NOT_CONFIGURED}\n"),
             };
             if overwrites {
-                let mut out = output::overwriting_stdout();
+                let mut out = output::unfolded_stdout();
                 if let Some(last) = &last {
                     let up = u16::try_from(last.lines().count()).unwrap_or(u16::MAX);
-                    write!(out, "{}", crossterm::cursor::MoveToPreviousLine(up))?;
+                    out.control(TerminalControl::Up(up))?;
                 }
-                let clear = crossterm::terminal::Clear(crossterm::terminal::ClearType::FromCursorDown);
-                write!(out, "{clear}{shown}")?;
+                out.control(TerminalControl::EraseBelow)?;
+                out.write_all(shown.as_bytes())?;
                 out.flush()?;
             } else if last.as_ref() != Some(&shown) {
                 output::print(&shown)?;
