@@ -1,7 +1,7 @@
 ;;; toold.el --- Tools of the toold daemon, for people and agents  -*- lexical-binding: t; -*-
 
 ;; Author: The toold project
-;; Version: 0.1.0
+;; Version: 0.2.0
 ;; Package-Requires: ((emacs "28.1"))
 ;; Keywords: tools, processes
 ;; SPDX-License-Identifier: MIT

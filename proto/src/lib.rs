@@ -40,13 +40,9 @@ pub mod skill;
 pub mod socket;
 pub mod todo;
 pub mod tool;
-pub mod upgrade;
 pub mod weight;
 pub mod workspace;
 
-/// The revision of the native dialect that is spoken here.
+/// The revision of the native dialect that is spoken here, and the only one that a client may name in
+/// `session.open {protocol}`.
 pub const PROTOCOL: u32 = 2;
-
-/// The revisions that a client may name in `session.open {protocol}`. Revision 2 added members and methods, which
-/// clients of revision 1 ignore.
-pub const PROTOCOLS: std::ops::RangeInclusive<u32> = 1..=PROTOCOL;

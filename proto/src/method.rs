@@ -51,7 +51,6 @@ use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, Se
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
 use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};
 use crate::tool::{Tool, ToolResult};
-use crate::upgrade::{CheckUpgrade, UpgradeReport};
 use crate::workspace::{NameWorkspace, ShareSession, SharedSession, WorkspaceList};
 
 /// A request and its answer.
@@ -224,7 +223,6 @@ methods! {
     PageOpen = "page.open", "Makes a link that signs one browser in to the daemon's page.", OpenPage => OpenedPage;
     PageSessionsList = "page.sessions", "Lists the browsers that are signed in to the page.", NoParams => PageSessionList;
     PageRevoke = "page.revoke", "Signs browsers out of the page.", RevokePageSessions => RevokedPageSessions;
-    UpgradeCheck = "upgrade.check", "Lists what version 0.1 allowed and this one does not.", CheckUpgrade => UpgradeReport;
     NotifyTest = "notify.test", "Sends a test notification in each way that the configuration sets.", NoParams => NotifyReport;
     CacheGetStats = "cache.stats", "Shows statistics of the result cache.", NoParams => CacheStats;
     CacheClear = "cache.clear", "Clears the result cache.", NoParams => CacheCleared;

@@ -24,7 +24,7 @@ pub struct OpenSession {
     /// The model that the frontend talks to, for tools that ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The protocol revision that the client speaks: 1 or 2.
+    /// The protocol revision that the client speaks: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u32>,
     /// `agent` for a frontend that acts for a model: it cannot answer permission asks.
@@ -83,11 +83,9 @@ pub struct OpenedSession {
     pub cwd: String,
     /// Whether the session was there before.
     pub resumed: bool,
-    /// Whether its tools may work in the folder. Absent for clients of protocol 1, some of which reject unknown
-    /// members.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<WorkspaceState>,
-    /// Names in `env` that this client may not set; they have no effect. Absent for clients of protocol 1.
+    /// Whether its tools may work in the folder.
+    pub workspace: WorkspaceState,
+    /// Names in `env` that this client may not set; they have no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_ignored: Vec<String>,
     pub server: ServerInfo,

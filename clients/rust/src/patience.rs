@@ -6,7 +6,7 @@ use toold_proto::method::{
     AuditQuery, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpLoginBegin, McpLoginFinish,
     McpLogout, McpRestart, Method, NotifyTest, PluginsDisable, PluginsEnable, PluginsProfile, PluginsReload,
     PluginsTrust, RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill, ShellsWrite,
-    ToolsExecute, ToolsExecuteBatch, UpgradeCheck,
+    ToolsExecute, ToolsExecuteBatch,
 };
 
 use crate::start;
@@ -47,7 +47,6 @@ const SLOW: &[&str] = &[
     PluginsReload::NAME,
     PluginsTrust::NAME,
     RemotesReconnect::NAME,
-    UpgradeCheck::NAME,
 ];
 
 /// Whether the request calls a tool: it is never given up, and never sent twice.

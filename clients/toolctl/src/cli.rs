@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::commands::{
     agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, list, logs, man, mcp,
     memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells,
-    skills, status, stop, tools, undo, upgrade, watch, workspaces,
+    skills, status, stop, tools, undo, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -54,7 +54,6 @@ pub(crate) enum CliCommand {
     Doctor(doctor::DoctorArgs),
     Restart(restart::RestartArgs),
     Stop(stop::StopArgs),
-    Upgrade(upgrade::UpgradeArgs),
     Connect(connect::ConnectArgs),
     Page(page::PageArgs),
     Mcp(mcp::McpArgs),
@@ -97,7 +96,6 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Doctor(doctor) => doctor::run(doctor, globals).await,
         CliCommand::Restart(restart) => restart::run(restart, globals).await,
         CliCommand::Stop(stop) => stop::run(stop, globals).await,
-        CliCommand::Upgrade(upgrade) => upgrade::run(upgrade, globals).await,
         CliCommand::Connect(connect) => connect::run(connect, globals).await,
         CliCommand::Page(page) => page::run(page, globals).await,
         CliCommand::Mcp(mcp) => mcp::run(mcp, globals).await,

@@ -37,6 +37,5 @@ pub(crate) mod stop;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod undo;
-pub(crate) mod upgrade;
 pub(crate) mod watch;
 pub(crate) mod workspaces;

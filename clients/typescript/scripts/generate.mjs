@@ -48,7 +48,6 @@ const NAMES = [
   ["SharedSession", "session.share/result"],
   ["WorkspaceInfo", "workspaces.list/result/workspaces/[]"],
   ["WorkspaceList", "workspaces.list/result"],
-  ["UpgradeChange", "upgrade.check/result/changes/[]"],
   ["DaemonStatus", "daemon.status/result"],
   ["Role", "tools.provide/params/roles/[]"],
   ["ProvidedTool", "tools.provide/params/tools/[]"],

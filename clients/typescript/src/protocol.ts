@@ -818,12 +818,9 @@ export interface Session {
   cwd: string;
   /** Whether the session was there before. */
   resumed: boolean;
-  /**
-   * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which reject unknown
-   * members.
-   */
-  workspace?: Workspace;
-  /** Names in `env` that this client may not set; they have no effect. Absent for clients of protocol 1. */
+  /** Whether its tools may work in the folder. */
+  workspace: Workspace;
+  /** Names in `env` that this client may not set; they have no effect. */
   env_ignored?: string[];
   server: {
     name: string;
@@ -855,17 +852,6 @@ export interface WorkspaceInfo {
 export interface WorkspaceList {
   /** By their paths. */
   workspaces: WorkspaceInfo[];
-}
-
-/** Something that version 0.1 allowed, and that this version asks about, ignores or suggests to review. */
-export interface UpgradeChange {
-  kind: "rule" | "grant" | "environment" | "workspace" | "join";
-  /** The rule, grant, variable, folder or session, and its location. */
-  subject: string;
-  /** How it is treated now. */
-  now: string;
-  /** A command or a configuration that allows it again. */
-  replacement: string;
 }
 
 /** Answer of `daemon.status`. */
@@ -2397,7 +2383,7 @@ export interface SessionOpenParams {
   };
   /** The model that the frontend talks to, for tools that ask. */
   model?: string;
-  /** The protocol revision that the client speaks: 1 or 2. */
+  /** The protocol revision that the client speaks: 2. */
   protocol?: number;
   /** `agent` for a frontend that acts for a model: it cannot answer permission asks. */
   role?: "person" | "agent" | null;
@@ -2867,17 +2853,6 @@ export interface ToolsUnprovideParams {
   subscription: string;
 }
 
-/** Params of `upgrade.check`. */
-export interface UpgradeCheckParams {
-  /** The grants of version 0.1 in the answer have been reviewed: they are not listed again. */
-  reviewed?: boolean;
-}
-
-/** Answer of `upgrade.check`. */
-export interface UpgradeCheckResult {
-  changes: UpgradeChange[];
-}
-
 /** Params of `workspaces.allow`. */
 export interface WorkspacesAllowParams {
   /** An absolute path of a folder. */
@@ -3081,7 +3056,6 @@ export interface Methods {
   /** Ends a subscription of tools.provide. */
   "tools.unprovide": { params: ToolsUnprovideParams; result: boolean };
   /** Lists what version 0.1 allowed and this one does not. */
-  "upgrade.check": { params: UpgradeCheckParams; result: UpgradeCheckResult };
   /** Allows every agent to work in a folder from now on. */
   "workspaces.allow": { params: WorkspacesAllowParams; result: WorkspaceList };
   /** Removes a folder from the workspaces; running sessions keep it. */

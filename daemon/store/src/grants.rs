@@ -145,22 +145,6 @@ impl Store {
         Ok(self.refusals.remove(|row| row.id == id).map_err(StoreError::NotWritten)? || deleted)
     }
 
-    /// The ids of grants of version 0.1 that a person has not reviewed since.
-    pub fn grants_to_review(&self) -> Result<Vec<String>, StoreError> {
-        self.read(|connection| {
-            let mut select = connection.prepare_cached("SELECT id FROM grants WHERE review = 1")?;
-            Ok(select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
-        })
-    }
-
-    /// A person has reviewed them all.
-    pub fn set_grants_reviewed(&self) -> Result<(), StoreError> {
-        self.write(|transaction| {
-            transaction.execute("UPDATE grants SET review = 0", [])?;
-            Ok(())
-        })
-    }
-
     /// How many calls each grant has decided about, and when it did last. Grants that have
     /// decided nothing are left out.
     pub fn grant_uses(&self) -> Result<HashMap<String, GrantUses>, StoreError> {

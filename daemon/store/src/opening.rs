@@ -119,13 +119,15 @@ fn open_writer(path: &Path) -> Result<(Connection, bool), Hurdle> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(hurdle)?;
     let version = schema::version(&connection).map_err(hurdle)?;
     judge_owner(path, &connection, version)?;
-    if version > schema::VERSION {
-        return Err(Hurdle::ReadOnly(format!(
-            "{} was written by a newer toold (its version is {version}, this one knows {}): run that one, or move \
-             the file away.",
+    if !schema::is_readable(version) {
+        let is_newer = version > schema::VERSION;
+        let problem = format!(
+            "{} was written by {} toold (its version is {version}, this one knows {}): run that one, or move the file away.",
             path.display(),
+            if is_newer { "a newer" } else { "an older" },
             schema::VERSION
-        )));
+        );
+        return Err(if is_newer { Hurdle::ReadOnly(problem) } else { Hurdle::Closed(problem) });
     }
     if connection.is_readonly("main").unwrap_or(true) {
         return Err(not_writable(path, "it may not be written"));
@@ -259,18 +261,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_of_the_first_release_is_brought_up_to_date() {
+    fn a_database_of_an_earlier_version_is_brought_up_to_date() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("toold.db");
         let old = Connection::open(&path).unwrap();
-        schema::tests::first_version(&old);
-        let grant = "INSERT INTO grants VALUES ('g', 'shell', 'git *', 'allow', 'always', NULL, NULL, NULL, '[]', \
-                     NULL, 0, NULL)";
+        schema::tests::make_version_6(&old);
+        let grant = "INSERT INTO grants (id, category, pattern, action, scope, chain, granted_at, review) \
+                     VALUES ('g', 'shell', 'git *', 'allow', 'always', '[]', 0, 1)";
         old.execute(grant, []).unwrap();
         drop(old);
         let store = crate::Store::open(&path);
         assert_eq!(store.problems(), Vec::<String>::new());
         assert_eq!(store.load_grants().len(), 1);
         assert!(store.query_audit(&Default::default(), &|| false).unwrap().entries.is_empty());
+    }
+
+    #[test]
+    fn a_database_of_an_unknown_earlier_version_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("toold.db");
+        let old = Connection::open(&path).unwrap();
+        schema::tests::make_version_6(&old);
+        old.pragma_update(None, "user_version", 5).unwrap();
+        drop(old);
+        let problems = crate::Store::open(&path).problems();
+        assert!(problems[0].contains("was written by an older toold (its version is 5"), "{problems:?}");
+        assert_eq!(schema::version(&Connection::open(&path).unwrap()).unwrap(), 5);
     }
 }

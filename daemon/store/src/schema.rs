@@ -7,13 +7,15 @@ use crate::StoreError;
 /// Marks a database as ours: "tool" in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
 
-/// Step `n` takes a database from `user_version` n to n + 1. A released step is never changed.
-const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST, OWNERS_WORKSPACES, GRANT_USES, AUDIT_CACHED];
-
 /// What this daemon reads and writes.
-pub(crate) const VERSION: i64 = STEPS.len() as i64;
+pub(crate) const VERSION: i64 = 7;
 
-const SESSIONS_GRANTS_PLUGINS: &str = "
+/// The tables of [`VERSION`].
+///
+/// In `sessions`, `owner` is the client that opened the session, as JSON. In `grants`, `asked` is the ask that the grant
+/// answers, as JSON, and `uses` how many calls of the audit log it has decided about. In `audit`, `original_ms` says how long
+/// the call took whose result answered this one from the cache.
+const TABLES: &str = "
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
     cwd BLOB NOT NULL,
@@ -23,7 +25,8 @@ CREATE TABLE sessions (
     mode TEXT NOT NULL,
     filter TEXT NOT NULL,
     opened_at INTEGER NOT NULL,
-    used_at INTEGER NOT NULL
+    used_at INTEGER NOT NULL,
+    owner TEXT
 ) STRICT;
 CREATE INDEX sessions_by_use ON sessions (used_at);
 CREATE TABLE grants (
@@ -38,7 +41,10 @@ CREATE TABLE grants (
     chain TEXT NOT NULL,
     granted_by TEXT,
     granted_at INTEGER NOT NULL,
-    expires_at INTEGER
+    expires_at INTEGER,
+    asked TEXT,
+    uses INTEGER NOT NULL DEFAULT 0,
+    used_at INTEGER
 ) STRICT;
 CREATE TABLE plugin_values (
     plugin TEXT NOT NULL,
@@ -46,9 +52,6 @@ CREATE TABLE plugin_values (
     value TEXT NOT NULL,
     PRIMARY KEY (plugin, key)
 ) STRICT, WITHOUT ROWID;
-";
-
-const AUDIT: &str = "
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
@@ -62,7 +65,8 @@ CREATE TABLE audit (
     outcome TEXT NOT NULL,
     duration_ms INTEGER NOT NULL,
     input_bytes INTEGER NOT NULL,
-    output_bytes INTEGER NOT NULL
+    output_bytes INTEGER NOT NULL,
+    original_ms INTEGER
 ) STRICT;
 CREATE INDEX audit_by_time ON audit (at);
 CREATE INDEX audit_by_session ON audit (session_id, id);
@@ -70,9 +74,6 @@ CREATE TABLE audit_lost (
     at INTEGER NOT NULL,
     rows INTEGER NOT NULL
 ) STRICT;
-";
-
-const TRUST: &str = "
 CREATE TABLE trust (
     path BLOB NOT NULL,
     kind TEXT NOT NULL,
@@ -87,15 +88,6 @@ CREATE TABLE plugin_switches (
     is_on INTEGER NOT NULL,
     PRIMARY KEY (project, plugin)
 ) STRICT, WITHOUT ROWID;
-";
-
-/// `owner`: the client that opened a session, as JSON; NULL for sessions of version 0.1, which did
-/// not record it.
-/// `review`: 1 for a grant with a wildcard of version 0.1, until a person has seen it once more.
-const OWNERS_WORKSPACES: &str = "
-ALTER TABLE sessions ADD COLUMN owner TEXT;
-ALTER TABLE grants ADD COLUMN review INTEGER NOT NULL DEFAULT 0;
-UPDATE grants SET review = 1 WHERE action = 'allow' AND pattern GLOB '*[*?[{]*';
 CREATE TABLE workspaces (
     folder BLOB NOT NULL,
     kind TEXT NOT NULL,
@@ -105,30 +97,33 @@ CREATE TABLE workspaces (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// `asked`: the ask that a grant answers, as JSON. `uses`: how many calls of the audit log it has decided about.
-const GRANT_USES: &str = "
-ALTER TABLE grants ADD COLUMN asked TEXT;
-ALTER TABLE grants ADD COLUMN uses INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE grants ADD COLUMN used_at INTEGER;
-";
+/// Steps from a version to the next. A released step is never changed.
+const STEPS: &[(i64, &str)] = &[(6, "ALTER TABLE grants DROP COLUMN review;")];
 
-/// `original_ms`: of a call that was answered from the cache, how long the call took that produced the result.
-const AUDIT_CACHED: &str = "
-ALTER TABLE audit ADD COLUMN original_ms INTEGER;
-";
+/// Whether [`migrate`] brings a database of this version, 0 for an empty one, to [`VERSION`].
+pub(crate) fn is_readable(version: i64) -> bool {
+    matches!(version, 0 | VERSION) || step_from(version).is_some()
+}
 
-/// Brings a database to [`VERSION`]. Each step is atomic, and runs once when several daemons start.
+/// Brings a database to [`VERSION`]. Each change is atomic, and made once when several daemons start.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let version = version(&transaction)?;
-        let step = usize::try_from(version).ok().and_then(|version| STEPS.get(version));
-        let Some(step) = step else { return Ok(()) };
-        transaction.execute_batch(step)?;
+        let (change, next) = match step_from(version) {
+            Some(step) => (step, version + 1),
+            None if version == 0 => (TABLES, VERSION),
+            None => return Ok(()),
+        };
+        transaction.execute_batch(change)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", version + 1)?;
+        transaction.pragma_update(None, "user_version", next)?;
         transaction.commit()?;
     }
+}
+
+fn step_from(version: i64) -> Option<&'static str> {
+    STEPS.iter().find(|(from, _)| *from == version).map(|(_, step)| *step)
 }
 
 pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
@@ -139,11 +134,12 @@ pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A database as the first release created it.
-    pub(crate) fn first_version(connection: &Connection) {
-        connection.execute_batch(STEPS[0]).unwrap();
+    /// Brings an empty database to version 6.
+    pub(crate) fn make_version_6(connection: &Connection) {
+        connection.execute_batch(TABLES).unwrap();
+        connection.execute_batch("ALTER TABLE grants ADD COLUMN review INTEGER NOT NULL DEFAULT 0").unwrap();
         connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-        connection.pragma_update(None, "user_version", 1).unwrap();
+        connection.pragma_update(None, "user_version", 6).unwrap();
     }
 
     #[test]
@@ -157,12 +153,17 @@ pub(crate) mod tests {
     #[test]
     fn older_database_keeps_its_content() {
         let mut connection = Connection::open_in_memory().unwrap();
-        first_version(&connection);
+        make_version_6(&connection);
         connection.execute("INSERT INTO plugin_values VALUES ('p', 'k', '1')", []).unwrap();
         migrate(&mut connection).unwrap();
         assert_eq!(version(&connection).unwrap(), VERSION);
         let value: String = connection.query_row("SELECT value FROM plugin_values", [], |row| row.get(0)).unwrap();
         assert_eq!(value, "1");
-        connection.execute("INSERT INTO audit_lost VALUES (1, 2)", []).unwrap();
+    }
+
+    #[test]
+    fn a_version_that_no_step_begins_at_is_not_readable() {
+        let readable: Vec<i64> = (-1..10).filter(|version| is_readable(*version)).collect();
+        assert_eq!(readable, [0, 6, VERSION]);
     }
 }

@@ -22,7 +22,7 @@ pub struct SavedSession {
     /// Never `yolo`, which ends with the daemon.
     pub mode: Mode,
     pub filter: ToolFilter,
-    /// The client that opened it, as the daemon writes it; `None` in rows of version 0.1.
+    /// The client that opened it, as the daemon writes it.
     pub owner: Option<String>,
     pub opened_at: SystemTime,
     /// When it was last opened, or a call of it last began.
@@ -56,18 +56,6 @@ fn lasting(mode: Mode) -> Mode {
 }
 
 impl Store {
-    /// All stored sessions, the last used first. One that cannot be parsed is left out.
-    pub fn load_sessions(&self) -> Result<Vec<SavedSession>, StoreError> {
-        if !self.keeps_sessions() {
-            return Ok(Vec::new());
-        }
-        self.scan(|connection| {
-            let mut rows = connection.prepare_cached(&format!("{SELECT} ORDER BY used_at DESC, id"))?;
-            let sessions = rows.query_map([], read_session)?;
-            Ok(sessions.filter_map(Result::transpose).collect::<Result<_, _>>()?)
-        })
-    }
-
     /// `None` for an unknown id.
     pub fn find_session(&self, id: &SessionId) -> Result<Option<SavedSession>, StoreError> {
         if !self.keeps_sessions() {

@@ -30,7 +30,6 @@ use crate::daemon::absent_tools::AbsentSources;
 use crate::lifecycle::notify::Notifier;
 use crate::lifecycle::page_access::PageAddress;
 use crate::lifecycle::spool::SpoolDir;
-use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::lifecycle::{HttpUrls, Lifecycle, cleaning, persistence};
 use crate::peer::agent_processes::AgentProcesses;
 use crate::peer::fleet::FleetParts;
@@ -134,7 +133,6 @@ impl Daemon {
         let notifier = Notifier::start(&engine, &config, &secrets, lifecycle.stopping().clone());
         cleaning::start(&engine, &config, &sessions, &lifecycle);
         let services = Arc::new(Services {
-            upgrade: UpgradeNotes::new(&engine, &store, &workspaces),
             engine,
             store,
             plugins,

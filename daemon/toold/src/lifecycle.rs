@@ -14,7 +14,6 @@ pub mod spool;
 pub mod stop_deadline;
 #[cfg_attr(not(feature = "trace"), path = "lifecycle/without_traces.rs")]
 pub mod traces;
-pub mod upgrade;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

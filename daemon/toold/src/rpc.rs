@@ -39,7 +39,6 @@ mod skills;
 mod subscription;
 mod tool_costs;
 mod tools;
-mod upgrade;
 mod workspaces;
 
 use std::sync::Arc;
@@ -66,7 +65,6 @@ use toold_store::Store;
 use crate::config::active_config::ActiveConfig;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::notify::Notifier;
-use crate::lifecycle::upgrade::UpgradeNotes;
 use crate::peer::agent_processes::AgentProcesses;
 use crate::peer::fleet::{FleetMounts, FleetService};
 use crate::peer::frontends::Frontends;
@@ -99,7 +97,6 @@ pub struct Services {
     pub agent_processes: Arc<AgentProcesses>,
     pub lifecycle: Arc<Lifecycle>,
     pub notifier: Arc<Notifier>,
-    pub(crate) upgrade: UpgradeNotes,
     /// Of all connections.
     pub limits: Arc<ConnectionLimits>,
     /// The identity of this daemon towards the daemons that mount it.
@@ -130,7 +127,6 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     remotes::register(&mut module)?;
     fleet::register(&mut module)?;
     workspaces::register(&mut module)?;
-    upgrade::register(&mut module)?;
     notify::register(&mut module)?;
     page::register(&mut module)?;
     cache::register(&mut module)?;

@@ -9,7 +9,6 @@ mod explained;
 mod forms;
 mod frontends;
 mod notify;
-mod older_clients;
 mod other_make;
 mod page;
 mod plugin_logs;

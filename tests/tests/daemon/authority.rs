@@ -96,7 +96,6 @@ const FOR_PERSONS: &[&str] = &[
     "session.share",
     "shells.kill",
     "tools.provide",
-    "upgrade.check",
     "workspaces.allow",
     "workspaces.forget",
     "workspaces.list",

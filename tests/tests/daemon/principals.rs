@@ -7,5 +7,4 @@ mod launcher;
 mod left_behind;
 mod page;
 mod peers;
-mod upgrade;
 mod workspaces;

@@ -348,7 +348,6 @@ fn options(command: &str) -> &'static [&'static str] {
         "agents install" | "mcp install" => &["--yes"],
         // Without a name, it needs a terminal.
         "call" => &["read"],
-        "upgrade" => &["--check"],
         _ => &[],
     }
 }

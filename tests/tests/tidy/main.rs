@@ -10,4 +10,5 @@ mod source_texts;
 mod sources;
 mod type_names;
 mod unsafe_code;
+mod versions;
 mod words;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::call::Principal;
 use toold_engine::session::{Hold, Session, SessionFilter};
+use toold_proto::PROTOCOL;
 use toold_proto::error::{self, ErrorData};
 use toold_proto::event::EventBody;
 use toold_proto::method::{SessionClose, SessionOpen, SessionShare, SessionsList};
@@ -38,7 +39,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 
 /// The daemon's description of itself.
 pub(super) fn server_info() -> ServerInfo {
-    ServerInfo { name: "toold".into(), version: env!("CARGO_PKG_VERSION").into(), protocol: toold_proto::PROTOCOL }
+    ServerInfo { name: "toold".into(), version: env!("CARGO_PKG_VERSION").into(), protocol: PROTOCOL }
 }
 
 /// Publishes a new session, and binds it to the connection.
@@ -124,22 +125,10 @@ fn may_agent_join(connection: &ClientConnection, opener: &Opener) -> bool {
     }
 }
 
-async fn open(request: MethodRequest, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
-    let protocol = open.protocol;
-    let mut opened = open_any(request, open).await?;
-    // A client that named a revision gets that one.
-    opened.server.protocol = protocol.unwrap_or(opened.server.protocol);
-    if protocol == Some(1) {
-        opened.workspace = None;
-        opened.env_ignored.clear();
-    }
-    Ok(opened)
-}
-
-async fn open_any(request: MethodRequest, mut open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
-    if let Some(protocol) = open.protocol.filter(|protocol| !toold_proto::PROTOCOLS.contains(protocol)) {
-        let data = ErrorData { supported: toold_proto::PROTOCOLS.collect(), ..ErrorData::new("unsupported_protocol") };
-        let (spoken, version, pid) = (toold_proto::PROTOCOL, env!("CARGO_PKG_VERSION"), std::process::id());
+async fn open(request: MethodRequest, mut open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+    if let Some(protocol) = open.protocol.filter(|protocol| *protocol != PROTOCOL) {
+        let data = ErrorData { supported: vec![PROTOCOL], ..ErrorData::new("unsupported_protocol") };
+        let (spoken, version, pid) = (PROTOCOL, env!("CARGO_PKG_VERSION"), std::process::id());
         let words = format!(
             "protocol {protocol} is not supported: this is toold {version}, pid {pid}, which supports {spoken}; \
              after an upgrade `toolctl restart` replaces it"
@@ -159,7 +148,6 @@ async fn open_any(request: MethodRequest, mut open: OpenSession) -> Result<Opene
     let (env, env_ignored) =
         request.services.sessions.permitted_env(kind, &connection.peer, std::mem::take(&mut open.env));
     open.env = env;
-    note_ignored(&request, &open, &env_ignored);
     if kind == OpenerKind::Descendant {
         return open_below(&request, open, env_ignored);
     }
@@ -185,14 +173,6 @@ async fn open_any(request: MethodRequest, mut open: OpenSession) -> Result<Opene
 
 fn folders_of(session: &Session) -> Vec<PathBuf> {
     std::iter::once(&session.cwd).chain(&session.roots).cloned().collect()
-}
-
-/// Reports variables that a client of version 0.1 could set, so that a person can allow them.
-fn note_ignored(request: &MethodRequest, open: &OpenSession, ignored: &[String]) {
-    if !ignored.is_empty() {
-        let client = open.client.as_ref().map_or("a client without a name", |client| &client.name);
-        request.services.upgrade.note_env(client, ignored);
-    }
 }
 
 /// A tool's process gets one session, within its tool's, for as long as it is connected. It joins
@@ -258,13 +238,9 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
         };
     }
     if let Some(session) = request.services.engine.sessions.find(id) {
-        return match may_use(request, &session).and_then(|()| may_call_in(request, &session)) {
-            Ok(()) => Ok(Some(session)),
-            Err(error) => {
-                request.services.upgrade.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
-                Err(error)
-            }
-        };
+        may_use(request, &session)?;
+        may_call_in(request, &session)?;
+        return Ok(Some(session));
     }
     let connection = request.connection();
     let kept = request.services.sessions.restore(connection.kind(), &connection.peer, id, open.env.clone()).await;
@@ -272,14 +248,13 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
     let Some((session, opener)) = kept else { return Ok(None) };
     let may = match connection.kind() {
         OpenerKind::Person => true,
-        // A session of version 0.1, which did not record who opened it, is for people.
+        // A session of which it is not known who opened it is for people.
         OpenerKind::Agent => opener.as_ref().is_some_and(|opener| may_agent_join(connection, opener)),
         // It belongs to a client without a token.
         OpenerKind::Page => opener.as_ref().is_some_and(|opener| opener.kind == OpenerKind::Page),
         OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Fleet => false,
     };
     if !may {
-        request.services.upgrade.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
         return Err(unknown("session", id.as_str()));
     }
     let session = publish(request, session);
@@ -363,7 +338,7 @@ fn answer(session: &Session, resumed: bool, env_ignored: Vec<String>) -> OpenedS
         session_id: session.id.clone(),
         cwd: session.cwd.display().to_string(),
         resumed,
-        workspace: Some(session.workspace_state()),
+        workspace: session.workspace_state(),
         env_ignored,
         server: server_info(),
     }

@@ -140,8 +140,10 @@ fn an_older_daemon_that_hands_nothing_over_is_stopped_and_another_one_started() 
 fn a_client_of_another_protocol_hears_which_daemon_this_is() {
     let daemon = TestDaemon::start();
     let mut wire = toold_tests::Wire::connect(&daemon.socket());
-    let error = wire.error("session.open", json!({"cwd": daemon.work(), "protocol": 3}));
-    assert_eq!(error["data"]["supported"], json!([1, 2]));
-    let words = error["message"].as_str().unwrap();
-    assert!(words.contains(&format!("pid {}", daemon.pid())) && words.contains("toolctl restart"), "{words}");
+    for protocol in [1, 3] {
+        let error = wire.error("session.open", json!({"cwd": daemon.work(), "protocol": protocol}));
+        assert_eq!((&error["data"]["kind"], &error["data"]["supported"]), (&json!("unsupported_protocol"), &json!([2])));
+        let words = error["message"].as_str().unwrap();
+        assert!(words.contains(&format!("pid {}", daemon.pid())) && words.contains("toolctl restart"), "{words}");
+    }
 }
