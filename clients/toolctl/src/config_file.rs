@@ -1,10 +1,9 @@
 //! Configuration files, the user's own and those of other programs, as commands change them.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toold_files::Replacement;
 
 use crate::program;
 
@@ -55,25 +54,10 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
 
 /// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
 pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    let context = || format!("can't write {}", file.display());
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    let new = PathBuf::from(name);
-    let written = || -> std::io::Result<()> {
-        let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        out.write_all(text.as_bytes())?;
-        if let Ok(metadata) = std::fs::metadata(file) {
-            out.set_permissions(metadata.permissions())?;
-        }
-        out.sync_all()?;
-        std::fs::rename(&new, file)
-    };
-    let written = written();
-    if written.is_err() {
-        // It may not exist; the error that matters is returned below.
-        let _ = std::fs::remove_file(&new);
-    }
-    written.with_context(context)
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(format!(".new-{}", std::process::id()));
+    toold_files::replace(file, beside.as_ref(), text.as_bytes(), Replacement::KeepsMode(0o600))
+        .with_context(|| format!("can't write {}", file.display()))
 }
 
 /// The removed and added lines, with a few lines of context.

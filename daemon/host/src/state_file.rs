@@ -1,12 +1,11 @@
 //! Small JSON files of the daemon, readable only by its user. Each write replaces the file as a whole or not at all.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use toold_files::Replacement;
 
 use crate::files;
 
@@ -24,7 +23,7 @@ pub fn load<T: DeserializeOwned>(path: &Path, max: u64) -> Option<T> {
 /// # Errors
 /// Errors of the file system; the file is unchanged then.
 pub fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    replace(path, value, |_| Ok(()))
+    write(path, value, Replacement::Private)
 }
 
 /// As [`save`]; when it returns, the file survives a power failure. Waits for the disk.
@@ -32,28 +31,11 @@ pub fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
 /// # Errors
 /// As [`save`].
 pub fn save_durably(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    replace(path, value, File::sync_all)?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
+    write(path, value, Replacement::PrivateAndDurable)
 }
 
-fn replace(path: &Path, value: &impl Serialize, sync: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let beside = path.with_extension("new");
-    let written = || -> io::Result<()> {
-        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(&serde_json::to_vec(value)?)?;
-        sync(&file)?;
-        std::fs::rename(&beside, path)
-    };
-    written().inspect_err(|_| {
-        // It may not exist; the error that matters is returned.
-        let _ = std::fs::remove_file(&beside);
-    })
+fn write(path: &Path, value: &impl Serialize, replacement: Replacement) -> io::Result<()> {
+    toold_files::replace(path, &path.with_extension("new"), &serde_json::to_vec(value)?, replacement)
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 //! header line with their number and checksum, so that a truncated file is detected.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 
 use serde::{Deserialize, Serialize};
+use toold_files::Replacement;
 
 use crate::columns::from_time;
 use crate::stored_grant::{MAX_GRANTS, StoredGrant};
@@ -323,21 +323,10 @@ impl Refusals {
             lines.push(b'\n');
         }
         let header = Header { refusals: 1, count: known.rows.len(), digest: digest(&lines), lost: known.lost.clone() };
-        let beside = self.path.with_extension("new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        let written = (|| {
-            serde_json::to_writer(&mut file, &header)?;
-            file.write_all(b"\n")?;
-            file.write_all(&lines)?;
-            file.sync_all()?;
-            fs::rename(&beside, &self.path)
-        })();
-        if written.is_err() {
-            // A partial file would take up the space that is missing.
-            let _ = fs::remove_file(&beside);
-        }
-        written?;
-        File::open(self.folder())?.sync_all()
+        let mut content = serde_json::to_vec(&header)?;
+        content.push(b'\n');
+        content.append(&mut lines);
+        toold_files::replace(&self.path, &self.path.with_extension("new"), &content, Replacement::PrivateAndDurable)
     }
 }
 

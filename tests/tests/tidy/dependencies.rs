@@ -40,18 +40,19 @@ fn check_text(dir: &str, forbidden: &[&str]) {
 fn dependencies_point_one_way() {
     check_own("proto", &[]);
     check_own("proto/adapters", &["toold-proto"]);
+    check_own("proto/files", &[]);
     check_own("daemon/engine", &["toold-proto"]);
-    check_own("daemon/host", &["toold-proto", "toold-engine"]);
+    check_own("daemon/host", &["toold-proto", "toold-files", "toold-engine"]);
     check_own("daemon/builtins", &["toold-proto", "toold-adapters", "toold-engine", "toold-host"]);
     check_own("daemon/lua", &["toold-proto", "toold-engine", "toold-host"]);
-    check_own("daemon/store", &["toold-proto", "toold-engine"]);
+    check_own("daemon/store", &["toold-proto", "toold-files", "toold-engine"]);
     check_own("daemon/mounts", &["toold-proto", "toold-engine", "toold-host"]);
     check_own("daemon/mcp", &["toold-proto", "toold-adapters", "toold-engine", "toold-host", "toold-mounts"]);
     // A mounted daemon is spoken to as any client speaks to one.
     check_own("daemon/remote", &["toold-proto", "toold-engine", "toold-host", "toold-mounts", "toold-client"]);
     check_own("daemon/fleet", &["toold-proto", "toold-engine", "toold-host", "toold-mounts"]);
     check_own("clients/rust", &["toold-proto", "toold-adapters"]);
-    check_own("clients/toolctl", &["toold-proto", "toold-adapters", "toold-client"]);
+    check_own("clients/toolctl", &["toold-proto", "toold-adapters", "toold-files", "toold-client"]);
     // The tests of these crates share it, so it may not need them.
     check_own("tests/kit", &["toold-proto", "toold-engine"]);
 }

@@ -13,6 +13,7 @@ use toold_engine::offers::ResourceAddress;
 use toold_engine::offers::template::Template;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
+use toold_host::state_file;
 use toold_proto::tool::{Annotations, ToolGrammar, ToolName};
 
 use crate::plugin::PluginVersion;
@@ -60,13 +61,7 @@ impl RegistrationCache {
     /// Caches what a plugin registered. A file that cannot be written is skipped.
     pub(crate) fn keep(&self, plugin: &PluginVersion, digest: &ContentDigest, registrations: &Registrations) {
         let path = self.path(plugin, digest);
-        let beside = path.with_extension("new");
-        let written = std::fs::create_dir_all(&self.dir).and_then(|()| {
-            let kept = serde_json::to_vec(&SavedRegistrations::of(registrations))?;
-            std::fs::write(&beside, kept)?;
-            std::fs::rename(&beside, &path)
-        });
-        if let Err(error) = written {
+        if let Err(error) = state_file::save(&path, &SavedRegistrations::of(registrations)) {
             tracing::debug!(plugin = plugin.name(), %error, "registrations are not kept");
         }
         self.clean();

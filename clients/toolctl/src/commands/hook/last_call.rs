@@ -1,13 +1,11 @@
 //! How the last hook call of each agent ended: a small file for each, which `toolctl agents` shows.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use toold_client::place;
+use toold_files::Replacement;
 
 use crate::commands::hook::HookAgent;
 use crate::commands::hook::answers::JudgedDecision;
@@ -51,13 +49,8 @@ pub(crate) fn write(agent: HookAgent, call: &LastHook) {
     let write = || -> Option<()> {
         let file = file(agent)?;
         let text = serde_json::to_vec(call).ok()?;
-        DirBuilder::new().recursive(true).mode(0o700).create(file.parent()?).ok()?;
-        let new = file.with_extension(format!("new-{}", std::process::id()));
-        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new).ok()?;
-        if out.write_all(&text).is_err() || std::fs::rename(&new, &file).is_err() {
-            std::fs::remove_file(&new).ok()?;
-        }
-        Some(())
+        let beside = file.with_extension(format!("new-{}", std::process::id()));
+        toold_files::replace(&file, &beside, &text, Replacement::Private).ok()
     };
     let _ = write();
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
+use toold_files::Replacement;
 
 use super::source::PluginSource;
 
@@ -92,11 +92,8 @@ impl PluginLock {
                 return Ok(());
             }
             let beside = folder.join(format!(".{NAME}.tmp"));
-            let mut file = File::create(&beside)?;
-            file.write_all(format!("{HEADER}{}", toml::to_string_pretty(&lock)?).as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&beside, &path)?;
-            Ok(())
+            let text = format!("{HEADER}{}", toml::to_string_pretty(&lock)?);
+            Ok(toold_files::replace(&path, &beside, text.as_bytes(), Replacement::KeepsMode(0o666))?)
         };
         write().with_context(|| format!("can't write {}", path.display()))
     }
