@@ -1,11 +1,20 @@
 //! The known name that was probably meant by a misspelt one.
 
-/// How alike two names must be, from 0 to 1 (Jaro-Winkler).
-const MIN_ALIKE: f64 = 0.75;
+/// How alike two names must be, by [`likeness`], for one to be meant by the other.
+pub const MIN_ALIKE: f64 = 0.75;
+
+/// How alike two names are, whatever their case, from 0 to 1 (Jaro-Winkler).
+pub fn likeness(one: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
+}
 
 /// The known name that is spelt most similarly, whatever its case, if one is near.
 pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let lower = name.to_lowercase();
-    let scored = known.map(|known| (strsim::jaro_winkler(&known.to_lowercase(), &lower), known));
+    let scored = known.map(|known| (likeness(known, name), known));
     scored.filter(|(score, _)| *score >= MIN_ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// The end of a message about an unknown name, `: did you mean X?`; empty where none is near.
+pub fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
+    nearest(name, known).map(|known| format!(": did you mean {known}?")).unwrap_or_default()
 }

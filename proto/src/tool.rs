@@ -7,6 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::cut::cut_chars;
+
 /// A tool as `tools.list` and `tools.schema` show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -354,7 +356,7 @@ impl SessionId {
 
 /// An error must not carry a megabyte back to its sender.
 fn shortened(text: &str) -> String {
-    if text.chars().nth(80).is_some() { text.chars().take(80).chain(['…']).collect() } else { text.to_owned() }
+    cut_chars(text, 80, "…").into_owned()
 }
 
 macro_rules! text_id {

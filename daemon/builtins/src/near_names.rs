@@ -13,6 +13,7 @@ use toold_host::files;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
 use toold_host::tree::Tree;
+use toold_proto::nearest::likeness;
 
 use crate::paths;
 
@@ -22,7 +23,7 @@ const MAX_NAMES: usize = 3;
 const MAX_ENTRIES: usize = 2_000;
 const MAX_VISITED: usize = 20_000;
 const MAX_TIME: Duration = Duration::from_millis(300);
-/// From 0 to 1: how much alike two names must be.
+/// How alike two names must be, by [`likeness`].
 const MIN_ALIKE: f64 = 0.85;
 
 /// The kind of the missing thing.
@@ -67,7 +68,7 @@ fn beside(folder: &Path, name: &str, kind: MissingKind, access: &ReadAccess, cx:
     let mut scored: Vec<(f64, String)> = Vec::new();
     for (other, of_kind) in files::list(folder, MAX_ENTRIES).unwrap_or_default() {
         let Some(other) = other.to_str() else { continue };
-        let alike = strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
+        let alike = likeness(name, other);
         let path = folder.join(other);
         let is_folder = of_kind.is_dir();
         let fits = (is_folder || of_kind.is_file()) && kind.is_of(is_folder);

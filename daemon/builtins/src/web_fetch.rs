@@ -10,6 +10,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::http::request::HttpRequest;
 use toold_host::http::{BodyEnding, HttpLimits, HttpResponse};
+use toold_proto::cut::cut_bytes;
 use toold_proto::tool::{Annotations, Block, Category};
 
 use crate::blocking::{blocking, with_heartbeat};
@@ -193,8 +194,12 @@ fn shown(
     }
     if response.status >= 400 {
         let status = status_words(&response);
-        let start =
-            output.content.iter().find_map(Block::as_text).map(|text| cut(text, ERROR_TEXT)).unwrap_or_default();
+        let start = output
+            .content
+            .iter()
+            .find_map(Block::as_text)
+            .map(|text| cut_bytes(text, ERROR_TEXT, "..."))
+            .unwrap_or_default();
         output.content = vec![Block::text(format!("{status}: {}\n\n{start}", response.url))];
         output.is_error = true;
     }
@@ -285,13 +290,6 @@ fn status_words(response: &HttpResponse) -> String {
     match response.status_text() {
         Some(text) => format!("{} {text}", response.status),
         None => response.status.to_string(),
-    }
-}
-
-fn cut(text: &str, max: usize) -> String {
-    match text.len() > max {
-        true => format!("{}...", &text[..text.floor_char_boundary(max)]),
-        false => text.to_owned(),
     }
 }
 

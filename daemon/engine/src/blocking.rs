@@ -17,6 +17,18 @@ impl<F: Future + Unpin> Future for Blocking<F> {
     }
 }
 
+/// Does something that may block on a thread for blocking work. A panic of it continues here; while the runtime shuts down,
+/// the future stays pending.
+pub async fn run_elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
 /// Does something that may block. See [`Blocking`].
 pub fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {

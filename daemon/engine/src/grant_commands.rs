@@ -1,5 +1,6 @@
 //! The command lines that allow what was refused, as messages name them: each can be run as it is.
 
+use toold_proto::shell_word::quoted;
 use toold_proto::tool::Category;
 
 use crate::cx::Cx;
@@ -39,13 +40,4 @@ pub fn grant_command(category: Category, pattern: &str, chain: &[String]) -> Str
 /// The command line that lets every client work in a folder.
 pub fn workspace_command(folder: &str) -> String {
     format!("toolctl workspaces allow {}", quoted(folder))
-}
-
-/// One word for the shell (POSIX, section 2.2.2: single quotes), as it is if no shell changes it.
-pub fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+:,./-".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
+use toold_proto::cut::cut_bytes;
 use toold_proto::permission::GrantInfo;
 use toold_proto::plugin::RefusedNeed;
 use toold_proto::tool::{Category, SessionId, SourceKind};
@@ -183,8 +184,5 @@ impl PluginRefusal {
 }
 
 fn shortened(text: &str) -> String {
-    if text.len() <= MAX_TEXT {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(MAX_TEXT)])
+    cut_bytes(text, MAX_TEXT, "…").into_owned()
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use toold_proto::event::EventBody;
+use toold_proto::nearest::{MIN_ALIKE, likeness};
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
 use crate::callable::Callable;
@@ -335,11 +336,11 @@ impl ToolView {
             .tools
             .keys()
             .map(|known| {
-                let similar = strsim::jaro_winkler(known.as_str(), name);
+                let similar = likeness(known.as_str(), name);
                 let contains = !name.is_empty() && (known.as_str().contains(name) || name.contains(known.as_str()));
                 (if contains { similar.max(0.9) } else { similar }, known)
             })
-            .filter(|(score, _)| *score >= 0.75)
+            .filter(|(score, _)| *score >= MIN_ALIKE)
             .collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         scored.into_iter().take(5).map(|(_, name)| name.as_str().to_owned()).collect()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use toold_proto::cut::cut_chars;
 use toold_proto::tool::{Annotations, Block, Category, Source, ToolGrammar, ToolName};
 
 use crate::schema::Schema;
@@ -41,10 +42,7 @@ impl ToolSpec {
             .map(|(at, _)| at)
             .find(|at| !text[..*at].ends_with("e.g") && !text[..*at].ends_with("i.e"));
         let sentence = text[..end.unwrap_or(text.len())].trim_end_matches('.');
-        match sentence.char_indices().nth(160) {
-            Some((at, _)) => format!("{}…", &sentence[..at]),
-            None => sentence.to_owned(),
-        }
+        cut_chars(sentence, 160, "…").into_owned()
     }
 
     /// As `tools.list` shows it.

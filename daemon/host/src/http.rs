@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
+use toold_proto::cut::cut_chars;
 use url::Url;
 
 use crate::http::cache::{CacheLookup, CachedResponse, HttpCache, ResponseHead};
@@ -406,10 +407,7 @@ fn shown(url: &str) -> String {
         }
         _ => url.to_owned(),
     };
-    match without.char_indices().nth(300) {
-        Some((at, _)) => format!("{}...", &without[..at]),
-        None => without,
-    }
+    cut_chars(&without, 300, "...").into_owned()
 }
 
 /// The messages of an error and of its causes.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Mutex;
+use toold_engine::blocking::run_elsewhere;
 use toold_engine::redact;
 use toold_proto::secret::{SecretStoreKind, SecretStoreState};
 
@@ -339,7 +340,7 @@ impl SecretStore {
         let Some(path) = self.options.credentials.as_ref().map(|folder| folder.join(CREDENTIAL)) else {
             return Ok(None);
         };
-        match blocking(move || (files::read_named(&path, MAX_KEY), path)).await {
+        match run_elsewhere(move || (files::read_named(&path, MAX_KEY), path)).await {
             (Ok(key), _) => Ok(Some(key)),
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             (Err(source), path) => Err(SecretError::System { path: path.display().to_string(), source }),
@@ -348,7 +349,7 @@ impl SecretStore {
 
     async fn load(&self) -> Result<Option<SecretsFile>, SecretError> {
         let path = self.options.file.clone();
-        match blocking(move || files::read_named(&path, MAX_FILE)).await {
+        match run_elsewhere(move || files::read_named(&path, MAX_FILE)).await {
             Ok(json) => serde_json::from_slice(&json).map(Some).map_err(|error| self.damaged(error.to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(self.system(source)),
@@ -365,11 +366,11 @@ impl SecretStore {
             SecretPlace::File(key) => SecretsFile::File(key.encrypt(json.as_bytes()).map_err(|why| self.damaged(why))?),
         };
         let path = self.options.file.clone();
-        blocking(move || state_file::save_durably(&path, &file)).await.map_err(|source| self.system(source))
+        run_elsewhere(move || state_file::save_durably(&path, &file)).await.map_err(|source| self.system(source))
     }
 
     async fn new_key(&self, secret: Vec<u8>) -> Result<FileKey, SecretError> {
-        blocking(move || FileKey::new(&secret)).await.map_err(|why| self.damaged(why))
+        run_elsewhere(move || FileKey::new(&secret)).await.map_err(|why| self.damaged(why))
     }
 
     async fn decrypt(
@@ -380,7 +381,7 @@ impl SecretStore {
         read_at: u64,
     ) -> Result<OpenedSecrets, SecretError> {
         let secret = secret.to_vec();
-        let key = blocking(move || file.key(&secret).map(|key| (key, file))).await;
+        let key = run_elsewhere(move || file.key(&secret).map(|key| (key, file))).await;
         let (key, file) = key.map_err(|why| self.damaged(why))?;
         let json = key.decrypt(&file).ok_or(wrong)?;
         Ok(OpenedSecrets { place: SecretPlace::File(key), values: self.parse(&json)?, read_at })
@@ -429,10 +430,6 @@ fn hidden_parts(value: &str) -> Vec<String> {
         collect(&json, &mut parts);
     }
     parts
-}
-
-async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(run).await.expect("nothing here panics, and the runtime outlives its callers")
 }
 
 #[cfg(test)]

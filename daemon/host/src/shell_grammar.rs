@@ -34,6 +34,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use toold_engine::need::{Need, Word};
+use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
@@ -350,14 +351,9 @@ fn shown(words: &[Word]) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-^".contains(c);
-    if text == "{}" || text == "[" || text == "[[" || text == "]" || text == "]]" || matches!(text, "!" | "{" | "}") {
-        return text.to_owned();
-    }
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
+    match text {
+        "{}" | "[" | "[[" | "]" | "]]" | "!" | "{" | "}" => text.to_owned(),
+        text => quoted_unless(text, |c| c.is_alphanumeric() || "_@%+=:,./-^".contains(c)),
     }
 }
 

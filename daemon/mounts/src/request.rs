@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toold_engine::cx::Cx;
 use toold_engine::tool::{ToolError, ToolOutput};
+use toold_proto::cut::cut_chars;
 
 use crate::adapter::{CallFailure, MountAdapter, StartPolicy};
 use crate::mount::{MountedSource, SourceCall};
@@ -60,10 +61,5 @@ pub(crate) async fn result_of<A: MountAdapter>(
 
 /// Arguments for the person who is asked.
 pub(crate) fn preview(input: &Value) -> String {
-    let text = input.to_string();
-    let mut preview: String = text.chars().take(MAX_PREVIEW).collect();
-    if preview.len() < text.len() {
-        preview.push('…');
-    }
-    preview
+    cut_chars(&input.to_string(), MAX_PREVIEW, "…").into_owned()
 }

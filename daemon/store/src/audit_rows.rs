@@ -8,6 +8,7 @@ use toold_engine::audit::{AuditRow, DecisionRecord};
 use toold_engine::policy::grants::described_id;
 use toold_engine::redact::redact;
 use toold_proto::agent_request::DecidedBy;
+use toold_proto::cut::cut_bytes;
 
 use crate::StoreError;
 use crate::columns::{from_count, from_time};
@@ -107,10 +108,5 @@ fn decisions(decisions: &[DecisionRecord]) -> String {
 
 /// Redacted before it is cut: half of a secret is still secret.
 fn shown(text: &str) -> String {
-    let text = redact(text);
-    if text.len() <= MAX_TEXT {
-        text.into_owned()
-    } else {
-        format!("{}…", &text[..text.floor_char_boundary(MAX_TEXT)])
-    }
+    cut_bytes(&redact(text), MAX_TEXT, "…").into_owned()
 }

@@ -21,7 +21,6 @@ pub mod mcp_profiles;
 pub mod mcp_servers;
 mod mount_mistakes;
 mod names;
-mod nearest;
 pub mod notify;
 pub mod options;
 pub mod overrides;

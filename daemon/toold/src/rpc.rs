@@ -2,6 +2,7 @@
 
 pub(crate) mod agent_requests;
 mod audit;
+mod blocking;
 pub mod byte_stream;
 mod cache;
 mod calls;

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use toold_proto::config::{ConfigEntry, ShownConfig};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonGetConfig, DaemonReload};
-use toold_proto::nearest::nearest;
+use toold_proto::nearest::did_you_mean;
 
 use crate::commands::author;
 use crate::connection;
@@ -84,8 +84,8 @@ async fn show(globals: &Globals, origin: bool, key: Option<&str>, json: bool) ->
     let found =
         !config.entries.is_empty() || config.project.as_ref().is_some_and(|project| !project.entries.is_empty());
     if let Some(key) = key.filter(|_| !found) {
-        let near = nearest(key, all.iter().map(String::as_str)).map(|near| format!(": did you mean {near}?"));
-        return Err(not_found(format!("no key begins with {key}{}", near.unwrap_or_default())));
+        let near = did_you_mean(key, all.iter().map(String::as_str));
+        return Err(not_found(format!("no key begins with {key}{near}")));
     }
     if json {
         print_json(&config)?;

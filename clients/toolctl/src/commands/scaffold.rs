@@ -11,6 +11,7 @@ use clap::Args;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonGetStatus, PluginsList};
 use toold_proto::plugin::{ListPlugins, Plugin};
+use toold_proto::shell_word::quoted;
 
 use crate::commands::author::STUBS;
 use crate::exit::{OK, usage};
@@ -157,10 +158,4 @@ fn next_steps(path: &Path, tool: &str, is_served: bool, single: bool) -> String 
         false => "it is served once it is in a plugin folder: toolctl status shows them",
     };
     format!("next:\n{first}  toolctl plugins test {shown}\nedit {shown}{script} and save: {after}\n")
-}
-
-/// One word of a command to type.
-fn quoted(word: &str) -> String {
-    let is_plain = word.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::Glob;
 use serde::{Deserialize, Serialize};
-use toold_proto::nearest::nearest;
+use toold_proto::nearest::did_you_mean;
 use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
 
@@ -262,8 +262,10 @@ fn perhaps(name: &str, known: &[&str]) -> String {
     let aliases =
         [("bash", "shell"), ("read", "file.read"), ("write", "file.write"), ("edit", "file.write"), ("web", "network")];
     let alias = aliases.iter().find(|(alias, meant)| alias.eq_ignore_ascii_case(name) && known.contains(meant));
-    let near = || nearest(name, known.iter().copied());
-    alias.map(|(_, meant)| *meant).or_else(near).map(|near| format!(": did you mean {near}?")).unwrap_or_default()
+    match alias {
+        Some((_, meant)) => format!(": did you mean {meant}?"),
+        None => did_you_mean(name, known.iter().copied()),
+    }
 }
 
 fn absolute_folder(folder: &str, place: &RulePlace) -> Result<PathBuf, String> {

@@ -7,6 +7,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 use toold_proto::argument_names::{KnownArguments, explain_unknown};
+use toold_proto::cut::cut_chars;
 use toold_proto::error::ArgumentError;
 
 use choice::{Choice, choose};
@@ -110,6 +111,5 @@ fn length(value: &Value) -> usize {
 /// A message may quote a value of a megabyte.
 pub(super) fn shortened(text: String) -> String {
     const MAX: usize = 8_000;
-    let Some((end, _)) = text.char_indices().nth(MAX) else { return text };
-    format!("{} …", &text[..end])
+    cut_chars(&text, MAX, " …").into_owned()
 }

@@ -8,7 +8,6 @@ use mlua::Value;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
-use toold_engine::grant_commands::quoted;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
@@ -17,6 +16,7 @@ use toold_host::process::{ProcessCommand, ProcessEnding, ProcessOutput, run};
 use toold_host::process_registry::StartedFor;
 use toold_host::sandbox::Sandbox;
 use toold_proto::call::Stream;
+use toold_proto::shell_word::quoted;
 
 use crate::api::{ApiTable, HostCall, HostReply};
 use crate::plugin::PluginVersion;

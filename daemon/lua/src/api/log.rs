@@ -1,10 +1,12 @@
 //! Output of plugins: `hygge.log`, `hygge.notify`, `hygge.send_message`, `print`.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use mlua::Value;
 use serde_json::Value as Json;
 use toold_proto::call::Stream;
+use toold_proto::cut::cut_bytes;
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
@@ -139,8 +141,8 @@ fn small(fields: Json) -> Json {
 
 /// Copies the part that stays: a truncated `String` keeps the memory of the whole one.
 fn short(text: String) -> String {
-    match text.len() <= MAX_TEXT {
-        true => text,
-        false => format!("{} [cut]", &text[..text.floor_char_boundary(MAX_TEXT)]),
+    match cut_bytes(&text, MAX_TEXT, " [cut]") {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(start) => start,
     }
 }

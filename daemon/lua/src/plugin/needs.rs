@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use mlua::{MultiValue, Value as LuaValue};
-use toold_engine::grant_commands::quoted;
 use toold_engine::need::Need;
 use toold_engine::policy::targets::check_target;
 use toold_host::environment::Environment;
 use toold_host::files::{self, ResolvedPath};
 use toold_host::read_access;
 use toold_host::shell_grammar::{self, Surroundings};
+use toold_proto::shell_word::quoted;
 use toold_proto::tool::Category;
 
 use crate::plugin::PluginVersion;

@@ -20,6 +20,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use toold_engine::blocking::run_elsewhere;
 use toold_engine::events::EventSelection;
 use toold_engine::offers::SourceOffer;
 use toold_engine::registry::SourceKey;
@@ -209,7 +210,7 @@ impl PluginManager {
         let changes = self.changes.clone();
         let mut watching = {
             let (folders, changes, poll_all) = (self.folders.clone(), changes.clone(), self.poll.is_some());
-            blocking(move || FolderWatcher::start(folders, changes, poll_all)).await
+            run_elsewhere(move || FolderWatcher::start(folders, changes, poll_all)).await
         };
         let mut events = self.shared.engine.events.subscribe(EventSelection::NoCalls, None).receiver;
         let mut policy = self.shared.engine.policy_changes();
@@ -223,7 +224,7 @@ impl PluginManager {
                 match place {
                     WatchTarget::Dir(dir) => {
                         let Some(folder) = self.folders.load().get(&dir).cloned() else { continue };
-                        watching = blocking(move || {
+                        watching = run_elsewhere(move || {
                             watching.follow(dir, &folder);
                             watching
                         })
@@ -239,7 +240,7 @@ impl PluginManager {
                 }
             }
             if !maybe_links.is_empty() {
-                let (watch, followed) = blocking(move || {
+                let (watch, followed) = run_elsewhere(move || {
                     maybe_links.retain(|(dir, path)| watching.follow_link(*dir, path));
                     (watching, maybe_links)
                 })
@@ -283,7 +284,7 @@ impl PluginManager {
                 () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now).into()), if wake_at.is_some() => {}
             }
         }
-        blocking(move || drop(watching)).await;
+        run_elsewhere(move || drop(watching)).await;
         self.shut_down().await;
     }
 
@@ -296,7 +297,7 @@ impl PluginManager {
         let mut dirs = {
             // Links in their paths are followed.
             let next = next.clone();
-            blocking(move || next.dirs.iter().cloned().map(ResolvedDir::new).collect::<Vec<_>>()).await
+            run_elsewhere(move || next.dirs.iter().cloned().map(ResolvedDir::new).collect::<Vec<_>>()).await
         };
         let of_projects = dirs.extract_if(.., |dir| matches!(dir.kind, DirKind::Project { .. })).collect::<Vec<_>>();
         let mut numbered: BTreeMap<usize, ResolvedDir> = dirs.into_iter().enumerate().collect();
@@ -320,7 +321,7 @@ impl PluginManager {
         self.dirs = numbered;
         self.folders.store(Arc::new(self.dirs.clone()));
         // Watching begins before scanning, so that no change is missed between the two.
-        watching = blocking(move || {
+        watching = run_elsewhere(move || {
             left.iter().for_each(|(number, dir)| watching.forget(*number, dir));
             came.iter().for_each(|(number, dir)| watching.follow(*number, dir));
             watching
@@ -387,19 +388,7 @@ impl PluginManager {
         self.publish();
         self.emit_events();
         if let Some(kept) = self.shared.registration_cache.clone() {
-            blocking(move || kept.clean()).await;
+            run_elsewhere(move || kept.clean()).await;
         }
-    }
-}
-
-/// Runs blocking work on a thread that may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and this task with it.
-            Err(_) => std::future::pending().await,
-        },
     }
 }

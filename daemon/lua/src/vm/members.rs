@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::LazyLock;
 
+use toold_proto::nearest::nearest;
+
 use crate::vm::words::{SourceWord, words};
 
 /// The descriptions of all members.
@@ -246,9 +248,7 @@ fn meant(path: &str, member: &str) -> Option<String> {
     if !elsewhere.is_empty() && elsewhere.len() <= 2 {
         return Some(elsewhere.join(" or "));
     }
-    let similar = members(path)?.iter().map(|known| (strsim::jaro_winkler(known, member), *known));
-    let nearest = similar.filter(|(score, _)| *score >= 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
-    nearest.map(|(_, known)| known.to_owned())
+    nearest(member, members(path)?.iter().copied()).map(str::to_owned)
 }
 
 /// Reads the stubs: functions, tables and classes.

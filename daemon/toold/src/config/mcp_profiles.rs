@@ -10,9 +10,9 @@ use toold_engine::client_profile::ClientProfile;
 use toold_engine::tool_settings::ToolPattern;
 use toold_proto::call::ListingMode;
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL, is_profile_name};
+use toold_proto::nearest::did_you_mean;
 use toold_proto::session::Mode;
 
-use crate::config::nearest::perhaps;
 use crate::config::read::ConfigText;
 use crate::config::workspaces::folder;
 
@@ -83,7 +83,7 @@ pub fn find(profiles: &ProfileConfigs, name: &str, home: Option<&Path>) -> Resul
         (_, Some(profile)) => Ok(profile.read(named, home)),
         (_, None) => {
             let known = || BUILT_IN.into_iter().chain(profiles.keys().map(String::as_str));
-            let near = match perhaps(name, known()) {
+            let near = match did_you_mean(name, known()) {
                 near if near.is_empty() => format!(": the profiles are {}", known().collect::<Vec<_>>().join(", ")),
                 near => near,
             };

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::config::nearest::perhaps;
+use toold_proto::nearest::did_you_mean;
+
 use crate::config::schema::{Leaf, leaf_keys};
 
 /// One key with a value from outside the file.
@@ -53,7 +54,7 @@ pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec
             // Other variables with the prefix are not ours to check.
             None if sections.iter().any(in_section) => {
                 let known = variables.iter().map(String::as_str);
-                problems.push(format!("environment {name}: there is no such key{}", perhaps(name, known)));
+                problems.push(format!("environment {name}: there is no such key{}", did_you_mean(name, known)));
             }
             None => {}
         }
@@ -67,7 +68,7 @@ pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec
         let leaf = leaves.iter().find(|leaf| leaf.key == key.trim());
         let Some(leaf) = leaf else {
             let known = leaves.iter().map(|leaf| leaf.key.as_str());
-            problems.push(format!("flag --set {flag}: there is no key {key}{}", perhaps(key, known)));
+            problems.push(format!("flag --set {flag}: there is no key {key}{}", did_you_mean(key, known)));
             continue;
         };
         found.push(Override {

@@ -10,8 +10,8 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 use toold_proto::config::ConfigEntry;
+use toold_proto::nearest::did_you_mean;
 
-use crate::config::nearest::perhaps;
 use crate::config::overrides::Override;
 use crate::config::read::recovery::{Misreading, recover};
 use crate::config::{Config, names, schema};
@@ -151,7 +151,7 @@ impl ConfigText<'_> {
                     else {
                         continue;
                     };
-                    let hint = perhaps(text, choices.iter().copied());
+                    let hint = did_you_mean(text, choices.iter().copied());
                     let place = self.position(Some(value.span()));
                     let key = join(path, key.get_ref());
                     let problem = format!("{place}: {key}: expected one of {}, got {text:?}{hint}", choices.join(", "));
@@ -186,7 +186,7 @@ impl ConfigText<'_> {
             if below.is_empty() {
                 let known: Vec<&str> = schemas.iter().flat_map(|schema| schema::keys(schema)).collect();
                 let within = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
-                let hint = match perhaps(name, known.iter().copied()) {
+                let hint = match did_you_mean(name, known.iter().copied()) {
                     hint if hint.is_empty() => format!(": expected one of {}", known.join(", ")),
                     hint => hint,
                 };

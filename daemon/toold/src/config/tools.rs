@@ -13,10 +13,10 @@ use toold_engine::registry::SourceScope;
 use toold_engine::tool_settings::{ToolPattern, ToolRename, ToolSettings};
 use toold_host::files;
 use toold_mounts::names::prefix;
+use toold_proto::nearest::did_you_mean;
 use toold_proto::tool::ToolName;
 
 use crate::config::mcp_servers::{McpClientConfig, McpConfig};
-use crate::config::nearest::perhaps;
 use crate::config::options::Options;
 use crate::config::read::ConfigText;
 use crate::config::{self, LoadedConfig, bundled, mcp_servers, plugins};
@@ -144,7 +144,7 @@ pub(super) fn unmatched(options: &Options, loaded: &LoadedConfig) -> Vec<String>
         let new_name = settings.renamed.iter().find(|(_, rename)| rename.to.as_str() == text);
         let hint = match new_name {
             Some((own, _)) => format!(": it is the new name of {own}, which this section calls {own}"),
-            None => perhaps(text, known.names.iter().map(String::as_str)),
+            None => did_you_mean(text, known.names.iter().map(String::as_str)),
         };
         problems.push(format!("{place}: tools.{key}: no tool is called {text}{hint}"));
     };

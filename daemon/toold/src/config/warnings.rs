@@ -7,6 +7,7 @@ use std::path::Path;
 use toold_engine::policy::Rule;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
+use toold_proto::nearest::did_you_mean;
 use toold_proto::tool::{Category, SourceKind};
 
 use crate::config::LoadedConfig;
@@ -48,7 +49,7 @@ fn of_servers<'r>(options: &Options, loaded: &LoadedConfig, rules: impl Iterator
         if server.contains(['*', '?', '[', '{']) || known.iter().any(|known| known == server) {
             continue;
         }
-        let near = super::nearest::perhaps(server, known.iter().map(String::as_str));
+        let near = did_you_mean(server, known.iter().map(String::as_str));
         let missing = match server.split_once(':') {
             Some(("fleet", name)) => format!("daemon or label {name} of the fleet"),
             Some(("remote", name)) => format!("remote daemon {name}"),
@@ -77,7 +78,7 @@ fn of_plugins(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
         let key = format!("plugins.{key}");
         let place = loaded.entries.iter().find(|entry| entry.key == key).map_or("", |entry| entry.origin.as_str());
         for name in names.iter().filter(|name| !known.contains(*name)) {
-            let near = super::nearest::perhaps(name, known.iter().map(String::as_str));
+            let near = did_you_mean(name, known.iter().map(String::as_str));
             found.push(format!("{place}: warning: {key}: there is no plugin {name} now{near}"));
         }
     }
@@ -99,7 +100,7 @@ fn of_profiles(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
             GlobSubject::Sources => ("source", &sources),
         };
         if !known.iter().any(|name| pattern.matches(name)) {
-            let near = super::nearest::perhaps(&pattern.text, known.iter().map(String::as_str));
+            let near = did_you_mean(&pattern.text, known.iter().map(String::as_str));
             let (place, text) = (&pattern.origin, &pattern.text);
             found.push(format!("{place}: warning: {key}: there is no {what} {text} now{near}"));
         }

@@ -12,7 +12,8 @@ use toold_proto::command::{CommandInfo, CommandList, RunCommand, SubagentInfo, S
 use toold_proto::method::{CommandsList, CommandsRun, SubagentsList};
 use toold_proto::tool::{Source, SourceKind, ToolResult};
 
-use crate::rpc::error::{internal, of_call, unknown};
+use crate::rpc::blocking::blocking;
+use crate::rpc::error::{of_call, unknown};
 use crate::rpc::tools::to_call;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
@@ -29,8 +30,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let session = request.session(None)?;
         request.services.plugins.settled().await;
         let builtins = request.services.builtins.clone();
-        let kinds = tokio::task::spawn_blocking(move || builtins.agent_types(session.project())).await;
-        let kinds = kinds.map_err(|error| internal(&error.to_string()))?;
+        let kinds = blocking(move || builtins.agent_types(session.project())).await?;
         let shown = kinds.into_iter().map(|kind| {
             let (source, plugin) = match kind.origin {
                 AgentOrigin::Config => ("config".to_owned(), None),

@@ -24,6 +24,7 @@ use crate::config::show::with_defaults;
 use crate::lifecycle::DRAIN;
 use crate::lifecycle::process_statistics;
 use crate::rpc::Services;
+use crate::rpc::blocking::blocking;
 use crate::rpc::error::{internal, refused};
 use crate::rpc::metrics;
 use crate::rpc::parsed_memory;
@@ -39,7 +40,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let services = request.services.clone();
         // Reads the stored rows.
         let status = move || DaemonStatus { guard: services.config.trial_of_guard(), ..status(&services) };
-        tokio::task::spawn_blocking(status).await.map_err(|error| internal(&error.to_string()))
+        blocking(status).await
     })?;
     add::<DaemonShutdown>(module, Right::Administrator, |request, shutdown: Shutdown| {
         let drain = shutdown.drain_ms.map_or(DRAIN, |ms| Duration::from_millis(ms.min(600_000)));
@@ -50,8 +51,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<DaemonGetConfig>(module, Right::Administrator, |request, _| shown_config(&request))?;
     add_async::<DaemonReload, _>(module, Right::Administrator, |request, _| async move {
         let services = request.services.clone();
-        let read = tokio::task::spawn_blocking(move || services.config.reload_all()).await;
-        read.map_err(|error| internal(&error.to_string()))
+        blocking(move || services.config.reload_all()).await
     })?;
     // Reports what is registered by now, so it comes last.
     let mut served: Vec<&'static str> = module.rpc.method_names().collect();

@@ -15,7 +15,8 @@ use toold_proto::file::{
 };
 use toold_proto::method::{BuffersClear, BuffersSet, FilesHistory, FilesUndo};
 
-use crate::rpc::error::{internal, invalid_params, refused};
+use crate::rpc::blocking::blocking;
+use crate::rpc::error::{invalid_params, refused};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name, decides};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -92,10 +93,6 @@ fn refusal(error: &UndoError) -> ErrorObjectOwned {
 
 fn names(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.display().to_string()).collect()
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }
 
 fn set(request: MethodRequest, params: SetBuffer) -> Result<Done, ErrorObjectOwned> {

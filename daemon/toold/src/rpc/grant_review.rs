@@ -18,8 +18,9 @@ use toold_proto::tool::Category;
 use toold_store::grants::GrantUses;
 
 use crate::peer::sessions::persistence::with_store;
+use crate::rpc::MethodRequest;
+use crate::rpc::blocking::blocking;
 use crate::rpc::error::{NOT_KEPT, refused};
-use crate::rpc::{MethodRequest, permissions};
 
 /// A grant that was not used for so long may be dropped.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -30,7 +31,7 @@ pub(super) async fn review(request: MethodRequest, _: NoParams) -> Result<Permis
     let engine = request.services.engine.clone();
     let environment = request.services.config.options.of_children();
     let uses = grant_uses(&request).await?;
-    permissions::blocking(move || {
+    blocking(move || {
         let grants = engine.grants.snapshot();
         let now = SystemTime::now();
         let dropped = grants.iter().filter_map(|grant| unused(grant, uses.get(&grant.id), now));

@@ -30,7 +30,8 @@ use toold_proto::permission::{
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::config::project_folder::project_of;
-use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
+use crate::rpc::blocking::blocking;
+use crate::rpc::error::{NOT_KEPT, invalid_params, refused, unknown};
 use crate::rpc::fleet;
 use crate::rpc::grant_review::{self, with_uses};
 use crate::rpc::located::{for_onlooker, knows, located};
@@ -324,10 +325,4 @@ fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
 fn absolute_path(cwd: &str) -> Result<&Path, ErrorObjectOwned> {
     let path = Path::new(cwd);
     if path.is_absolute() { Ok(path) } else { Err(invalid_params(&format!("cwd: {cwd} is not an absolute path"))) }
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ErrorObjectOwned> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }

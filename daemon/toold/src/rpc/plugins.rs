@@ -30,8 +30,9 @@ use toold_store::trust::Switch;
 
 use crate::config::trust::{TrustError, files_of};
 use crate::rpc::Services;
+use crate::rpc::blocking::blocking;
 use crate::rpc::commands::{command_info, is_seen};
-use crate::rpc::error::{NOT_KEPT, internal, invalid_params, of_call, refused, unknown};
+use crate::rpc::error::{NOT_KEPT, invalid_params, of_call, refused, unknown};
 use crate::rpc::hooks::describe;
 use crate::rpc::tools::to_call;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name, may_decide};
@@ -259,8 +260,4 @@ async fn trust(request: MethodRequest, params: TrustPlugins) -> Result<TrustRepo
     // A person who trusts a plugin expects it to load.
     request.services.plugins.settled().await;
     Ok(report)
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }

@@ -14,7 +14,8 @@ use toold_proto::skill::{
 };
 use toold_proto::tool::SessionId;
 
-use crate::rpc::error::{internal, unknown};
+use crate::rpc::blocking::blocking;
+use crate::rpc::error::unknown;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -53,10 +54,6 @@ async fn skills(request: &MethodRequest, session: Option<&SessionId>) -> Result<
     let session: Arc<Session> = request.session(session)?;
     let builtins = request.services.builtins.clone();
     blocking(move || find_skills(builtins.skill_places(), session.looks_in(&session.cwd))).await
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }
 
 fn describe(skill: &Skill) -> SkillInfo {

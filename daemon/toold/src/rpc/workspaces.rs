@@ -8,7 +8,8 @@ use toold_proto::workspace::{NameWorkspace, WorkspaceList};
 
 use crate::config::project_folder::real_dir;
 use crate::config::workspaces::without_dots;
-use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
+use crate::rpc::blocking::blocking;
+use crate::rpc::error::{NOT_KEPT, invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -24,23 +25,23 @@ fn list(request: &MethodRequest) -> WorkspaceList {
 async fn allow(request: MethodRequest, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
     let path = absolute(&request, &params.path)?;
     let services = request.services.clone();
-    let allowed = tokio::task::spawn_blocking(move || {
+    let allowed = blocking(move || {
         let folder = real_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         services.workspaces.allow(&folder)
     });
-    allowed.await.map_err(|error| internal(&error.to_string()))?.map_err(|words| invalid_params(&words))?;
+    allowed.await?.map_err(|words| invalid_params(&words))?;
     Ok(list(&request))
 }
 
 async fn forget(request: MethodRequest, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
     let path = absolute(&request, &params.path)?;
     let services = request.services.clone();
-    let forgotten = tokio::task::spawn_blocking(move || {
+    let forgotten = blocking(move || {
         // A missing folder is identified by the path that it had.
         let folder = real_dir(&path).unwrap_or_else(|_| without_dots(&path));
         services.workspaces.forget(&folder)
     });
-    match forgotten.await.map_err(|error| internal(&error.to_string()))? {
+    match forgotten.await? {
         Ok(true) => Ok(list(&request)),
         Ok(false) => Err(unknown("workspace", &params.path)),
         Err(error) => {

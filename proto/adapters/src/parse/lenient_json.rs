@@ -7,6 +7,7 @@
 //! The meaning of a value as a call is in `shape.rs`.
 
 use serde_json::{Map, Number, Value};
+use toold_proto::cut::cut_chars;
 
 /// Deeper values are refused: code that walks or drops a value later may recurse.
 pub(crate) const MAX_DEPTH: usize = 128;
@@ -475,8 +476,5 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
 
 /// The beginning of a text, for an error in words.
 pub(crate) fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
+    cut_chars(text, 60, "…").into_owned()
 }

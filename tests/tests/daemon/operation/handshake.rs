@@ -142,7 +142,10 @@ fn a_client_of_another_protocol_hears_which_daemon_this_is() {
     let mut wire = toold_tests::Wire::connect(&daemon.socket());
     for protocol in [1, 3] {
         let error = wire.error("session.open", json!({"cwd": daemon.work(), "protocol": protocol}));
-        assert_eq!((&error["data"]["kind"], &error["data"]["supported"]), (&json!("unsupported_protocol"), &json!([2])));
+        assert_eq!(
+            (&error["data"]["kind"], &error["data"]["supported"]),
+            (&json!("unsupported_protocol"), &json!([2]))
+        );
         let words = error["message"].as_str().unwrap();
         assert!(words.contains(&format!("pid {}", daemon.pid())) && words.contains("toolctl restart"), "{words}");
     }

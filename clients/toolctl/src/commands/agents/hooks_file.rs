@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use toold_proto::shell_word::quoted;
 
 use crate::commands::hook::HookAgent;
 use crate::commands::mcp::jsonc;
@@ -154,15 +155,6 @@ fn is_ours(agent: HookAgent, item: &Value) -> bool {
 fn runs_hook(agent: HookAgent, command: &str) -> bool {
     let rest = command.rsplit_once(" hook ").filter(|(program, _)| program.trim_end_matches('\'').ends_with("toolctl"));
     rest.is_some_and(|(_, rest)| rest.split(' ').next() == Some(agent.name()))
-}
-
-/// For a shell.
-fn quoted(program: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if !program.is_empty() && program.chars().all(is_plain) {
-        return program.to_owned();
-    }
-    format!("'{}'", program.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::Value;
+use toold_proto::cut::cut_chars;
 
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 400;
@@ -109,10 +110,7 @@ fn plain(value: &Value, max: usize) -> String {
 
 fn shortened(text: &str, max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(max) {
-        Some((at, _)) => format!("{}...", &line[..at]),
-        None => line,
-    }
+    cut_chars(&line, max, "...").into_owned()
 }
 
 #[cfg(test)]

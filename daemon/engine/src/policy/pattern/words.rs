@@ -1,5 +1,7 @@
 //! Patterns of commands.
 
+use toold_proto::shell_word::quoted_unless;
+
 use crate::need::Word;
 use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::is_grammar;
@@ -142,9 +144,5 @@ fn split(text: &str) -> Result<Vec<Wild>, String> {
 
 /// A word of a pattern that matches exactly `text`.
 pub(crate) fn escape_word(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-^{}[]!#?~".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    quoted_unless(text, |c| c.is_alphanumeric() || "_@%+=:,./-^{}[]!#?~".contains(c))
 }

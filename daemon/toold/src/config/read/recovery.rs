@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toold_proto::nearest::did_you_mean;
 
-use crate::config::nearest::perhaps;
 use crate::config::read::{ConfigText, join};
 use crate::config::{Config, schema};
 
@@ -84,7 +84,7 @@ impl TakenOut<'_> {
 
     fn explain(&self, message: &str) -> String {
         let choices = self.schemas.iter().flat_map(|schema| schema::choices(schema));
-        let hint = self.text.as_deref().map(|text| perhaps(text, choices)).unwrap_or_default();
+        let hint = self.text.as_deref().map(|text| did_you_mean(text, choices)).unwrap_or_default();
         format!("{}: {message}{hint}", self.key)
     }
 
