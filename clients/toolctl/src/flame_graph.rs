@@ -7,7 +7,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 1_200.0;
 const ROW: f64 = 18.0;
 const HEAD: f64 = 36.0;
-/// Of one character.
+/// Width of one character.
 const LETTER: f64 = 7.2;
 /// Narrower functions are left out.
 const NARROWEST: f64 = 0.3;

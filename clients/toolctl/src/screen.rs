@@ -102,7 +102,7 @@ struct OpenScreen<'a> {
     link: Option<ScreenLink>,
     /// The next connection, while it is made.
     linking: LinkTask,
-    /// Of the requests on this connection. Each fetch sends one answer, and at most one of each kind is pending.
+    /// Answers to the requests on this connection. Each fetch sends one, and at most one of each kind is pending.
     sender: mpsc::Sender<ScreenAnswer>,
     answers: mpsc::Receiver<ScreenAnswer>,
     /// `None` while a form has the terminal.

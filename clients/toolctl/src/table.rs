@@ -109,7 +109,7 @@ fn padding_of(table: &Table, at: usize) -> u16 {
     table.column(at).map_or(2, |column| column.padding_width())
 }
 
-/// Of the header and all cells of a column.
+/// The length of the longest word in the header and all cells of a column.
 fn longest_word(table: &Table, at: usize) -> u16 {
     let cells = table.header().into_iter().chain(table.row_iter()).filter_map(|row| row.cell_iter().nth(at));
     let longest = cells.map(|cell| {

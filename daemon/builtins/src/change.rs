@@ -140,7 +140,7 @@ pub(crate) enum Basis {
 #[derive(Clone)]
 pub(crate) struct Change {
     targets: Arc<[ChangeTarget]>,
-    /// Of each target.
+    /// The basis of each target.
     bases: Arc<[Basis]>,
     states: Arc<NewStates>,
 }

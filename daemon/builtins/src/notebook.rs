@@ -25,7 +25,7 @@ struct NotebookCell {
 
 #[derive(Deserialize)]
 struct CellOutput {
-    /// Of a stream, such as what was printed.
+    /// The text of a stream, such as what was printed.
     #[serde(default)]
     text: JoinedText,
     /// By media type.

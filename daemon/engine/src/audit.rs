@@ -29,7 +29,7 @@ pub struct AuditRow {
     pub decisions: Vec<DecisionRecord>,
     pub outcome: Outcome,
     pub duration_ms: u64,
-    /// Of a call that was answered from the cache: how long the call took that produced the result.
+    /// How long the call took whose result answered this one from the cache.
     pub original: Option<Duration>,
     /// Bytes of the arguments' and of the result's text.
     pub input_bytes: u64,

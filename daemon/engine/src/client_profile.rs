@@ -22,7 +22,7 @@ pub struct ClientProfile {
     pub listing: Option<ListingMode>,
     /// In which a session begins.
     pub mode: Mode,
-    /// Of the folders that a person chose, only these and the folders in them are workspaces; all when absent.
+    /// The only workspaces, with the folders in them, among those that a person chose; all when absent.
     pub workspaces: Option<Vec<PathBuf>>,
     /// Whether tools that it leaves out cannot be called by other tools, either.
     pub binds_inner_calls: bool,

@@ -58,7 +58,7 @@ pub struct Cx {
     pub(crate) arguments: Option<Arc<ArgumentLine>>,
     /// Nobody is asked anything: a need that a person would have to approve is refused.
     pub unattended: bool,
-    /// Of a call that only judges what an agent does with a tool of its own.
+    /// The request of an agent, in a call that only judges what the agent does with a tool of its own.
     pub agent: Option<Arc<AgentRequest>>,
     notes: Mutex<CallNotes>,
     /// The call after whose end this context is used; its notes are used.

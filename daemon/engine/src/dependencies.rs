@@ -17,7 +17,7 @@ pub struct FileStamp {
     /// The metadata alone decides. It does not if the file had changed less than two seconds
     /// before: another change could leave it identical.
     pub settled: bool,
-    /// Of the whole content, as it was read. Decides where the metadata does not.
+    /// Digest of the whole content, as it was read. Decides where the metadata does not.
     pub digest: Option<[u8; 32]>,
 }
 

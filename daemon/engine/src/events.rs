@@ -31,7 +31,7 @@ pub struct Emitted {
     pub seq: u64,
     pub at: SystemTime,
     pub body: EventBody,
-    /// Of a call that starts. They become a text only when a subscriber receives them.
+    /// The arguments of a call that starts. They become a text only when a subscriber receives them.
     arguments: Option<Arc<ArgumentLine>>,
 }
 

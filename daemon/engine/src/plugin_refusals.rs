@@ -18,7 +18,7 @@ use crate::policy::pattern::Pattern;
 use crate::registry::{SourceKey, SourceScope};
 use crate::time::rfc3339;
 
-/// Of each plugin; the one that was refused longest ago goes first.
+/// Limit of refusals of each plugin; the one that was refused longest ago goes first.
 const MAX_OF_PLUGIN: usize = 100;
 /// The plugin that was refused something longest ago goes first.
 const MAX_PLUGINS: usize = 200;

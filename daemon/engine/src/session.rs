@@ -126,7 +126,7 @@ pub struct SessionFilter {
     given: ToolFilter,
     enable: Option<GlobSet>,
     disable: Option<GlobSet>,
-    /// Of the client's profile.
+    /// The filter of the client's profile.
     profile: Option<Arc<ProfileFilter>>,
     /// Narrows it further: of a profile, or of the session that holds this one.
     outer: Option<Arc<SessionFilter>>,

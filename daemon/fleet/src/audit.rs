@@ -122,7 +122,7 @@ struct AuditSender<'m> {
     member: &'m Arc<Member>,
     subject: String,
     position: AuditPosition,
-    /// Of the last message on the subject.
+    /// The sequence number of the last message on the subject.
     sequence: u64,
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn run(member: &Arc<Member>) {
     }
 }
 
-/// Of everything that `fleet.status` shows, but for times and counters that only grow.
+/// Digest of everything that `fleet.status` shows, but for times and counters that only grow.
 fn digest(member: &Member) -> u64 {
     let mut hasher = DefaultHasher::new();
     let broker = member.broker.state.borrow().clone();

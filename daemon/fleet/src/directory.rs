@@ -44,7 +44,7 @@ pub struct KnownDaemon {
     pub clock_ms: Option<i64>,
     /// The newest message about each tool, also of tools that are gone.
     pub(crate) tool_messages: HashMap<String, ToolMessage>,
-    /// Of `tools`, as messages.
+    /// Bytes of `tools`, as messages.
     list_bytes: usize,
     /// Changes whenever its tools or labels do.
     pub(crate) list: u64,

@@ -69,7 +69,7 @@ impl Fleet {
         });
     }
 
-    /// Of persons, valid in the whole fleet.
+    /// The grants of persons, valid in the whole fleet.
     pub fn grants(&self) -> &FleetGrantBook {
         &self.grants
     }

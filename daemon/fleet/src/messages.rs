@@ -31,7 +31,7 @@ pub struct FleetCall {
     /// The caller's session: calls of one session share a session there.
     pub session: String,
     pub origin: CallOrigin,
-    /// Of the tool, in milliseconds.
+    /// Time limit of the tool, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -78,7 +78,7 @@ pub enum ReplyEvent {
     Accepted(Accepted),
     /// In place of `accepted`, and the last one.
     Refused(RefusedCall),
-    /// Of any kind but output. May be dropped.
+    /// Progress of any kind but output. May be dropped.
     Progress(Progress),
     /// Never dropped.
     Output { stream: Stream, text: String },
@@ -166,7 +166,7 @@ pub struct CancelCallRequest {
     pub call_id: String,
 }
 
-/// Of kind `cancelled`.
+/// The content of a message of kind `cancelled`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelledCall {
     pub call_id: String,
@@ -203,7 +203,7 @@ pub struct MemberRecord {
 pub struct ToolRecord {
     pub label: String,
     pub description: String,
-    /// Of the input: JSON Schema of draft 2020-12.
+    /// The schema of the input: JSON Schema of draft 2020-12.
     pub schema: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
@@ -224,14 +224,14 @@ pub struct ToolRecord {
 pub struct FleetAsk {
     /// The name of the daemon that asks, `-`, and the id of the ask there.
     pub ask_id: String,
-    /// Of the daemon that asks.
+    /// The instance of the daemon that asks.
     pub instance: String,
     /// Random, for this ask alone; an answer contains it.
     pub challenge: String,
     /// Present while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
-    /// Of the call that asks, if it came through the fleet.
+    /// The origin of the call that asks, if it came through the fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<CallOrigin>,
     /// The session of `origin` that called.
@@ -256,7 +256,7 @@ pub struct EndedFleetAsk {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AskAnswerMessage {
     pub ask_id: String,
-    /// Of the ask.
+    /// The challenge of the ask.
     pub challenge: String,
     /// The daemon at which the person sits.
     pub at_daemon: FleetName,
@@ -274,7 +274,7 @@ pub struct AskAnswerMessage {
     pub expires_in: Option<u64>,
 }
 
-/// Of kind `answered`.
+/// The content of a message of kind `answered`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnswerReceipt {
     pub ask_id: String,

@@ -38,7 +38,7 @@ pub struct ConnectionSettings {
     pub credentials: Option<PathBuf>,
     /// Certificates of authorities that the broker's certificate may be signed by, in place of the system's.
     pub ca_file: Option<PathBuf>,
-    /// Of the daemon.
+    /// The file with the daemon's key.
     pub key_file: PathBuf,
     /// The person who uses this machine.
     pub person: Option<OwnPerson>,

@@ -56,7 +56,7 @@ pub(crate) struct PluginVersion {
     pub(crate) origin: Origin,
     pub(crate) key: SourceKey,
     pub(crate) script: Arc<[u8]>,
-    /// Of all files, also of those that it cannot run.
+    /// Digest of all files, also of those that it cannot run.
     pub(crate) digest: ContentDigest,
     /// Only these may run: files that were added since are not part of this version.
     pub(crate) files: VersionFiles,

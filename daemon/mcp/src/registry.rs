@@ -27,13 +27,13 @@ use entry::ListedServer;
 /// The registry of the Model Context Protocol's maintainers.
 pub const OFFICIAL: &str = "https://registry.modelcontextprotocol.io";
 
-/// Of one answer, in bytes.
+/// Limit of one answer, in bytes.
 const MAX_BYTES: usize = 4 << 20;
-/// Of one request.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The registry compares one substring, so each word is a search of its own.
 const MAX_WORDS: usize = 8;
-/// Of a search for one word. A registry that lists more matches is asked for a more precise word.
+/// Limit of pages in a search for one word. A registry that lists more matches is asked for a more precise word.
 const MAX_PAGES: usize = 3;
 const PAGE: usize = 100;
 const DEFAULT_LIMIT: usize = 20;

@@ -113,7 +113,7 @@ pub struct WantedSession {
     pub profiles: Vec<ClientProfile>,
     /// That of its client's token: only clients with the same may join it.
     pub token_profile: Option<String>,
-    /// Of the client; the daemon finds its process by it.
+    /// The number of the client's connection; the daemon finds its process by it.
     pub connection: u64,
     /// The variables that it sets.
     pub env: BTreeMap<String, String>,
@@ -236,7 +236,7 @@ pub(crate) struct McpConnection {
     pub(crate) sampler: OnceLock<SamplerRegistration>,
     /// The level of log messages that a client of the older revisions set.
     pub(crate) log_level: ConnectionLogLevel,
-    /// Of a client of the older revisions.
+    /// The subscriptions of a client of the older revisions.
     pub(crate) subscriptions: Arc<ResourceSubscriptions>,
     /// Fires when the client sends no more, or the daemon stops.
     pub(crate) half_closed: CancellationToken,

@@ -23,7 +23,7 @@ pub struct MountConfig<E> {
     pub max_instances: usize,
     /// An instance is stopped after this time without a call; `None` is never.
     pub idle_timeout: Option<Duration>,
-    /// Of a call; `None` for the tool's own, or the daemon's default.
+    /// Time limit of a call; `None` for the tool's own, or the daemon's default.
     pub timeout: Option<Duration>,
     /// Until it is connected and has listed its tools.
     pub start_timeout: Duration,

@@ -44,7 +44,7 @@ pub(crate) struct MountedSource<A: MountAdapter> {
     phase: watch::Sender<MountPhase<A>>,
     /// The same for all instances.
     catalog: Arc<Mutex<Catalog<A>>>,
-    /// Of all instances.
+    /// The counts of all instances.
     counts: Arc<SourceCounts>,
     /// The sessions that it serves; `None` for the mount itself.
     owner: Option<InstanceOwner>,
@@ -78,7 +78,7 @@ enum MountPhase<A: MountAdapter> {
 /// A tool that a source listed.
 pub(crate) struct KnownTool<T> {
     pub(crate) tool: T,
-    /// Of the tool, which takes time to compute.
+    /// Digest of the tool, which takes time to compute.
     pub(crate) digest: String,
 }
 

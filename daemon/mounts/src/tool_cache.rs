@@ -11,7 +11,7 @@ use crate::offer_listing::ListedOffers;
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CachedTools<T, M> {
-    /// Of the endpoint that the tools came from.
+    /// Digest of the endpoint that the tools came from.
     pub(crate) digest: String,
     pub(crate) tools: Vec<T>,
     /// Absent in files of earlier versions.

@@ -11,9 +11,9 @@ use toold_mounts::adapter::ListedTool;
 use toold_proto::remote::Remote;
 use toold_proto::tool::{SourceKind, Tool};
 
-/// Of one daemon.
+/// Limit of the tools of one daemon.
 const MAX_TOOLS: usize = 1024;
-/// Of all its tools together, as JSON.
+/// Limit of all its tools together, as JSON.
 const MAX_BYTES: usize = 16 << 20;
 const MAX_PROBLEMS: usize = 20;
 /// Daemons that are reached through one.

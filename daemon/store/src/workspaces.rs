@@ -27,9 +27,9 @@ pub struct SavedWorkspace {
     pub at: SystemTime,
 }
 
-/// Of all folders, the most recently chosen are kept; others are asked about again.
+/// Limit of folders. The most recently chosen are kept; others are asked about again.
 pub(crate) const MAX_CHOSEN: i64 = 10_000;
-/// Of the folders that frontends opened, the most recently used are kept.
+/// Limit of the folders that frontends opened; the most recently used are kept.
 const MAX_OPENED: u64 = 1_000;
 
 impl WorkspaceKind {

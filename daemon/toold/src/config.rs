@@ -311,7 +311,7 @@ pub struct LoadedConfig {
     /// The user's rules, and the built-in ones that they cannot change.
     pub policy: Policy,
     pub tools: ToolSettings,
-    /// Of `mcp.profiles`.
+    /// The globs of `mcp.profiles`.
     pub profile_globs: Vec<ProfileGlob>,
     pub hooks: Vec<Arc<dyn Hook>>,
     /// The sandbox of commands.

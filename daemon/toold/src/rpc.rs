@@ -98,7 +98,7 @@ pub struct Services {
     pub agent_processes: Arc<AgentProcesses>,
     pub lifecycle: Arc<Lifecycle>,
     pub notifier: Arc<Notifier>,
-    /// Of all connections.
+    /// The limits over all connections.
     pub limits: Arc<ConnectionLimits>,
     /// The identity of this daemon towards the daemons that mount it.
     pub instance: String,

@@ -39,9 +39,9 @@ pub struct CallForm {
 pub enum CallKind {
     #[default]
     Function,
-    /// Of OpenAI: the input is plain text.
+    /// A tool of OpenAI whose input is plain text.
     Custom,
-    /// Of OpenAI: a search for tools that the client runs.
+    /// A search of OpenAI for tools, which the client runs.
     ToolSearch,
 }
 

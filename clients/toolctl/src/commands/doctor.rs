@@ -124,7 +124,7 @@ struct ConfigReport {
     file: PathBuf,
     problems: Vec<ConfigProblem>,
     warnings: Vec<ConfigProblem>,
-    /// Of the current project's file, if it has one.
+    /// The report on the current project's file, if it has one.
     project: Option<Box<ConfigReport>>,
 }
 

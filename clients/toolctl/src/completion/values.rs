@@ -27,7 +27,7 @@ use crate::connection;
 use crate::output::{first_sentence, one_line, shorten};
 use crate::{path_names, profiles};
 
-/// Of one question to the daemon.
+/// Time limit of one question to the daemon.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(super) fn tools(current: &OsStr) -> Vec<CompletionCandidate> {
@@ -96,7 +96,7 @@ pub(super) fn asks(current: &OsStr) -> Vec<CompletionCandidate> {
     offer(current, asks.map(|ask| (ask.request_id, format!("{}: {} {}", ask.tool, ask.category, ask.target))))
 }
 
-/// Of the prompt that the line names; of all without one.
+/// The patterns of the prompt that the line names; of all without one.
 pub(super) fn suggested_patterns(current: &OsStr) -> Vec<CompletionCandidate> {
     let pending = ask(async |client: Client| client.call::<PermissionsPending>(NoParams {}).await);
     let mut asks = pending.map(|pending| pending.asks).unwrap_or_default();

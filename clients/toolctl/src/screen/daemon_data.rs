@@ -44,7 +44,7 @@ pub(super) struct DaemonData {
     pub(super) remotes: Vec<Remote>,
     pub(super) fleet: FleetStatus,
     pub(super) sessions: Vec<SessionInfo>,
-    /// Of files, the oldest first.
+    /// Changes of files, the oldest first.
     pub(super) changes: Vec<FileChange>,
     /// Commands in the background, the oldest first.
     pub(super) shells: Vec<ShellInfo>,
@@ -55,7 +55,7 @@ pub(super) struct DaemonData {
     pub(super) running: Vec<RunningCall>,
     /// The newest last.
     pub(super) events: VecDeque<EventLine>,
-    /// Of the calls that ended last, in milliseconds.
+    /// Durations of the calls that ended last, in milliseconds.
     pub(super) durations: VecDeque<u64>,
     /// The same of each tool.
     pub(super) tool_durations: BTreeMap<String, VecDeque<u64>>,

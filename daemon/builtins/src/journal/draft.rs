@@ -72,7 +72,7 @@ impl Journal {
 }
 
 impl Draft {
-    /// Of the content before the change; `None` if there was no file.
+    /// Digest of the content before the change; `None` if there was no file.
     pub(crate) fn digest(&self) -> Option<FileDigest> {
         self.before.as_ref().map(|before| before.digest)
     }

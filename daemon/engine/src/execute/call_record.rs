@@ -30,7 +30,7 @@ struct RunClock {
 #[derive(Default)]
 struct NotedArguments {
     notes: ArgumentNotes,
-    /// Of a call that no other call encloses.
+    /// The number of a call that no other call encloses.
     call: Option<u64>,
 }
 

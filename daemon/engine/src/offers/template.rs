@@ -28,7 +28,7 @@ enum TemplatePart {
     Literal(String),
     /// A segment of a path.
     Name(String),
-    /// Of any length, slashes included.
+    /// A text of any length, slashes included.
     Reserved(String),
     /// An expression of another kind: any text.
     Any(Vec<String>),

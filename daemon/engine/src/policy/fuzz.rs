@@ -33,7 +33,7 @@ pub fn fuzz_one(data: &[u8]) {
     }
 }
 
-/// Of a command: its words between blanks, all of them literal.
+/// The need of a target; of a command, its words between blanks, all of them literal.
 fn need_of(category: Category, target: &str) -> Need {
     let words = || target.split_ascii_whitespace().map(|text| Word { text: text.to_owned(), literal: true }).collect();
     let words = (category == Category::Shell).then(words);

@@ -32,7 +32,7 @@ pub struct Grant {
     pub expires_at: Option<SystemTime>,
     /// The ask that it answers; `None` when nobody was asked.
     pub asked: Option<GrantAsk>,
-    /// Of a grant of the fleet, which is not stored here: how long it is valid, in place of `expires_at` alone.
+    /// How long a grant of the fleet, which is not stored here, is valid, in place of `expires_at` alone.
     pub fleet: Option<Arc<dyn FleetGrantTerm>>,
 }
 

@@ -122,7 +122,7 @@ impl TargetShape {
     }
 }
 
-/// Of the categories whose patterns are globs.
+/// The shape of the targets of a category whose patterns are globs.
 pub(super) fn shape_of(category: Category) -> Option<TargetShape> {
     match category {
         Category::FileRead | Category::FileWrite => Some(TargetShape::Path),

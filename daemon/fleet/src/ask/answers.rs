@@ -13,7 +13,7 @@ use crate::signed::{self, MessageRefusal, SignedKind};
 
 /// Bytes of an answer.
 const MAX_ANSWER: usize = 64 * 1024;
-/// Of persons at other machines. Connections are numbered from 1.
+/// The connection of persons at other machines. Connections are numbered from 1.
 pub(super) const NO_CONNECTION: u64 = 0;
 
 /// Takes an answer, if it is one to an ask of this daemon, and replies to it.

@@ -16,7 +16,7 @@ const MAX_FILE: u64 = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AuditPosition {
-    /// Of the database that the row is in: random, and another one when the database is.
+    /// The id of the database that the row is in: random, and another one when the database is.
     pub(super) log: String,
     pub(super) row: u64,
     /// The call of that row, which tells it from one of the same number in another database; absent at the start of one.

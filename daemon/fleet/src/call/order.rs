@@ -6,7 +6,7 @@ use crate::messages::{CallReply, ReplyEvent};
 pub(crate) struct ReplyOrder {
     /// The number of the next one.
     expected: u64,
-    /// Of the last beat.
+    /// The number of the last beat.
     beat: u64,
     first: u64,
 }

@@ -16,9 +16,9 @@ use crate::names::FleetName;
 use crate::settings::{DaemonMember, Roster};
 use crate::signed::{Message, MessageRefusal, SignedKind, Verifier};
 
-/// Of one daemon.
+/// Limit of the tools of one daemon.
 const MAX_TOOLS: usize = 4_096;
-/// Of all its tools together, as JSON.
+/// Limit of all its tools together, as JSON.
 const MAX_BYTES: usize = 16 << 20;
 const MAX_PROBLEMS: usize = 20;
 /// Tools whose newest message is remembered, those that are gone among them.
@@ -29,7 +29,7 @@ const MAX_NAMES: usize = 64;
 const MAX_STRANGERS: usize = 1_000;
 
 pub(super) struct EntryReader {
-    /// Of this daemon.
+    /// The name of this daemon.
     name: FleetName,
     /// Knows the key of this daemon only.
     own: Verifier,
@@ -56,7 +56,7 @@ enum ToolChangeKind {
         message: ToolMessage,
     },
     Removed,
-    /// Of this daemon's tools alone: an entry that it did not write.
+    /// An entry of this daemon's tools that it did not write.
     Foreign,
 }
 

@@ -98,7 +98,7 @@ impl Lease {
     }
 }
 
-/// Of one grant.
+/// The term of one grant.
 #[derive(Debug)]
 pub(crate) struct Term {
     action: Action,

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use super::is_temporary;
 use crate::files;
 
-/// Of this process: it owns the names, whichever of its daemons created them.
+/// The folder of this process: it owns the names, whichever of its daemons created them.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Starts the record in a folder of the daemon, and removes the files of processes that have ended. Blocks.

@@ -50,7 +50,7 @@ pub(crate) struct KeptVersion {
 
 #[derive(Serialize, Deserialize)]
 struct SavedVersion {
-    /// Of the content.
+    /// Digest of the content.
     check: String,
     content: SavedContent,
 }

@@ -337,7 +337,7 @@ impl<'a> SourceText<'a> {
         }
     }
 
-    /// Of the function at a token: where its body begins if it has variable arguments and none that is called `arg`, and
+    /// The function at a token: where its body begins if it has variable arguments and none that is called `arg`, and
     /// the first token of its body.
     fn parameters(&self, at: usize) -> (Option<usize>, usize) {
         let Some(open) = (at..self.tokens.len()).find(|at| self.word(*at) == b"(") else { return (None, at + 1) };

@@ -22,7 +22,7 @@ impl ProgramEnding {
     }
 }
 
-/// Of the 64 MiB that a Lua state may use; an idle one uses a quarter of a MiB.
+/// What may be left of the 64 MiB that a Lua state may use; an idle one uses a quarter of a MiB.
 const MEMORY_BACK: u64 = 4 << 20;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,7 +29,7 @@ pub struct OAuthSettings {
     /// When empty, the scopes that the server names.
     pub scopes: Vec<String>,
     pub grant: OAuthGrant,
-    /// Of [`OAuthGrant::JwtBearer`]: the file with the token of the workload. Of [`OAuthGrant::IdJag`]: that with the
+    /// For [`OAuthGrant::JwtBearer`], the file with the token of the workload; for [`OAuthGrant::IdJag`], that with the
     /// identity token of the person.
     pub assertion_file: Option<PathBuf>,
     pub identity_provider: Option<IdentityProvider>,

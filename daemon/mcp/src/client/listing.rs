@@ -10,15 +10,15 @@ use toold_mounts::adapter::ListedTool;
 use toold_mounts::offer_listing::{PROMPT_TARGET, RESOURCE_TARGET};
 use toold_proto::tool::Annotations;
 
-/// Of one server.
+/// Limit of the tools of one server.
 pub(super) const MAX_TOOLS: usize = 512;
 pub(super) const MAX_PAGES: usize = 64;
-/// Of all its tools together, as JSON.
+/// Limit of all its tools together, as JSON.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 pub(super) const MAX_NAME: usize = 256;
 pub(super) const MAX_TITLE: usize = 256;
 pub(super) const MAX_DESCRIPTION: usize = 16 * 1024;
-/// Of the `_meta` of one tool, as JSON.
+/// Limit of the `_meta` of one tool, as JSON.
 const MAX_META: usize = 16 * 1024;
 /// More of them help nobody.
 pub(super) const MAX_PROBLEMS: usize = 20;

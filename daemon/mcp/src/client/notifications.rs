@@ -61,7 +61,7 @@ struct ServerCall {
 pub(super) struct AskingCall {
     pub(super) cx: Arc<Cx>,
     pub(super) sampling: Arc<CallSampling>,
-    /// Of all calls that it can be.
+    /// Tokens of all calls that it can be.
     ended: Vec<CancellationToken>,
 }
 

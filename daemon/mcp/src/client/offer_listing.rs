@@ -10,15 +10,15 @@ use toold_proto::offer::PromptArgument;
 
 use super::listing::{MAX_DESCRIPTION, MAX_NAME, MAX_PROBLEMS, MAX_TITLE, cut, is_hidden};
 
-/// Of one server.
+/// Limit of the resources of one server.
 const MAX_RESOURCES: usize = 2_000;
 const MAX_TEMPLATES: usize = 256;
 const MAX_PROMPTS: usize = 512;
-/// Of one prompt.
+/// Limit of the arguments of one prompt.
 const MAX_ARGUMENTS: usize = 64;
-/// Of one list, as JSON.
+/// Limit of one list, as JSON.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// Of the members of one description that are passed on as they are.
+/// Limit of the members of one description that are passed on as they are.
 const MAX_MORE: usize = 16 * 1024;
 const MORE: [&str; 4] = ["_meta", "annotations", "icons", "size"];
 

@@ -20,7 +20,7 @@ use crate::server::request_session::is_modern;
 /// The messages that belong to a request.
 #[derive(Clone)]
 pub(super) struct LogSources {
-    /// Whose plugins log.
+    /// The session whose plugins log.
     pub(super) session: SessionId,
     /// The messages of mounted servers.
     pub(super) servers: Arc<RequestLog>,

@@ -72,7 +72,7 @@ pub(super) async fn list(
 /// A tool of a list.
 struct ToolListEntry<'a> {
     spec: &'a ToolSpec,
-    /// Of its source.
+    /// The `_meta` of its source.
     meta: Option<&'a Map<String, Value>>,
     is_pinned: bool,
 }

@@ -79,7 +79,7 @@ struct ConfigFindings<'a> {
     file: &'a Path,
     problems: Vec<PlacedFinding<'a>>,
     warnings: Vec<PlacedFinding<'a>>,
-    /// Of the project's file, in a check of the whole configuration.
+    /// What was found in the project's file, in a check of the whole configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<Box<ConfigFindings<'a>>>,
 }
@@ -132,7 +132,7 @@ fn is_of_project(file: &Path) -> bool {
     file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".toold")
 }
 
-/// Of the configuration that these options have, under the name that the caller knows.
+/// The report on the configuration that these options have, under the name that the caller knows.
 fn of_user(options: &Options, file: PathBuf) -> FileReport {
     let mut loaded = config::load(options);
     loaded.problems.extend(tools::unmatched(options, &loaded));

@@ -43,7 +43,7 @@ pub struct ToolsConfig {
 #[derive(Default)]
 pub(super) struct ReadToolSettings {
     pub(super) settings: ToolSettings,
-    /// Of tools that should be disabled, but are not.
+    /// Warnings about tools that should be disabled, but are not.
     pub(super) grave: Vec<String>,
     pub(super) others: Vec<String>,
 }
@@ -164,7 +164,7 @@ pub(super) fn unmatched(options: &Options, loaded: &LoadedConfig) -> Vec<String>
 /// The names of tools that are known without a daemon.
 pub(super) struct KnownNames {
     pub(super) names: BTreeSet<String>,
-    /// Of servers and other daemons: their tools begin so.
+    /// Beginnings of the names of the tools of servers and other daemons.
     prefixes: Vec<String>,
 }
 

@@ -131,7 +131,7 @@ fn names_in(place: &Path) -> Vec<String> {
     names
 }
 
-/// Of a folder with a `plugin.toml`.
+/// The name of the plugin in a folder with a `plugin.toml`.
 fn name_of(folder: &Path) -> Option<String> {
     let manifest: toml::Table = files::read_text(&folder.join("plugin.toml"), super::MAX_BYTES).ok()?.parse().ok()?;
     manifest.get("name").and_then(toml::Value::as_str).map(str::to_owned)

@@ -38,7 +38,7 @@ pub fn statistics() -> Option<Statistics> {
     read_statistics(&stat, booted, rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Of `/proc/PID/stat` (proc_pid_stat(5)), whose fields are counted from 1.
+/// Reads `/proc/PID/stat` (proc_pid_stat(5)), whose fields are counted from 1.
 fn read_statistics(stat: &str, booted: u64, ticks: f64) -> Option<Statistics> {
     // The second field is the name in parentheses, which may hold anything.
     let (_, rest) = stat.rsplit_once(')')?;

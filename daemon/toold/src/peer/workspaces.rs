@@ -172,7 +172,7 @@ pub(crate) struct ClientGate {
     pub(crate) client: String,
     /// The folder of its process when it connected.
     pub(crate) started_in: Option<PathBuf>,
-    /// Of the folders that people chose, each leaves some out.
+    /// Each leaves out some of the folders that people chose.
     pub(crate) limits: Vec<WorkspaceLimit>,
 }
 

@@ -83,7 +83,7 @@ const TURN: usize = 32;
 pub(crate) const HIGH_WATER: usize = 128 * 1024;
 /// Requests in flight are answered up to so many bytes for a client that does not read.
 const MAX_BACKLOG: usize = 64 * 1024 * 1024;
-/// As long as all such clients together have not more than so many bytes to read.
+/// Limit of unread bytes over all such clients.
 const MAX_UNREAD: usize = 256 * 1024 * 1024;
 /// Bytes of messages that have begun and not ended.
 const MAX_UNFINISHED: usize = 256 * 1024 * 1024;
@@ -285,9 +285,9 @@ struct ConnectionTask {
     /// Fires for all requests of the connection; from the first one on that can be cancelled.
     cancel: Option<CancellationToken>,
     pending: PendingRequests,
-    /// Whose requests are not all begun.
+    /// A batch whose requests are not all begun.
     batch: Option<Box<RequestBatch>>,
-    /// Of the connection's outbox, once something was written to it.
+    /// The receiving end of the connection's outbox, once something was written to it.
     outbox: Option<mpsc::Receiver<Box<RawValue>>>,
     /// A request is in flight that must take effect before the next message is read.
     barrier: bool,

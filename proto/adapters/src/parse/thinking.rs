@@ -5,7 +5,7 @@
 //! `<|channel>thought ... <channel|>` (<https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4>); the tokens of
 //! other families are in [`TAGS`].
 
-/// Of what sort a block of thinking is: only a close tag of its own sort ends it.
+/// The sort of a block of thinking: only a close tag of its own sort ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Think,

@@ -27,7 +27,7 @@ use super::{
     object_in_string, schema, text_input, with_form,
 };
 
-/// Of one request.
+/// Limit of the tools of one request.
 pub(super) const MOST_TOOLS: usize = 128;
 
 pub(super) fn tool(tool: &Tool, options: &ProviderOptions, warnings: &mut Vec<String>) -> Value {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Of a connection and the first line.
+/// Time limit of a connection and the first line.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of that line.
 const MAX_LINE: u64 = 64 << 10;

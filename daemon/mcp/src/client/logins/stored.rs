@@ -11,7 +11,7 @@ use toold_mounts::config::MountKey;
 /// A login as it is stored.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLogin {
-    /// Of the server: tokens go nowhere else.
+    /// The URL of the server: tokens go nowhere else.
     pub(super) url: String,
     pub(super) redirect_uri: String,
     #[serde(default)]
@@ -51,7 +51,7 @@ pub(super) struct LoginStore {
     secrets: Arc<SecretStore>,
     secret: String,
     url: String,
-    /// Of the login that is being made.
+    /// The identity of the login that is being made.
     identity: Option<LoginIdentity>,
 }
 

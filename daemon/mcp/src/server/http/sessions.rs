@@ -19,7 +19,7 @@ use super::streams::{SentStreams, StreamKey};
 pub(super) struct ResumableSessions {
     inner: LocalSessionManager,
     streams: Arc<SentStreams>,
-    /// Of the daemon, which waits for them when it stops.
+    /// The tasks of the daemon, which waits for them when it stops.
     tasks: TaskTracker,
 }
 

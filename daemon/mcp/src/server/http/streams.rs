@@ -168,7 +168,7 @@ impl SentStream {
     }
 }
 
-/// Of the JSON text.
+/// The length of the JSON text.
 fn length(message: &ServerJsonRpcMessage) -> usize {
     struct CountedBytes(usize);
     impl io::Write for CountedBytes {
