@@ -5,7 +5,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -132,26 +132,37 @@ impl Client {
     /// Makes one request, and reads the answer as another type: as a `Value`, where the method's
     /// params change its form.
     pub async fn call_as<M: Method, T: DeserializeOwned>(&self, params: M::Params) -> Result<T, ClientError> {
-        let params = NamedParams::new(&params)?;
-        loop {
-            let link = self.link();
-            let error = match self.request_on(&link, M::NAME, params.clone()).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            if !matches!(error, ClientError::Replaced) || !self.may_reconnect(0) {
-                return Err(self.note_replaced(error));
-            }
-            self.reconnect(&link).await?;
-        }
+        let answer = self.answer_to(M::NAME, NamedParams::new(&params)?).await?;
+        serde_json::from_str(answer.get()).map_err(ClientError::BadAnswer)
     }
 
-    async fn request_on<T: DeserializeOwned>(
+    /// The text of an answer. Boxed, so that all methods share this code.
+    fn answer_to(
+        &self,
+        method: &'static str,
+        params: NamedParams,
+    ) -> Pin<Box<dyn Future<Output = Result<Box<RawValue>, ClientError>> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                let link = self.link();
+                let error = match self.request_on(&link, method, params.clone()).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => error,
+                };
+                if !matches!(error, ClientError::Replaced) || !self.may_reconnect(0) {
+                    return Err(self.note_replaced(error));
+                }
+                self.reconnect(&link).await?;
+            }
+        })
+    }
+
+    async fn request_on(
         &self,
         link: &RpcLink,
         method: &'static str,
         params: NamedParams,
-    ) -> Result<T, ClientError> {
+    ) -> Result<Box<RawValue>, ClientError> {
         if is_call(method) {
             return link.request(method, params).await.map_err(|error| match error {
                 ClientError::Disconnected(why) => ClientError::Disconnected(format!(
@@ -160,12 +171,10 @@ impl Client {
                 error => error,
             });
         }
-        if method == SessionOpen::NAME {
-            let answer: Box<RawValue> = self.awaited(method, link.request(method, params.clone())).await?;
-            self.remember_session(&params, &answer);
-            return serde_json::from_str(answer.get()).map_err(ClientError::BadAnswer);
-        }
         let answer = self.awaited(method, link.request(method, params.clone())).await?;
+        if method == SessionOpen::NAME {
+            self.remember_session(&params, &answer);
+        }
         if method == SessionClose::NAME {
             self.forget_session(&params);
         }

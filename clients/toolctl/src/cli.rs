@@ -1,5 +1,7 @@
 //! The command line: the list of subcommands. The arguments of each are in its own file.
 
+use std::pin::Pin;
+
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
@@ -71,43 +73,45 @@ pub(crate) enum CliCommand {
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
     let globals = &cli.globals;
     let Some(command) = cli.command else { return screen::run(cli.screen, globals).await };
-    match command {
-        CliCommand::List(list) => list::run(list, globals).await,
-        CliCommand::Schema(schema) => schema::run(schema, globals).await,
-        CliCommand::Call(call) => call::run(call, globals).await,
-        CliCommand::Status(status) => status::run(status, globals).await,
-        CliCommand::Logs(logs) => logs::run(logs).await,
-        CliCommand::Events(events) => events::run(events, globals).await,
-        CliCommand::Watch(watch) => watch::run(watch, globals).await,
-        CliCommand::Plugins(plugins) => plugins::run(plugins, globals).await,
-        CliCommand::Sessions(sessions) => sessions::run(sessions, globals).await,
-        CliCommand::Shells(shells) => shells::run(shells, globals).await,
-        CliCommand::Permissions(permissions) => permissions::run(permissions, globals).await,
-        CliCommand::Workspaces(workspaces) => workspaces::run(workspaces, globals).await,
-        CliCommand::Approve(approve) => approve::run(approve, globals).await,
-        CliCommand::Audit(audit) => audit::run(audit, globals).await,
-        CliCommand::Tools(tools) => tools::run(tools, globals).await,
-        CliCommand::Skills(skills) => skills::run(skills, globals).await,
-        CliCommand::Memories(memories) => memories::run(memories, globals).await,
-        CliCommand::Undo(undo) => undo::run(undo, globals).await,
-        CliCommand::Prompt(prompt) => prompt::run(prompt, globals).await,
-        CliCommand::Parse(parse) => parse::run(parse, globals).await,
-        CliCommand::Config(config) => config::run(config, globals).await,
-        CliCommand::Doctor(doctor) => doctor::run(doctor, globals).await,
-        CliCommand::Restart(restart) => restart::run(restart, globals).await,
-        CliCommand::Stop(stop) => stop::run(stop, globals).await,
-        CliCommand::Connect(connect) => connect::run(connect, globals).await,
-        CliCommand::Page(page) => page::run(page, globals).await,
-        CliCommand::Mcp(mcp) => mcp::run(mcp, globals).await,
-        CliCommand::Agents(agents) => agents::run(agents, globals).await,
-        CliCommand::Hook(hook) => Ok(hook::run(&hook, globals)),
-        CliCommand::Secrets(secrets) => secrets::run(secrets, globals).await,
-        CliCommand::Notify(notify) => notify::run(notify, globals).await,
-        CliCommand::Remotes(remotes) => remotes::run(remotes, globals).await,
-        CliCommand::Fleet(fleet) => fleet::run(fleet, globals).await,
-        CliCommand::Completions(completions) => completions::run(&completions),
-        CliCommand::Man(man) => man::run(&man, Cli::command()),
-    }
+    // Each in a box, or this function would contain the code of all of them.
+    let running: Pin<Box<dyn Future<Output = anyhow::Result<u8>> + '_>> = match command {
+        CliCommand::List(list) => Box::pin(list::run(list, globals)),
+        CliCommand::Schema(schema) => Box::pin(schema::run(schema, globals)),
+        CliCommand::Call(call) => Box::pin(call::run(call, globals)),
+        CliCommand::Status(status) => Box::pin(status::run(status, globals)),
+        CliCommand::Logs(logs) => Box::pin(logs::run(logs)),
+        CliCommand::Events(events) => Box::pin(events::run(events, globals)),
+        CliCommand::Watch(watch) => Box::pin(watch::run(watch, globals)),
+        CliCommand::Plugins(plugins) => Box::pin(plugins::run(plugins, globals)),
+        CliCommand::Sessions(sessions) => Box::pin(sessions::run(sessions, globals)),
+        CliCommand::Shells(shells) => Box::pin(shells::run(shells, globals)),
+        CliCommand::Permissions(permissions) => Box::pin(permissions::run(permissions, globals)),
+        CliCommand::Workspaces(workspaces) => Box::pin(workspaces::run(workspaces, globals)),
+        CliCommand::Approve(approve) => Box::pin(approve::run(approve, globals)),
+        CliCommand::Audit(audit) => Box::pin(audit::run(audit, globals)),
+        CliCommand::Tools(tools) => Box::pin(tools::run(tools, globals)),
+        CliCommand::Skills(skills) => Box::pin(skills::run(skills, globals)),
+        CliCommand::Memories(memories) => Box::pin(memories::run(memories, globals)),
+        CliCommand::Undo(undo) => Box::pin(undo::run(undo, globals)),
+        CliCommand::Prompt(prompt) => Box::pin(prompt::run(prompt, globals)),
+        CliCommand::Parse(parse) => Box::pin(parse::run(parse, globals)),
+        CliCommand::Config(config) => Box::pin(config::run(config, globals)),
+        CliCommand::Doctor(doctor) => Box::pin(doctor::run(doctor, globals)),
+        CliCommand::Restart(restart) => Box::pin(restart::run(restart, globals)),
+        CliCommand::Stop(stop) => Box::pin(stop::run(stop, globals)),
+        CliCommand::Connect(connect) => Box::pin(connect::run(connect, globals)),
+        CliCommand::Page(page) => Box::pin(page::run(page, globals)),
+        CliCommand::Mcp(mcp) => Box::pin(mcp::run(mcp, globals)),
+        CliCommand::Agents(agents) => Box::pin(agents::run(agents, globals)),
+        CliCommand::Hook(hook) => return Ok(hook::run(&hook, globals)),
+        CliCommand::Secrets(secrets) => Box::pin(secrets::run(secrets, globals)),
+        CliCommand::Notify(notify) => Box::pin(notify::run(notify, globals)),
+        CliCommand::Remotes(remotes) => Box::pin(remotes::run(remotes, globals)),
+        CliCommand::Fleet(fleet) => Box::pin(fleet::run(fleet, globals)),
+        CliCommand::Completions(completions) => return completions::run(&completions),
+        CliCommand::Man(man) => return man::run(&man, Cli::command()),
+    };
+    running.await
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod tool_names;
 mod tool_title;
 mod version_check;
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -67,7 +68,9 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("can't start the runtime")),
     };
-    let code = match runtime.block_on(run(cli)) {
+    // In a box, or the code would be compiled for each kind of runtime.
+    let running: Pin<Box<dyn Future<Output = anyhow::Result<u8>>>> = Box::pin(run(cli));
+    let code = match runtime.block_on(running) {
         Ok(code) => ExitCode::from(code),
         Err(error) => exit::report(&error),
     };

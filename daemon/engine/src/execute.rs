@@ -14,6 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use toold_proto::provide::CallWait;
@@ -66,9 +67,17 @@ impl From<Call> for CallRequest<'_> {
 pub fn execute<'a>(
     engine: &'a Arc<Engine>,
     request: impl Into<CallRequest<'a>>,
+) -> BoxFuture<'a, Result<ToolResult, CallError>> {
+    // In a box, or each crate that calls this would contain the whole pipeline.
+    run_call(engine, request.into()).boxed()
+}
+
+fn run_call<'a>(
+    engine: &'a Arc<Engine>,
+    request: CallRequest<'a>,
 ) -> impl Future<Output = Result<ToolResult, CallError>> + Send + 'a {
-    // Converted outside of the future, which would otherwise be larger by a second call.
-    let CallRequest { mut call, tool, outer } = request.into();
+    // Taken apart outside of the future, which would otherwise be larger by a second call.
+    let CallRequest { mut call, tool, outer } = request;
     async move {
         // 1. The tool, from one snapshot: a reload never changes a call that has begun.
         let tool = match tool {

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 use toold::config::build_features::unused_sections;
 #[cfg(feature = "fleet")]
 use toold::config::fleet_key::{self, FleetKeyUse};
@@ -193,7 +195,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let start = || {
                 let options = options(places()?, sources, None)?;
                 let log = start_logging(&options, var("TOOLD_LOG"))?;
-                run_to_the_end(serve::serve(source, options, detached, log))
+                run_to_the_end(serve::serve(source, options, detached, log).boxed_local())
             };
             let served = start();
             if let (Some(reporter), Err(error)) = (reporter, &served) {
@@ -218,7 +220,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let options = options(places()?, cli.sources, None)?;
             let log = start_logging(&options, var("TOOLD_LOG"))?;
             log.without_file();
-            run_to_the_end(serve::serve_stdio(options, log))
+            run_to_the_end(serve::serve_stdio(options, log).boxed_local())
         }
         None => {
             <Cli as clap::CommandFactory>::command().print_help()?;
@@ -265,14 +267,14 @@ fn refuse_below_a_daemon() -> anyhow::Result<()> {
 fn author(what: &PluginCommand, places: impl Fn() -> anyhow::Result<DaemonPaths>) -> anyhow::Result<ExitCode> {
     let good = match what {
         PluginCommand::Test { path, output } => {
-            runtime()?.block_on(toold::config::plugin_command::test(path, output))?
+            runtime()?.block_on(toold::config::plugin_command::test(path, output).boxed_local())?
         }
         PluginCommand::Check { path } => {
             let options =
                 options(places()?, ConfigSources { config: None, set: Vec::new(), plugins: Vec::new() }, None)?;
-            runtime()?.block_on(toold::config::plugin_command::check(path, &options))?
+            runtime()?.block_on(toold::config::plugin_command::check(path, &options).boxed_local())?
         }
-        PluginCommand::Repl { path } => runtime()?.block_on(toold::config::plugin_command::repl(path))?,
+        PluginCommand::Repl { path } => runtime()?.block_on(toold::config::plugin_command::repl(path).boxed_local())?,
         PluginCommand::Digest { paths } => toold::config::plugin_command::digest(paths).map(|()| true)?,
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -314,8 +316,9 @@ fn release_unused_memory() {
     }
 }
 
-/// Threads that wait for an unresponsive file system are not waited for.
-fn run_to_the_end(serving: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+/// Threads that wait for an unresponsive file system are not waited for. Takes a box, or the daemon's code would be
+/// compiled for each kind of runtime.
+fn run_to_the_end(serving: LocalBoxFuture<'_, anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     stop_deadline::after_signals(DRAIN).context("can't wait for signals")?;
     release_unused_memory();
     let runtime = runtime()?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::pin::Pin;
 use std::time::Duration;
 
 use clap_complete::engine::CompletionCandidate;
@@ -243,10 +244,16 @@ fn all_tools() -> Vec<Tool> {
 pub(super) fn ask<T>(question: impl AsyncFnOnce(Client) -> Result<T, ClientError>) -> Option<T> {
     let socket = line::option("--socket").map(Into::into).or_else(|| place::find_socket().ok())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async {
-        let answer = async { question(Client::connect(&socket).await?).await };
-        tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()
-    })
+    let mut answer = None;
+    // In a box, so that all questions share the code of the runtime.
+    let asking: Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(async {
+        if let Ok(client) = Client::connect(&socket).await {
+            answer = question(client).await.ok();
+        }
+    });
+    // What has been answered when the time is over counts.
+    let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, asking).await });
+    answer
 }
 
 /// The same, in a session of the current folder.

@@ -229,7 +229,7 @@ async fn run(request: MethodRequest, mut execute_params: Execute) -> Result<Tool
     let ran = async {
         match detach {
             true => Box::pin(run_detached(&request, call)).await,
-            false => Box::pin(execute(&services.engine, call)).await.map_err(of_call),
+            false => execute(&services.engine, call).await.map_err(of_call),
         }
     };
     in_trace_of(traceparent.as_deref(), ran).await
