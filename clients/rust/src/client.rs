@@ -171,7 +171,7 @@ impl Client {
                 error => error,
             });
         }
-        let answer = self.awaited(method, link.request(method, params.clone())).await?;
+        let answer: Box<RawValue> = self.awaited(method, link.request(method, params.clone())).await?;
         if method == SessionOpen::NAME {
             self.remember_session(&params, &answer);
         }

@@ -1,7 +1,8 @@
 //! Keeping the last good versions of plugins on disk: one job at a time, in the order in which things happened.
 
 use crate::plugin::kept_versions::{KeptVersions, VersionChange};
-use crate::reload::plugin_manager::{ManagerJob, PluginManager, blocking};
+use crate::reload::plugin_manager::{ManagerJob, PluginManager};
+use toold_engine::blocking::run_elsewhere;
 
 /// Changes that are not on disk yet.
 pub(super) struct Keeping {
@@ -31,7 +32,7 @@ impl PluginManager {
         let Some(versions) = self.keeping.versions.clone() else { return };
         let changes = std::mem::take(&mut self.keeping.changes);
         self.keeping.is_running = true;
-        self.jobs.spawn(blocking(move || {
+        self.jobs.spawn(run_elsewhere(move || {
             versions.apply(changes);
             ManagerJob::Kept
         }));

@@ -13,11 +13,12 @@ use crate::reload::git_lock::IndexLock;
 use crate::reload::load_entry::{LoadOutcome, LoadRequest, load_entry};
 use crate::reload::options::DirKind;
 use crate::reload::plugin_manager::{
-    EntryKey, FinishedLoad, ManagerJob, POLL, PendingReload, PluginManager, ReloadMode, blocking,
+    EntryKey, FinishedLoad, ManagerJob, POLL, PendingReload, PluginManager, ReloadMode,
 };
 use crate::reload::watch::changes::WatchTarget;
 use crate::reload::watch::poll_reason::{PollReason, PollReasons};
 use crate::reload::{Reloaded, UnknownPlugin};
+use toold_engine::blocking::run_elsewhere;
 
 /// How long a plugin may take to load before it frees its slot for others.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -35,7 +36,7 @@ impl PluginManager {
             numbers.iter().filter_map(|number| Some((*number, self.dirs.get(number)?.clone()))).collect();
         self.running_scans += 1;
         self.jobs.spawn(async move {
-            let found = blocking(move || {
+            let found = run_elsewhere(move || {
                 let entries =
                     dirs.iter().flat_map(|(number, dir)| dir.entries().into_iter().map(|path| (*number, path)));
                 entries.collect()
@@ -184,7 +185,8 @@ impl PluginManager {
     /// Looks at the locks of git that are waited for, if it is time to.
     pub(super) fn look_at_locks_if_due(&mut self) {
         let Some(locks) = self.git_waits.due() else { return };
-        self.jobs.spawn(blocking(move || ManagerJob::Looked(locks.into_iter().filter(IndexLock::is_held).collect())));
+        self.jobs
+            .spawn(run_elsewhere(move || ManagerJob::Looked(locks.into_iter().filter(IndexLock::is_held).collect())));
     }
 
     /// Starts polling where the system does not report all changes.
@@ -227,7 +229,7 @@ impl PluginManager {
                 WatchTarget::Entry(dir, path) => entries.push((*dir, path.clone())),
             }
         }
-        self.jobs.spawn(blocking(move || {
+        self.jobs.spawn(run_elsewhere(move || {
             let polled = poller.poll(&dirs, &entries, SystemTime::now());
             ManagerJob::Polled(poller, polled)
         }));
