@@ -49,6 +49,20 @@ pub struct AgentType {
     pub origin: AgentOrigin,
 }
 
+/// The placeholders in a command for text that a model writes.
+const WRITTEN_BY_MODELS: [&str; 3] = ["{prompt}", "{system_prompt}", "{description}"];
+
+/// Why the program could take text that a model writes for one of its options, if it could.
+pub fn option_mistake(command: &[String]) -> Option<String> {
+    let arguments = command.get(1..).unwrap_or_default().iter().take_while(|word| *word != "--");
+    let is_first = |word: &String| WRITTEN_BY_MODELS.iter().find(|placeholder| word.starts_with(*placeholder));
+    let placeholder = arguments.into_iter().find_map(is_first)?;
+    Some(format!(
+        "the program could take what a model writes in place of {placeholder} for an option: put \"--\" before it, begin \
+         the argument with other text (\"--prompt={placeholder}\"), or leave it out, and the prompt comes on standard input"
+    ))
+}
+
 /// The types that plugins register for a project. Called each time, since plugins are reloaded.
 type OfPlugins = Box<dyn Fn(&Path) -> Vec<AgentType> + Send + Sync>;
 

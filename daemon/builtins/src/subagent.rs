@@ -15,7 +15,7 @@ use toold_host::process_registry::StartedFor;
 use toold_proto::provide::Role;
 use toold_proto::tool::{Annotations, Category};
 
-use crate::agents::{AgentType, with_command};
+use crate::agents::{AgentType, option_mistake, with_command};
 use crate::blocking::{blocking, with_heartbeat};
 use crate::builtin::{Builtin, ToolFacts};
 use crate::toolkit::Toolkit;
@@ -107,7 +107,16 @@ impl SubagentTool {
     async fn run_program(&self, input: &SubagentInput, kind: AgentType, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let words = kind.command.clone().unwrap_or_default();
         let (program, arguments) = words.split_first().expect("an empty command was refused before");
+        if let Some(mistake) = option_mistake(&words) {
+            bail!("the command of sub-agent {} in the configuration cannot be used: {mistake}", kind.name);
+        }
         let filled = FilledTemplate::new(input, &kind, cx);
+        let ends = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+        // The names of a type and of a model may come from a file of the project.
+        let names = arguments.iter().take(ends).filter(|argument| argument.starts_with('{'));
+        if let Some(name) = names.map(|argument| filled.word(argument)).find(|word| word.starts_with('-')) {
+            bail!("the program of sub-agent {} could take {name} for an option", kind.name);
+        }
         let environment = self.toolkit.environment.clone().with(&cx.session.env).with(&kind.env).with([(DEPTH, "1")]);
         let mut command = ProcessCommand::new(filled.word(program), &cx.cwd, environment)
             .args(arguments.iter().map(|argument| filled.word(argument)));

@@ -34,6 +34,12 @@ pub struct Need {
     /// Shell only: the program that it runs, directly or indirectly, is unknown, so every rule that
     /// denies commands applies.
     pub may_run_any: bool,
+    /// Shell only: judging it failed, took too long or would need too much: `unsure` says what. It is asked about as if a
+    /// rule said so, unless a rule denies it.
+    pub is_unjudged: bool,
+    /// Shell only: it reads or writes a file whose name is not known, and which may be one that no tool touches: `**` and
+    /// modes do not allow it.
+    pub hides_file: bool,
     /// Shell only: the text of a script in a file that the command runs, for rules that deny or ask.
     pub script: Option<String>,
     /// Shell only: the command changes nothing outside of its own process. The files that it names are needs of their own.
@@ -68,6 +74,8 @@ impl Need {
             operands: Vec::new(),
             unsure: None,
             may_run_any: false,
+            is_unjudged: false,
+            hides_file: false,
             script: None,
             reads_only: false,
             of_command: None,

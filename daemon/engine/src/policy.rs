@@ -2,6 +2,8 @@
 //!
 //! [`decide`] is the whole of it. Asking a person is [`crate::asks`]; both fail closed.
 
+#![warn(clippy::string_slice)]
+
 pub mod allowing;
 #[doc(hidden)]
 pub mod fuzz;
@@ -187,6 +189,9 @@ impl Decision {
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     let decision = decide_from_policy(policy, grants, subject, need);
+    if need.is_unjudged && decision.verdict != Verdict::Deny {
+        return Decision::new(Verdict::Ask, DecidedBy::Rule, need.unsure.clone().unwrap_or_default());
+    }
     if need.always_asked && decision.verdict == Verdict::Allow {
         return Decision::new(Verdict::Ask, DecidedBy::Default, "it is asked about each time");
     }
@@ -220,11 +225,13 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     }
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
-    if let Some(decision) = by_mode(policy, subject, need, protected.is_some()) {
+    if let Some(decision) = by_mode(policy, subject, need, protected.is_some())
+        && (decision.verdict != Verdict::Allow || !need.hides_file)
+    {
         return decision;
     }
     // 4. and 5. The most specific rule; a grant answers a rule that asks, if the grant is no wider.
-    let covers = |pattern: &Pattern| protected.is_none() || pattern.is_exact();
+    let covers = |pattern: &Pattern| protected.is_none() && !need.hides_file || pattern.is_exact();
     let strict = |rule: &Rule| rule.action == Verdict::Ask;
     let nearest = rules()
         .filter(|rule| strict(rule) || rule.action == Verdict::Allow && covers(&rule.pattern))
@@ -250,9 +257,27 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         // 6. and 7. The default, which may be to ask.
         (None, None) => match protected {
             Some(protected) => Decision::new(Verdict::Ask, DecidedBy::Rule, protected),
+            None if need.hides_file && is_all_allowed(subject, rules(), grants, need) => {
+                let why = need.unsure.as_deref().unwrap_or("it names a file that is not known");
+                Decision::new(Verdict::Ask, DecidedBy::Rule, format!("{why}, and it may be one that no tool touches"))
+            }
             None => Decision::new(default, DecidedBy::Default, default_name(need, default)),
         },
     }
+}
+
+/// Whether the mode or `**` would allow it.
+fn is_all_allowed<'a>(
+    subject: &Subject,
+    mut rules: impl Iterator<Item = &'a Rule>,
+    grants: &[Grant],
+    need: &Need,
+) -> bool {
+    subject.mode == Mode::Yolo
+        || rules.any(|rule| rule.action == Verdict::Allow && rule.pattern.is_any())
+        || grants.iter().any(|grant| {
+            grant.action == Action::Allow && grant.pattern.is_any() && grant.matches(subject, need).is_some()
+        })
 }
 
 /// The decision about these needs, and its rules, without asking anybody: the strictest decides.

@@ -5,10 +5,16 @@
 //! checked again: see `check`. Words are expanded as far as the line itself determines their values (`arg`, `state`),
 //! and each program's arguments are parsed as that program does (`programs`). Anything that cannot be parsed reliably
 //! becomes a need that no pattern with a wildcard matches. The engine matches words with patterns.
+//!
+//! Judging fails closed: a line that takes too long, needs too much, or makes this code panic becomes a need that a
+//! person is asked about each time.
+
+#![warn(clippy::string_slice)]
 
 mod arg;
 mod assignments;
 mod check;
+mod clock;
 mod command;
 mod compound;
 mod effects;
@@ -31,8 +37,10 @@ pub use fuzz::fuzz_one;
 pub use programs::Note;
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use toold_engine::cut;
 use toold_engine::need::{Need, Word};
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
@@ -40,6 +48,7 @@ use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use crate::environment::Environment;
 use crate::exclude::Exclusions;
+use crate::shell_grammar::clock::JudgingClock;
 use crate::shell_grammar::files::NamedFile;
 use crate::shell_grammar::programs::CommandOutput;
 use crate::shell_grammar::redirects::Redirected;
@@ -51,6 +60,8 @@ const MAX_BYTES: usize = 256 * 1024;
 const MAX_DEPTH: usize = 60;
 /// No person can judge more needs than this.
 const MAX_NEEDS: usize = 200;
+/// Limit of the files that are judged one by one, as parts of folders.
+const MAX_FILES: usize = 100_000;
 /// Limit of analyzed statements; those in loops count once per analyzed iteration.
 const MAX_STATEMENTS: usize = 4_000;
 /// How many progress reports the parser may make before it is stopped: ambiguous input must not take seconds.
@@ -71,7 +82,8 @@ pub struct Surroundings<'a> {
 /// The permissions that running `line` by `bash -c` needs, in the order of the line.
 ///
 /// Reads the file system to resolve the files that the line names, to find the matches of wildcards, and to check
-/// whether Git would run anything that a repository names. Empty only for a blank line; never panics.
+/// whether Git would run anything that a repository names. Empty only for a blank line. Never panics, and does not take
+/// long: see [`JudgingClock`].
 pub fn needs(line: &str, surroundings: &mut Surroundings) -> Vec<Need> {
     read(line, surroundings).into_iter().flat_map(|(_, needs)| needs).fold(Vec::new(), |mut all, need| {
         if !all.contains(&need) {
@@ -83,27 +95,75 @@ pub fn needs(line: &str, surroundings: &mut Surroundings) -> Vec<Need> {
 
 /// Each action of the line, with the permissions it needs.
 fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(LineItem, Vec<Need>)> {
-    let state = ShellState::new(surroundings.cwd);
-    let mut walk = ShellWalk::new(line, surroundings, state);
-    let outcome = walk.script();
-    let mut found = walk.found;
-    let mut exclusions = Exclusions::default();
-    if outcome.is_ok() {
-        doubt_wildcards(&mut found);
-        let judged: Vec<(LineItem, Vec<Need>)> = found
-            .into_iter()
-            .map(|found| {
-                let needs = found.needs(line, surroundings, &mut exclusions);
-                (found, needs)
-            })
-            .collect();
-        if judged.iter().map(|(_, needs)| needs.len()).sum::<usize>() <= MAX_NEEDS {
-            return judged;
+    read_within(line, surroundings, JudgingClock::start())
+}
+
+fn read_within(line: &str, surroundings: &mut Surroundings, clock: JudgingClock) -> Vec<(LineItem, Vec<Need>)> {
+    let read = catch_unwind(AssertUnwindSafe(|| read_actions(line, surroundings, clock)));
+    let unjudged = match read {
+        Ok(Ok(judged)) => return judged,
+        Ok(Err(unjudged)) => unjudged,
+        Err(_) => Unjudged::Failed,
+    };
+    let whole = SimpleCommand::not_understood(line.trim(), unjudged.why());
+    let is_unjudged = unjudged != Unjudged::NotParsed;
+    let need = Need { is_unjudged, always_asked: is_unjudged, ..whole.need(line) };
+    vec![(LineItem::Command(whole), vec![need])]
+}
+
+/// Why a line was not taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unjudged {
+    NotParsed,
+    TooLarge,
+    TooSlow,
+    Failed,
+}
+
+impl Unjudged {
+    fn why(self) -> &'static str {
+        match self {
+            Self::NotParsed => "toold cannot parse this line reliably",
+            Self::TooLarge => "the line does too much for toold to judge: split it",
+            Self::TooSlow => "judging the line takes too long: split it, or name fewer files",
+            Self::Failed => "judging the line failed inside toold, which is a bug: please report it",
         }
     }
-    let whole = SimpleCommand::not_understood(line.trim(), "toold cannot parse this line reliably");
-    let need = whole.need(line);
-    vec![(LineItem::Command(whole), vec![need])]
+}
+
+fn read_actions(
+    line: &str,
+    surroundings: &mut Surroundings,
+    clock: JudgingClock,
+) -> Result<Vec<(LineItem, Vec<Need>)>, Unjudged> {
+    let state = ShellState::new(surroundings.cwd);
+    let mut walk = ShellWalk::new(line, surroundings, state, clock);
+    let outcome = walk.script();
+    let is_too_large = line.len() > MAX_BYTES || walk.found.len() > MAX_NEEDS || walk.statements > MAX_STATEMENTS;
+    let mut found = walk.found;
+    match outcome {
+        Ok(()) => {}
+        Err(Unreadable) if clock.is_over() => return Err(Unjudged::TooSlow),
+        Err(Unreadable) if is_too_large => return Err(Unjudged::TooLarge),
+        Err(Unreadable) => return Err(Unjudged::NotParsed),
+    }
+    doubt_wildcards(&mut found);
+    let mut exclusions = Exclusions::default();
+    let mut judged = Vec::new();
+    let (mut needs_so_far, mut files_so_far) = (0, 0);
+    for found in found {
+        let needs = found.needs(line, surroundings, &mut exclusions, clock);
+        needs_so_far += needs.len();
+        files_so_far += needs.iter().map(|need| need.covers.len()).sum::<usize>();
+        if clock.is_over() {
+            return Err(Unjudged::TooSlow);
+        }
+        if needs_so_far > MAX_NEEDS || files_so_far > MAX_FILES {
+            return Err(Unjudged::TooLarge);
+        }
+        judged.push((found, needs));
+    }
+    Ok(judged)
 }
 
 /// Wildcards were looked up before the line runs. If another command of the line can create a file, the wildcard might
@@ -135,11 +195,17 @@ enum LineItem {
 }
 
 impl LineItem {
-    fn needs(&self, line: &str, surroundings: &mut Surroundings, exclusions: &mut Exclusions) -> Vec<Need> {
+    fn needs(
+        &self,
+        line: &str,
+        surroundings: &mut Surroundings,
+        exclusions: &mut Exclusions,
+        clock: JudgingClock,
+    ) -> Vec<Need> {
         match self {
             Self::Command(command) => vec![command.need(line)],
             Self::Redirect(redirected) => redirected.needs(line, surroundings.may_read, exclusions),
-            Self::File(named) => named.needs(line, surroundings.may_read, exclusions),
+            Self::File(named) => named.needs(line, surroundings.may_read, exclusions, clock),
         }
     }
 }
@@ -154,6 +220,8 @@ struct SimpleCommand {
     raw: Vec<String>,
     unsure: Option<String>,
     may_run_any: bool,
+    /// See [`Need::hides_file`].
+    hides_file: bool,
     reads_only: bool,
     /// The matches of its wildcards were looked up, and none of them is an option.
     looked_up: bool,
@@ -178,6 +246,7 @@ impl SimpleCommand {
             raw: Vec::new(),
             unsure: Some(why.to_owned()),
             may_run_any,
+            hides_file: false,
             reads_only: false,
             looked_up: false,
             script: None,
@@ -197,6 +266,7 @@ impl SimpleCommand {
             raw: vec![target.to_owned()],
             unsure: None,
             may_run_any: variables::loads_code(name),
+            hides_file: false,
             reads_only: is_harmless,
             looked_up: false,
             script: None,
@@ -224,6 +294,7 @@ impl SimpleCommand {
         }
         self.unsure = self.unsure.take().or(other.unsure);
         self.may_run_any |= other.may_run_any;
+        self.hides_file |= other.hides_file;
         self.reads_only &= other.reads_only;
         self.looked_up |= other.looked_up;
     }
@@ -234,6 +305,7 @@ impl SimpleCommand {
             words: self.words.clone(),
             unsure: self.unsure.clone(),
             may_run_any: self.may_run_any,
+            hides_file: self.hides_file,
             reads_only: self.reads_only,
             script: self.script.clone(),
             head: self.head,
@@ -251,9 +323,12 @@ type Walked<T = ()> = Result<T, Unreadable>;
 struct ShellWalk<'s, 'w, 'p> {
     source: &'s str,
     surroundings: &'w mut Surroundings<'p>,
+    clock: JudgingClock,
     found: Vec<LineItem>,
     /// The words of the current command do not show everything that it does.
     doubt: bool,
+    /// A redirect of the current command opens a file whose name is not known.
+    hides_file: bool,
     depth: usize,
     statements: usize,
     /// The nesting depth of substitutions.
@@ -285,12 +360,14 @@ fn parse(source: &str) -> Option<Tree> {
 }
 
 impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
-    fn new(source: &'s str, surroundings: &'w mut Surroundings<'p>, state: ShellState) -> Self {
+    fn new(source: &'s str, surroundings: &'w mut Surroundings<'p>, state: ShellState, clock: JudgingClock) -> Self {
         Self {
             source,
             surroundings,
+            clock,
             found: Vec::new(),
             doubt: false,
+            hides_file: false,
             depth: 0,
             statements: 0,
             substitutions: 0,
@@ -316,7 +393,7 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
     }
 
     fn text(&self, node: Node) -> &'s str {
-        &self.source[node.byte_range()]
+        cut::between(self.source, node.byte_range())
     }
 
     fn home(&self) -> Option<String> {
@@ -331,6 +408,7 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
         let mut command = SimpleCommand::not_understood(self.text(node), why);
         // The command that it runs is analyzed as well.
         command.may_run_any = false;
+        command.hides_file = std::mem::take(&mut self.hides_file);
         self.found.push(LineItem::Command(command));
         Ok(())
     }
@@ -385,4 +463,42 @@ fn with_fields<'t>(node: Node<'t>) -> Vec<(Node<'t>, Option<&'t str>)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(line: &str, clock: JudgingClock, may_read: &mut dyn FnMut(&Path) -> bool) -> Vec<Need> {
+        let environment = Environment::default();
+        let mut surroundings = Surroundings { cwd: Path::new("/nowhere"), environment: &environment, may_read };
+        read_within(line, &mut surroundings, clock).into_iter().flat_map(|(_, needs)| needs).collect()
+    }
+
+    fn is_asked_each_time(needs: &[Need]) -> bool {
+        matches!(needs, [Need { is_unjudged: true, always_asked: true, words: None, unsure: Some(_), .. }])
+    }
+
+    #[test]
+    fn a_panic_while_a_line_is_judged_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = format!("cat {}/*; git push", folder.path().display());
+        let needs = judged(&line, JudgingClock::start(), &mut |_| panic!("injected"));
+        assert!(is_asked_each_time(&needs), "{needs:?}");
+        assert_eq!(needs[0].target, line);
+    }
+
+    #[test]
+    fn what_takes_too_long_or_is_too_large_asks() {
+        for line in ["ls", "git status && ls", "cat a b c"] {
+            let needs = judged(line, JudgingClock::over(), &mut |_| true);
+            assert!(is_asked_each_time(&needs), "{line}: {needs:?}");
+        }
+        for line in [format!("echo {}", "x".repeat(MAX_BYTES)), "ls;".repeat(MAX_STATEMENTS + 1)] {
+            let needs = judged(&line, JudgingClock::start(), &mut |_| true);
+            assert!(is_asked_each_time(&needs), "{} bytes: {:?}", line.len(), needs.first().map(|need| &need.unsure));
+        }
+        let needs = judged("ls )", JudgingClock::start(), &mut |_| true);
+        assert!(!needs[0].is_unjudged && needs[0].unsure.is_some(), "{needs:?}");
+    }
 }

@@ -93,7 +93,7 @@ fn a_daemon_that_accepts_no_connection_is_not_waited_for() {
     listen(&listener, 0).unwrap();
     let waiting = UnixStream::connect(&socket).unwrap();
     let output = hook(&setup, &["codex"], &bash("PreToolUse", "ls").to_string());
-    assert_eq!(said(&output), Value::Null);
+    assert_eq!(said(&output)["hookSpecificOutput"]["permissionDecision"], "deny", "it may have rules that deny it");
     assert!(String::from_utf8_lossy(&output.stderr).contains("no answer from toold"), "{output:?}");
     drop(waiting);
 }
@@ -116,12 +116,43 @@ fn an_input_that_is_no_hook_s_is_never_an_allow() {
     scripted(&setup, judged("allow", "rule"));
     for input in ["", "{", "null", "[]", "{}", "{\"hook_event_name\": \"PreToolUse\"}", "\u{0}", &"[".repeat(5000)] {
         let output = run_hook(&setup, &["claude-code"], input, true);
-        assert_eq!(said(&output), Value::Null, "{input:.20}");
+        match input.contains("PreToolUse") {
+            true => assert_eq!(said(&output)["hookSpecificOutput"]["permissionDecision"], "ask", "{input:.20}"),
+            false => assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{input:.20}"),
+        }
         assert!(String::from_utf8_lossy(&output.stderr).starts_with("toolctl hook claude-code: "), "{output:?}");
         let output = run_hook(&setup, &["claude-code", "--fail", "closed"], input, true);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
     }
+}
+
+/// The texts are the model's own words, which may look like members of the input.
+#[test]
+fn an_input_that_is_too_large_is_asked_about_or_denied() {
+    let setup = Setup::new();
+    scripted(&setup, judged("allow", "rule"));
+    let large = format!("\"hook_event_name\": \"PostToolUse\", {}", "x".repeat(15 << 20));
+    let mut input = bash("PreToolUse", "git push");
+    input["tool_input"]["description"] = json!(large);
+    let decision = |agent: &str, input: &Value| {
+        let answer = said(&hook(&setup, &[agent], &input.to_string()));
+        answer["hookSpecificOutput"]["permissionDecision"].clone()
+    };
+    assert_eq!(decision("claude-code", &input), "ask");
+    assert_eq!(decision("codex", &input), "deny");
+    input["permission_mode"] = json!("bypassPermissions");
+    assert_eq!(decision("claude-code", &input), "deny");
+}
+
+#[test]
+fn a_daemon_that_fails_to_judge_is_no_silence() {
+    let setup = Setup::new();
+    scripted(&setup, json!({"error": {"code": -32603, "message": "panicked"}}));
+    let answer = said(&hook(&setup, &["claude-code"], &bash("PreToolUse", "ls").to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask", "{answer}");
+    let answer = said(&hook(&setup, &["codex"], &bash("PreToolUse", "ls").to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
 }
 
 #[test]

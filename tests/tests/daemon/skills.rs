@@ -91,7 +91,7 @@ fn project_memory_is_shared_by_all_sessions_of_the_project() {
 
 const AGENT: &str = r#"
 [subagents.default]
-command = ["sh", "agent.sh", "{type}", "{prompt}"]
+command = ["sh", "agent.sh", "{type}", "--", "{prompt}"]
 [subagents.writer]
 description = "Writes"
 "#;

@@ -28,8 +28,10 @@ use payload::{HookCall, HookMoment};
 
 /// Answer the hook of an agent: judge what its own tool is about to do
 ///
-/// Reads the agent's hook input on stdin and answers in its form. `toolctl agents install` sets it up. When the daemon cannot
-/// be reached, or has no rule for it, the answer is silence, so that the agent's own rules decide.
+/// Reads the agent's hook input on stdin and answers in its form. `toolctl agents install` sets it up. When no daemon runs,
+/// or it has no rule for the tool, the answer is silence, so that the agent's own rules decide. When a daemon that runs
+/// does not answer, or the input cannot be judged, the agent asks its user; where a hook cannot make it ask, the tool does
+/// not run.
 #[derive(Debug, Args)]
 pub(crate) struct HookArgs {
     /// The agent that runs the hook
@@ -37,7 +39,7 @@ pub(crate) struct HookArgs {
     /// The event, for agents that do not name it in the input
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
-    /// The answer when the daemon cannot be reached, or the input cannot be read
+    /// The answer when no daemon runs
     #[arg(long, value_enum, default_value_t = FailArg::Silent)]
     fail: FailArg,
 }
@@ -117,27 +119,21 @@ pub(crate) fn run_first(arguments: &[OsString]) -> Option<ExitCode> {
 
 /// More than an agent's input with the largest file that it writes, in bytes.
 const MAX_INPUT: u64 = 15 << 20;
+/// Of a larger input, only what tells the event and the mode is read.
+const MAX_SKIMMED: u64 = 1 << 30;
 
 /// Answers one hook; returns the exit status, which is that of a denial only when no form of the agent can say it.
 pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     let agent = hook.agent;
-    // The agent may keep the pipe open, so that only the value ends, and not the input.
-    let mut input =
-        serde_json::Deserializer::from_reader(BufReader::with_capacity(64 << 10, std::io::stdin().take(MAX_INPUT)));
-    let read = Value::deserialize(&mut input)
-        .map_err(|error| format!("the input is not one JSON value of at most 15 MiB: {error}"));
-    let read = read.and_then(|value| {
-        let event = payload::event(hook.event.as_deref(), &value);
-        Ok((event, payload::read(agent, hook.event.as_deref(), &value)?))
-    });
-    let (event, call) = match read {
-        Ok((_, None)) => return OK,
-        Ok((event, Some(call))) => (event, call),
-        Err(problem) => {
-            note(&format!("toolctl hook {}: {problem}", agent.name()));
-            last_call::write(agent, &LastHook::problem("", &problem));
-            return give_up(hook, None, &format!("toold could not read what the tool does: {problem}"));
-        }
+    let value = match read_input(std::io::stdin()) {
+        Ok(value) => value,
+        Err(unread) => return not_judged(hook, &unread.named, &unread.problem),
+    };
+    let event = payload::event(hook.event.as_deref(), &value);
+    let call = match payload::read(agent, hook.event.as_deref(), &value) {
+        Ok(None) => return OK,
+        Ok(Some(call)) => call,
+        Err(problem) => return not_judged(hook, &value, &problem),
     };
     let row = answers::row(agent, &event);
     match call.moment {
@@ -165,11 +161,82 @@ fn is_own(agent: HookAgent, call: &HookCall) -> bool {
     matches!(&actions[..], [AgentAction::Mcp { server, .. }] if server == "toold")
 }
 
+/// An input that was not read as a whole.
+struct UnreadInput {
+    /// The members that tell the event and the agent's mode.
+    named: Value,
+    problem: String,
+}
+
+/// The agent may keep the pipe open, so that only the value ends, and not the input.
+fn read_input(input: impl Read) -> Result<Value, UnreadInput> {
+    let mut input = BufReader::with_capacity(64 << 10, input);
+    let mut start = Vec::new();
+    let mut whole =
+        serde_json::Deserializer::from_reader(Tee { input: input.by_ref().take(MAX_INPUT), copy: &mut start });
+    let error = match Value::deserialize(&mut whole) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    // What is too large is read again without keeping its texts. The model may have chosen them, so that the event is read
+    // from its own member, and never searched for.
+    let again = start.chain(input.take(MAX_SKIMMED));
+    let named =
+        SkimmedInput::deserialize(&mut serde_json::Deserializer::from_reader(again)).map(SkimmedInput::into_value);
+    Err(UnreadInput {
+        named: named.unwrap_or_default(),
+        problem: format!("the input is not one JSON value of at most 15 MiB: {error}"),
+    })
+}
+
+/// Keeps what was read.
+struct Tee<'a, R> {
+    input: R,
+    copy: &'a mut Vec<u8>,
+}
+
+impl<R: Read> Read for Tee<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.copy.extend(buffer.iter().take(count));
+        Ok(count)
+    }
+}
+
+/// The members of a large input that decide how it is answered; all others are skipped.
+#[derive(Deserialize)]
+struct SkimmedInput {
+    #[serde(alias = "hookEventName", alias = "hookName")]
+    hook_event_name: Option<String>,
+    permission_mode: Option<String>,
+}
+
+impl SkimmedInput {
+    fn into_value(self) -> Value {
+        json!({"hook_event_name": self.hook_event_name, "permission_mode": self.permission_mode})
+    }
+}
+
+/// The tool was not judged, so that a person of the agent is asked; where that is not possible, it does not run.
+fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
+    let agent = hook.agent;
+    let reason = format!("toold could not judge what the tool does: {problem}");
+    note(&format!("toolctl hook {}: {reason}", agent.name()));
+    let event = payload::event(hook.event.as_deref(), named);
+    last_call::write(agent, &LastHook::problem(&event, problem));
+    match answers::row(agent, &event).filter(|_| hook.fail == FailArg::Silent) {
+        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), named["permission_mode"].as_str())),
+        // All of these agents take it for a denial, and nothing runs after the other events.
+        None => DENIED,
+    }
+}
+
 fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -> u8 {
     let agent = hook.agent;
+    let mode = call.mode.as_deref();
     let exchange = match Exchange::open(globals, PATIENCE) {
         Ok(exchange) => exchange,
-        Err(error) => return unreachable(hook, row, &error),
+        Err(error) => return without_answer(hook, row, mode, &error),
     };
     match exchange.request(&call.params(agent)) {
         Ok(answer) => {
@@ -179,36 +246,30 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
                 // No event follows, and the agent has read the file already.
                 finish(agent, row.event, call, true, globals);
             }
-            say(row.answer(&judged, call.mode.as_deref()))
+            say(row.answer(&judged, mode))
         }
-        Err(error) => unreachable(hook, row, &error),
+        Err(error) => without_answer(hook, row, mode, &error),
     }
-}
-
-fn unreachable(hook: &HookArgs, row: &AnswerRow, error: &DaemonError) -> u8 {
-    last_call::write(hook.agent, &LastHook::problem(row.event, &error.to_string()));
-    // An agent shows its user all that a hook writes, so the usual case, no daemon, is not reported.
-    if !matches!(error, DaemonError::NotRunning) {
-        note(&format!("toolctl hook {}: {error}", hook.agent.name()));
-    }
-    give_up(hook, Some(row), &format!("{error}, and this hook is set to deny then"))
 }
 
 /// Never an allow.
-fn give_up(hook: &HookArgs, row: Option<&AnswerRow>, reason: &str) -> u8 {
-    match (hook.fail, row) {
-        (FailArg::Silent, _) => OK,
-        (FailArg::Closed, Some(row)) => {
-            let denied =
-                HookJudgement { decision: JudgedDecision::Deny, by: JudgedBy::Rule, reason: reason.to_owned() };
-            say(row.answer(&denied, None))
-        }
-        (FailArg::Closed, None) => {
-            note(reason);
-            // All of these agents take it for a denial.
-            DENIED
-        }
+fn without_answer(hook: &HookArgs, row: &AnswerRow, mode: Option<&str>, error: &DaemonError) -> u8 {
+    last_call::write(hook.agent, &LastHook::problem(row.event, &error.to_string()));
+    let judged = match (error, hook.fail) {
+        // An agent shows its user all that a hook writes, so the usual case, no daemon, is not reported.
+        (DaemonError::NotRunning, FailArg::Silent) => return OK,
+        (_, FailArg::Closed) => HookJudgement {
+            decision: JudgedDecision::Deny,
+            by: JudgedBy::Rule,
+            reason: format!("{error}, and this hook is set to deny then"),
+        },
+        // A daemon that runs may have rules that deny it.
+        (_, FailArg::Silent) => HookJudgement::not_judged(&format!("toold did not judge it: {error}")),
+    };
+    if !matches!(error, DaemonError::NotRunning) {
+        note(&format!("toolctl hook {}: {error}", hook.agent.name()));
     }
+    say(row.answer(&judged, mode))
 }
 
 const DENIED: u8 = 2;

@@ -23,6 +23,33 @@ async fn output_of_the_program_is_the_answer() {
     assert_eq!(test.ok("subagent", work("helper")).await, "helper: do {type} it in work at 1");
 }
 
+/// A prompt such as `--settings={...}` would let the model choose the program's options.
+#[tokio::test]
+async fn what_a_model_writes_is_never_an_option() {
+    let test = BuiltinTest::new();
+    let script = "for word; do echo \"[$word]\"; done; cat";
+    let command = |words: &[&str]| [&["sh", "-c", script, "sh"], words].concat();
+    let mut work = work("helper");
+    work["prompt"] = json!("--danger");
+    work["description"] = json!("-d");
+    for (words, shown) in [
+        (&["--", "{prompt}", "{description}"][..], "[--]\n[--danger]\n[-d]"),
+        (&["--prompt={prompt}", "x {description}"], "[--prompt=--danger]\n[x -d]"),
+        (&["--print"], "[--print]\n--danger"),
+    ] {
+        test.toolkit.agents.configure(vec![kind("helper", &command(words))]);
+        assert_eq!(test.ok("subagent", work.clone()).await, shown, "{words:?}");
+    }
+    for words in [&["-p", "{prompt}"][..], &["{prompt}"], &["{description}: {prompt}"], &["{system_prompt}", "--"]] {
+        test.toolkit.agents.configure(vec![kind("helper", &command(words))]);
+        let error = test.bad("subagent", work.clone()).await;
+        assert!(error.contains("for an option: put \"--\" before it"), "{words:?}: {error}");
+    }
+    test.toolkit.agents.configure(vec![kind("-x", &command(&["{type}"]))]);
+    work["type"] = json!("-x");
+    assert!(test.bad("subagent", work).await.contains("could take -x for an option"));
+}
+
 #[tokio::test]
 async fn a_kind_of_a_file_is_run_by_the_default_program() {
     let test = BuiltinTest::new();

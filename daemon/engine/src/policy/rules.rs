@@ -8,6 +8,7 @@ use toold_proto::nearest::did_you_mean;
 use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
 
+use crate::cut;
 use crate::policy::pattern::{Pattern, escape_glob};
 use crate::policy::{BrokenRule, Policy, Rule, ToolGlobs};
 
@@ -236,7 +237,7 @@ pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<Strin
     };
     match pattern.strip_prefix('~') {
         Some("") => below(&place.home, ""),
-        Some(rest) if rest.starts_with('/') => below(&place.home, &rest[1..]),
+        Some(rest) if rest.starts_with('/') => below(&place.home, cut::after_first(rest)),
         Some(_) => Err("only your own home folder can be named, as ~/".into()),
         None => below(&place.base, pattern.trim_start_matches("./")),
     }

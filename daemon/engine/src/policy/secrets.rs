@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path};
 
+use crate::cut;
+
 const FILES: &[&str] = &[
     ".netrc",
     "_netrc",
@@ -58,7 +60,7 @@ pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
     if ["environ", "mem", "auxv"].contains(&name) && path.starts_with("/proc") {
         return Some("/proc/*/environ");
     }
-    let ending = name.rfind('.').map_or("", |dot| &name[dot..]);
+    let ending = name.rfind('.').map_or("", |dot| cut::from(name, dot));
     let ends_as = |place: &&&'static str| {
         let mut parts = std::iter::once(name).chain(parts().skip(1));
         place.rsplit('/').all(|part| parts.next().is_some_and(|last| last.eq_ignore_ascii_case(part)))

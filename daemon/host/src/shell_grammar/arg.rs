@@ -4,6 +4,8 @@
 
 use std::rc::Rc;
 
+use toold_engine::cut;
+
 use super::names::NameSet;
 
 /// The most words that one brace list may expand to here.
@@ -114,7 +116,7 @@ impl Arg {
     pub(super) fn without_start(&self, bytes: usize) -> Self {
         let mut arg = self.clone();
         if let Some(WordPart::Text(text)) = arg.pieces.first_mut() {
-            *text = text[bytes..].to_owned();
+            *text = cut::from(text, bytes).to_owned();
             if text.is_empty() && arg.pieces.len() > 1 {
                 arg.pieces.remove(0);
             }
@@ -296,7 +298,7 @@ fn bracket(tokens: &[WordToken]) -> Option<(WordPart, usize)> {
             _ => return Some((WordPart::Unknown { splits: true }, end + 1)),
         }
     }
-    let is_plain = !text[1..].contains('[');
+    let is_plain = !cut::after_first(&text).contains('[');
     let piece = if is_plain { WordPart::Glob(text) } else { WordPart::Unknown { splits: true } };
     Some((piece, end + 1))
 }

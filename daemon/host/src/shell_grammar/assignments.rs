@@ -1,5 +1,6 @@
 //! Assignments of variables: alone, before a command, and by `export` and similar builtins.
 
+use toold_engine::cut;
 use toold_engine::need::Word;
 use tree_sitter::Node;
 
@@ -23,7 +24,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             false => variables::is_harmless_for_programs(&name, text_of(&value)),
         };
         if stays {
-            let appends = self.source[..node.end_byte()][node.start_byte()..].contains("+=");
+            let appends = self.text(node).contains("+=");
             self.state.set(&name, (!doubt && !appends).then_some(value));
         }
         let variable = SimpleCommand {
@@ -54,7 +55,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             self.doubt = true;
             return Ok((text, unknown, Word { text: raw, literal: false }));
         }
-        let before = &self.source[node.start_byte()..value.start_byte()];
+        let before = cut::between(self.source, node.start_byte()..value.start_byte());
         let home = self.home();
         let pieces = arg::value(&self.tokens(value)?, home.as_deref());
         let word = match text_of(&pieces) {

@@ -1,6 +1,7 @@
 //! Cases where the grammar is laxer than the shell: each function here covers one way in which a command could hide
 //! from the grammar, or look like another one.
 
+use toold_engine::cut;
 use toold_engine::need::Word;
 use tree_sitter::Node;
 
@@ -15,7 +16,9 @@ pub(super) fn has_odd_characters(source: &str) -> bool {
 /// Whether everything between the leaves of the tree is blank for the shell, too. The grammar skips escaped blanks,
 /// which are words for the shell.
 pub(super) fn gaps_are_blank(root: Node, source: &str) -> bool {
-    is_blank(&source[..root.start_byte()]) && is_blank(&source[root.end_byte()..]) && gaps_inside(root, source)
+    is_blank(cut::before(source, root.start_byte()))
+        && is_blank(cut::from(source, root.end_byte()))
+        && gaps_inside(root, source)
 }
 
 /// Inside these, a newline would end a command.
@@ -57,7 +60,7 @@ fn gaps_inside(node: Node, source: &str) -> bool {
             }
             // A token with other text than its own has swallowed part of a word. After another expansion in a string,
             // the token of a substitution includes the blanks before it; the analysis of the string restores them.
-            let text = &source[child.byte_range()];
+            let text = cut::between(source, child.byte_range());
             let is_in_string = child.kind() == "$(" && node.parent().is_some_and(|parent| parent.kind() == "string");
             let own = if is_in_string { text.trim_start_matches([' ', '\t', '\n']) } else { text };
             if !child.is_named() && child.kind() != own {
@@ -66,7 +69,7 @@ fn gaps_inside(node: Node, source: &str) -> bool {
             at = child.end_byte();
             waiting.push((*child, ["string", "heredoc_body"].contains(&child.kind())));
         }
-        if !opaque && !children.is_empty() && !is_blank(&source[at..node.end_byte()]) {
+        if !opaque && !children.is_empty() && !is_blank(cut::between(source, at..node.end_byte())) {
             return false;
         }
     }
@@ -90,7 +93,7 @@ pub(super) fn words_stand_apart(children: &[Node], source: &str) -> Walked {
             return Err(Unreadable);
         }
         if is_redirect(&pair[1])
-            && is_number(&source[pair[0].byte_range()])
+            && is_number(cut::between(source, pair[0].byte_range()))
             && pair[0].end_byte() == pair[1].start_byte()
         {
             return Err(Unreadable);
@@ -112,16 +115,16 @@ pub(super) fn number_is_no_descriptor(before: &str, last: Option<&Word>) -> Walk
 }
 
 pub(super) fn blank_follows(source: &str, at: usize) -> bool {
-    source[at..].starts_with([' ', '\t', '\n']) || source[..at].ends_with('(')
+    cut::from(source, at).starts_with([' ', '\t', '\n']) || cut::before(source, at).ends_with('(')
 }
 
 pub(super) fn word_ends(source: &str, at: usize) -> bool {
-    source[at..].chars().next().is_none_or(|next| " \t\n;&|()<>".contains(next))
+    cut::from(source, at).chars().next().is_none_or(|next| " \t\n;&|()<>".contains(next))
 }
 
 /// `"x"#y` is a word, not a comment.
 pub(super) fn comment_is_one(node: Node, source: &str) -> bool {
-    let before = &source[..node.start_byte()];
+    let before = cut::before(source, node.start_byte());
     before.is_empty() || before.ends_with([' ', '\t', '\n', ';'])
 }
 
@@ -136,9 +139,9 @@ pub(super) fn is_reserved(name: &str) -> bool {
 
 /// `{name}>file` allocates a descriptor, and `a"b"2>file` writes the word `ab2`.
 pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
-    let before = &source[..redirect.start_byte()];
+    let before = cut::before(source, redirect.start_byte());
     let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
-    let is_odd = descriptor.is_some_and(|descriptor| !is_number(&source[descriptor.byte_range()]));
+    let is_odd = descriptor.is_some_and(|descriptor| !is_number(cut::between(source, descriptor.byte_range())));
     let alone = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '|', '&', '(', ')']);
     if before.ends_with('}') || is_odd || (descriptor.is_some() && !alone) { Err(Unreadable) } else { Ok(()) }
 }
@@ -149,7 +152,7 @@ pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions
     let part = |kind: &str| all(node).into_iter().find(|child| child.kind() == kind).ok_or(Unreadable);
     let (start, body, end) = (part("heredoc_start")?, part("heredoc_body")?, part("heredoc_end")?);
     let strips = all(node).iter().any(|child| child.kind() == "<<-");
-    let raw = &source[start.byte_range()];
+    let raw = cut::between(source, start.byte_range());
     let name = |quote: char| raw.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     let quoted = name('\'').or_else(|| name('"')).or_else(|| raw.strip_prefix('\\'));
     let delimiter = quoted.unwrap_or(raw);
@@ -157,18 +160,18 @@ pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions
     if !word_ends(source, start.end_byte()) {
         return Err(Unreadable);
     }
-    let next_line = source[start.end_byte()..].find('\n').ok_or(Unreadable)? + start.end_byte() + 1;
-    if substitutions > 0 && !source[start.end_byte()..next_line].trim().is_empty() {
+    let next_line = cut::from(source, start.end_byte()).find('\n').ok_or(Unreadable)? + start.end_byte() + 1;
+    if substitutions > 0 && !cut::between(source, start.end_byte()..next_line).trim().is_empty() {
         return Err(Unreadable);
     }
-    let tabs = source[next_line..].bytes().take_while(|b| strips && *b == b'\t').count();
+    let tabs = cut::from(source, next_line).bytes().take_while(|b| strips && *b == b'\t').count();
     // The grammar omits leading blank lines.
     let skipped = source.get(next_line + tabs..body.start_byte()).unwrap_or_default();
     if !is_plain(delimiter) || !skipped.trim().is_empty() || body.start_byte() + 1 < next_line {
         return Err(Unreadable);
     }
     let mut at = next_line;
-    for line in source[next_line..].split('\n') {
+    for line in cut::from(source, next_line).split('\n') {
         // The shell joins it to the next line before it looks for the end.
         if quoted.is_none() && line.ends_with('\\') {
             return Err(Unreadable);
@@ -176,7 +179,7 @@ pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions
         let text = if strips { line.trim_start_matches('\t') } else { line };
         let line_end = at + line.len();
         if text == delimiter {
-            let ends_here = end.end_byte() == line_end && &source[end.byte_range()] == delimiter;
+            let ends_here = end.end_byte() == line_end && cut::between(source, end.byte_range()) == delimiter;
             return if ends_here { Ok(quoted.is_none()) } else { Err(Unreadable) };
         }
         at = line_end + 1;
@@ -210,9 +213,9 @@ pub(super) fn expands_simply(raw: &str) -> bool {
     let body = body.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(body);
     let name = body.len() - body.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
     let rest = match name {
-        0 if body.starts_with(['@', '*', '?', '$', '-', '#']) => &body[1..],
+        0 if body.starts_with(['@', '*', '?', '$', '-', '#']) => cut::after_first(body),
         0 => return false,
-        _ => &body[name..],
+        _ => cut::from(body, name),
     };
     // A subscript of digits, or of all elements, evaluates nothing.
     let index = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));

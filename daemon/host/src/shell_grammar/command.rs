@@ -1,6 +1,7 @@
 //! Simple commands: their words, and what their programs do with them. Redirects are in [`super::redirects`], variables
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
+use toold_engine::cut;
 use toold_engine::need::Word;
 use toold_engine::policy::targets::begins_command;
 use tree_sitter::Node;
@@ -49,11 +50,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
             let mut at = node.end_byte();
             for redirect in redirects {
-                if walk.source[at..redirect.start_byte()].trim() == "-" {
+                if cut::between(walk.source, at..redirect.start_byte()).trim() == "-" {
                     words.push(Arg::text("-"));
                 }
                 check::number_is_no_descriptor(
-                    &walk.source[..redirect.start_byte()],
+                    cut::before(walk.source, redirect.start_byte()),
                     words.last().map(Arg::word).as_ref(),
                 )?;
                 words.extend(walk.redirect(*redirect)?);
@@ -82,7 +83,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let hides_output = redirects.iter().chain(&own).filter(is_redirect).any(|child| goes_elsewhere(&child));
         let may_fail = redirects.iter().chain(&own).any(|child| child.kind() == "file_redirect");
         let before = self.state.clone();
-        self.simple(words, doubt, &self.source[node.start_byte()..end])?;
+        self.simple(words, doubt, cut::between(self.source, node.start_byte()..end))?;
         if hides_output {
             self.output = CommandOutput::Unknown;
         }
@@ -96,16 +97,15 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// A command with its words, and as it was written. `doubt`: the words do not show everything that it does.
     pub(super) fn simple(&mut self, words: Vec<Arg>, doubt: bool, raw: &str) -> Walked {
         self.depth += 1;
-        if self.depth > MAX_DEPTH || self.found.len() > MAX_NEEDS {
+        if self.depth > MAX_DEPTH || self.found.len() > MAX_NEEDS || self.clock.is_over() {
             return Err(Unreadable);
         }
         if words.is_empty() {
             // Everything expanded to nothing, or to something unknown.
+            let hides_file = std::mem::take(&mut self.hides_file);
             if doubt {
-                self.found.push(LineItem::Command(SimpleCommand::not_understood(
-                    raw,
-                    "the result of its expansion is unknown",
-                )));
+                let command = SimpleCommand::not_understood(raw, "the result of its expansion is unknown");
+                self.found.push(LineItem::Command(SimpleCommand { hides_file, ..command }));
             }
             self.depth -= 1;
             return Ok(());
@@ -143,6 +143,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             words: (!hides).then_some(plain),
             raw: words.iter().map(|word| word.raw.clone()).collect(),
             may_run_any,
+            hides_file: reading.hides_file || std::mem::take(&mut self.hides_file),
             reads_only: reading.reads_only && unsure.is_none(),
             unsure,
             looked_up,
@@ -225,7 +226,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     fn inner_script(&mut self, script: &str) -> Walked {
         let state = self.state.for_child();
-        let mut inner = ShellWalk::new(script, self.surroundings, state);
+        let mut inner = ShellWalk::new(script, self.surroundings, state, self.clock);
         inner.depth = self.depth;
         inner.statements = self.statements;
         let outcome = inner.script();

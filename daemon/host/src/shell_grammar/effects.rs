@@ -1,5 +1,7 @@
 //! The effects of a command on the shell: its folder, its variables, and its output.
 
+use toold_engine::cut;
+
 use super::arg::{Arg, WordPart};
 use super::programs::CommandOutput;
 use super::{ShellWalk, check, expand};
@@ -94,7 +96,8 @@ impl ShellWalk<'_, '_, '_> {
             "shopt" if rest.iter().any(|word| !word.is("-p") && !word.is("-q")) => self.state.lose(),
             "set" => {
                 let harmless = |word: &Arg| {
-                    let letters = |text: &str| text.len() > 1 && text[1..].chars().all(|c| "euxovET".contains(c));
+                    let letters =
+                        |text: &str| text.len() > 1 && cut::after_first(text).chars().all(|c| "euxovET".contains(c));
                     word.literal().is_some_and(|text| {
                         matches!(text, "pipefail" | "errexit" | "nounset" | "xtrace")
                             || text.starts_with(['-', '+']) && letters(text)

@@ -1,5 +1,6 @@
 //! Determines the files that commands name, and the permissions to read or write them.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -9,6 +10,7 @@ use toold_engine::policy::is_secret;
 use toold_proto::tool::Category;
 
 use super::arg::{Arg, WordPart};
+use super::clock::JudgingClock;
 use super::expand;
 use super::names::{self, NameSet, TreeEntry};
 use super::programs::{FileAccess, FileUse, Reading};
@@ -20,6 +22,8 @@ use crate::files::{OpenError, ResolvedPath, resolve_for};
 
 /// Up to this number, files are judged one by one; above it, by the folder that contains them.
 const MAX_SINGLE: usize = 16;
+/// Limit of links that lead out of a folder: each is a need of its own.
+const MAX_LINKS: usize = super::MAX_NEEDS;
 /// Size limit of an ignore file, in bytes.
 const MAX_IGNORE_FILE: u64 = 1 << 20;
 /// Reading and writing these has no other effect.
@@ -57,6 +61,18 @@ pub(super) fn is_device(path: &str) -> bool {
         || descriptor.is_some_and(|number| number.len() < 4 && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// Whether a name that is not known as a whole may become that of a file that no tool reads, or writes.
+pub(super) fn may_be_forbidden(arg: &Arg, how: FileAccess) -> bool {
+    match arg.pieces.last() {
+        // Whatever comes before: what is forbidden depends on the last parts of a path, but for the daemon's own folders.
+        Some(WordPart::Text(tail)) if how == FileAccess::Read && tail.contains('/') => {
+            tail.split('/').any(|part| part == "toold") || is_secret(Path::new(&format!("/x{tail}")))
+        }
+        Some(_) => how != FileAccess::List,
+        None => false,
+    }
+}
+
 impl ShellWalk<'_, '_, '_> {
     /// Looks up the names that leading wildcards match, where the program might take one for an option. True if that
     /// was done.
@@ -88,6 +104,7 @@ impl ShellWalk<'_, '_, '_> {
         let mut found = Vec::new();
         for file in std::mem::take(&mut reading.files) {
             if let Err(why) = self.named_file(&file, &mut found) {
+                reading.hides_file |= may_be_forbidden(&file.arg, file.how);
                 reading.doubt(why);
             }
         }
@@ -227,10 +244,11 @@ impl NamedFile {
         line: &str,
         may_read: &mut dyn FnMut(&Path) -> bool,
         exclusions: &mut Exclusions,
+        clock: JudgingClock,
     ) -> Vec<Need> {
         let not_known = |why: &str| {
             let target = format!("{} {}", self.command, self.path.display());
-            vec![SimpleCommand::not_understood(&target, why).need(line)]
+            vec![Need { hides_file: true, ..SimpleCommand::not_understood(&target, why).need(line) }]
         };
         let Ok(ResolvedPath { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
             return not_known("a loop of symbolic links");
@@ -283,12 +301,15 @@ impl NamedFile {
                 None => return not_known("it contains too many files to check"),
             }
         }
-        let mut links = Vec::new();
+        let (mut links, mut seen) = (Vec::new(), HashSet::new());
         for file in &covers {
+            if clock.is_over() || links.len() > MAX_LINKS {
+                return not_known("it contains too many files and links to check");
+            }
             if file.is_symlink()
                 && let Ok(ResolvedPath { path: target, .. }) = resolve_for(file, Path::new("/"), may_read)
                 && !target.starts_with(&path)
-                && !links.contains(&target)
+                && seen.insert(target.clone())
             {
                 links.push(target);
             }
@@ -304,7 +325,7 @@ impl NamedFile {
                 return not_known("its links lead to folders that contain further links");
             }
             let linked = Self { how, path: target, covers: None, depth: self.depth + 1, ..self.clone() };
-            needs.extend(linked.needs(line, may_read, exclusions));
+            needs.extend(linked.needs(line, may_read, exclusions, clock));
         }
         needs
     }

@@ -1,5 +1,6 @@
 //! Statements in the order in which the shell runs them, and the known folders and variables after each.
 
+use toold_engine::cut;
 use tree_sitter::Node;
 
 use super::arg::WordPart;
@@ -14,7 +15,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn statement(&mut self, node: Node<'t>) -> Walked {
         self.depth += 1;
         self.statements += 1;
-        if self.depth > MAX_DEPTH || self.found.len() > MAX_NEEDS || self.statements > MAX_STATEMENTS {
+        if self.depth > MAX_DEPTH
+            || self.found.len() > MAX_NEEDS
+            || self.statements > MAX_STATEMENTS
+            || self.clock.is_over()
+        {
             return Err(Unreadable);
         }
         self.failed = None;
@@ -98,7 +103,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// Whether the head of a loop such as `for ((i=0; i<3; i++))` only counts: all its variables start as digits.
     fn counts(&mut self, node: Node<'t>) -> bool {
         let Some(body) = node.child_by_field_name("body") else { return false };
-        let head = &self.source[node.start_byte()..body.start_byte()];
+        let head = cut::between(self.source, node.start_byte()..body.start_byte());
         let Some(head) = head.strip_prefix("for").map(str::trim_start).and_then(|head| head.strip_prefix("((")) else {
             return false;
         };

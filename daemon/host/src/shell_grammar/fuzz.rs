@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use toold_engine::cut;
 use toold_engine::need::Need;
 use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
@@ -89,7 +90,7 @@ pub fn fuzz_one(data: &[u8]) {
     // Behind the command's name, otherwise the addition could become a part of it.
     let start = line.find(' ').map_or(line.len(), |space| space + 1);
     let at = start + usize::from(*at) % (line.len() - start + 1);
-    let mut changed = format!("{}{addition}{}", &line[..at], &line[at..]);
+    let mut changed = format!("{}{addition}{}", cut::before(line, at), cut::from(line, at));
     for pair in noise.chunks_exact(2).take(16) {
         let letter = char::from(PLAIN[usize::from(pair[0]) % PLAIN.len()]);
         // Only into the line itself: inside the addition it could change its meaning.

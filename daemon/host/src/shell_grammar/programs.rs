@@ -100,6 +100,8 @@ pub(super) struct Reading {
     pub(super) unsure: Option<String>,
     /// It may run any program.
     pub(super) may_run_any: bool,
+    /// A file that it reads or writes may be one that no tool touches.
+    pub(super) hides_file: bool,
     /// The command that it runs comes from elsewhere, so even all of its words do not show what it does.
     pub(super) is_open: bool,
     pub(super) reads_only: bool,

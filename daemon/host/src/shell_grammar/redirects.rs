@@ -232,13 +232,17 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 };
                 let files = self.named_files(&mut reading);
                 self.doubt |= reading.unsure.is_some();
+                self.hides_file |= reading.hides_file;
                 self.found.extend(files.into_iter().map(LineItem::File));
                 return Ok(destinations.flat_map(|(words, _)| words).collect());
             }
             match Redirected::target(operator, word, raw, self.state.folders()) {
                 RedirectTarget::Nothing => {}
                 RedirectTarget::File(redirected) => self.found.push(LineItem::Redirect(redirected)),
-                RedirectTarget::Unsure => self.doubt = true,
+                RedirectTarget::Unsure => {
+                    self.doubt = true;
+                    self.hides_file = true;
+                }
             }
         }
         Ok(destinations.flat_map(|(words, _)| words).collect())

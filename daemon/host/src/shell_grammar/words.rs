@@ -1,5 +1,6 @@
 //! Words: removes quotes as the shell does, and separates the text from the expansions.
 
+use toold_engine::cut;
 use tree_sitter::Node;
 
 use super::arg::{self, Arg, WordPart, WordToken};
@@ -85,19 +86,20 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if raw.len() < 2 || !raw.starts_with('"') || !raw.ends_with('"') {
             return Err(Unreadable);
         }
-        let expansions = self.expansions_in(node);
+        let mut expansions = self.expansions_in(node).into_iter().peekable();
         tokens.push(WordToken::Empty);
         let mut at = inner.start;
         while at < inner.end {
-            if let Some(expansion) = expansions.iter().find(|expansion| expansion.start_byte() == at) {
-                let raw = self.text(*expansion);
-                tokens.extend(raw[..raw.len() - raw.trim_start().len()].chars().map(WordToken::Quoted));
-                let pieces = self.expanded(*expansion, true)?;
+            while expansions.next_if(|expansion| expansion.start_byte() < at).is_some() {}
+            if let Some(expansion) = expansions.next_if(|expansion| expansion.start_byte() == at) {
+                let raw = self.text(expansion);
+                tokens.extend(cut::before(raw, raw.len() - raw.trim_start().len()).chars().map(WordToken::Quoted));
+                let pieces = self.expanded(expansion, true)?;
                 tokens.extend(pieces.into_iter().map(WordToken::Whole));
                 at = expansion.end_byte();
                 continue;
             }
-            let rest = &self.source[at..inner.end];
+            let rest = cut::between(self.source, at..inner.end);
             let mut chars = rest.chars();
             let c = chars.next().ok_or(Unreadable)?;
             let next = chars.next();
@@ -119,15 +121,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     /// The body of a heredoc whose delimiter is not quoted.
     pub(super) fn heredoc_body(&mut self, node: Node<'t>) -> Walked {
-        let expansions = self.expansions_in(node);
+        let mut expansions = self.expansions_in(node).into_iter().peekable();
         let mut at = node.start_byte();
         while at < node.end_byte() {
-            if let Some(expansion) = expansions.iter().find(|expansion| expansion.start_byte() == at) {
-                self.expanded(*expansion, true)?;
+            while expansions.next_if(|expansion| expansion.start_byte() < at).is_some() {}
+            if let Some(expansion) = expansions.next_if(|expansion| expansion.start_byte() == at) {
+                self.expanded(expansion, true)?;
                 at = expansion.end_byte();
                 continue;
             }
-            let mut chars = self.source[at..node.end_byte()].chars();
+            let mut chars = cut::between(self.source, at..node.end_byte()).chars();
             let c = chars.next().ok_or(Unreadable)?;
             let next = chars.next();
             at += c.len_utf8();
@@ -153,7 +156,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         match node.kind() {
             // The grammar skips blanks after the `$`; for the shell, the `$` is then plain text.
             "simple_expansion" if !check::is_variable(raw) => Err(Unreadable),
-            "simple_expansion" => Ok(self.variable(&raw[1..], is_quoted)),
+            "simple_expansion" => Ok(self.variable(cut::after_first(raw), is_quoted)),
             "expansion" => {
                 // Grammars and shells differ on nested quotes and on operators that evaluate.
                 let is_simple = check::expands_simply(raw);
@@ -228,7 +231,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// `${name}`, or with an operator that changes the value.
     fn changed_variable(&self, raw: &str, is_quoted: bool) -> Vec<WordPart> {
         let unknown = vec![WordPart::Unknown { splits: !is_quoted || raw.contains(['@', '*']) }];
-        let body = &raw[2..raw.len() - 1];
+        let body = cut::between(raw, 2..raw.len() - 1);
         if body.len() > 1 && body.starts_with('#') {
             return vec![WordPart::Number];
         }
@@ -281,9 +284,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
             if end > 0 || c == '$' {
                 let (word, after) = match c {
                     '$' => {
-                        let named = &rest[1..];
+                        let named = cut::after_first(rest);
                         let end = named.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(named.len());
-                        (&named[..end], &named[end..])
+                        named.split_at(end)
                     }
                     _ => rest.split_at(end),
                 };
@@ -308,7 +311,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 // A sign.
                 '-' if wants_value => 1,
                 // By a number that is certainly not zero.
-                '/' | '%' if !wants_value && rest[1..].trim_start().starts_with(|c: char| ('1'..='9').contains(&c)) => {
+                '/' | '%'
+                    if !wants_value
+                        && cut::after_first(rest).trim_start().starts_with(|c: char| ('1'..='9').contains(&c)) =>
+                {
                     1
                 }
                 _ if wants_value => return false,
@@ -318,7 +324,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 },
             };
             wants_value = c != ')';
-            rest = rest[length..].trim_start();
+            rest = cut::from(rest, length).trim_start();
         }
         !wants_value && depth == 0
     }

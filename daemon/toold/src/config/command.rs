@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use toold_builtins::agents::option_mistake;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RulePlace, read_rule, rule_mistakes};
 use toold_host::files;
@@ -191,6 +192,10 @@ fn of_project(options: &Options, file: PathBuf) -> FileReport {
     for hook in &config.hooks {
         let origin = source.place(Some(hook.span()));
         problems.extend(hooks::mistakes(hook.get_ref()).iter().map(|why| format!("{origin}: {why}")));
+    }
+    for (name, subagent) in &config.subagents {
+        let mistake = subagent.command.as_deref().and_then(option_mistake);
+        problems.extend(mistake.map(|why| format!("{}: subagents.{name}.command: {why}", source.place(None))));
     }
     problems.extend(unknown_choices.into_iter().map(|choice| choice.problem));
     let (of_mounts, doubtful) = mount_mistakes::of(&config, &source, options);

@@ -25,8 +25,8 @@ pub struct SubagentConfig {
     pub tools: Option<Vec<String>>,
     pub model: Option<String>,
     /// The program and its arguments, in which `{prompt}`, `{system_prompt}`, `{description}`, `{type}`, `{model}` and
-    /// `{session_id}` are replaced; without `{prompt}` the prompt is written to stdin. The program's stdout is the
-    /// answer.
+    /// `{session_id}` are replaced; without `{prompt}` the prompt is written to stdin. An argument that begins with text
+    /// of a model stands behind `--`, so that it is no option. The program's stdout is the answer.
     pub command: Option<Vec<String>>,
     /// Added to the program's environment.
     pub env: BTreeMap<String, String>,

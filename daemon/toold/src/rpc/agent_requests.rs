@@ -26,7 +26,7 @@ use toold_engine::execute::execute_tool;
 use toold_engine::progress::broadcast;
 use toold_engine::session::{Hold, Session};
 use toold_host::environment::Environment;
-use toold_proto::agent_request::{FinishRequest, JudgedRequest, RequestPermission};
+use toold_proto::agent_request::{DecidedBy, FinishRequest, JudgedRequest, RequestPermission};
 use toold_proto::daemon::Done;
 use toold_proto::method::{PermissionsDone, PermissionsRequest};
 use toold_proto::permission::Verdict;
@@ -122,7 +122,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
         // A denial ends the call.
         answer = ran => match judged.try_recv() {
             Ok(judgement) => judgement,
-            Err(_) => denial(&tool, answer)?,
+            Err(_) => judgement_of_end(&tool, answer)?,
         },
         () = request.scope.cancel.cancelled() => return Err(of_call(CallError::Cancelled)),
     };
@@ -269,8 +269,17 @@ fn call_of(
     })
 }
 
-fn denial(tool: &AgentTool, answer: Result<ToolResult, CallError>) -> Result<Judgement, ErrorObjectOwned> {
-    let result = answer.map_err(of_call)?;
+/// The judgement of a call that ended before it was judged: a denial ends it, and so does a panic, after which a person is
+/// asked.
+fn judgement_of_end(tool: &AgentTool, answer: Result<ToolResult, CallError>) -> Result<Judgement, ErrorObjectOwned> {
+    let result = match answer {
+        Ok(result) => result,
+        Err(CallError::Failed(why)) => {
+            let reason = format!("toold failed to judge it: {why}");
+            return Ok(Judgement { by: DecidedBy::Rule, ..Judgement::ask(reason) });
+        }
+        Err(error) => return Err(of_call(error)),
+    };
     let reason = result.content.iter().find_map(Block::as_text).unwrap_or_default().to_owned();
     let by = tool.context().and_then(|cx| cx.denied_by()).unwrap_or_default();
     Ok(Judgement { decision: Verdict::Deny, by, reason })

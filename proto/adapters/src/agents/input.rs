@@ -108,13 +108,13 @@ fn kind(value: &Value) -> &'static str {
 /// have such parts in braces.
 pub(super) fn searched_folder(folder: Option<String>, pattern: &str) -> String {
     let folder = folder.filter(|folder| !folder.is_empty()).unwrap_or_else(|| ".".to_owned());
-    let literal = &pattern[..pattern.find(['*', '?', '[', '{', '(', '!', '\\']).unwrap_or(pattern.len())];
-    let rest = &pattern[literal.len()..];
+    let end = pattern.find(['*', '?', '[', '{', '(', '!', '\\']).unwrap_or(pattern.len());
+    let (literal, rest) = pattern.split_at(end);
     // Where such a pattern leads cannot be said, so it is judged as the most that it can reach.
     if rest.contains("..") || ["{/", ",/", "(/", "|/", "{~", ",~"].iter().any(|part| rest.contains(part)) {
         return "/".to_owned();
     }
-    let named = literal.rfind('/').map_or("", |slash| &literal[..=slash]);
+    let named = literal.rfind('/').and_then(|slash| literal.get(..=slash)).unwrap_or_default();
     match named {
         "" => folder,
         "/" => named.to_owned(),

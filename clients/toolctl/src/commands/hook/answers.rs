@@ -43,6 +43,11 @@ impl JudgedDecision {
 }
 
 impl HookJudgement {
+    /// Nobody could judge it: a person is asked, as when a rule says so.
+    pub(crate) fn not_judged(reason: &str) -> Self {
+        Self { decision: JudgedDecision::Ask, by: JudgedBy::Rule, reason: reason.to_owned() }
+    }
+
     /// Reads the answer of `permissions.request`. A decision that this version does not know allows nothing.
     pub(crate) fn read(answer: &Value) -> Self {
         let decision = match answer["decision"].as_str() {

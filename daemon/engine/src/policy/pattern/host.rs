@@ -1,5 +1,6 @@
 //! Patterns of hosts and ports.
 
+use crate::cut;
 use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::{is_address, is_host_char};
 
@@ -125,9 +126,9 @@ fn fits(pattern: &[Label], labels: &[String]) -> bool {
 pub(in crate::policy) fn split(text: &str) -> (&str, Option<&str>) {
     if text.starts_with('[') {
         let end = text.find(']').map_or(text.len(), |at| at + 1);
-        return match (&text[end..], text[end..].strip_prefix(':')) {
+        return match (cut::from(text, end), cut::from(text, end).strip_prefix(':')) {
             ("", _) => (text, None),
-            (_, Some(port)) => (&text[..end], Some(port)),
+            (_, Some(port)) => (cut::before(text, end), Some(port)),
             // It is not an address: the rest must not be skipped.
             (_, None) => (text, None),
         };

@@ -1,5 +1,7 @@
 //! Text with `*` in it.
 
+use crate::cut;
+
 /// The literal pieces between the stars; one piece is literal text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::policy) struct Wild(Vec<String>);
@@ -44,7 +46,7 @@ impl Wild {
         };
         for piece in middle {
             let Some(at) = rest.find(piece.as_str()) else { return false };
-            rest = &rest[at + piece.len()..];
+            rest = cut::from(rest, at + piece.len());
         }
         true
     }

@@ -1,5 +1,6 @@
 //! Shell builtins.
 
+use toold_engine::cut;
 use toold_engine::need::Word;
 
 use super::known::find;
@@ -60,7 +61,7 @@ pub(super) fn test(name: &str, words: &[Arg]) -> Reading {
     }
     for pair in words.windows(2) {
         let asks = pair[0].literal().is_some_and(|text| {
-            text.len() == 2 && text.starts_with('-') && "abcdefghkprsuwxGLNOS".contains(&text[1..])
+            text.len() == 2 && text.starts_with('-') && "abcdefghkprsuwxGLNOS".contains(cut::after_first(text))
         });
         if asks && pair[1].literal().is_some_and(|text| text != "]" && text != "]]") {
             reading.files.push(FileUse::new(FileAccess::List, pair[1].clone()));
@@ -75,7 +76,9 @@ pub(super) fn declare(words: &[Arg]) -> Reading {
     for word in words {
         let text = word.start();
         let is_option = text.starts_with(['-', '+']);
-        if is_option && !word.literal().is_some_and(|text| text[1..].chars().all(|c| "fFgprxlu".contains(c))) {
+        if is_option
+            && !word.literal().is_some_and(|text| cut::after_first(text).chars().all(|c| "fFgprxlu".contains(c)))
+        {
             reading.doubt(format!("{} is not known to be harmless", word.raw));
         } else if let Some((name, _)) = text.split_once('=') {
             let value = word.literal().and_then(|text| text.split_once('=')).map(|(_, value)| value);

@@ -1,5 +1,7 @@
 //! `curl`.
 
+use toold_engine::cut;
+
 use super::known::find;
 use super::options::parse;
 use super::{FileAccess, FileUse, Reading};
@@ -40,10 +42,10 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
         if let Some(at) = text.find(['@', '<']).filter(|at| {
             *at == 0
                 || text.starts_with('@')
-                || text[..*at].contains('=')
-                || text[..*at].chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                || cut::before(text, *at).contains('=')
+                || cut::before(text, *at).chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         }) {
-            let name = text[at + 1..].split(';').next().unwrap_or_default();
+            let name = cut::from(text, at + 1).split(';').next().unwrap_or_default();
             if !name.is_empty() && name != "-" {
                 files.push(FileUse::new(FileAccess::Read, Arg::text(name)));
             }

@@ -1,5 +1,7 @@
 //! `make`.
 
+use toold_engine::cut;
+
 use super::Reading;
 use super::known::find;
 use super::options::parse;
@@ -28,7 +30,7 @@ pub(super) fn make(words: &[Arg]) -> Option<Reading> {
     for operand in &parsed.operands {
         let odd = match operand.start().split_once('=') {
             Some((name, _)) if operand.literal().is_some() => {
-                let value = &operand.start()[name.len() + 1..];
+                let value = cut::from(operand.start(), name.len() + 1);
                 let is_name =
                     name.trim_end_matches([':', '?', '+']).chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 !is_plain(value) || !is_name || matches!(name, "SHELL" | "MAKEFLAGS" | "MAKEFILES")

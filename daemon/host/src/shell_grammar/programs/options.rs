@@ -1,6 +1,8 @@
 //! Splits a command's words into options and operands as its program does (POSIX utility conventions; GNU
 //! `getopt_long`).
 
+use toold_engine::cut;
+
 use super::known::{Operand, ProgramTable, Takes};
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
@@ -97,7 +99,8 @@ impl<'a> OptionParser<'a> {
                 continue;
             }
             let takes_files = self.known().operands.iter().any(|(kind, _)| *kind != Operand::Text);
-            if text.starts_with('+') && text[1..].starts_with(|c: char| c.is_ascii_digit()) && takes_files {
+            if text.starts_with('+') && cut::after_first(text).starts_with(|c: char| c.is_ascii_digit()) && takes_files
+            {
                 self.parsed.reading.doubt(format!("{} may be an option", word.raw));
             }
             let is_option = text.len() > 1 && text.starts_with('-')
@@ -234,7 +237,7 @@ impl<'a> OptionParser<'a> {
         });
         match takes {
             None => {
-                let digits = &name[1..];
+                let digits = cut::after_first(name);
                 if self.known().number && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
                     self.parsed.reading.note(word, "number");
                     return;
@@ -248,7 +251,7 @@ impl<'a> OptionParser<'a> {
     /// `-abc`: each letter is an option until one takes the rest as its value.
     fn cluster(&mut self, word: &Arg) {
         let text = word.start();
-        let digits = &text[1..];
+        let digits = cut::after_first(text);
         if self.known().number && word.literal().is_some() && digits.bytes().all(|b| b.is_ascii_digit()) {
             self.parsed.reading.note(word, "number");
             return;
@@ -339,7 +342,8 @@ impl<'a> OptionParser<'a> {
             self.at += 1;
             self.parsed.reading.note(value, format!("value of {name}"));
             // Some programs parse such a word as the next option.
-            let is_number = value.start().len() > 1 && value.start()[1..].bytes().all(|b| b.is_ascii_digit());
+            let is_number =
+                value.start().len() > 1 && cut::after_first(value.start()).bytes().all(|b| b.is_ascii_digit());
             if value.start().starts_with('-') && value.start() != "-" && !is_number && !self.known().closed {
                 self.parsed.reading.doubt(format!("{}, the value of {name}, may be an option itself", value.raw));
             }

@@ -1,5 +1,7 @@
 //! `bash -c SCRIPT` and similar commands.
 
+use toold_engine::cut;
+
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 
@@ -26,7 +28,7 @@ pub(super) fn read(words: &[Arg]) -> Reading {
             "--norc" | "--noprofile" | "--login" | "--posix" | "--verbose" => {}
             _ if text.starts_with("--") => return reading.open(format!("{text} is not known to be harmless")),
             _ if text.starts_with(['-', '+']) => {
-                if text.len() < 2 || text[1..].contains(|c: char| !"abcefhlmnouvxBCEPT".contains(c)) {
+                if text.len() < 2 || cut::after_first(text).contains(|c: char| !"abcefhlmnouvxBCEPT".contains(c)) {
                     return reading.open(format!("{text} is not known to be harmless"));
                 }
                 takes_script |= text.contains('c');
