@@ -12,6 +12,7 @@ mod jq;
 mod known;
 mod make;
 mod options;
+mod ps;
 mod repository;
 mod sed;
 mod shell;
@@ -175,7 +176,6 @@ pub(super) struct CommandContext<'a> {
 /// it loads.
 const VERSIONED: &[&str] = &[
     "bash",
-    "black",
     "clang",
     "cmake",
     "curl",
@@ -190,14 +190,11 @@ const VERSIONED: &[&str] = &[
     "jq",
     "kubectl",
     "make",
-    "mypy",
     "node",
     "npm",
     "openssl",
     "perl",
     "php",
-    "pip",
-    "pip3",
     "psql",
     "python",
     "python3",

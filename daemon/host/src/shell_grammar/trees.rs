@@ -64,9 +64,15 @@ impl TreeFilter {
             "--type-add",
         ];
         let globs: Vec<_> = parsed.values(&["-g", "--glob"]).map(|value| value.literal()).collect();
-        let plain = globs
-            .iter()
-            .all(|glob| glob.is_some_and(|glob| !glob.contains(['/', '{', '\\']) && !glob.starts_with('!')));
+        // `-g=X` is `-g X` to some versions, blanks at the ends and comments are left out, and an empty glob includes all.
+        let is_plain = |glob: &str| {
+            !glob.is_empty()
+                && glob.trim() == glob
+                && !glob.contains(['/', '{', '\\'])
+                && !glob.starts_with(['!', '=', '#'])
+        };
+        let plain = globs.iter().all(|glob| glob.is_some_and(is_plain))
+            && !parsed.has(&["--iglob", "--ignore-file", "--type-add"]);
         if !globs.is_empty() && plain && parsed.known.name == "rg" {
             let includes = globs.iter().flatten().map(|glob| wildcard(glob, false)).collect::<Option<_>>()?;
             return Some(Self { includes, ..Self::default() }.into());

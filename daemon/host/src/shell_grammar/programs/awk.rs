@@ -33,6 +33,26 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
     Some(reading)
 }
 
+/// Keywords and functions of some versions of awk, and names of variables in others.
+const ODD_WORDS: &[&str] = &[
+    "length",
+    "case",
+    "switch",
+    "default",
+    "func",
+    "function",
+    "nextfile",
+    "next",
+    "getline",
+    "fflush",
+    "BEGINFILE",
+    "ENDFILE",
+    "BEGIN",
+    "END",
+    "break",
+    "continue",
+];
+
 /// # Errors
 /// It runs a command, accesses a file, or is not understood; the message says which.
 fn check_program(program: &str) -> Result<(), String> {
@@ -45,16 +65,17 @@ fn check_program(program: &str) -> Result<(), String> {
     // For each open parenthesis, whether it contains a condition, after which no value follows.
     let mut conditions: Vec<bool> = Vec::new();
     let mut begins_condition = false;
-    let mut is_behind_length = false;
+    // Behind a word that is a keyword, or a function without parentheses, in some versions of awk only.
+    let mut is_behind_odd_word = false;
     while let Some(c) = chars.next() {
-        let was_behind_length = std::mem::take(&mut is_behind_length);
+        let was_behind_odd_word = std::mem::take(&mut is_behind_odd_word);
         match c {
             '"' => {
                 skip_to('"', &mut chars)?;
                 behind_value = true;
             }
-            // Versions of awk differ after `length` without parentheses.
-            '/' if was_behind_length => return Err("toold cannot parse its program".to_owned()),
+            // Versions of awk differ in what a slash is there.
+            '/' if was_behind_odd_word => return Err("toold cannot parse its program".to_owned()),
             '/' if !behind_value => {
                 skip_expression(&mut chars)?;
                 behind_value = true;
@@ -104,26 +125,15 @@ fn check_program(program: &str) -> Result<(), String> {
                     "print" | "printf" => printing = Some(depth),
                     _ => {}
                 }
-                is_behind_length = word == "length";
+                is_behind_odd_word = ODD_WORDS.contains(&word.as_str());
                 begins_condition = matches!(word.as_str(), "if" | "while" | "for");
                 behind_value = !matches!(
                     word.as_str(),
-                    "print"
-                        | "printf"
-                        | "return"
-                        | "in"
-                        | "if"
-                        | "while"
-                        | "for"
-                        | "do"
-                        | "else"
-                        | "exit"
-                        | "case"
-                        | "delete"
+                    "print" | "printf" | "return" | "in" | "if" | "while" | "for" | "do" | "else" | "exit" | "delete"
                 );
             }
             c if c.is_ascii_digit() || c == '.' => behind_value = true,
-            c if c.is_whitespace() => is_behind_length = was_behind_length,
+            c if c.is_whitespace() => is_behind_odd_word = was_behind_odd_word,
             '+' | '-' if chars.peek() == Some(&c) => {
                 // `++` and `--` come after a value or before one.
                 chars.next();
@@ -222,6 +232,8 @@ mod tests {
             "{print > \"/dev/stderr\" \"x\"}",
             "/[[:alpha:]/\"]/ {system(\"touch x\")} #\"",
             "BEGIN { printf(\"x\") > \"f\" }",
+            "BEGIN { case=4; x = case / 2; system(\"id\") # /\n}",
+            "BEGIN { switch=4; x = switch / 2; system(\"id\") # /\n}",
             "{print (1)(2) > \"f\"}",
             "{if (x) /\"/; print | \"sh\"; /\"/}",
             "{print $1,\n$2 > \"f\"}",

@@ -123,7 +123,10 @@ pub(super) fn search(name: &str, words: &[Arg]) -> Option<Reading> {
     ];
     let is_plain = parsed.given.iter().all(|given| plain.contains(&given.name.as_str()));
     let filter = TreeFilter::of_rg(&parsed);
+    // A glob is a language of its own, and brings back files that are left out without it.
+    let has_globs = parsed.has(&["-g", "--glob", "--iglob", "--ignore-file", "--type-add"]);
     let mut reading = parsed.into_reading();
+    reading.reads_only &= !has_globs;
     if !has_path {
         reading.files.push(FileUse::new(FileAccess::Tree, Arg::text(".")));
     }

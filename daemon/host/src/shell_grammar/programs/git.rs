@@ -7,12 +7,30 @@ use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 use crate::shell_grammar::expand;
 
-/// Settings that name no command.
+/// Settings that name no command, in small letters. Compared as a whole: what a key begins with says nothing about it.
 const HARMLESS_SETTINGS: &[&str] = &[
-    "color.",
-    "user.",
-    "advice.",
-    "column.",
+    "advice.addignoredfile",
+    "advice.detachedhead",
+    "advice.skippedcherrypicks",
+    "advice.statushints",
+    "advice.updatesparsepath",
+    "color.branch",
+    "color.diff",
+    "color.grep",
+    "color.interactive",
+    "color.pager",
+    "color.push",
+    "color.remote",
+    "color.showbranch",
+    "color.status",
+    "color.ui",
+    "column.branch",
+    "column.status",
+    "column.tag",
+    "column.ui",
+    "user.email",
+    "user.name",
+    "user.useconfigonly",
     "core.quotepath",
     "core.autocrlf",
     "core.eol",
@@ -38,7 +56,12 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "log.decorate",
     "log.abbrevcommit",
     "log.follow",
-    "status.",
+    "status.branch",
+    "status.relativepaths",
+    "status.renames",
+    "status.short",
+    "status.showstash",
+    "status.showuntrackedfiles",
     "rerere.enabled",
     "fetch.prune",
     "gc.auto",
@@ -52,7 +75,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
         return Some(reading.runs_any("an ext:: address runs a command"));
     }
     let mut folder: Option<Arg> = None;
-    let mut is_elsewhere = false;
+    let (mut is_elsewhere, mut is_set) = (false, false);
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -61,6 +84,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
         };
         match text {
             "-c" => {
+                is_set = true;
                 let setting = words.get(at).and_then(Arg::literal);
                 at += 1;
                 let Some(setting) = setting else {
@@ -73,7 +97,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                         Some(script) => script.to_owned(),
                         None => format!("git {value}"),
                     });
-                } else if !HARMLESS_SETTINGS.iter().any(|harmless| key.starts_with(harmless)) {
+                } else if !HARMLESS_SETTINGS.contains(&key.as_str()) {
                     return Some(reading.runs_any(format!("the setting {key} is not known to be harmless")));
                 }
             }
@@ -140,13 +164,15 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     false => repository::find(site, folder.as_ref()),
                 };
                 finish(name, &mut of, repository, &words[at..]);
+                // A setting may change what else Git runs.
+                of.reads_only &= !is_set;
                 of.files.extend(folder.map(|folder| FileUse::new(FileAccess::List, folder)));
                 return Some(of);
             }
         }
     }
     // Without a subcommand it lists things.
-    Some(Reading { reads_only: reading.scripts.is_empty(), ..reading })
+    Some(Reading { reads_only: reading.scripts.is_empty() && !is_set, ..reading })
 }
 
 fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], folder: Option<&Arg>) -> Reading {

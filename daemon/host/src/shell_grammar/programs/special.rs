@@ -4,7 +4,7 @@ use super::known::find;
 use super::options::{Parsed, parse};
 use super::{
     CommandContext, CommandOutput, FileUse, Reading, awk, builtins, coreutils, curl, fd, filters, find as find_program,
-    git, jq, make, sed, shell, tar, xargs,
+    git, jq, make, ps, sed, shell, tar, xargs,
 };
 use crate::shell_grammar::arg::{Arg, WordPart};
 
@@ -206,6 +206,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         "curl" => curl::curl(words)?,
         "ln" => coreutils::link(words)?,
         "rg" | "ag" | "ack" | "ack-grep" => filters::search(name, words)?,
+        "ps" => ps::ps(words)?,
         "pwd" => Reading { output: builtins::pwd(words, site), ..parse(find(name)?, words).into_reading() },
         "nproc" => Reading {
             output: CommandOutput::Pieces(vec![WordPart::Number]),
