@@ -37,6 +37,10 @@ pub struct RequestPermission {
     /// The agent's own id of its conversation: the requests of one conversation share a session here. At most 128 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The shell that the agent runs commands in, as a name or a path: `bash` when absent. Lines are read as bash reads them,
+    /// so nothing is free in a shell that reads them otherwise, such as `zsh`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     /// The agent's own mode, such as `acceptEdits`. People who are asked see it. It decides nothing, unless the
     /// configuration of the agent has `trust_mode = true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

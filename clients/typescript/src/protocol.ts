@@ -1874,6 +1874,11 @@ export interface PermissionsRequestParams {
   /** The agent's own id of its conversation: the requests of one conversation share a session here. At most 128 bytes. */
   session?: string;
   /**
+   * The shell that the agent runs commands in, as a name or a path: `bash` when absent. Lines are read as bash reads them,
+   * so nothing is free in a shell that reads them otherwise, such as `zsh`.
+   */
+  shell?: string;
+  /**
    * The agent's own mode, such as `acceptEdits`. People who are asked see it. It decides nothing, unless the
    * configuration of the agent has `trust_mode = true`.
    */

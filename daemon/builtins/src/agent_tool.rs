@@ -42,6 +42,8 @@ pub struct AgentWork {
     pub unclear: Option<String>,
     /// The agent's mode in its own words, for people who are asked.
     pub mode: Option<String>,
+    /// The shell that the agent runs commands in; `None` for bash.
+    pub shell: Option<String>,
     /// The environment of the agent's programs.
     pub environment: Environment,
 }
@@ -96,6 +98,7 @@ impl AgentTool {
         let deriving = Deriving {
             toolkit: &self.toolkit,
             environment: &self.work.environment,
+            shell: self.work.shell.as_deref().unwrap_or("bash"),
             description: description_in(&self.work.input),
             cx,
         };

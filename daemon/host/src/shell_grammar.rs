@@ -24,6 +24,7 @@ mod files;
 mod flow;
 mod fuzz;
 mod names;
+mod other_shells;
 mod programs;
 mod redirects;
 mod state;
@@ -34,6 +35,7 @@ mod words;
 pub use explain::{Explained, explain};
 #[doc(hidden)]
 pub use fuzz::fuzz_one;
+pub use other_shells::as_read_by;
 pub use programs::Note;
 
 use std::ops::ControlFlow;

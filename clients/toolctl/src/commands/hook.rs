@@ -3,6 +3,7 @@
 //! The path from the start to the answer is short: no runtime, no typed client, one request on the socket. [`payload`] reads
 //! the agent's input, [`daemon`] asks the daemon, [`answers`] says how each agent is answered.
 
+mod agent_shell;
 pub(crate) mod answers;
 #[cfg(test)]
 mod corpus;
@@ -238,7 +239,7 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
         Ok(exchange) => exchange,
         Err(error) => return without_answer(hook, row, mode, &error),
     };
-    match exchange.request(&call.params(agent)) {
+    match exchange.request(&call.params(agent, agent_shell::other_than_bash(agent).as_deref())) {
         Ok(answer) => {
             let judged = HookJudgement::read(&answer);
             last_call::write(agent, &LastHook::answered(row.event, judged.decision));

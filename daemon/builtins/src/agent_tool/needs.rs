@@ -11,6 +11,7 @@ use toold_engine::need::Need;
 use toold_host::environment::Environment;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
+use toold_host::shell_grammar;
 use toold_proto::agent_request::NamedNeed;
 use toold_proto::tool::Category;
 
@@ -27,6 +28,8 @@ pub(super) struct Deriving<'a> {
     pub(super) toolkit: &'a Arc<Toolkit>,
     /// The environment of the agent's programs, before the session adds its variables.
     pub(super) environment: &'a Environment,
+    /// The shell that runs the agent's commands.
+    pub(super) shell: &'a str,
     /// The agent's own words about a command.
     pub(super) description: Option<&'a str>,
     pub(super) cx: &'a Cx,
@@ -87,7 +90,8 @@ impl Deriving<'_> {
             Some(cwd) => self.folder(cwd)?,
             None => self.cx.cwd.clone(),
         };
-        let mut needs = bash::needs(line, &folder, self.description, self.environment, self.cx);
+        let needs = bash::needs(line, &folder, self.description, self.environment, self.cx);
+        let mut needs = shell_grammar::as_read_by(self.shell, line, needs);
         // Nothing confines the agent's command.
         needs.iter_mut().filter(|need| need.category == Category::Shell).for_each(|need| need.harmless = false);
         Ok(needs)

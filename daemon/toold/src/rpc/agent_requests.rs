@@ -158,6 +158,7 @@ fn check(params: &RequestPermission) -> Result<(), ErrorObjectOwned> {
         ("tool", Some(params.tool.as_str())),
         ("session", params.session.as_deref()),
         ("mode", params.mode.as_deref()),
+        ("shell", params.shell.as_deref()),
         ("call_id", params.call_id.as_ref().map(CallId::as_str)),
     ];
     for (name, text) in texts {
@@ -181,8 +182,8 @@ fn id_of(params: &RequestPermission) -> String {
 
 /// The tool and its input: everything that the judgement depends on, but the policy.
 fn digest_of(params: &RequestPermission) -> blake3::Hash {
-    let RequestPermission { tool, input, cwd, needs, mode, session_id, .. } = params;
-    blake3::hash(json!([tool, input, cwd, needs, mode, session_id]).to_string().as_bytes())
+    let RequestPermission { tool, input, cwd, needs, mode, session_id, shell, .. } = params;
+    blake3::hash(json!([tool, input, cwd, needs, mode, session_id, shell]).to_string().as_bytes())
 }
 
 fn requester(connection: &ClientConnection) -> RequestingAgent {
@@ -227,6 +228,7 @@ fn tool_for(
         named,
         unclear,
         mode: params.mode.clone(),
+        shell: params.shell.clone(),
         environment,
     };
     Arc::new(AgentTool::new(builtins, of_agent, work, judged, reported))

@@ -168,8 +168,8 @@ fn call_id(agent: HookAgent, session: Option<&str>, tool: &str, input: &Value, v
 }
 
 impl HookCall {
-    /// The parameters of `permissions.request`.
-    pub(crate) fn params(&self, agent: HookAgent) -> Value {
+    /// The parameters of `permissions.request`. `shell`: what the agent runs commands in, if it is not bash.
+    pub(crate) fn params(&self, agent: HookAgent, shell: Option<&str>) -> Value {
         let mut params = json!({
             "agent": agent.name(),
             "tool": self.tool,
@@ -177,7 +177,8 @@ impl HookCall {
             "cwd": self.cwd,
             "call_id": self.call_id,
         });
-        for (member, text) in [("session", &self.session), ("mode", &self.mode)] {
+        let (session, mode) = (self.session.as_deref(), self.mode.as_deref());
+        for (member, text) in [("session", session), ("mode", mode), ("shell", shell)] {
             if let Some(text) = text {
                 params[member] = json!(text);
             }
