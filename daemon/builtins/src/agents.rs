@@ -50,7 +50,7 @@ pub struct AgentType {
 }
 
 /// The placeholders in a command for text that a model writes.
-const WRITTEN_BY_MODELS: [&str; 3] = ["{prompt}", "{system_prompt}", "{description}"];
+const WRITTEN_BY_MODELS: &[&str] = &["{prompt}", "{system_prompt}", "{description}"];
 
 /// Why the program could take text that a model writes for one of its options, if it could.
 pub fn option_mistake(command: &[String]) -> Option<String> {

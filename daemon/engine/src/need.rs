@@ -23,6 +23,13 @@ pub struct Need {
     /// Shell only: the command is sandboxed so that it can change nothing, and nobody has to be
     /// asked.
     pub harmless: bool,
+    /// Shell only: the words as the program tells them apart, where that is certain.
+    pub form: Option<CommandForm>,
+    /// Shell only: the words without options before the subcommand that change nothing about it (`git -P commit`).
+    pub short: Option<Vec<Word>>,
+    /// Shell only: what it runs in a container or on another machine. Its own permission covers them, but rules that deny or
+    /// ask count there too.
+    pub elsewhere: Vec<InnerCommand>,
     /// Shell only: how many of the first words identify the command (`git commit` has two), where
     /// that is known.
     pub head: Option<usize>,
@@ -70,6 +77,9 @@ impl Need {
             words: None,
             forbidden: None,
             harmless: false,
+            form: None,
+            short: None,
+            elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
             unsure: None,
@@ -102,4 +112,31 @@ pub struct Word {
     pub text: String,
     /// False when the shell would expand it: then only a wildcard can match it.
     pub literal: bool,
+}
+
+/// The words of a command behind its name, as its program tells them apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandForm {
+    /// The subcommand and the operands: words that are neither options nor their values.
+    pub plain: Vec<Word>,
+    pub options: Vec<FormOption>,
+}
+
+/// An option of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormOption {
+    /// All its spellings: `-f` and `--force`.
+    pub names: Vec<String>,
+    pub values: Vec<Word>,
+}
+
+/// A command that another one runs elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InnerCommand {
+    pub target: String,
+    /// `None` when it could not be parsed for certain.
+    pub words: Option<Vec<Word>>,
+    pub form: Option<CommandForm>,
+    pub is_unsure: bool,
+    pub may_run_any: bool,
 }

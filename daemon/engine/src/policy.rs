@@ -30,7 +30,7 @@ use crate::need::Need;
 use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
 use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
-use crate::policy::pattern::{Pattern, check_tool_glob};
+use crate::policy::pattern::{Pattern, check_tool_glob, doubts};
 use crate::policy::protected_writes::ProtectedWrite;
 use crate::tool::Origin;
 
@@ -223,15 +223,18 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     if let Some(broken) = policy.broken.first().filter(|_| default != Verdict::Allow) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, format!("an invalid rule: {broken}"));
     }
+    // A command that could run anything might be what a rule or a grant denies or asks about. Only a rule for exactly this
+    // command, or a person, knows.
+    let doubted = doubts(need).then(|| doubted_by(rules(), grants, subject, need)).flatten();
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
     if let Some(decision) = by_mode(policy, subject, need, protected.is_some())
-        && (decision.verdict != Verdict::Allow || !need.hides_file)
+        && (decision.verdict != Verdict::Allow || !need.hides_file && doubted.is_none())
     {
         return decision;
     }
     // 4. and 5. The most specific rule; a grant answers a rule that asks, if the grant is no wider.
-    let covers = |pattern: &Pattern| protected.is_none() && !need.hides_file || pattern.is_exact();
+    let covers = |pattern: &Pattern| protected.is_none() && !need.hides_file && doubted.is_none() || pattern.is_exact();
     let strict = |rule: &Rule| rule.action == Verdict::Ask;
     let nearest = rules()
         .filter(|rule| strict(rule) || rule.action == Verdict::Allow && covers(&rule.pattern))
@@ -257,6 +260,7 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         // 6. and 7. The default, which may be to ask.
         (None, None) => match protected {
             Some(protected) => Decision::new(Verdict::Ask, DecidedBy::Rule, protected),
+            None if doubted.is_some() => Decision::new(Verdict::Ask, DecidedBy::Rule, doubted.unwrap_or_default()),
             None if need.hides_file && is_all_allowed(subject, rules(), grants, need) => {
                 let why = need.unsure.as_deref().unwrap_or("it names a file that is not known");
                 Decision::new(Verdict::Ask, DecidedBy::Rule, format!("{why}, and it may be one that no tool touches"))
@@ -264,6 +268,19 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
             None => Decision::new(default, DecidedBy::Default, default_name(need, default)),
         },
     }
+}
+
+/// The rule or grant that might be about a command that could run anything, in words.
+fn doubted_by<'a>(
+    mut rules: impl Iterator<Item = &'a Rule>,
+    grants: &[Grant],
+    subject: &Subject,
+    need: &Need,
+) -> Option<String> {
+    let rule = rules.find(|rule| rule.action != Verdict::Allow).map(Rule::name);
+    let strict = || grants.iter().find(|grant| grant.may_deny(subject, need)).map(Grant::describe);
+    let why = need.unsure.as_deref().unwrap_or("the program that it runs is unknown");
+    rule.or_else(strict).map(|rule| format!("{why}, so it may be about this: {rule}"))
 }
 
 /// Whether the mode or `**` would allow it.

@@ -25,6 +25,7 @@ mod flow;
 mod fuzz;
 mod names;
 mod other_shells;
+mod places;
 mod programs;
 mod redirects;
 mod state;
@@ -43,7 +44,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use toold_engine::cut;
-use toold_engine::need::{Need, Word};
+use toold_engine::need::{CommandForm, InnerCommand, Need, Word};
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
@@ -229,6 +230,10 @@ struct SimpleCommand {
     looked_up: bool,
     /// The text of the script that it runs.
     script: Option<String>,
+    /// See [`Need::form`], [`Need::short`] and [`Need::elsewhere`].
+    form: Option<CommandForm>,
+    short: Option<Vec<Word>>,
+    elsewhere: Vec<InnerCommand>,
     /// See [`Need::head`] and [`Need::operands`].
     head: Option<usize>,
     operands: Vec<usize>,
@@ -252,6 +257,9 @@ impl SimpleCommand {
             reads_only: false,
             looked_up: false,
             script: None,
+            form: None,
+            short: None,
+            elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
             known: None,
@@ -272,6 +280,9 @@ impl SimpleCommand {
             reads_only: is_harmless,
             looked_up: false,
             script: None,
+            form: None,
+            short: None,
+            elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
             known: None,
@@ -293,7 +304,9 @@ impl SimpleCommand {
                 }
             }
             self.target = shown(words);
+            (self.form, self.short) = (None, None);
         }
+        self.elsewhere.extend(other.elsewhere);
         self.unsure = self.unsure.take().or(other.unsure);
         self.may_run_any |= other.may_run_any;
         self.hides_file |= other.hides_file;
@@ -310,6 +323,9 @@ impl SimpleCommand {
             hides_file: self.hides_file,
             reads_only: self.reads_only,
             script: self.script.clone(),
+            form: self.form.clone(),
+            short: self.short.clone(),
+            elsewhere: self.elsewhere.clone(),
             head: self.head,
             operands: self.operands.clone(),
             ..Need::new(Category::Shell, self.target.clone())

@@ -170,22 +170,20 @@ struct UnreadInput {
 }
 
 /// The agent may keep the pipe open, so that only the value ends, and not the input.
-fn read_input(input: impl Read) -> Result<Value, UnreadInput> {
-    let mut input = BufReader::with_capacity(64 << 10, input);
+fn read_input(mut input: impl Read) -> Result<Value, UnreadInput> {
     let mut start = Vec::new();
-    let mut whole =
-        serde_json::Deserializer::from_reader(Tee { input: input.by_ref().take(MAX_INPUT), copy: &mut start });
+    let copied = Tee { input: input.by_ref().take(MAX_INPUT), copy: &mut start };
+    let mut whole = serde_json::Deserializer::from_reader(BufReader::with_capacity(64 << 10, copied));
     let error = match Value::deserialize(&mut whole) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
     // What is too large is read again without keeping its texts. The model may have chosen them, so that the event is read
     // from its own member, and never searched for.
-    let again = start.chain(input.take(MAX_SKIMMED));
-    let named =
-        SkimmedInput::deserialize(&mut serde_json::Deserializer::from_reader(again)).map(SkimmedInput::into_value);
+    let again = BufReader::with_capacity(64 << 10, start.as_slice().chain(input.take(MAX_SKIMMED)));
+    let named = SkimmedInput::deserialize(&mut serde_json::Deserializer::from_reader(again));
     Err(UnreadInput {
-        named: named.unwrap_or_default(),
+        named: named.map(SkimmedInput::into_value).unwrap_or_default(),
         problem: format!("the input is not one JSON value of at most 15 MiB: {error}"),
     })
 }

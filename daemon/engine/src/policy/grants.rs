@@ -82,7 +82,12 @@ impl Grant {
     }
 
     pub(super) fn denies(&self, subject: &Subject, need: &Need) -> bool {
-        self.action == Action::Deny && self.concerns(subject, need) && self.pattern.may_match(need).is_some()
+        self.may_deny(subject, need) && self.pattern.may_match(need).is_some()
+    }
+
+    /// Whether it denies something of the need's category to the subject.
+    pub(super) fn may_deny(&self, subject: &Subject, need: &Need) -> bool {
+        self.action == Action::Deny && self.concerns(subject, need)
     }
 
     fn concerns(&self, subject: &Subject, need: &Need) -> bool {

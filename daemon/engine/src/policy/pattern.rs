@@ -15,7 +15,7 @@ pub(in crate::policy) mod words;
 use globset::{GlobBuilder, GlobMatcher};
 use toold_proto::tool::Category;
 
-use crate::need::Need;
+use crate::need::{CommandForm, Need, Word};
 use crate::policy::pattern::host::HostPattern;
 use crate::policy::pattern::words::WordsPattern;
 
@@ -157,24 +157,31 @@ impl Pattern {
             PatternKind::Host(host) => host.matches(&need.target),
             // A command with an uncertain effect is matched by its exact words only.
             PatternKind::Words(words) => {
-                (need.unsure.is_none() || self.is_exact())
-                    && need.words.as_deref().is_some_and(|given| words.matches(given))
+                let fits = |given: &Option<Vec<Word>>| given.as_deref().is_some_and(|given| words.matches(given));
+                (need.unsure.is_none() || self.is_exact()) && fits(&need.words)
+                    || need.unsure.is_none() && !self.is_exact() && fits(&need.short)
             }
         };
         matches.then_some(self.specificity)
     }
 
-    /// How specifically it may be about a need that is not known for certain: for rules that deny
-    /// or ask. A program counts by its name, in whatever folder; a word that the shell still
-    /// changes may become any words; and a command that is not understood is about each rule whose
-    /// words occur in it, or about all when it may run anything.
+    /// How specifically it is about a need, for rules that deny or ask. A program counts by its name, in whatever folder;
+    /// options count in any order and spelling; a word that the shell still changes may become any words; and a command
+    /// that is not understood is about each rule whose words occur in it. See also [`doubts`].
     pub fn may_match(&self, need: &Need) -> Option<Specificity> {
         let may = match &self.kind {
             PatternKind::Words(words) => {
-                need.may_run_any
-                    || need.words.as_deref().is_some_and(|given| words.may_match(given))
+                let concerns =
+                    |given: &Option<Vec<Word>>, form: &Option<CommandForm>, target: &str, is_unsure: bool| {
+                        given.as_deref().is_some_and(|given| words.may_match(given, form.as_ref()))
+                            || (is_unsure || given.is_none()) && words.may_occur_in(target)
+                    };
+                let is_unsure = need.unsure.is_some() || need.may_run_any;
+                concerns(&need.words, &need.form, &need.target, is_unsure)
                     || need.script.as_deref().is_some_and(|script| words.may_occur_in(script))
-                    || (need.unsure.is_some() || need.words.is_none()) && words.may_occur_in(&need.target)
+                    || need.elsewhere.iter().any(|inner| {
+                        concerns(&inner.words, &inner.form, &inner.target, inner.is_unsure || inner.may_run_any)
+                    })
             }
             PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => false,
         };
@@ -186,6 +193,11 @@ impl Pattern {
         };
         self.matches(need).or_else(|| (may || need.covers.iter().any(covers)).then_some(self.specificity))
     }
+}
+
+/// Whether a command could run any program, so that every rule that denies or asks might be about it: a person decides.
+pub fn doubts(need: &Need) -> bool {
+    need.may_run_any || need.elsewhere.iter().any(|inner| inner.may_run_any)
 }
 
 fn bad(category: Category, text: &str, why: &str) -> BadPattern {

@@ -536,6 +536,48 @@ fn nothing_but_a_person_allows_what_is_always_asked() {
     case.rule("mcp", "s/*", "deny").gives(&need, Deny, "config.toml:2");
 }
 
+#[test]
+fn a_failed_judgement_asks_as_if_a_rule_said_so() {
+    let why = Some("judging the line takes too long".to_owned());
+    let need = Need { is_unjudged: true, always_asked: true, unsure: why, words: None, ..shell("git push; ls") };
+    let open = case().rule("shell", "**", "allow").grant(Category::Shell, "**", Action::Allow);
+    for case in [case(), open.clone(), open.clone().mode(Mode::Yolo)] {
+        case.gives(&need, Ask, "takes too long");
+    }
+    open.clone().mode(Mode::Plan).gives(&need, Deny, "mode plan");
+    open.rule("shell", "git push *", "deny").gives(&need, Deny, "config.toml:2");
+}
+
+#[test]
+fn a_file_that_is_not_known_is_allowed_by_no_mode_and_not_by_two_stars() {
+    let need = Need { hides_file: true, unsure: Some("the file that $x names is unknown".into()), ..shell("cat $x") };
+    case().gives(&need, Ask, "default of shell");
+    let open = case().rule("shell", "**", "allow");
+    open.clone().gives(&need, Ask, "no tool touches");
+    case().mode(Mode::Yolo).gives(&need, Ask, "no tool touches");
+    case().grant(Category::Shell, "**", Action::Allow).gives(&need, Ask, "no tool touches");
+    let exact = Need { words: shell("cat x").words, ..need };
+    open.rule("shell", "cat x", "allow").gives(&exact, Allow, "config.toml:2");
+}
+
+#[test]
+fn a_command_that_could_run_anything_is_asked_about_where_a_rule_denies_or_asks() {
+    let need = Need { may_run_any: true, unsure: Some("tmux runs other programs".into()), ..shell("tmux attach") };
+    let open = case().rule("shell", "**", "allow");
+    open.clone().gives(&need, Allow, "config.toml:1");
+    for strict in ["deny", "ask"] {
+        let case = open.clone().rule("shell", "sudo *", strict);
+        case.clone().gives(&need, Ask, "so it may be about this: rule");
+        case.clone().mode(Mode::Yolo).gives(&need, Ask, "config.toml:2");
+        case.gives(&shell("ls"), Allow, "config.toml:1");
+    }
+    let case = open.rule("shell", "sudo *", "deny");
+    case.clone().rule("shell", "tmux attach", "allow").gives(&need, Allow, "config.toml:3");
+    case.gives(&Need { target: "tmux new 'sudo id'".into(), ..need.clone() }, Deny, "config.toml:2");
+    let refused = self::case().grant(Category::Shell, "sudo *", Action::Deny).rule("shell", "**", "allow");
+    refused.gives(&need, Ask, "grant g1");
+}
+
 /// The term of a grant of the fleet, which a test ends.
 #[derive(Debug, Default)]
 struct Ended(std::sync::atomic::AtomicBool);

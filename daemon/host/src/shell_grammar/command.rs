@@ -2,14 +2,14 @@
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
 use toold_engine::cut;
-use toold_engine::need::Word;
+use toold_engine::need::{InnerCommand, Word};
 use toold_engine::policy::targets::begins_command;
 use tree_sitter::Node;
 
 use super::arg::{Arg, WordPart};
 use super::expand;
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, Reading};
-use super::{LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, shown};
+use super::{LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, places, shown};
 
 impl<'t> ShellWalk<'_, '_, '_> {
     /// A simple command; `redirects` follow it.
@@ -138,6 +138,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let may_run_any = name.is_none() || reading.may_run_any || doubt && name.as_deref() != Some("set");
         let script = reading.script_file.take().and_then(|file| self.script_text(&file));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
+        let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
+        let elsewhere = self.elsewhere(inner, &scripts)?;
+        let short = reading.known.filter(|_| unsure.is_none()).and_then(|_| places::without_place(&words));
         self.found.push(LineItem::Command(SimpleCommand {
             target: target.clone(),
             words: (!hides).then_some(plain),
@@ -148,6 +151,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
             unsure,
             looked_up,
             script,
+            form: reading.form.take().filter(|_| !hides),
+            short,
+            elsewhere,
             head,
             operands,
             known: reading.known,
@@ -210,6 +216,37 @@ impl<'t> ShellWalk<'_, '_, '_> {
         // After `time`, the shell accepts keywords and assignments.
         let doubt = words.first().is_some_and(|name| check::is_reserved(name.start()) || name.start().contains('='));
         self.simple(words, doubt, &raw)
+    }
+
+    /// Commands that run in a container or on another machine. Nothing is known about its folders and variables.
+    fn elsewhere(&mut self, commands: Vec<Vec<Arg>>, scripts: &[String]) -> Walked<Vec<InnerCommand>> {
+        if commands.is_empty() && scripts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (outer, before, failed) = (std::mem::take(&mut self.found), self.state.clone(), self.failed.take());
+        self.state.lose();
+        for command in commands {
+            self.inner(command)?;
+        }
+        for script in scripts {
+            self.inner_script(script)?;
+        }
+        let found = std::mem::replace(&mut self.found, outer);
+        (self.state, self.failed) = (before, failed);
+        let mut inner = Vec::new();
+        for found in found {
+            if let LineItem::Command(command) = found {
+                inner.extend(command.elsewhere);
+                inner.push(InnerCommand {
+                    target: command.target,
+                    words: command.words,
+                    form: command.form,
+                    is_unsure: command.unsure.is_some(),
+                    may_run_any: command.may_run_any,
+                });
+            }
+        }
+        Ok(inner)
     }
 
     /// The content of a script file.

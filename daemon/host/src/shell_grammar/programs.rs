@@ -4,6 +4,7 @@ mod awk;
 mod builtins;
 mod coreutils;
 mod curl;
+mod elsewhere;
 mod fd;
 mod filters;
 mod find;
@@ -21,6 +22,8 @@ mod tar;
 mod xargs;
 
 use std::rc::Rc;
+
+use toold_engine::need::CommandForm;
 
 use super::arg::Arg;
 use super::names::NameSet;
@@ -97,6 +100,11 @@ pub(super) struct Reading {
     /// `NAME=value` words that set variables for the command that it runs.
     pub(super) assignments: Vec<Arg>,
     pub(super) files: Vec<FileUse>,
+    /// See [`toold_engine::need::Need::form`].
+    pub(super) form: Option<CommandForm>,
+    /// Commands that it runs in a container or on another machine, and scripts of a shell there.
+    pub(super) elsewhere: Vec<Vec<Arg>>,
+    pub(super) scripts_elsewhere: Vec<String>,
     /// Why its effects are unknown.
     pub(super) unsure: Option<String>,
     /// It may run any program.

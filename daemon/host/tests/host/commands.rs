@@ -12,3 +12,4 @@ mod folders;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod judge;
+mod rules;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::need::Word;
+use crate::need::{CommandForm, FormOption, Word};
 use crate::policy::pattern::words::escape_word;
 
 fn shell(words: &[&str]) -> Need {
@@ -90,6 +90,91 @@ fn denials_see_through_folders_and_quotes() {
     assert!(deny("git push *", &Need::new(Category::Shell, "if git -c a push; then")));
     assert!(!deny("git push *", &Need::new(Category::Shell, "git log $((x))")));
     assert!(!deny("rm *", &Need::new(Category::Shell, "echo farm $((x))")));
+}
+
+/// `-x=V` and `-x V` are options of the command, `|` stands between the spellings of one.
+fn formed(words: &str) -> Need {
+    let mut form = CommandForm::default();
+    let mut given = words.split(' ').skip(1).peekable();
+    let word = |text: &str| Word { text: text.to_owned(), literal: !text.starts_with('$') };
+    while let Some(text) = given.next() {
+        match text.split_once('=').or((text.starts_with('-')).then_some((text, ""))) {
+            Some((names, value)) => form.options.push(FormOption {
+                names: names.split('|').map(str::to_owned).collect(),
+                values: Some(value).filter(|value| !value.is_empty()).map(word).into_iter().collect(),
+            }),
+            None => form.plain.push(word(text)),
+        }
+    }
+    let words: Vec<&str> = words.split(' ').collect();
+    Need { form: Some(form), ..shell(&words) }
+}
+
+#[test]
+fn a_denial_means_options_in_any_order_and_spelling() {
+    for (pattern, command, expected) in [
+        ("git push *", "git -C=. push origin", true),
+        ("git push *", "git push", true),
+        ("git push *", "git commit -m=push", false),
+        ("git push *", "git stash push", false),
+        ("git push --force *", "git push origin -f|--force", true),
+        ("git push --force *", "git push origin", false),
+        ("git push -f *", "git push --force|-f origin", true),
+        ("git push --force origin *", "git push origin main -f|--force", true),
+        ("git push --force origin *", "git push other -f|--force", false),
+        ("rm -rf *", "rm -r|--recursive -f|--force x", true),
+        ("rm -rf *", "rm -r x", false),
+        ("rm -r -f *", "rm -f|--force x -r", true),
+        ("rm -rf *", "rm $x", true),
+        ("kubectl -n prod delete *", "kubectl delete -n|--namespace=prod pod", true),
+        ("kubectl -n prod delete *", "kubectl delete -n|--namespace=web pod", false),
+        ("kubectl --namespace=prod delete *", "kubectl -n|--namespace=prod delete pod", true),
+        ("make -j4 *", "make -j=4 all", true),
+        ("make deploy", "make -s deploy", true),
+        ("make deploy", "make deploy now", false),
+        ("kubectl * secrets *", "kubectl -n=x get secrets -o=yaml", true),
+        ("git push --force-* *", "git push --force-with-lease=x", true),
+    ] {
+        let found = Pattern::parse(Category::Shell, pattern).unwrap().may_match(&formed(command));
+        assert_eq!(found.is_some(), expected, "{pattern}: {command}");
+    }
+}
+
+#[test]
+fn words_of_an_unknown_program_count_in_their_order() {
+    for (pattern, command, expected) in [
+        ("aws ec2 terminate *", "aws --profile p ec2 terminate x", true),
+        ("aws ec2 terminate *", "aws terminate ec2", false),
+        ("aws ec2 terminate *", "aws ec2 describe", false),
+        ("tool drop --all *", "tool --all drop", true),
+        ("tool drop --all *", "tool drop --al", true),
+        ("tool drop --everything *", "tool drop --every", true),
+        ("tool -xy *", "tool -y a -x", true),
+        ("tool -xy *", "tool -y --x", false),
+        ("tool drop", "tool -q drop", true),
+        ("tool drop", "tool drop it", false),
+        ("tool *", "tools x", false),
+        ("x=* y *", "x=$y", false),
+        ("sudo *", "§n=$(wc)", false),
+        ("nano *", "§n=$(wc)", false),
+        ("n=*", "§n=$(wc)", true),
+        ("n*", "§n=$(wc)", true),
+        ("sudo *", "§$x", true),
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let found = Pattern::parse(Category::Shell, pattern).unwrap().may_match(&shell(&words));
+        assert_eq!(found.is_some(), expected, "{pattern}: {command}");
+    }
+}
+
+#[test]
+fn a_pattern_that_allows_covers_the_command_without_harmless_first_options() {
+    let need =
+        Need { short: shell(&["git", "commit", "-m", "x"]).words, ..shell(&["git", "-C", "a", "commit", "-m", "x"]) };
+    let covers = |pattern: &str, need: &Need| Pattern::parse(Category::Shell, pattern).unwrap().matches(need).is_some();
+    assert!(covers("git commit *", &need) && covers("git *", &need) && covers("git -C a *", &need));
+    assert!(!covers("git commit -m x", &need), "a rule for exactly another command");
+    assert!(!covers("git commit *", &Need { unsure: Some("why".into()), ..need }));
 }
 
 #[test]

@@ -32,6 +32,12 @@ impl Wild {
         self.0.len() > 1 && self.0.iter().all(String::is_empty)
     }
 
+    /// Whether it can match a text that begins with `known`.
+    pub(super) fn may_begin_with(&self, known: &str) -> bool {
+        let first = self.0.first().map(String::as_str).unwrap_or_default();
+        first.starts_with(known) || known.starts_with(first) && self.stars() > 0
+    }
+
     pub(super) fn stars(&self) -> usize {
         self.0.len().saturating_sub(1)
     }

@@ -1,8 +1,10 @@
 //! Patterns of commands.
 
+use std::borrow::Borrow;
+
 use toold_proto::shell_word::quoted_unless;
 
-use crate::need::Word;
+use crate::need::{CommandForm, FormOption, Word};
 use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::is_grammar;
 
@@ -52,18 +54,25 @@ impl WordsPattern {
         fits && pairs.all(|(pattern, word)| if word.literal { pattern.matches(&word.text) } else { pattern.is_any() })
     }
 
-    /// Whether the command may turn out to match the pattern. The folder of the program does not
-    /// count.
-    pub(super) fn may_match(&self, given: &[Word]) -> bool {
+    /// Whether the command may turn out to be one that the pattern means. The folder of the program does not count, nor
+    /// does where its options stand and how they are spelled.
+    pub(super) fn may_match(&self, given: &[Word], form: Option<&CommandForm>) -> bool {
         let Some((first, rest)) = given.split_first() else { return false };
-        let name = first.text.rsplit('/').next().unwrap_or_default();
-        match self.words.split_first() {
-            None => true,
-            Some((pattern, _)) if first.literal && !pattern.matches(name) && !pattern.matches(&first.text) => false,
-            Some((_, patterns)) if first.literal => may_become(rest, patterns, self.more),
-            // The name may become any words, options of a wrapper among them.
-            Some(_) => true,
+        let Some((pattern, patterns)) = self.words.split_first() else { return true };
+        if !first.literal {
+            // A variable is set; otherwise the name may become any words, options of a wrapper among them.
+            return match variable_of(&first.text).filter(|_| rest.is_empty()) {
+                Some(known) => pattern.may_begin_with(known),
+                None => true,
+            };
         }
+        let name = first.text.rsplit('/').next().unwrap_or_default();
+        (pattern.matches(name) || pattern.matches(&first.text))
+            && (may_become(rest, patterns, self.more)
+                || match form {
+                    Some(form) => has_form(form, patterns, self.more),
+                    None => occurs_in_order(rest, patterns, self.more),
+                })
     }
 
     /// Whether the first words of the pattern occur in a line that could not be parsed.
@@ -78,9 +87,116 @@ impl WordsPattern {
     }
 }
 
+/// `NAME=` of a variable that is set.
+fn variable_of(text: &str) -> Option<&str> {
+    let (known, _) = text.split_at_checked(text.find('=')? + 1)?;
+    let name = known.strip_suffix('=')?;
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then_some(known)
+}
+
+/// Whether a word of a pattern is an option.
+fn is_option(pattern: &Wild) -> bool {
+    pattern.pieces().next().is_some_and(|start| start.len() > 1 && start.starts_with(['-', '+']) && start != "--")
+}
+
+/// Whether the command has the options of the patterns, and maybe others, and its other words can turn into a match.
+fn has_form(form: &CommandForm, patterns: &[Wild], more: bool) -> bool {
+    // Such a word may become any option.
+    let is_open = form.plain.iter().any(|word| !word.literal);
+    let mut plain: Vec<&Wild> = Vec::new();
+    let mut waiting = patterns.iter().filter(|pattern| pattern.as_literal() != Some("--")).peekable();
+    while let Some(pattern) = waiting.next() {
+        if !is_option(pattern) {
+            plain.push(pattern);
+            continue;
+        }
+        let given: Vec<&FormOption> = form.options.iter().filter(|option| is_spelled(option, pattern)).collect();
+        if given.is_empty() && !is_open && !is_bundle(form, pattern) {
+            return false;
+        }
+        // The value of an option is no operand.
+        let is_value = |next: &&Wild| {
+            let fits = |word: &Word| !word.literal || next.matches(&word.text);
+            given.iter().any(|option| option.values.iter().any(fits))
+        };
+        waiting.next_if(is_value);
+    }
+    may_become(&form.plain, &plain, more)
+}
+
+/// Whether the option, with or without its value, is one that the pattern means.
+fn is_spelled(option: &FormOption, pattern: &Wild) -> bool {
+    option.names.iter().any(|name| {
+        pattern.matches(name)
+            || option.values.iter().any(|value| match value.literal {
+                true => {
+                    pattern.matches(&format!("{name}={}", value.text))
+                        || pattern.matches(&format!("{name}{}", value.text))
+                }
+                false => pattern.pieces().next().is_some_and(|start| start.starts_with(name.as_str())),
+            })
+    })
+}
+
+/// Whether all letters of `-rf` are given.
+fn is_bundle(form: &CommandForm, pattern: &Wild) -> bool {
+    letters_of(pattern).is_some_and(|letters| {
+        letters.chars().all(|letter| {
+            let name = format!("-{letter}");
+            form.options.iter().any(|option| option.names.contains(&name))
+        })
+    })
+}
+
+/// `rf` of `-rf`.
+fn letters_of(pattern: &Wild) -> Option<&str> {
+    pattern.as_literal()?.strip_prefix('-').filter(|letters| !letters.starts_with('-'))
+}
+
+/// Of a program whose words nobody can tell apart: whether the words of the pattern occur in this order, and its options
+/// anywhere.
+fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> bool {
+    let looks_like_option = |word: &&Word| word.literal && word.text.len() > 1 && word.text.starts_with(['-', '+']);
+    let (options, plain): (Vec<&Word>, Vec<&Word>) = given.iter().partition(looks_like_option);
+    let is_open = plain.iter().any(|word| !word.literal);
+    let names_it = |pattern: &Wild| {
+        let is_abbreviated = |text: &str| {
+            let wanted = pattern.as_literal().filter(|wanted| text.len() > 3 && wanted.starts_with("--"));
+            wanted.is_some_and(|wanted| wanted.starts_with(text))
+        };
+        let bundles = || options.iter().filter(|word| !word.text.starts_with("--"));
+        letters_of(pattern)
+            .is_some_and(|letters| letters.chars().all(|letter| bundles().any(|word| word.text.contains(letter))))
+            || options.iter().any(|word| {
+                let name = word.text.split('=').next().unwrap_or_default();
+                pattern.matches(&word.text) || pattern.matches(name) || is_abbreviated(name)
+            })
+    };
+    let patterns = || patterns.iter().filter(|pattern| pattern.as_literal() != Some("--"));
+    if !is_open && !patterns().filter(|pattern| is_option(pattern)).all(names_it) {
+        return false;
+    }
+    let wanted: Vec<&Wild> = patterns().filter(|pattern| !is_option(pattern)).collect();
+    if !more {
+        let plain: Vec<Word> = plain.into_iter().cloned().collect();
+        return may_become(&plain, &wanted, false);
+    }
+    let mut wanted = wanted.into_iter().peekable();
+    for word in plain {
+        if !word.literal {
+            return true;
+        }
+        wanted.next_if(|pattern| pattern.matches(&word.text));
+    }
+    wanted.peek().is_none()
+}
+
 /// Whether words can turn into a match of the patterns: a word that the shell still changes can
 /// become any number of words.
-fn may_become(given: &[Word], patterns: &[Wild], more: bool) -> bool {
+fn may_become<W: Borrow<Wild>>(given: &[Word], patterns: &[W], more: bool) -> bool {
     // `reachable[n]`: the words so far can become what the first n patterns match.
     let mut reachable = vec![false; patterns.len() + 1];
     reachable[0] = true;
@@ -91,7 +207,7 @@ fn may_become(given: &[Word], patterns: &[Wild], more: bool) -> bool {
                 next[at] |= more || !word.literal;
             } else if !word.literal {
                 next[at..].fill(true);
-            } else if patterns[at].matches(&word.text) {
+            } else if patterns[at].borrow().matches(&word.text) {
                 next[at + 1] = true;
             }
         }

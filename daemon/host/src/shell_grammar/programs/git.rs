@@ -1,5 +1,7 @@
 //! `git`: aliases, settings and subcommands that name commands, and the files that it shows.
 
+use toold_engine::need::FormOption;
+
 use super::known::find;
 use super::options::{Parsed, parse};
 use super::repository::{self, Repository, RepositoryProblem};
@@ -76,9 +78,17 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     }
     let mut folder: Option<Arg> = None;
     let (mut is_elsewhere, mut is_set) = (false, false);
+    // The options before the subcommand.
+    let mut before: Vec<FormOption> = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
+        if word.start().starts_with('-') {
+            let takes_value = ["-c", "-C", "--git-dir", "--work-tree", "--namespace"].iter().any(|name| word.is(name));
+            let value = words.get(at).filter(|_| takes_value);
+            let values = value.map(Arg::word).into_iter().collect();
+            before.push(FormOption { names: vec![word.start().to_owned()], values });
+        }
         let Some(text) = word.literal() else {
             return Some(reading.runs_any(format!("the shell expands {}, and the result is unknown", word.raw)));
         };
@@ -152,6 +162,10 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     return Some(reading.runs_any(format!("toold does not know git {name}; it may be an alias")));
                 };
                 let mut of = subcommand(name, known, &words[at..], folder.as_ref());
+                if let Some(form) = &mut of.form {
+                    form.plain.insert(0, word.word());
+                    form.options.append(&mut before);
+                }
                 of.scripts.append(&mut reading.scripts);
                 of.note(word, "subcommand");
                 // Before its own words.

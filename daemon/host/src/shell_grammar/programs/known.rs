@@ -124,6 +124,8 @@ pub(crate) struct ProgramTable {
     pub(crate) reads_only: bool,
     pub(crate) closed: bool,
     pub(crate) options: HashMap<String, Takes>,
+    /// The other spellings of options.
+    pub(crate) spellings: HashMap<String, Vec<String>>,
     /// Options that make a read-only program change something.
     pub(crate) changes: Vec<String>,
     /// It only reads with one of these options, or without operands.
@@ -255,7 +257,14 @@ fn add_options(name: &str, known: &mut ProgramTable, entry: &TableEntry) -> Resu
         (&entry.folder, Takes::Folder),
     ];
     for (list, takes) in lists {
-        for option in list.split_whitespace() {
+        for spellings in list.split_whitespace() {
+            let all: Vec<&str> = spellings.split('|').collect();
+            for spelling in &all {
+                let others = all.iter().filter(|other| *other != spelling).map(|other| (*other).to_owned());
+                known.spellings.entry((*spelling).to_owned()).or_default().extend(others);
+            }
+        }
+        for option in list.split_whitespace().flat_map(|spellings| spellings.split('|')) {
             let (option, takes) = match option.rsplit_once(':') {
                 Some((option, count)) if takes == Takes::Words(1) => {
                     let count = count.parse().map_err(|_| format!("{name}: {option}:{count}: expected a number"))?;

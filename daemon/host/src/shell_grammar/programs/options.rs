@@ -2,9 +2,10 @@
 //! `getopt_long`).
 
 use toold_engine::cut;
+use toold_engine::need::{CommandForm, FormOption};
 
 use super::known::{Operand, ProgramTable, Takes};
-use super::{FileAccess, FileUse, Reading};
+use super::{FileAccess, FileUse, Reading, elsewhere};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// An option as it was written.
@@ -19,14 +20,39 @@ pub(crate) struct Parsed {
     pub(crate) known: &'static ProgramTable,
     pub(crate) given: Vec<GivenOption>,
     pub(crate) operands: Vec<Arg>,
+    /// The words that chose the entry of the tables.
+    pub(crate) subcommands: Vec<Arg>,
     /// The words after `--`, if the program parses them differently.
     pub(crate) rest: Vec<Arg>,
     /// The command that it runs.
     pub(crate) command: Vec<Arg>,
     pub(crate) reading: Reading,
+    /// Which words are values of options is not certain.
+    pub(crate) is_uncertain: bool,
 }
 
 impl Parsed {
+    /// The words as rules that deny or ask compare them; `None` where they cannot be told apart.
+    fn form(&self) -> Option<CommandForm> {
+        if self.is_uncertain || self.given.iter().any(|given| given.name == "?") {
+            return None;
+        }
+        // `docker container rm` is `docker rm`.
+        let is_container =
+            self.known.name.starts_with("docker container ") || self.known.name.starts_with("podman container ");
+        let subcommands = self.subcommands.iter().skip(usize::from(is_container));
+        let plain = subcommands.chain(&self.operands).chain(&self.rest).chain(&self.command);
+        let options = self.given.iter().map(|given| FormOption {
+            names: [std::slice::from_ref(&given.name), self.spellings(&given.name)].concat(),
+            values: given.values.iter().map(Arg::word).collect(),
+        });
+        Some(CommandForm { plain: plain.map(Arg::word).collect(), options: options.collect() })
+    }
+
+    fn spellings(&self, name: &str) -> &[String] {
+        self.known.spellings.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
     pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.given.iter().any(|given| names.contains(&given.name.as_str()))
     }
@@ -44,9 +70,11 @@ pub(crate) fn parse(known: &'static ProgramTable, words: &[Arg]) -> Parsed {
             known,
             given: Vec::new(),
             operands: Vec::new(),
+            subcommands: Vec::new(),
             rest: Vec::new(),
             command: Vec::new(),
             reading,
+            is_uncertain: false,
         },
         words,
         at: 0,
@@ -124,6 +152,7 @@ impl<'a> OptionParser<'a> {
             match word.literal().map(|text| (text, known.subcommands.get(text))) {
                 Some((_, Some(subcommand))) => {
                     self.parsed.reading.note(word, "subcommand");
+                    self.parsed.subcommands.push(word.clone());
                     self.parsed.known = subcommand;
                     self.parsed.reading.known = Some(subcommand);
                     self.parsed.operands.clear();
@@ -291,13 +320,7 @@ impl<'a> OptionParser<'a> {
                         return self.unlisted(word, text, None);
                     }
                 }
-                Some(Takes::Unsure(why)) => {
-                    let words = format!("{name} {why}");
-                    self.parsed.given.push(GivenOption { name, values: Vec::new() });
-                    self.parsed.reading.may_run_any = true;
-                    self.parsed.reading.note(word, why.clone());
-                    return self.parsed.reading.doubt(words);
-                }
+                Some(Takes::Unsure(why)) => return self.unsure(word, &name, why, rest),
                 Some(takes) => {
                     let attached = rest.map(|rest| match rest.start().strip_prefix('=') {
                         // `-n=5` gives `=5` to GNU programs and `5` to others.
@@ -325,12 +348,7 @@ impl<'a> OptionParser<'a> {
             Takes::Nothing | Takes::Attached | Takes::WriteAttached => 0,
             Takes::Words(count) => count.saturating_sub(usize::from(has_value)),
             Takes::Read | Takes::Write | Takes::Output | Takes::Folder => usize::from(!has_value),
-            Takes::Unsure(why) => {
-                self.parsed.reading.may_run_any = true;
-                self.parsed.reading.note(word, why.clone());
-                self.parsed.given.push(GivenOption { name: name.to_owned(), values: attached.into_iter().collect() });
-                return self.parsed.reading.doubt(format!("{name} {why}"));
-            }
+            Takes::Unsure(why) => return self.unsure(word, name, why, attached),
         };
         values.extend(attached);
         self.parsed.reading.note(word, "option");
@@ -382,10 +400,23 @@ impl<'a> OptionParser<'a> {
         self.parsed.given.push(GivenOption { name: name.to_owned(), values });
     }
 
+    /// An option that is known to do more. What it runs, if anything, stands in its words, unless the shell changes them.
+    fn unsure(&mut self, word: &Arg, name: &str, why: &str, attached: Option<Arg>) {
+        let value = attached.as_ref().or_else(|| self.words.get(self.at));
+        // The option of a wrapper may choose another command.
+        self.parsed.reading.may_run_any |=
+            value.is_some_and(|value| value.literal().is_none()) || self.known().command.is_some();
+        self.parsed.reading.note(word, why);
+        self.parsed.given.push(GivenOption { name: name.to_owned(), values: attached.into_iter().collect() });
+        self.parsed.reading.doubt(format!("{name} {why}"));
+        self.parsed.is_uncertain = true;
+    }
+
     fn unlisted(&mut self, word: &Arg, name: &str, attached: Option<Arg>) {
         let known = self.known();
         let is_abbreviated = |option: &String| option.len() > name.len() && option.starts_with(name);
         if known.closed && name.starts_with("--") && known.options.keys().any(is_abbreviated) {
+            self.parsed.is_uncertain = true;
             return self.parsed.reading.doubt(format!("{name} is an abbreviation of other options"));
         }
         if known.closed {
@@ -410,6 +441,7 @@ impl<'a> OptionParser<'a> {
         self.parsed
             .reading
             .doubt(format!("{text} is not among the options of {} that are known to be harmless", known.name));
+        self.parsed.is_uncertain = true;
     }
 }
 
@@ -417,6 +449,8 @@ impl Parsed {
     /// Evaluates the command by the table.
     pub(crate) fn into_reading(mut self) -> Reading {
         self.add_operands();
+        self.reading.form = self.form();
+        (self.reading.elsewhere, self.reading.scripts_elsewhere) = elsewhere::commands(&self);
         let Self { known, given, operands, command, mut reading, .. } = self;
         let writes = reading.files.iter().any(|file| file.how == FileAccess::Write);
         let has = |names: &[String]| given.iter().any(|given| names.contains(&given.name));

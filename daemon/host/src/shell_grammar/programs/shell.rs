@@ -11,7 +11,7 @@ pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash"];
 const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "errtrace", "noclobber"];
 
 /// A shell without a script reads its standard input, which is unknown.
-pub(super) fn read(words: &[Arg]) -> Reading {
+pub(super) fn read(name: &str, words: &[Arg]) -> Reading {
     let mut reading = Reading::default();
     let mut at = 0;
     let mut takes_script = false;
@@ -47,6 +47,8 @@ pub(super) fn read(words: &[Arg]) -> Reading {
         Some(script) if takes_script => {
             reading.note(script, "script");
             reading.script(std::slice::from_ref(script));
+            // Whatever the script does is judged by itself, as bash reads it.
+            reading.reads_only = name == "bash" && reading.unsure.is_none();
             reading
         }
         Some(file) if file.literal().is_none_or(|text| text.starts_with("/dev/") || text.starts_with("/proc/")) => {

@@ -125,7 +125,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         return Some(reading().open(format!("{name} runs other programs, which toold does not analyze")));
     }
     if shell::NAMES.contains(&name) {
-        return Some(shell::read(words));
+        return Some(shell::read(name, words));
     }
     if let Some((_, verb)) = RUNNERS.iter().find(|(runner, _)| *runner == name)
         && verb.iter().enumerate().all(|(at, verb)| words.get(at).is_some_and(|word| word.is(verb)))

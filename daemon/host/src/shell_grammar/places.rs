@@ -1,0 +1,76 @@
+//! Options before a subcommand that change nothing about what it does, or only the folder that it works in.
+
+use toold_engine::need::Word;
+
+use super::arg::Arg;
+
+/// Of a program: options without a value, and options with one.
+type FirstOptions = (&'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+/// An approval of `git commit` covers `git -P commit`. The folder behind `-C` needs a permission of its own.
+const HARMLESS: &[FirstOptions] = &[
+    (
+        &["git"],
+        &["-p", "-P", "--paginate", "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs"],
+        &["-C"],
+    ),
+    (&["cargo"], &["-q", "--quiet", "-v", "--verbose", "-vv", "--locked", "--offline", "--frozen"], &["--color"]),
+    (&["kubectl"], &[], &["-n", "--namespace", "--request-timeout"]),
+    (&["npm", "pnpm", "yarn"], &["-s", "--silent"], &[]),
+    (&["docker", "podman"], &["-D", "--debug"], &["-l", "--log-level"]),
+];
+
+/// The words without such options; `None` if there are none.
+pub(super) fn without_place(words: &[Arg]) -> Option<Vec<Word>> {
+    let (name, rest) = words.split_first()?;
+    let program = name.literal()?;
+    let (_, flags, values) = HARMLESS.iter().find(|(names, ..)| names.contains(&program))?;
+    let mut at = 0;
+    while let Some(text) = rest.get(at).and_then(Arg::literal) {
+        let attached = text.split_once('=').filter(|(name, _)| name.starts_with("--") && values.contains(name));
+        if flags.contains(&text) || attached.is_some() {
+            at += 1;
+        } else if values.contains(&text) {
+            // Everyone may read these folders, so that naming them needs no permission.
+            let value = rest.get(at + 1)?.literal()?;
+            if text == "-C" && ["/etc", "/usr"].iter().any(|folder| value.starts_with(folder)) {
+                return None;
+            }
+            at += 2;
+        } else {
+            break;
+        }
+    }
+    let behind = rest.get(at..).filter(|behind| at > 0 && !behind.is_empty())?;
+    Some(std::iter::once(name).chain(behind).map(Arg::word).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_harmless_options_are_left_out() {
+        for (line, short) in [
+            ("git -C src commit -m x", Some("git commit -m x")),
+            ("git -P --no-pager -C a -C b push", Some("git push")),
+            ("kubectl -n web get pods", Some("kubectl get pods")),
+            ("kubectl --namespace=web get pods", Some("kubectl get pods")),
+            ("cargo -q --locked build", Some("cargo build")),
+            ("git commit -C src", None),
+            ("git -c user.name=x commit", None),
+            ("git --git-dir=x commit", None),
+            ("git -C /usr/share/x commit", None),
+            ("git -C", None),
+            ("git -P", None),
+            ("kubectl --context prod get pods", None),
+            ("cargo +nightly build", None),
+            ("mytool -q build", None),
+        ] {
+            let words: Vec<Arg> = line.split(' ').map(Arg::text).collect();
+            let found = without_place(&words)
+                .map(|words| words.into_iter().map(|word| word.text).collect::<Vec<_>>().join(" "));
+            assert_eq!(found.as_deref(), short, "{line}");
+        }
+    }
+}

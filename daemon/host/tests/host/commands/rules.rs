@@ -1,0 +1,294 @@
+//! What rules mean: each row is rules, a line, and the verdict.
+
+use toold_proto::permission::Verdict;
+
+use crate::folders::TestProject;
+use crate::judge::{RuleLine, judge};
+
+use Verdict::{Allow, Ask, Deny};
+
+type Row = (&'static [&'static str], &'static [&'static str], Verdict);
+
+#[track_caller]
+fn check(rows: &[Row]) {
+    let project = TestProject::make();
+    let mut wrong = Vec::new();
+    for (rules, lines, expected) in rows {
+        let read: Vec<RuleLine> = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+        for line in *lines {
+            let judged = judge(line, &project.place, &read);
+            if judged.verdict != *expected {
+                let parts = judged.parts.iter().filter(|part| part.verdict == judged.verdict);
+                let why: Vec<String> = parts.map(|part| format!("{} ({})", part.target, part.rule)).collect();
+                wrong.push(format!(
+                    "{rules:?}: {line}: expected {expected:?}, got {:?}: {}",
+                    judged.verdict,
+                    why.join("; ")
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_rule_that_denies_means_the_operation_wherever_its_options_stand() {
+    check(&[
+        (
+            &["allow shell git *", "deny shell git push *"],
+            &[
+                "git push",
+                "git push origin main",
+                "git -C . push origin main",
+                "git -P push",
+                "git --no-pager push",
+                "git -c user.name=x push",
+                "git -C . -P -c user.name=x push",
+                "git --git-dir=.git push",
+                "/usr/bin/git -P push",
+                "GIT_PAGER=cat git -P push",
+                "command git -P push",
+                "timeout 5 git -P push",
+                "bash -lc 'git -P push'",
+                "sh -c 'cd src && git -C . push'",
+                "env git -P push",
+                "sudo git -P push",
+                "git status && git -P push",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell git *", "deny shell git push *"],
+            &["git status", "git log --grep push", "git commit -m push", "git stash list", "git -C . status"],
+            Allow,
+        ),
+        (&["allow shell git *", "ask shell git reset *"], &["git reset --hard", "git -C . reset --hard HEAD~1"], Ask),
+        (
+            &["allow shell cargo *", "deny shell cargo publish *"],
+            &[
+                "cargo publish",
+                "cargo --locked publish",
+                "cargo -q publish",
+                "cargo +nightly publish",
+                "cargo +stable -v publish",
+            ],
+            Deny,
+        ),
+        (&["allow shell cargo *", "deny shell cargo publish *"], &["cargo build", "cargo test publish"], Allow),
+        (
+            &["allow shell make *", "deny shell make deploy *"],
+            &["make deploy", "make -C . deploy", "make -j4 deploy", "make -s deploy", "make -j 4 -C src deploy X=1"],
+            Deny,
+        ),
+        (&["allow shell make *", "deny shell make deploy *"], &["make", "make -j4 build"], Allow),
+        (&["allow shell make *", "deny shell make deploy"], &["make deploy", "make -s deploy"], Deny),
+        (
+            &["allow shell **", "deny shell rm -rf *"],
+            &[
+                "rm -rf x",
+                "rm -fr x",
+                "rm -r -f x",
+                "rm -f x -r",
+                "rm --recursive --force x",
+                "rm -R --force x",
+                "rm -rfv x",
+                "rm -v --force -r x",
+                "/bin/rm -fr x",
+                "bash -c 'rm -fr x'",
+                "echo x | xargs rm -f -r",
+                "find . -exec rm -fr {} +",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell rm -rf *"], &["rm x", "rm -f x", "rm -r x", "rm -rv x"], Allow),
+        (
+            &[
+                "allow shell **",
+                "deny shell git reset --hard *",
+                "deny shell git commit --no-verify *",
+                "deny shell git push --force *",
+            ],
+            &[
+                "git reset -q --hard",
+                "git reset --hard HEAD~1",
+                "git commit -m x --no-verify",
+                "git commit -nm x",
+                "git push -f",
+                "git push origin main --force",
+                "git -P push -q -f origin main",
+            ],
+            Deny,
+        ),
+        (
+            &[
+                "allow shell **",
+                "deny shell git reset --hard *",
+                "deny shell git commit --no-verify *",
+                "deny shell git push --force *",
+            ],
+            &["git reset --soft HEAD~1", "git commit -m --no-verify-", "git commit -m n", "git push origin main"],
+            Allow,
+        ),
+        (
+            &[
+                "allow shell **",
+                "deny shell kubectl delete *",
+                "deny shell docker rm *",
+                "deny shell pip install *",
+                "deny shell systemctl stop *",
+                "deny shell npm run deploy *",
+                "deny shell docker compose down *",
+            ],
+            &[
+                "kubectl delete pod x",
+                "kubectl -n prod delete pod x",
+                "docker --log-level error rm x",
+                "docker container rm x",
+                "pip -q install x",
+                "systemctl --user stop x",
+                "npm run -s deploy",
+                "npm -s run deploy",
+                "docker compose -p x down -v",
+                "docker compose down",
+            ],
+            Deny,
+        ),
+    ]);
+}
+
+#[test]
+fn words_of_a_program_that_no_table_knows_count_in_their_order() {
+    check(&[
+        (
+            &["allow shell aws *", "deny shell aws ec2 terminate-instances *"],
+            &[
+                "aws ec2 terminate-instances --ids x",
+                "aws --profile p ec2 terminate-instances",
+                "aws ec2 --region x terminate-instances",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell aws *", "deny shell aws ec2 terminate-instances *"],
+            &["aws ec2 describe-instances", "aws s3 ls"],
+            Allow,
+        ),
+        (
+            &["allow shell mytool *", "deny shell mytool drop --all *"],
+            &["mytool --all drop", "mytool drop x --all"],
+            Deny,
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_denied_is_denied_in_containers_and_on_other_machines() {
+    check(&[
+        (
+            &[
+                "deny shell rm *",
+                "allow shell docker exec *",
+                "allow shell docker run *",
+                "allow shell kubectl exec *",
+                "allow shell ssh web1 *",
+                "allow shell docker compose exec *",
+            ],
+            &[
+                "ssh web1 rm -rf /srv",
+                "ssh web1 'cd /srv && rm -rf x'",
+                "docker exec web rm -rf /data",
+                "docker exec -it web sh -c 'rm -rf /data'",
+                "docker run --rm alpine rm -rf /x",
+                "docker compose exec web rm -rf /x",
+                "kubectl exec web -- rm -rf /data",
+                "kubectl -n prod exec web -- rm -rf /data",
+                "docker run -v \"$PWD\":/w alpine rm x",
+            ],
+            Deny,
+        ),
+        (
+            &["deny shell rm *", "allow shell docker exec *", "allow shell ssh web1 *"],
+            &[
+                "docker exec web ls -la /data",
+                "docker exec web cat rm.txt",
+                "ssh web1 uptime",
+                "ssh web1 'cd /srv && ls'",
+            ],
+            Allow,
+        ),
+    ]);
+}
+
+/// One rule that denies does not refuse what it is not about.
+#[test]
+fn a_doubt_asks_and_concerns_only_what_could_be_the_program() {
+    check(&[
+        (
+            &["deny shell sudo *", "allow shell echo *", "allow shell docker compose -f compose.dev.yml up -d"],
+            &[
+                "n=$(wc -l < README.md); echo \"has $n lines\"",
+                "i=0; while [ $i -lt 3 ]; do i=$((i+1)); done",
+                "d=$(date +%F); echo $d",
+                "d=$(date)",
+                "docker compose -f compose.dev.yml up -d",
+            ],
+            Allow,
+        ),
+        (
+            &["deny shell sudo *", "allow shell **"],
+            &[
+                "docker run --rm -v \"$PWD\":/w alpine ls",
+                "make -f build.mk all",
+                "terraform -chdir=infra plan",
+                "kubectl --context staging get pods",
+                "ssh -o BatchMode=yes web1 uptime",
+                "git commit -m \"$(date)\"",
+            ],
+            Allow,
+        ),
+        // It might be anything, and no pattern answers that.
+        (
+            &["deny shell sudo *", "allow shell **"],
+            &["$x id", "tmux capture-pane -p", "zsh -lc 'npm test'", "\"$(cat f)\" x", "git unknown-alias"],
+            Ask,
+        ),
+        (
+            &["deny shell sudo *", "allow shell **"],
+            &[
+                "sudo id",
+                "$x sudo id",
+                "tmux new -d 'sudo id'",
+                "docker exec web sudo id",
+                "zsh -c 'sudo id'",
+                "x=sudo; $x id",
+            ],
+            Deny,
+        ),
+    ]);
+}
+
+#[test]
+fn a_rule_that_allows_covers_options_that_change_nothing() {
+    check(&[
+        (
+            &["allow shell git commit *"],
+            &["git commit -m x", "git -C src commit -m x", "git -P commit -m x", "bash -c 'git commit -m x'"],
+            Allow,
+        ),
+        (
+            &["allow shell git commit *"],
+            &[
+                "git -C / commit -m x",
+                "git --git-dir=x commit -m x",
+                "git -c core.editor=x commit",
+                "git push",
+                "git -C src push",
+            ],
+            Ask,
+        ),
+        (&["allow shell npm test *"], &["npm test", "bash -lc 'npm test'", "bash -c 'npm test && npm test'"], Allow),
+        (&["allow shell npm test *"], &["bash -lc 'npm install'", "bash -lc \"$x\"", "bash script.sh"], Ask),
+        (&["allow shell kubectl get *"], &["kubectl get pods", "kubectl -n web get pods"], Allow),
+        (&["allow shell kubectl get *"], &["kubectl --context prod get pods", "kubectl -n web delete pod x"], Ask),
+    ]);
+}
