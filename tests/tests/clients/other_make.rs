@@ -47,7 +47,7 @@ fn a_script_without_packages_lists_calls_subscribes_and_cancels() {
     assert!(["bash", "greet", "read", "wait_for_ever"].iter().all(|name| tools.contains(name)), "{tools:?}");
     let expected = json!({
         "cwd_is_ours": true,
-        "protocol": 1,
+        "protocol": 2,
         "tools": null,
         "text": "hello you",
         "progress": [[0, "update"], [1, "update"], [2, "output"]],

@@ -211,7 +211,7 @@ fn stdio_serves_one_client_and_ends_with_it() {
 fn sessions_are_opened_resumed_listed_and_closed() {
     let daemon = TestDaemon::start();
     let (mut one, mut two) = (Wire::connect(&daemon.socket()), Wire::connect(&daemon.socket()));
-    let opened = one.result("session.open", json!({"cwd": daemon.work(), "session_id": "shared", "protocol": 1}));
+    let opened = one.result("session.open", json!({"cwd": daemon.work(), "session_id": "shared", "protocol": 2}));
     assert_eq!((&opened["resumed"], &opened["server"]["name"]), (&json!(false), &json!("toold")));
     let resumed = two.result("session.open", json!({"session_id": "shared"}));
     assert_eq!((&resumed["resumed"], &resumed["cwd"]), (&json!(true), &json!(daemon.work())));

@@ -122,7 +122,8 @@ fn read_row(member: &Member, subject: &str, payload: &[u8]) -> Option<(FleetName
 async fn read(stream: &Stream, subject: &str, window: std::ops::Range<u64>) -> Result<Vec<StreamMessage>, String> {
     let config = pull::OrderedConfig {
         filter_subject: subject.to_owned(),
-        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: window.start },
+        // A stream that nothing was written to begins at 0, from which the server delivers nothing.
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: window.start.max(1) },
         ..pull::OrderedConfig::default()
     };
     let consumer = stream.create_consumer(config).await.map_err(|error| error.to_string())?;
