@@ -804,10 +804,7 @@ export type Event = {
   missed?: number;
 });
 
-/**
- * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which reject unknown
- * members.
- */
+/** Whether its tools may work in the folder. */
 export type Workspace = "open" | "pending" | "none";
 
 /** Answer of `session.open`. */
@@ -3060,7 +3057,6 @@ export interface Methods {
   "tools.search": { params: ToolsSearchParams; result: ToolsSearchResult };
   /** Ends a subscription of tools.provide. */
   "tools.unprovide": { params: ToolsUnprovideParams; result: boolean };
-  /** Lists what version 0.1 allowed and this one does not. */
   /** Allows every agent to work in a folder from now on. */
   "workspaces.allow": { params: WorkspacesAllowParams; result: WorkspaceList };
   /** Removes a folder from the workspaces; running sessions keep it. */

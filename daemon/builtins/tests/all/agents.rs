@@ -27,8 +27,9 @@ async fn output_of_the_program_is_the_answer() {
 #[tokio::test]
 async fn what_a_model_writes_is_never_an_option() {
     let test = BuiltinTest::new();
-    let script = "for word; do echo \"[$word]\"; done; cat";
-    let command = |words: &[&str]| [&["sh", "-c", script, "sh"], words].concat();
+    fn command<'a>(words: &[&'a str]) -> Vec<&'a str> {
+        [&["sh", "-c", "for word; do echo \"[$word]\"; done; cat", "sh"], words].concat()
+    }
     let mut work = work("helper");
     work["prompt"] = json!("--danger");
     work["description"] = json!("-d");

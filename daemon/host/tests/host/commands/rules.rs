@@ -2,8 +2,8 @@
 
 use toold_proto::permission::Verdict;
 
-use crate::folders::TestProject;
-use crate::judge::{RuleLine, judge};
+use crate::commands::folders::TestProject;
+use crate::commands::judge::{RuleLine, judge};
 
 use Verdict::{Allow, Ask, Deny};
 
