@@ -41,7 +41,7 @@ def call(request_id, method, **params):
     return answer(request_id)["result"]
 
 
-session = call("open", "session.open", cwd=cwd, client={"name": "plain"}, protocol=1)
+session = call("open", "session.open", cwd=cwd, client={"name": "plain"}, protocol=2)
 tools = call("list", "tools.list")["tools"]
 subscription = call("subscribe", "events.subscribe", kinds=["call.started", "call.finished"])
 

@@ -106,6 +106,7 @@ impl Builtin for BashTool {
                 let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
                 need.reason = Some(format!("{reason}[sandbox: {confined}]"));
                 need.harmless = rules.eases();
+                need.hides_file = false;
             }
         }
         Ok(needs)

@@ -45,7 +45,7 @@ pub struct Need {
     /// rule said so, unless a rule denies it.
     pub is_unjudged: bool,
     /// Shell only: it reads or writes a file whose name is not known, and which may be one that no tool touches: `**` and
-    /// modes do not allow it.
+    /// modes do not allow it. False in every sandbox, which keeps such files from the command, or as they are.
     pub hides_file: bool,
     /// Shell only: the text of a script in a file that the command runs, for rules that deny or ask.
     pub script: Option<String>,

@@ -128,7 +128,9 @@ fn all_parts_of_a_line_must_be_allowed_and_a_denied_one_denies_it() {
         ("cargo publish; rm -rf src", "deny"),
         ("make a > b.txt && bash -c 'rm x'", "deny"),
         ("make $(rm x)", "deny"),
-        ("make \"$UNKNOWN\"; $RUN", "deny"),
+        // It may become what a rule denies, but none of that rule's words occur in it.
+        ("make \"$UNKNOWN\"; $RUN", "ask"),
+        ("make \"$UNKNOWN\"; $RUN rm", "deny"),
     ] {
         assert_eq!(bash(&daemon, "codex", line)["decision"], decision, "{line}");
     }

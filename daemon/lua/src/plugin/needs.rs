@@ -116,6 +116,7 @@ pub(crate) fn command_needs(
         {
             need.reason = Some(format!("[sandbox: {confined}]"));
             need.harmless = rules.eases();
+            need.hides_file = false;
         }
         need.harmless &= !sandbox.eases_no_more(project);
     }

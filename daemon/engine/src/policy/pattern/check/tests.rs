@@ -292,7 +292,7 @@ proptest! {
         let Ok(read) = Pattern::parse(category, &pattern) else { return Ok(()) };
         // A lone * would match `localhost`, and is refused since it is never meant so.
         let host = pattern.trim().split(':').next().unwrap_or_default();
-        let host = host.trim_end_matches('.');
+        let host = host.trim_end_matches('.').trim_matches(['[', ']']);
         let is_lone_star = !host.is_empty() && host.chars().all(|c| c == '*');
         prop_assume!(category != Category::Network || !is_lone_star);
         let needs = targets.iter().map(|target| need_of(category, target)).filter(is_valid);
