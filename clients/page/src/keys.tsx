@@ -1,6 +1,6 @@
 /** Keys: one list of those in use, which `?` shows. */
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface KeyBinding {
   /** As in `KeyboardEvent.key`, or two of them with a space between. */
@@ -18,7 +18,8 @@ const bindings = signal<readonly { current: readonly KeyBinding[] }[]>([]);
 export function useKeys(keys: readonly KeyBinding[]): void {
   const latest = useRef(keys);
   latest.current = keys;
-  useEffect(() => {
+  // Before the component is painted, so that a key works as soon as a person sees what it is for.
+  useLayoutEffect(() => {
     bindings.value = [...bindings.peek(), latest];
     return () => {
       bindings.value = bindings.peek().filter((each) => each !== latest);
