@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use toold_files::Replacement;
+use toold_files::FileReplacement;
 
 use crate::program;
 
@@ -56,7 +56,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
 pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".new-{}", std::process::id()));
-    toold_files::replace(file, beside.as_ref(), text.as_bytes(), Replacement::KeepsMode(0o600))
+    toold_files::replace(file, beside.as_ref(), text.as_bytes(), FileReplacement::KeepsMode(0o600))
         .with_context(|| format!("can't write {}", file.display()))
 }
 

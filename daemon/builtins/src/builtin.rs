@@ -86,7 +86,7 @@ impl BuiltinEntry {
         Self {
             make: make::<B>,
             #[cfg(test)]
-            schema: schemas::made::<B>,
+            schema: || schemas::made::<B::Input>(B::NAME),
         }
     }
 }

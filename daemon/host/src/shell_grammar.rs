@@ -191,6 +191,7 @@ fn doubt_wildcards(found: &mut [LineItem]) {
 }
 
 /// One action of a line.
+#[expect(clippy::large_enum_variant, reason = "a line has few of them, and most are commands")]
 enum LineItem {
     Command(SimpleCommand),
     Redirect(Redirected),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use toold_files::Replacement;
+use toold_files::FileReplacement;
 
 use crate::files;
 
@@ -23,7 +23,7 @@ pub fn load<T: DeserializeOwned>(path: &Path, max: u64) -> Option<T> {
 /// # Errors
 /// Errors of the file system; the file is unchanged then.
 pub fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    write(path, value, Replacement::Private)
+    write(path, value, FileReplacement::Private)
 }
 
 /// As [`save`]; when it returns, the file survives a power failure. Waits for the disk.
@@ -31,10 +31,10 @@ pub fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
 /// # Errors
 /// As [`save`].
 pub fn save_durably(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    write(path, value, Replacement::PrivateAndDurable)
+    write(path, value, FileReplacement::PrivateAndDurable)
 }
 
-fn write(path: &Path, value: &impl Serialize, replacement: Replacement) -> io::Result<()> {
+fn write(path: &Path, value: &impl Serialize, replacement: FileReplacement) -> io::Result<()> {
     toold_files::replace(path, &path.with_extension("new"), &serde_json::to_vec(value)?, replacement)
 }
 

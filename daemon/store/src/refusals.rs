@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 
 use serde::{Deserialize, Serialize};
-use toold_files::Replacement;
+use toold_files::FileReplacement;
 
 use crate::columns::from_time;
 use crate::stored_grant::{MAX_GRANTS, StoredGrant};
@@ -326,7 +326,7 @@ impl Refusals {
         let mut content = serde_json::to_vec(&header)?;
         content.push(b'\n');
         content.append(&mut lines);
-        toold_files::replace(&self.path, &self.path.with_extension("new"), &content, Replacement::PrivateAndDurable)
+        toold_files::replace(&self.path, &self.path.with_extension("new"), &content, FileReplacement::PrivateAndDurable)
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// What holds for a file that is replaced, beyond that it is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replacement {
+pub enum FileReplacement {
     /// The file is for its owner alone, and so are folders that are missing and made. After a power failure it may be
     /// empty.
     Private,
@@ -27,15 +27,15 @@ pub enum Replacement {
 ///
 /// # Errors
 /// Errors of the file system; the file is unchanged then, and `beside` removed. Only if the folder of a
-/// [`Replacement::PrivateAndDurable`] cannot be synced at the end, the file has its new content.
-pub fn replace(path: &Path, beside: &Path, content: &[u8], replacement: Replacement) -> io::Result<()> {
+/// [`FileReplacement::PrivateAndDurable`] cannot be synced at the end, the file has its new content.
+pub fn replace(path: &Path, beside: &Path, content: &[u8], replacement: FileReplacement) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let (mode, is_synced) = match replacement {
-        Replacement::Private => (0o600, false),
-        Replacement::PrivateAndDurable => (0o600, true),
-        Replacement::KeepsMode(new) => (new, true),
+        FileReplacement::Private => (0o600, false),
+        FileReplacement::PrivateAndDurable => (0o600, true),
+        FileReplacement::KeepsMode(new) => (new, true),
     };
-    let is_private = !matches!(replacement, Replacement::KeepsMode(_));
+    let is_private = !matches!(replacement, FileReplacement::KeepsMode(_));
     if is_private {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
@@ -56,7 +56,7 @@ pub fn replace(path: &Path, beside: &Path, content: &[u8], replacement: Replacem
         // A part would take up the space that is missing. The error that matters is returned.
         let _ = std::fs::remove_file(beside);
     })?;
-    if replacement == Replacement::PrivateAndDurable {
+    if replacement == FileReplacement::PrivateAndDurable {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
@@ -77,7 +77,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("below/a.json");
         let beside = path.with_extension("new");
-        for kind in [Replacement::Private, Replacement::PrivateAndDurable] {
+        for kind in [FileReplacement::Private, FileReplacement::PrivateAndDurable] {
             replace(&path, &beside, b"one", kind).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
             replace(&path, &beside, b"two", kind).unwrap();
@@ -91,13 +91,13 @@ mod tests {
     fn a_mode_is_kept_and_folders_are_not_made() {
         let folder = tempfile::tempdir().unwrap();
         let (path, beside) = (folder.path().join("a"), folder.path().join("a.new"));
-        replace(&path, &beside, b"one", Replacement::KeepsMode(0o600)).unwrap();
+        replace(&path, &beside, b"one", FileReplacement::KeepsMode(0o600)).unwrap();
         assert_eq!(mode(&path), 0o600);
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
-        replace(&path, &beside, b"two", Replacement::KeepsMode(0o600)).unwrap();
+        replace(&path, &beside, b"two", FileReplacement::KeepsMode(0o600)).unwrap();
         assert_eq!((std::fs::read(&path).unwrap(), mode(&path)), (b"two".to_vec(), 0o640));
         let below = folder.path().join("missing/a");
-        replace(&below, &below.with_extension("new"), b"", Replacement::KeepsMode(0o600)).unwrap_err();
+        replace(&below, &below.with_extension("new"), b"", FileReplacement::KeepsMode(0o600)).unwrap_err();
     }
 
     #[test]
@@ -105,15 +105,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, beside) = (folder.path().join("a"), folder.path().join("a.new"));
         std::fs::write(&beside, "a part of something").unwrap();
-        replace(&path, &beside, b"one", Replacement::Private).unwrap();
+        replace(&path, &beside, b"one", FileReplacement::Private).unwrap();
         assert!(!beside.exists());
         std::fs::create_dir(&beside).unwrap();
-        replace(&path, &beside, b"two", Replacement::Private).unwrap_err();
+        replace(&path, &beside, b"two", FileReplacement::Private).unwrap_err();
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
         std::fs::remove_dir(&beside).unwrap();
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        replace(&path, &beside, b"two", Replacement::Private).unwrap_err();
+        replace(&path, &beside, b"two", FileReplacement::Private).unwrap_err();
         assert!(!beside.exists());
     }
 }

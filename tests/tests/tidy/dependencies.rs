@@ -7,7 +7,7 @@ use crate::sources::{code_without_tests, files, read, root};
 /// The `[dependencies]` of a crate, by name; those for its tests do not count.
 fn dependencies(dir: &str) -> Vec<String> {
     let manifest: toml::Table = read(&format!("{dir}/Cargo.toml")).parse().unwrap();
-    manifest["dependencies"].as_table().unwrap().keys().cloned().collect()
+    manifest.get("dependencies").map(|table| table.as_table().unwrap().keys().cloned().collect()).unwrap_or_default()
 }
 
 #[track_caller]
@@ -92,11 +92,13 @@ fn only_toold_listens() {
 }
 
 /// Cargo would build a crate a second time for the programs if a test's dependency turned on another feature of it, and
-/// the tests would not try what users get.
+/// the tests would not try what users of packages get.
 #[test]
 fn tests_turn_on_no_features_of_the_programs_crates() {
     let with_tests = features(&["--workspace", "--edges", "normal,build,dev"]);
-    let of_programs = features(&["-p", "toold", "-p", "toolctl", "--edges", "normal,build"]);
+    let of_packages = ["--features", "toold/fleet,toold/trace"];
+    let of_programs =
+        features(&[&["-p", "toold", "-p", "toolctl", "--edges", "normal,build"], &of_packages[..]].concat());
     let other: Vec<&String> = of_programs.difference(&with_tests).collect();
     assert!(other.is_empty(), "these have other features in tests: {other:#?}");
     assert!(of_programs.iter().any(|line| line.starts_with("toold-engine ")), "{of_programs:?}");

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use toold_client::place;
-use toold_files::Replacement;
+use toold_files::FileReplacement;
 
 use crate::commands::hook::HookAgent;
 use crate::commands::hook::answers::JudgedDecision;
@@ -50,7 +50,7 @@ pub(crate) fn write(agent: HookAgent, call: &LastHook) {
         let file = file(agent)?;
         let text = serde_json::to_vec(call).ok()?;
         let beside = file.with_extension(format!("new-{}", std::process::id()));
-        toold_files::replace(&file, &beside, &text, Replacement::Private).ok()
+        toold_files::replace(&file, &beside, &text, FileReplacement::Private).ok()
     };
     let _ = write();
 }

@@ -7,10 +7,10 @@ use crate::commands::judge::{RuleLine, judge};
 
 use Verdict::{Allow, Ask, Deny};
 
-type Row = (&'static [&'static str], &'static [&'static str], Verdict);
+type RuleRow = (&'static [&'static str], &'static [&'static str], Verdict);
 
 #[track_caller]
-fn check(rows: &[Row]) {
+fn check(rows: &[RuleRow]) {
     let project = TestProject::make();
     let mut wrong = Vec::new();
     for (rules, lines, expected) in rows {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use toold_files::Replacement;
+use toold_files::FileReplacement;
 
 use super::source::PluginSource;
 
@@ -93,7 +93,7 @@ impl PluginLock {
             }
             let beside = folder.join(format!(".{NAME}.tmp"));
             let text = format!("{HEADER}{}", toml::to_string_pretty(&lock)?);
-            Ok(toold_files::replace(&path, &beside, text.as_bytes(), Replacement::KeepsMode(0o666))?)
+            Ok(toold_files::replace(&path, &beside, text.as_bytes(), FileReplacement::KeepsMode(0o666))?)
         };
         write().with_context(|| format!("can't write {}", path.display()))
     }
