@@ -95,9 +95,8 @@ fn denials_see_through_folders_and_quotes() {
 /// `-x=V` and `-x V` are options of the command, `|` stands between the spellings of one.
 fn formed(words: &str) -> Need {
     let mut form = CommandForm::default();
-    let mut given = words.split(' ').skip(1).peekable();
     let word = |text: &str| Word { text: text.to_owned(), literal: !text.starts_with('$') };
-    while let Some(text) = given.next() {
+    for text in words.split(' ').skip(1) {
         match text.split_once('=').or((text.starts_with('-')).then_some((text, ""))) {
             Some((names, value)) => form.options.push(FormOption {
                 names: names.split('|').map(str::to_owned).collect(),

@@ -242,7 +242,7 @@ fn is_valid(need: &Need) -> bool {
 fn is_target(category: Category, target: &str) -> bool {
     match category {
         Category::FileRead | Category::FileWrite => {
-            target == "/" || target[1..].split('/').all(|name| !matches!(name, "" | "." | ".."))
+            target == "/" || crate::cut::after_first(target).split('/').all(|name| !matches!(name, "" | "." | ".."))
         }
         Category::Mcp => target.split_once('/').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty()),
         Category::Agent | Category::Plugin => !target.is_empty(),
