@@ -1,7 +1,7 @@
 //! The sandbox of programs that tools run: the files that they may change, and whether they may use the network.
 //!
 //! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program, which the
-//! [launcher](crate::launcher) applies to itself before it becomes the program.
+//! [`launcher`] applies to itself before it becomes the program.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
