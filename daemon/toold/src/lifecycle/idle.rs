@@ -26,14 +26,17 @@ pub async fn idle(lifecycle: &Lifecycle, config: &ActiveConfig) {
         }
         // A client that came and went between two checks also counts as use.
         let came = lifecycle.connections_so_far();
+        // One instant for the whole check: a daemon that is in use must not become idle while its thread waits for a
+        // processor.
+        let now = Instant::now();
         if came != last.0 || lifecycle.is_used() {
-            last = (came, Instant::now());
+            last = (came, now);
         }
-        let unused = last.1.elapsed();
-        if unused >= allowed {
+        let left = allowed.saturating_sub(now.duration_since(last.1));
+        if left.is_zero() {
             return;
         }
-        let wait = (allowed / 10).clamp(LOOK_EVERY.0, LOOK_EVERY.1).min(allowed - unused);
+        let wait = (allowed / 10).clamp(LOOK_EVERY.0, LOOK_EVERY.1).min(left);
         tokio::select! {
             _ = loaded.changed() => {}
             () = tokio::time::sleep(wait) => {}
