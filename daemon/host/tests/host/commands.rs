@@ -13,3 +13,4 @@ mod folders;
 mod hostile;
 mod judge;
 mod rules;
+mod wrappers;
