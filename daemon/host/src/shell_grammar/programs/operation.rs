@@ -47,13 +47,20 @@ const ANYTHING: &[&str] = &[
     "curl", "wget", "find", "kill", "pkill", "killall", "tee", "ln", "xargs", "env",
 ];
 
+/// So many wrappers are looked into: a line may hold thousands, one inside of another.
+const MAX_INNER: usize = 4;
+
 /// `None` where nothing is known about the program.
 pub(in crate::shell_grammar) fn head(words: &[Arg], reading: &Reading, site: &CommandContext) -> Option<usize> {
+    head_within(words, reading, site, MAX_INNER)
+}
+
+fn head_within(words: &[Arg], reading: &Reading, site: &CommandContext, depth: usize) -> Option<usize> {
     let all = Some(words.len());
     if let Some(inner) = only_inner(reading) {
         let start = words.len().checked_sub(inner.len()).filter(|start| words.ends_with(inner) && *start > 0);
         return match start {
-            Some(start) => Some(start + head_of_inner(inner, site)),
+            Some(start) => Some(start + head_of_inner(inner, site, depth)),
             None => all,
         };
     }
@@ -99,10 +106,10 @@ fn has_targets(name: &str) -> bool {
     NAMES_SCRIPT.iter().any(|(known, further)| *known == name && *further == usize::MAX)
 }
 
-fn head_of_inner(words: &[Arg], site: &CommandContext) -> usize {
+fn head_of_inner(words: &[Arg], site: &CommandContext, depth: usize) -> usize {
     let name = words.first().and_then(Arg::literal).unwrap_or_default();
     let base = name.rsplit('/').next().unwrap_or_default();
-    if base.is_empty() || ANYTHING.contains(&base) {
+    if base.is_empty() || ANYTHING.contains(&base) || depth == 0 {
         return words.len();
     }
     let reading = super::read(words, site);
@@ -112,7 +119,7 @@ fn head_of_inner(words: &[Arg], site: &CommandContext) -> usize {
             && !word.start().starts_with('-')
     };
     let plain = words.iter().skip(1).take(2).take_while(is_plain).count();
-    head(words, &reading, site).unwrap_or(1 + plain)
+    head_within(words, &reading, site, depth - 1).unwrap_or(1 + plain)
 }
 
 /// The words up to the last that chose the entry of the tables. The notes of a command that is certain stand in the

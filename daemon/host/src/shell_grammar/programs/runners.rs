@@ -33,6 +33,9 @@ const INTERPRETERS: &[&str] =
 /// Build tools whose operands each name something to do.
 const SEVERAL_TARGETS: &[&str] = &["gradle", "gradlew", "mvn", "mvnw", "just", "task", "go-task"];
 
+/// So many words of a command show whether toold knows its program.
+const SHOWING: usize = 8;
+
 /// Limit of targets that are looked at one by one.
 const MAX_TARGETS: usize = 20;
 
@@ -93,7 +96,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
 /// A tool that toold knows nothing about: a rule for the runner trusts the project's tools.
 fn is_own_tool(name: &str, command: &[Arg], site: &CommandContext) -> bool {
     let base = name.rsplit('/').next().unwrap_or_default();
-    let reading = super::read(command, site);
+    // The first words show it. A line may hold thousands of runners, one inside of another.
+    let reading = super::read(command.get(..SHOWING.min(command.len())).unwrap_or(command), site);
     let runs_nothing = reading.commands.is_empty() && reading.scripts.is_empty() && reading.on_found.is_empty();
     !INTERPRETERS.contains(&base)
         && reading.known.is_none()

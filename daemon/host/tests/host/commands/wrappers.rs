@@ -631,3 +631,15 @@ fn an_offer_names_the_whole_operation() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// Neither the stack nor the time grows with what a line nests.
+#[test]
+fn thousands_of_nested_wrappers_are_no_command_that_is_allowed() {
+    let mut rows = Vec::new();
+    for wrapper in
+        ["timeout 1 ", "uv run ", "poetry run ", "ssh -Z web1 ", "docker exec web ", "npx ", "sudo -u x ", "make a "]
+    {
+        rows.push((rules(&["allow shell mytool *"]), format!("{}mytool x", wrapper.repeat(9000)), Ask));
+    }
+    check_all(&rows);
+}
