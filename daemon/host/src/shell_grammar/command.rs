@@ -194,7 +194,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if other_shell {
             for found in self.found.iter_mut().skip(own) {
                 if let LineItem::Command(command) = found {
-                    command.reads_only = false;
+                    command.reads_only &= command.words.as_deref().is_some_and(enters_folder);
                 }
             }
         }
@@ -288,6 +288,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.state.or(&state);
         Ok(())
     }
+}
+
+/// `cd FOLDER`, which every shell reads alike.
+fn enters_folder(words: &[Word]) -> bool {
+    let [name, folder] = words else { return false };
+    let is_plain = folder.literal && !folder.text.starts_with(['-', '+', '~', '=']);
+    name.literal && name.text == "cd" && is_plain
 }
 
 /// Wildcards reveal names in folders to the program that gets them.

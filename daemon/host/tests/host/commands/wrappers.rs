@@ -318,6 +318,7 @@ fn a_rule_for_exactly_this_command_decides() {
             "allow shell ssh -o BatchMode=yes web1 uptime",
             "allow shell docker run -v /x:/w img ls",
             "allow shell tmux new -d 'npm test'",
+            "allow shell tmux new -d -c src 'npm test'",
         ],
         &[
             "zsh -lc 'npm test'",
@@ -326,6 +327,8 @@ fn a_rule_for_exactly_this_command_decides() {
             "ssh -o BatchMode=yes web1 uptime",
             "docker run -v /x:/w img ls",
             "tmux new -d 'npm test'",
+            "zsh -lc 'cd src && npm test'",
+            "tmux new -d -c src 'npm test'",
         ],
         Allow,
     )]);
