@@ -11,6 +11,7 @@ mod find;
 mod git;
 mod jq;
 mod known;
+pub(super) mod listed;
 mod make;
 mod options;
 mod ps;
@@ -183,44 +184,15 @@ pub(super) struct CommandContext<'a> {
 /// Programs that only print their version when asked for it: no file of the folder affects which program runs or what
 /// it loads.
 const VERSIONED: &[&str] = &[
-    "bash",
-    "clang",
-    "cmake",
-    "curl",
-    "docker",
-    "g++",
-    "gcc",
-    "gem",
-    "gh",
-    "git",
-    "java",
-    "javac",
-    "jq",
-    "kubectl",
-    "make",
-    "node",
-    "npm",
-    "openssl",
-    "perl",
-    "php",
-    "psql",
-    "python",
-    "python3",
-    "rg",
-    "ruby",
-    "ruff",
-    "sqlite3",
-    "tar",
-    "terraform",
-    "uv",
+    "bash", "clang", "cmake", "curl", "docker", "g++", "gcc", "gem", "gh", "git", "java", "javac", "jq", "kubectl",
+    "make", "node", "npm", "openssl", "perl", "php", "psql", "python", "python3", "rg", "ruby", "ruff", "sqlite3",
+    "tar", "uv",
 ];
 
 /// Other ways to ask some of them for the version.
 const VERSION_WORDS: &[(&str, &[&str])] = &[
     ("git", &["version"]),
-    ("docker", &["version"]),
     ("openssl", &["version"]),
-    ("terraform", &["version"]),
     ("java", &["-version"]),
     ("javac", &["-version"]),
     ("node", &["-v"]),
