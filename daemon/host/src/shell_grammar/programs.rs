@@ -222,7 +222,21 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
         || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
             .iter()
             .any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest == name));
+    if reading.reads_only && path == name && is_shim(name, site.environment) {
+        reading.reads_only = false;
+        reading.note(first, "not treated as read-only: files of the folder choose which program of this name runs");
+    }
     reading
+}
+
+/// Whether the name belongs to a version manager (asdf, mise, pyenv, Volta), which lets files such as `.tool-versions` and
+/// `package.json` choose what runs.
+fn is_shim(name: &str, environment: &crate::environment::Environment) -> bool {
+    let Some(path) = environment.get("PATH") else { return false };
+    let folder = std::env::split_paths(path).find(|folder| folder.join(name).is_file());
+    folder.is_some_and(|folder| {
+        ["shims", ".volta/bin", "aquaproj-aqua/bin"].iter().any(|of_manager| folder.ends_with(of_manager))
+    })
 }
 
 fn asks_version(name: &str, word: &str) -> bool {
