@@ -38,6 +38,8 @@ pub use explain::{Explained, explain};
 pub use fuzz::fuzz_one;
 pub use other_shells::as_read_by;
 pub use programs::Note;
+#[doc(hidden)]
+pub use programs::listed::{TableListing, listings};
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

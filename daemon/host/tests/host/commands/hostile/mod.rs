@@ -6,6 +6,7 @@
 mod generate;
 mod kits;
 mod oracle;
+mod proved;
 mod random;
 mod root;
 mod shell;
