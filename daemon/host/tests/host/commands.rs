@@ -12,4 +12,5 @@ mod folders;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod judge;
+mod repositories;
 mod rules;
