@@ -152,6 +152,8 @@ pub struct Subject<'a> {
     /// The session's own folder and its roots.
     pub roots: &'a [Cow<'a, Path>],
     pub project: &'a Path,
+    /// The project whose grants count too: that of the repository, in a linked worktree of Git.
+    pub grant_project: &'a Path,
     /// The plugins between the caller and the need, the outermost first.
     pub chain: &'a [String],
     /// The categories that the manifests of these plugins withhold.

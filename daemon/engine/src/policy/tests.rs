@@ -119,6 +119,7 @@ impl PolicyCase {
             cwd: Path::new(self.cwd),
             roots: &roots,
             project: Path::new(PROJECT),
+            grant_project: Path::new("/home/u/main"),
             chain: &self.chain,
             undeclared: &[],
             made: &[],
@@ -375,6 +376,7 @@ fn grant_applies_only_to_its_own_need() {
     granted(&|g| g.scope = GrantScope::Session(SessionId::parse("s1").unwrap())).gives(&shell("ls"), Allow, "");
     granted(&|g| g.scope = GrantScope::Session(SessionId::parse("s2").unwrap())).gives(&shell("ls"), Ask, "");
     granted(&|g| g.scope = GrantScope::Project(PROJECT.into())).gives(&shell("ls"), Allow, "");
+    granted(&|g| g.scope = GrantScope::Project("/home/u/main".into())).gives(&shell("ls"), Allow, "");
     granted(&|g| g.scope = GrantScope::Project("/home/u/proj2".into())).gives(&shell("ls"), Ask, "");
     granted(&|g| g.tools = Some(vec!["bash".into()])).gives(&shell("ls"), Allow, "");
     granted(&|g| g.tools = Some(vec!["exec".into()])).gives(&shell("ls"), Ask, "");
@@ -501,6 +503,7 @@ fn a_check_names_the_strictest_part() {
         cwd: Path::new(PROJECT),
         roots: &[],
         project: Path::new(PROJECT),
+        grant_project: Path::new(PROJECT),
         chain: &[],
         undeclared: &[],
         made: &[],
