@@ -30,6 +30,7 @@ use crate::need::Need;
 use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
 use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
+use crate::policy::pattern::wild::Wild;
 use crate::policy::pattern::{Pattern, check_tool_glob, doubts};
 use crate::policy::protected_writes::ProtectedWrite;
 use crate::tool::Origin;
@@ -419,7 +420,17 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
         Mode::Yolo => Some(Decision::new(Verdict::Allow, DecidedBy::Rule, "mode yolo")),
         Mode::Plan => match need.category {
             Category::FileRead => None,
-            Category::Shell if need.harmless => None,
+            Category::Shell if need.harmless || need.reads_only => None,
+            Category::FileWrite if !is_protected && is_plan(policy, subject, need) => {
+                Some(Decision::new(Verdict::Allow, DecidedBy::Rule, "mode plan: it is the agent's own plan"))
+            }
+            // Fetching and searching are reading; a request of a plugin may send anything.
+            Category::Network if subject.chain.is_empty() => None,
+            Category::Plugin if need.target == "web_search" => None,
+            // The agent's own prompt may know more about the tools of its servers.
+            Category::Mcp if subject.origin == Origin::Frontend => {
+                Some(Decision::new(Verdict::Ask, DecidedBy::Rule, "mode plan: it may do more than read"))
+            }
             // The needs of a plugin's tool are decided one by one; the needs of the others are unknown.
             Category::Plugin
                 if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin | Origin::ProjectPlugin) =>
@@ -438,6 +449,41 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
             inside.then(|| Decision::new(Verdict::Allow, DecidedBy::Rule, "mode accept_edits"))
         }
     }
+}
+
+/// The plans that agents write in their own plan modes: in the home folder and in a project, `*` within one name.
+///
+/// Sources: the documentation of Claude Code (`plansDirectory`), Gemini CLI ("Plan Mode") and opencode ("Plan"), and for
+/// Cursor and Copilot CLI the places that their plans are saved in.
+const PLANS: [&[&str]; 2] = [
+    &[
+        ".claude/plans/*.md",
+        ".gemini/tmp/*/plans/*.md",
+        ".gemini/tmp/*/*/plans/*.md",
+        ".opencode/plan/*.md",
+        ".local/share/opencode/plans/*.md",
+        ".cursor/plans/*.md",
+        ".copilot/session-state/*/plan.md",
+    ],
+    &[".claude/plans/*.md", ".opencode/plans/*.md", ".opencode/plan/*.md", ".cursor/plans/*.md"],
+];
+
+/// Whether it writes nothing but a plan of an agent.
+fn is_plan(policy: &Policy, subject: &Subject, need: &Need) -> bool {
+    let [at_home, in_project] = PLANS;
+    let is_one = |folder: &Path, plans: &[&str]| {
+        let Some(below) = Path::new(&need.target).strip_prefix(folder).ok().and_then(Path::to_str) else {
+            return false;
+        };
+        plans.iter().any(|plan| {
+            plan.split('/').count() == below.split('/').count()
+                && plan.split('/').zip(below.split('/')).all(|(plan, name)| Wild::parse(plan).matches(name))
+        })
+    };
+    // Only by the agent's own tool: a process without a session is in this mode as well.
+    subject.origin == Origin::Frontend
+        && need.covers.is_empty()
+        && (policy.home.as_deref().is_some_and(|home| is_one(home, at_home)) || is_one(subject.project, in_project))
 }
 
 fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {

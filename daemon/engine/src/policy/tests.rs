@@ -108,6 +108,15 @@ impl PolicyCase {
     }
 
     fn decide(&self, need: &Need) -> Decision {
+        self.with_subject(|subject| decide(&self.policy, &self.grants, subject, need))
+    }
+
+    /// The pattern of a grant that allows the need.
+    fn advised(&self, need: &Need) -> Option<String> {
+        self.with_subject(|subject| allowing::allowing_pattern(&self.policy, &self.grants, subject, need))
+    }
+
+    fn with_subject<T>(&self, work: impl FnOnce(&Subject) -> T) -> T {
         let (tool, session) = (ToolName::parse(self.tool).unwrap(), SessionId::parse("s1").unwrap());
         let roots = [Cow::Borrowed(Path::new(self.cwd))];
         let subject = Subject {
@@ -125,7 +134,7 @@ impl PolicyCase {
             made: &[],
             profile: None,
         };
-        decide(&self.policy, &self.grants, &subject, need)
+        work(&subject)
     }
 
     #[track_caller]
@@ -268,6 +277,55 @@ fn plan_goes_by_needs_and_not_by_rules_or_claims() {
     case.gives(&shell("ls"), Deny, "mode plan");
     case.clone().origin(Origin::Frontend).gives(&need(Category::Plugin, "x"), Deny, "mode plan");
     case.origin(Origin::ProjectPlugin).gives(&need(Category::Plugin, "x"), Allow, "rule allow plugin");
+}
+
+#[test]
+fn plan_allows_reading_and_the_agents_own_plan() {
+    let reads = |line: &str| Need { reads_only: true, ..shell(line) };
+    let plan = case().mode(Mode::Plan);
+    let of_agent = plan.clone().origin(Origin::Frontend);
+    let of_plugin = plan.clone().chain(&["plugin"]);
+    let allowed = |case: PolicyCase| case.rule("network", "**", "allow").rule("mcp", "**", "allow");
+    for (case, need, verdict, rule) in [
+        (plan.clone(), reads("git log"), Allow, "it only reads"),
+        (plan.clone().rule("shell", "git log *", "deny"), reads("git log"), Deny, "config.toml:1"),
+        (plan.clone().rule("shell", "git log *", "ask"), reads("git log"), Ask, "config.toml:1"),
+        (plan.clone(), read("/home/u/proj/a"), Allow, ""),
+        (plan.clone(), read("/etc/passwd"), Ask, ""),
+        (plan.clone(), shell("git commit"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/.claude/plans/merry-fox.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/.gemini/tmp/0a1b/session/plans/a.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/.copilot/session-state/0a1b/plan.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/proj/.opencode/plans/a.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/.claude/plans/a/b.md"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/.claude/plans/a.sh"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/.claude/settings.json"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/v/.claude/plans/a.md"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/proj/plan.md"), Deny, "mode plan"),
+        (
+            plan.clone().rule("file.write", "**/*.md", "deny"),
+            write("/home/u/.claude/plans/a.md"),
+            Deny,
+            "config.toml:1",
+        ),
+        (plan.clone(), write("/home/u/.claude/plans/a.md"), Deny, "mode plan"),
+        (case(), write("/home/u/.claude/plans/a.md"), Ask, "default"),
+        (allowed(plan.clone()), need(Category::Network, "example.org:443"), Allow, "config.toml:1"),
+        (allowed(of_plugin.clone()), need(Category::Network, "example.org:443"), Deny, "mode plan"),
+        (allowed(plan.clone()), need(Category::Mcp, "docs/search"), Deny, "mode plan"),
+        (allowed(of_agent.clone()), need(Category::Mcp, "docs/search"), Ask, "mode plan"),
+        (of_agent.clone(), need(Category::Plugin, "web_search"), Ask, "default"),
+    ] {
+        case.gives(&need, verdict, rule);
+    }
+}
+
+#[test]
+fn nothing_is_advised_that_the_mode_denies_all_the_same() {
+    let advised = |mode: Mode, need: &Need| case().mode(mode).advised(need);
+    assert_eq!(advised(Mode::Plan, &shell("git commit")), None);
+    assert_eq!(advised(Mode::Plan, &read("/etc/passwd")).as_deref(), Some("/etc/passwd"));
+    assert_eq!(advised(Mode::Default, &shell("git commit")).as_deref(), Some("git commit"));
 }
 
 #[test]
