@@ -2,12 +2,13 @@
 //! errors.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toold_engine::policy::Rule;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
 use toold_proto::nearest::did_you_mean;
+use toold_proto::permission::Verdict;
 use toold_proto::tool::{Category, SourceKind};
 
 use crate::config::LoadedConfig;
@@ -21,16 +22,32 @@ use crate::config::tools::KnownNames;
 /// Sentences for the user, with locations. Reads folders.
 pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let rules = loaded.policy.rules.iter();
-    let of_rules = rules.clone().filter_map(of_rule);
+    let of_rules = rules.clone().flat_map(of_rule);
     let of_others = of_plugins(options, loaded).into_iter().chain(of_profiles(options, loaded));
     of_rules.chain(of_servers(options, loaded, rules)).chain(of_others).collect()
 }
 
 /// The same for one rule.
-pub(super) fn of_rule(rule: &Rule) -> Option<String> {
-    let cwd = rule.cwd.as_ref().filter(|cwd| !cwd.is_dir())?;
-    let words = format!("there is no folder {}, so the rule matches no call yet", cwd.display());
-    Some(format!("{}: warning: {words}", rule.origin))
+pub(super) fn of_rule(rule: &Rule) -> Vec<String> {
+    let cwd = rule.cwd.as_deref().filter(|cwd| !cwd.is_dir());
+    let no_folder = |folder: &Path| format!("there is no folder {}, so the rule matches no call yet", folder.display());
+    // One that denies may be for a folder that is to come.
+    let files = folder_of(rule).filter(|folder| rule.action == Verdict::Allow && !folder.is_dir());
+    let meant = rule.pattern.otherwise_meant(rule.action != Verdict::Allow);
+    let meant = meant.map(|why| format!("{} {:?}: {why}", rule.action.as_str(), rule.pattern.as_str()));
+    let all = cwd.map(no_folder).into_iter().chain(files.as_deref().map(no_folder)).chain(meant);
+    all.map(|words| format!("{}: warning: {words}", rule.origin)).collect()
+}
+
+/// The folder that all files of a rule lie in, as far as its pattern says.
+fn folder_of(rule: &Rule) -> Option<PathBuf> {
+    let of_files = matches!(rule.category, Category::FileRead | Category::FileWrite);
+    let pattern = of_files.then(|| rule.pattern.as_str())?;
+    let folder = match pattern.find(['*', '?', '[', '{', '\\']) {
+        Some(wildcard) => pattern.split_at_checked(wildcard)?.0.rsplit_once('/')?.0,
+        None => pattern.rsplit_once('/')?.0,
+    };
+    (!folder.is_empty()).then(|| folder.into())
 }
 
 /// Rules for the tools of servers that are not mounted.
