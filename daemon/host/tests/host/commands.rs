@@ -7,6 +7,7 @@
 
 mod corpus;
 mod everyday;
+mod files;
 mod folders;
 // Its lines and its sandbox are for GNU and Linux.
 #[cfg(target_os = "linux")]
