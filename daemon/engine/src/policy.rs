@@ -206,12 +206,21 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
 
 /// Steps in order; the first that applies decides.
 fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
-    // 1. Denials that nothing overrides.
-    if let Some(rule) = hard_deny(policy, subject, need) {
+    let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
+    // 1. Denials that nothing overrides; of reading a secret, only a rule or a grant for exactly this file.
+    let is_named = |secret: &str| {
+        let exactly = Need::new(need.category, secret);
+        let names = |pattern: &Pattern| pattern.is_exact() && pattern.matches(&exactly).is_some();
+        need.category == Category::FileRead
+            && (rules().any(|rule| rule.action == Verdict::Allow && names(&rule.pattern))
+                || grants.iter().any(|grant| {
+                    grant.action == Action::Allow && grant.matches(subject, &exactly).is_some() && names(&grant.pattern)
+                }))
+    };
+    if let Some(rule) = hard_deny(policy, subject, need, &is_named) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
     // 2. Explicit denials.
-    let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
     if let Some(rule) = rules().find(|rule| rule.action == Verdict::Deny && rule.pattern.may_match(need).is_some()) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule.name());
     }
@@ -368,8 +377,8 @@ pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()
 }
 
-/// Denials that no rule and no mode overrides.
-fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
+/// Denials that no mode overrides, and no rule but one that names a secret (`is_named`).
+fn hard_deny(policy: &Policy, subject: &Subject, need: &Need, is_named: &dyn Fn(&str) -> bool) -> Option<String> {
     if let Some(reason) = &need.forbidden {
         return Some(reason.clone());
     }
@@ -379,12 +388,43 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> 
     if !matches!(need.category, Category::FileRead | Category::FileWrite) {
         return None;
     }
-    let of = |target: &String| hard_deny_of(policy, subject, need.category, target);
+    let of = |target: &String| {
+        let secret = |path: &Path| {
+            let name = secrets::secret_name(path)?;
+            // The input of a program may be written, but not shown.
+            if need.category == Category::FileWrite && secrets::is_input(name) {
+                return None;
+            }
+            // Elsewhere, the answer would reveal what the file is.
+            let is_none = || need.no_secrets.contains(target) && default_of(policy, subject, need) == Verdict::Allow;
+            (!is_none() && !is_named(target)).then(|| format!("secrets ({name})"))
+        };
+        hard_deny_of(policy, subject, need.category, target, &secret)
+    };
     // The message names the other file, since the target does not show it.
-    of(&need.target).or_else(|| need.covers.iter().find_map(|target| Some(format!("{}: {target}", of(target)?))))
+    let covered = |target: &String| Some(format!("{}: {target}{}", of(target)?, way_around(need, target)));
+    of(&need.target).or_else(|| need.covers.iter().find_map(covered))
 }
 
-fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: &str) -> Option<String> {
+/// How a search leaves out a file that is not read, for the end of a message; empty for other commands.
+fn way_around(need: &Need, target: &str) -> String {
+    let command = need.of_command.as_deref().or(need.command.as_deref()).unwrap_or_default();
+    let searches = command.split_whitespace().any(|word| word.rsplit('/').next() == Some("grep"));
+    let name = Path::new(target).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_plain = name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+    match searches && is_plain && secrets::secret_name(Path::new(name)).is_some() {
+        true => format!(" (leave it out with --exclude={name})"),
+        false => String::new(),
+    }
+}
+
+fn hard_deny_of(
+    policy: &Policy,
+    subject: &Subject,
+    category: Category,
+    target: &str,
+    secret: &dyn Fn(&Path) -> Option<String>,
+) -> Option<String> {
     let mut path = Cow::Borrowed(Path::new(target));
     if !is_in_one_form(target) {
         let resolved = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
@@ -405,7 +445,7 @@ fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: 
             return Some(format!("control files ({name})"));
         }
     }
-    secrets::secret_name(path).map(|pattern| format!("secrets ({pattern})"))
+    secret(path)
 }
 
 /// Memories are among the control files. These two tools write them and nothing else, with

@@ -321,11 +321,58 @@ fn plan_allows_reading_and_the_agents_own_plan() {
 }
 
 #[test]
+fn a_secret_is_read_where_a_rule_or_a_grant_names_exactly_this_file() {
+    let secret = "/home/u/proj/.env";
+    let tree = Need { covers: vec!["/home/u/proj/a".into(), secret.into()], ..read("/home/u/proj") };
+    let by_rule = |pattern: &str| case().rule("file.read", pattern, "allow");
+    let granted = |pattern: &str| case().grant(Category::FileRead, pattern, Action::Allow);
+    let mut private = by_rule(secret);
+    private.policy.private = vec![PathBuf::from(secret)].into();
+    for (case, need, verdict, rule) in [
+        (case(), read(secret), Deny, "secrets (.env)"),
+        (case(), tree.clone(), Deny, "secrets (.env): /home/u/proj/.env"),
+        (case().mode(Mode::Yolo), read(secret), Deny, "secrets"),
+        (by_rule("**"), read(secret), Deny, "secrets"),
+        (by_rule("/home/u/proj/*"), read(secret), Deny, "secrets"),
+        (granted("**/.env"), read(secret), Deny, "secrets"),
+        (by_rule("/home/u/proj/.env.local"), read(secret), Deny, "secrets"),
+        (by_rule(secret), read(secret), Allow, "config.toml:1"),
+        (granted(secret), read(secret), Allow, "grant g1"),
+        (granted(secret), tree.clone(), Allow, "default"),
+        (by_rule(secret).mode(Mode::Plan), read(secret), Allow, "config.toml:1"),
+        (by_rule(secret).rule("file.read", "**/.env", "deny"), read(secret), Deny, "config.toml:2"),
+        (by_rule(secret).chain(&["plugin"]), read(secret), Allow, "config.toml:1"),
+        (granted(secret).chain(&["plugin"]), read(secret), Deny, "secrets"),
+        // To read it is not to write it, nor the files beside it, and the daemon's own files stay closed.
+        (by_rule(secret), write(secret), Deny, "secrets"),
+        (by_rule(secret).rule("file.write", secret, "allow"), write(secret), Deny, "secrets"),
+        (by_rule(secret), read("/home/u/proj/.env.local"), Deny, "secrets"),
+        (case(), read("/home/u/proj/terraform.tfvars"), Deny, "secrets (terraform.tfvars)"),
+        (case(), write("/home/u/proj/terraform.tfvars"), Ask, "default"),
+        (private, read(secret), Deny, "the daemon's own files"),
+    ] {
+        case.gives(&need, verdict, rule);
+    }
+    let searched = Need { command: Some("cd . && grep -rn KEY .".into()), ..tree.clone() };
+    case().gives(&searched, Deny, "(leave it out with --exclude=.env)");
+    let by_folder = Need { covers: vec!["/home/u/proj/.ssh/config".into()], ..searched };
+    assert!(!case().decide(&by_folder).rule.contains("--exclude"));
+    let certificate = |of: &str| Need { no_secrets: vec![of.into()], ..read("/home/u/proj/ca.pem") };
+    case().gives(&read("/home/u/proj/ca.pem"), Deny, "secrets (.pem)");
+    case().gives(&certificate("/home/u/proj/ca.pem"), Allow, "default");
+    let elsewhere = Need { target: "/srv/ca.pem".into(), ..certificate("/srv/ca.pem") };
+    case().gives(&elsewhere, Deny, "secrets (.pem)");
+    case().gives(&certificate("/home/u/proj/other.pem"), Deny, "secrets (.pem)");
+}
+
+#[test]
 fn nothing_is_advised_that_the_mode_denies_all_the_same() {
     let advised = |mode: Mode, need: &Need| case().mode(mode).advised(need);
     assert_eq!(advised(Mode::Plan, &shell("git commit")), None);
     assert_eq!(advised(Mode::Plan, &read("/etc/passwd")).as_deref(), Some("/etc/passwd"));
     assert_eq!(advised(Mode::Default, &shell("git commit")).as_deref(), Some("git commit"));
+    assert_eq!(advised(Mode::Default, &read("/home/u/proj/.env")).as_deref(), Some("/home/u/proj/.env"));
+    assert_eq!(advised(Mode::Default, &write("/home/u/proj/.env")), None);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::programs::{FileAccess, FileUse, Reading};
 use super::trees::TreeFilter;
 use super::{ShellWalk, SimpleCommand};
 use crate::exclude::Exclusions;
-use crate::file_needs::{read_need, write_need};
+use crate::file_needs::{is_certificate, read_need, write_need};
 use crate::files::{OpenError, ResolvedPath, resolve_for};
 
 /// Up to this number, files are judged one by one; above it, by the folder that contains them.
@@ -325,6 +325,10 @@ impl NamedFile {
             return vec![on(&veil), on(&path)];
         }
         let mut needs = vec![on(&path)];
+        if self.how == FileAccess::Read && is_own_input(&self.command, &path) {
+            let input = needs[0].target.clone();
+            needs[0].no_secrets.push(input);
+        }
         for name in &self.puts {
             let file = path.join(name);
             // Through a link, the file that it names is written.
@@ -375,6 +379,9 @@ impl NamedFile {
             }
         }
         needs[0].covers = covers.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+        let looks = |_: &&PathBuf| category == Category::FileRead && !clock.is_over();
+        let certificates = covers.iter().filter(looks).filter(|file| is_certificate(file));
+        needs[0].no_secrets = certificates.map(|file| file.to_string_lossy().into_owned()).collect();
         for target in links {
             let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };
             // Links inside lead to further places, which are not all examined.
@@ -387,6 +394,17 @@ impl NamedFile {
         }
         needs
     }
+}
+
+/// Whether the command takes a file with secrets as its own input, and does not show it.
+fn is_own_input(command: &str, path: &Path) -> bool {
+    let mut words = command.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or_default());
+    let program = words.next().unwrap_or_default();
+    let subcommand = words.find(|word| !word.starts_with('-')).unwrap_or_default();
+    let is_of = |ending: &str| path.extension().is_some_and(|of| of == ending);
+    matches!(program, "terraform" | "tofu")
+        && matches!(subcommand, "plan" | "apply" | "destroy" | "import" | "refresh")
+        && (is_of("tfvars") || is_of("tfstate"))
 }
 
 /// Whether an ignore file in the folder or above it re-includes hidden files for `rg`.

@@ -74,3 +74,55 @@ fn a_file_that_is_put_into_a_folder_is_written_there_under_its_name() {
         ],
     );
 }
+
+#[test]
+fn files_with_secrets_are_known_by_their_names_and_certificates_by_their_content() {
+    let project = TestProject::make();
+    let certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n";
+    let files = [
+        (".dev.vars", "KEY=1\n"),
+        ("deploy/prod.env", "KEY=1\n"),
+        ("deploy/terraform.tfvars", "key = 1\n"),
+        (".env.example", "KEY=\n"),
+        (".env.test", "KEY=\n"),
+        ("tls/ca.pem", certificate),
+        ("keys/server.pem", key),
+        ("tests/fixtures/server.key", key),
+        ("node_modules/tls/test.pem", key),
+    ];
+    write(&project.place.workspace, &files);
+    check(
+        &project,
+        &[],
+        &[
+            ("grep API_KEY .dev.vars", Deny),
+            ("cat deploy/prod.env", Deny),
+            ("cat deploy/terraform.tfvars", Deny),
+            ("grep -rn KEY deploy", Deny),
+            ("grep -rn KEY --exclude='*.env' --exclude='*.tfvars' deploy", Allow),
+            ("cat .env.example .env.test", Allow),
+            ("cat tls/ca.pem", Allow),
+            ("grep -rn BEGIN tls", Allow),
+            ("cat keys/server.pem", Deny),
+            ("grep -rn BEGIN keys", Deny),
+            ("cat tests/fixtures/server.key", Allow),
+            ("grep -rn BEGIN node_modules", Allow),
+        ],
+    );
+    // Variables of Terraform are no secrets for Terraform itself.
+    check(
+        &project,
+        &["allow shell terraform *"],
+        &[
+            ("terraform plan -var-file=deploy/terraform.tfvars", Allow),
+            ("terraform -chdir=deploy show terraform.tfvars", Ask),
+            ("cat deploy/terraform.tfvars", Deny),
+        ],
+    );
+    let exactly = ["allow file.read {project}/.dev.vars"];
+    check(&project, &exactly, &[("cat .dev.vars", Allow), ("cat deploy/prod.env", Deny), ("echo x > .dev.vars", Deny)]);
+    let judged = judge("grep -rn KEY deploy", &project.place, &[]);
+    let names_it = judged.parts.iter().any(|part| part.rule.contains("leave it out with --exclude="));
+    assert!(names_it, "{:?}", judged.parts);
+}
