@@ -241,6 +241,7 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     // A command that could run anything might be what a rule or a grant denies or asks about. Only a rule for exactly this
     // command, or a person, knows.
     let doubted = doubts(need).then(|| doubted_by(rules(), grants, subject, need)).flatten();
+    let doubted = doubted.or_else(|| policy.rules.iter().find_map(|rule| rule.doubts_effect(subject, need)));
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
     if let Some(decision) = by_mode(policy, subject, need, protected.is_some())
@@ -373,6 +374,15 @@ impl Rule {
             && self.cwd.as_ref().is_none_or(|cwd| subject.cwd.starts_with(cwd))
             && self.project.as_ref().is_none_or(|project| subject.project == project)
             && self.effect.is_none_or(|effect| self.concerns_effect(effect, need))
+    }
+
+    /// Why this rule, which denies or asks about an effect, may be about a command whose effects are not all known.
+    fn doubts_effect(&self, subject: &Subject, need: &Need) -> Option<String> {
+        let why = need.unsure.as_deref().filter(|_| self.action != Verdict::Allow)?;
+        let effect = self.effect.filter(|effect| !need.effects.all().contains(*effect))?;
+        let elsewhere = Self { effect: None, ..self.clone() };
+        let is_about = elsewhere.concerns(subject, need) && self.pattern.may_match(need).is_some();
+        is_about.then(|| format!("{why}, so it may have the effect {effect}: {}", self.name()))
     }
 
     fn concerns_effect(&self, effect: Effect, need: &Need) -> bool {

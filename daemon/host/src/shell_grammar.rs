@@ -291,7 +291,8 @@ impl SimpleCommand {
             hides_file: false,
             reads_only: is_harmless,
             looked_up: false,
-            script: None,
+            // Programs may run its value, as Git runs that of GIT_EDITOR.
+            script: (!is_harmless).then(|| target.to_owned()),
             form: None,
             short: None,
             elsewhere: Vec::new(),

@@ -875,6 +875,10 @@ fn a_rule_may_name_an_effect() {
     of("build", "", "allow").gives(&push("git push origin"), Ask, "default");
     let doubtful = Need { unsure: Some("why".into()), ..builds.clone() };
     of("build", "", "allow").gives(&doubtful, Ask, "default");
+    // Nobody knows all of its effects.
+    let unknown = Need { unsure: Some("npm publish is unknown".into()), ..shell("npm publish") };
+    of("publish", "", "deny").rule("shell", "**", "allow").gives(&unknown, Ask, "may have the effect publish");
+    of("publish", "git *", "ask").rule("shell", "**", "allow").gives(&unknown, Allow, "**");
     let inner = InnerCommand {
         target: "rm -r /srv".into(),
         words: shell("rm -r /srv").words,

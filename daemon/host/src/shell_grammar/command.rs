@@ -135,6 +135,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         };
         let may_run_any = name.is_none() || reading.may_run_any || doubt && name.as_deref() != Some("set");
         let script = reading.script_file.take().and_then(|file| self.script_text(&file));
+        let script = script.or_else(|| programs::inline_script(&words));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
         let elsewhere = self.elsewhere(inner, &scripts)?;
@@ -301,7 +302,7 @@ fn enters_folder(words: &[Word]) -> bool {
 }
 
 /// Wildcards reveal names in folders to the program that gets them.
-fn list_wildcards(words: &[Arg], reading: &mut Reading) {
+pub(super) fn list_wildcards(words: &[Arg], reading: &mut Reading) {
     for word in words.iter().filter(|word| word.has_glob()) {
         let is_file = reading.files.iter().any(|file| file.arg == *word);
         let folder = word.start().rsplit_once('/').map(|(folder, _)| if folder.is_empty() { "/" } else { folder });

@@ -3,6 +3,8 @@
 use tree_sitter::Node;
 
 use super::arg::{Arg, WordPart};
+use super::command::list_wildcards;
+use super::programs::Reading;
 use super::{
     LineItem, MAX_DEPTH, ShellWalk, Unreadable, Walked, all, check, children_of_field, named, variables, with_fields,
 };
@@ -68,6 +70,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let doubt = doubt || variables::is_integer(&name);
         if doubt {
             self.unsure(node, "the shell may evaluate its values as code")?;
+        }
+        let mut listed = Reading::default();
+        list_wildcards(&found, &mut listed);
+        for file in self.named_files(&mut listed) {
+            self.found.push(LineItem::File(file));
         }
         let body = node.child_by_field_name("body").ok_or(Unreadable)?;
         // `break` and `continue` leave an iteration in the middle.

@@ -569,7 +569,7 @@ impl<'s> HeredocScanner<'s> {
         let (delimiter, is_quoted) = self.delimiter()?;
         let level = self.level();
         let is_plain = delimiter.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        // The shell may write what a substitution contains anew, and older ones look for its end by themselves.
+        // The shell may print the content of a substitution in another form, and older shells look for its end by themselves.
         let is_certain = level == 0 || is_plain && self.pending.is_empty();
         if !is_certain
             || delimiter.is_empty()

@@ -224,6 +224,14 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
     let Some((first, rest)) = words.split_first() else { return Reading::default() };
     let Some(path) = first.literal() else { return Reading::default() };
     let name = path.rsplit('/').next().unwrap_or_default();
+    // Git's own programs, in a folder of its installation: `git-push` is `git push`.
+    if let Some(subcommand) = name.strip_prefix("git-")
+        && known::find("git").is_some_and(|git| git.subcommands.contains_key(subcommand))
+    {
+        let mut reading = Reading { reads_only: true, ..Reading::default() };
+        reading.command(&[&[Arg::text("git"), Arg::text(subcommand)], rest].concat());
+        return reading;
+    }
     let mut reading = match rest {
         [only] if only.literal().is_some_and(|word| asks_version(name, word)) => {
             let mut reading = Reading { reads_only: true, ..Reading::default() };
@@ -252,6 +260,16 @@ fn is_shim(name: &str, environment: &crate::environment::Environment) -> bool {
     folder.is_some_and(|folder| {
         ["shims", ".volta/bin", "aquaproj-aqua/bin"].iter().any(|of_manager| folder.ends_with(of_manager))
     })
+}
+
+/// The words of an interpreter that is given a program as text, for rules that deny or ask: `python3 -c TEXT`.
+pub(super) fn inline_script(words: &[Arg]) -> Option<String> {
+    let name = words.first()?.literal()?.rsplit('/').next()?;
+    let has_text = |word: &Arg| {
+        ["-c", "-e", "-E", "-r", "-p", "--eval", "--print"].iter().any(|option| word.start().starts_with(option))
+    };
+    (operation_effects::is_interpreter(name) && words[1..].iter().any(has_text))
+        .then(|| words[1..].iter().map(|word| word.literal().unwrap_or(&word.raw)).collect::<Vec<_>>().join(" "))
 }
 
 fn asks_version(name: &str, word: &str) -> bool {

@@ -35,8 +35,6 @@ const HARMLESS: &[&str] = &[
     "GOOS",
     "HUSKY",
     "INSTA_UPDATE",
-    "LANG",
-    "LANGUAGE",
     "LINES",
     "LOG_LEVEL",
     "MIX_ENV",
@@ -117,6 +115,8 @@ const WITH_FORM: &[(&str, &[&str])] = &[
     ("GRADLE_OPTS", &["-Xmx*", "-Xms*"]),
     ("NODE_OPTIONS", &["--max-old-space-size=*", "--no-warnings"]),
     ("MALLOC_ARENA_MAX", &["*"]),
+    ("LANG", &["*"]),
+    ("LANGUAGE", &["*"]),
     ("TZ", &["*"]),
 ];
 
@@ -130,7 +130,10 @@ fn is_below(value: &str) -> bool {
 
 fn has_form(word: &str, form: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-=.,:/+%".contains(c);
+    // The name of a time zone or a language may also be a file's.
+    let may_be_file = word.starts_with(['/', ':']) || word.contains("..");
     match form.strip_suffix('*') {
+        Some("") => !may_be_file && word.chars().all(plain),
         Some(start) => word.strip_prefix(start).is_some_and(|rest| rest.chars().all(plain)),
         None => word == form,
     }

@@ -10,9 +10,16 @@ use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 use crate::shell_grammar::{check, variables};
 
-pub(super) fn change_folder(words: &[Arg]) -> Reading {
+/// Without an operand `cd` goes to the home folder (POSIX.1-2024, cd, step 2).
+pub(super) fn change_folder(name: &str, words: &[Arg], site: &CommandContext) -> Reading {
     let mut reading = Reading { same_shell: true, reads_only: true, ..Reading::default() };
     let folder = words.iter().find(|word| !matches!(word.literal(), Some("-P" | "-L" | "--" | "-e" | "-n")));
+    if folder.is_none() && name == "cd" {
+        match site.environment.get("HOME").and_then(|home| home.to_str()) {
+            Some(home) => reading.files.push(FileUse::new(FileAccess::List, Arg::text(home))),
+            None => reading.doubt("the home folder is unknown"),
+        }
+    }
     if let Some(folder) = folder.filter(|folder| !folder.is("-")) {
         reading.note(folder, "folder");
         match folder.literal() {

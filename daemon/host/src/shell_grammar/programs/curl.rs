@@ -61,7 +61,10 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
         let scheme = url.start().split("://").next().unwrap_or_default();
         scheme.contains(['{', '[']) || url.start().starts_with(['{', '['])
     };
-    if parsed.operands.iter().any(has_list)
+    // `#1` in the name of the output stands for a part of the URL (curl(1), "--output").
+    if parsed.operands.iter().chain(parsed.values(&["--url"])).any(has_list)
+        || parsed.values(&["-o", "--output"]).any(|name| name.start().contains('#') || name.literal().is_none())
+        || parsed.values(&["--url"]).any(|url| url.start().starts_with('@'))
         || parsed.values(&["-w", "--write-out"]).any(|format| format.start().contains("%output"))
     {
         why = Some("the files that it reads or writes are unknown".to_owned());
@@ -75,7 +78,7 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
         why = Some("its address names a file".to_owned());
     }
     if parsed.has(&["-O", "--remote-name", "--remote-name-all"]) {
-        for url in &parsed.operands {
+        for url in parsed.operands.iter().chain(parsed.values(&["--url"])) {
             let name = url.literal().and_then(|url| url.split(['?', '#']).next()?.rsplit('/').next());
             match name.filter(|name| !name.is_empty() && !name.contains(['{', '['])) {
                 Some(name) => files.push(FileUse::new(FileAccess::Write, Arg::text(name))),

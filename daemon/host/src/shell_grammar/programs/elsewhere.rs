@@ -117,6 +117,11 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
         _ => return None,
     };
     let mut reading = from_table(name, words);
+    // `-o jsonpath-file=F` and the like print a template that they read (kubectl get, "--output").
+    let names_template = |word: &&Arg| word.start().contains("-file=") || word.start().contains("templatefile=");
+    if let Some(word) = words.iter().find(names_template).filter(|_| matches!(name, "kubectl" | "oc")) {
+        reading.doubt(format!("{} reads a file as a template", word.raw));
+    }
     reading.elsewhere = found.unwrap_or_default();
     Some(reading)
 }

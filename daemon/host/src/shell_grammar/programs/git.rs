@@ -1,6 +1,7 @@
 //! `git`: aliases, settings and subcommands that name commands, and the files that it shows.
 
 use toold_engine::need::FormOption;
+use toold_engine::policy::is_secret;
 
 use super::known::find;
 use super::options::{Parsed, parse};
@@ -207,6 +208,9 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
     if name == "config" && words.iter().any(|word| word.is("--")) {
         return parsed.into_reading().unsure("-- may be a value here");
     }
+    if matches!(name, "add" | "stage") && parsed.has(&["-f", "--force"]) {
+        return parsed.into_reading().unsure("-f adds ignored files, which may hold secrets");
+    }
     // Another program verifies signatures.
     let signs = |word: &&Arg| word.start().contains("%G") || word.start().contains("signature");
     if let Some(word) = words.iter().find(signs) {
@@ -282,6 +286,47 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
     files
 }
 
+/// Whether it may print lines of any file: a patch without a path. `log` does so only when it is told to.
+fn shows_changes(name: &str, words: &[Arg]) -> bool {
+    let has = |options: &[&str]| {
+        words
+            .iter()
+            .any(|word| options.iter().any(|option| word.is(option) || word.start().starts_with(&format!("{option}="))))
+    };
+    let lists = has(&[
+        "--stat",
+        "--numstat",
+        "--shortstat",
+        "--name-only",
+        "--name-status",
+        "--summary",
+        "-s",
+        "--no-patch",
+        "--dirstat",
+    ]);
+    let prints = has(&[
+        "-p",
+        "-u",
+        "--patch",
+        "-U",
+        "--unified",
+        "--patch-with-stat",
+        "-L",
+        "--word-diff",
+        "--color-words",
+        "-c",
+        "--cc",
+    ]);
+    let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
+    let has_path = !behind.is_empty();
+    !has_path
+        && match name {
+            "show" | "diff" => !lists || prints,
+            "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" => prints,
+            _ => false,
+        }
+}
+
 fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, RepositoryProblem>, words: &[Arg]) {
     let repository = match repository {
         Ok(repository) => repository,
@@ -316,6 +361,14 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
     if matches!(name, "blame" | "annotate") {
         let files = repository.ignored_revisions.iter().filter_map(|file| file.to_str());
         reading.files.extend(files.map(|file| FileUse::new(FileAccess::Read, Arg::text(file))));
+    }
+    // Without a path they show what changed in any tracked file.
+    if shows_changes(name, words)
+        && let Some(secret) =
+            repository.tracked(false).and_then(|names| names.files.iter().find(|file| is_secret(file)).cloned())
+    {
+        let file = secret.strip_prefix(&repository.top).unwrap_or(&secret).display();
+        reading.doubt(format!("the repository has {file}, which it may show: leave it out with -- ':!{file}'"));
     }
     // Without a path it reads all tracked files.
     if name == "grep" {

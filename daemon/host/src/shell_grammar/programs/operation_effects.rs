@@ -29,6 +29,10 @@ const INTERPRETERS: &[(&str, &[&str])] = &[
     ("ts-node", &[]),
 ];
 
+pub(super) fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.iter().any(|(interpreter, _)| *interpreter == name)
+}
+
 /// A line of the table.
 #[derive(Debug)]
 struct EffectRow {
@@ -128,6 +132,9 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
             effects.operation = EffectSet::EMPTY.with(Effect::Read);
         }
         effects.name = operation_name(words, reading, known, head);
+        if reading.form.as_ref().is_some_and(|form| is_milder(&known.entry, form)) {
+            effects.operation = [Effect::History, Effect::Read].into_iter().collect();
+        }
         if let Some(form) = &reading.form {
             effects.added.extend(rows.iter().filter_map(|row| by_option(row, form)));
             effects.added.extend(by_operands(&known.entry, words, form));
@@ -151,17 +158,47 @@ fn by_statement(known: &ProgramTable, words: &[Arg], head: Option<usize>, is_uns
         "aws" | "gcloud" | "az" => {
             let verb = words.get(..head?)?.last()?.literal()?;
             let has = |verbs: &[&str]| verb.split('-').any(|part| verbs.contains(&part));
-            Some(if has(&["token", "password", "credentials", "secret", "secrets", "keys", "access"]) {
-                Effect::Secret
-            } else if has(&["delete", "rm", "rb", "terminate", "purge", "remove", "destroy", "deregister"]) {
-                Effect::Destroy
-            } else if has(&["list", "ls", "get", "describe", "show", "head", "search", "query", "wait", "help"]) {
-                Effect::Fetch
-            } else if has(&["cp", "mv", "sync", "upload", "import", "put"]) {
-                Effect::Send
-            } else {
-                Effect::Change
-            })
+            Some(
+                if has(&[
+                    "token",
+                    "password",
+                    "credentials",
+                    "secret",
+                    "secrets",
+                    "keys",
+                    "access",
+                    "decrypt",
+                    "assume",
+                ]) {
+                    Effect::Secret
+                } else if has(&[
+                    "delete",
+                    "rm",
+                    "rb",
+                    "terminate",
+                    "purge",
+                    "remove",
+                    "destroy",
+                    "deregister",
+                    "release",
+                    "deletion",
+                    "close",
+                ]) {
+                    Effect::Destroy
+                } else if has(&["presign"]) {
+                    Effect::Publish
+                } else if words.get(1).is_some_and(|service| service.is("iam"))
+                    && !has(&["list", "get", "describe", "show"])
+                {
+                    Effect::Privilege
+                } else if has(&["list", "ls", "get", "describe", "show", "head", "search", "query", "wait", "help"]) {
+                    Effect::Fetch
+                } else if has(&["cp", "mv", "sync", "upload", "import", "put"]) {
+                    Effect::Send
+                } else {
+                    Effect::Change
+                },
+            )
         }
         "psql" | "mysql" | "mariadb" if is_unsure => Some(Effect::Change),
         "sqlite3" if is_unsure => Some(Effect::Write),
@@ -212,10 +249,35 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
         }
         "kubectl get" => operands()
             .flat_map(|resources| resources.split(','))
-            .filter(|resource| matches!(resource.split('/').next(), Some("secret" | "secrets")))
+            .filter(|resource| {
+                // Case does not count, and `secrets.v1.` is one as well.
+                let kind = resource.split(['/', '.']).next().unwrap_or_default().to_ascii_lowercase();
+                matches!(kind.as_str(), "secret" | "secrets")
+            })
             .map(|resource| added(Effect::Secret, resource))
             .collect(),
+        "git fetch" => operands()
+            .skip(1)
+            .filter(|refspec| refspec.starts_with('+'))
+            .map(|refspec| added(Effect::Destroy, refspec))
+            .collect(),
+        "mvn" | "gradle" => operands()
+            .filter(|target| target.contains("publish") || target.contains("deploy") || target.contains("release"))
+            .map(|target| added(Effect::Publish, target))
+            .collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Whether options make an operation do less than its row says: `git clean -n`, `git restore --staged`.
+fn is_milder(entry: &str, form: &CommandForm) -> bool {
+    let has = |names: &[&str]| {
+        form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
+    };
+    match entry {
+        "git clean" => has(&["-n", "--dry-run"]),
+        "git restore" => has(&["-S", "--staged"]) && !has(&["-W", "--worktree"]),
+        _ => false,
     }
 }
 
@@ -226,8 +288,7 @@ fn operation_name(words: &[Arg], reading: &Reading, known: &ProgramTable, head: 
     let first = head.filter(|_| !is_wrapper).and_then(|head| words.get(..head)).unwrap_or_default();
     let is_name = |word: &&Arg| word.literal().is_some_and(|text| !text.starts_with('-'));
     let by_table = known.name.split(' ').count();
-    if first.len() > by_table && first.len() < words.len().max(by_table + 2) && first.iter().all(|word| is_name(&word))
-    {
+    if first.len() > by_table && first.iter().all(|word| is_name(&word)) {
         return first.iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
     }
     known.name.split(' ').map(str::to_owned).collect()

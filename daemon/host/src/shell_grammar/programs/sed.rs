@@ -15,7 +15,14 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         None => Some(format!("the shell expands the script {}, and the result is unknown", script.raw)),
         Some(script) => check(script).err(),
     });
+    // A suffix with a slash or `*` makes the backup, of any content, elsewhere (sed(1), "-i[SUFFIX]").
+    let moves = parsed
+        .values(&["-i", "--in-place"])
+        .any(|suffix| suffix.literal().is_none_or(|text| text.contains(['/', '*'])));
     let mut reading = parsed.into_reading();
+    if moves {
+        reading.doubt("the suffix names another file that it writes");
+    }
     if in_place {
         reading.reads_only = false;
         // After other options, `-i` makes a command write that seems to read.

@@ -125,7 +125,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     }
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.is(text));
     Some(match name {
-        "cd" | "pushd" => builtins::change_folder(words),
+        "cd" | "pushd" => builtins::change_folder(name, words, site),
         "popd" => Reading { reads_only: true, same_shell: true, ..reading() },
         "eval" => {
             let mut reading = Reading { same_shell: true, ..reading() };
@@ -185,6 +185,15 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             reading
         }
         "curl" => curl::curl(words)?,
+        "patch" => {
+            let parsed = parse(find("patch")?, words);
+            let only_tries = parsed.has(&["--dry-run"]);
+            let mut reading = parsed.into_reading();
+            if !only_tries {
+                reading.doubt("the patch decides which files are written");
+            }
+            reading
+        }
         "ln" => coreutils::link(words)?,
         "rg" | "ag" | "ack" | "ack-grep" => filters::search(name, words)?,
         "ps" => ps::ps(words)?,

@@ -2,7 +2,7 @@
 
 use toold_proto::permission::Verdict;
 
-use crate::commands::folders::TestProject;
+use crate::commands::folders::{TestProject, git};
 use crate::commands::judge::{RuleLine, judge};
 
 use Verdict::{Allow, Ask, Deny};
@@ -291,4 +291,110 @@ fn a_rule_that_allows_covers_options_that_change_nothing() {
         (&["allow shell kubectl get *"], &["kubectl get pods", "kubectl -n web get pods"], Allow),
         (&["allow shell kubectl get *"], &["kubectl --context prod get pods", "kubectl -n web delete pod x"], Ask),
     ]);
+}
+
+#[test]
+fn rules_hold_for_other_names_and_for_programs_in_words() {
+    check(&[
+        (
+            &["allow shell **", "deny shell git push *"],
+            &[
+                "/usr/lib/git-core/git-push origin main",
+                "PATH=/usr/lib/git-core:$PATH git-push origin main",
+                "python3 -c 'import os; os.system(\"git push\")'",
+                "perl -e 'system(\"git push\")'",
+                "node -e 'require(\"child_process\").execSync(\"git push\")'",
+                "GIT_EDITOR='git push origin' git commit",
+                "arch -x86_64 git push",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell python3 *", "deny shell git push *"],
+            &["python3 -c 'print(1)'", "python3 scripts/report.py"],
+            Allow,
+        ),
+        (&["allow shell git *", "deny shell rm *"], &["GIT_EDITOR=true git commit -m x"], Allow),
+    ]);
+}
+
+#[test]
+fn wildcards_cover_neither_secrets_nor_files_that_are_named_elsewhere() {
+    check(&[
+        (&["allow shell kubectl get *"], &["kubectl get pods -o yaml", "kubectl get pods,services -n shop"], Allow),
+        (
+            &["allow shell kubectl get *"],
+            &[
+                "kubectl get secrets -o yaml",
+                "kubectl get pods,SECRETS",
+                "kubectl get secrets.v1. x -o yaml",
+                "kubectl get Secret/x",
+                "kubectl get pods -o go-template-file=.env",
+                "kubectl get pods -ojsonpath-file=.env",
+            ],
+            Ask,
+        ),
+        (&["allow shell aws *"], &["aws s3 ls", "aws dynamodb list-tables", "aws ec2 describe-instances"], Allow),
+        (
+            &["allow shell aws *"],
+            &[
+                "aws dynamodb delete-table",
+                "aws dynamodb delete-table --table-name x",
+                "aws ecr get-login-password",
+                "aws kms decrypt",
+                "aws iam attach-user-policy",
+                "aws s3 presign s3://b/x",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell git *"],
+            &["git clean -n", "git restore --staged .", "git branch -d x", "git fetch origin main"],
+            Allow,
+        ),
+        (
+            &["allow shell git *"],
+            &[
+                "git clean -f",
+                "git restore .",
+                "git branch -M x",
+                "git tag -f v1",
+                "git fetch origin +main:main",
+                "git add -f .",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell sed *", "allow shell curl *", "allow shell patch *", "allow network **"],
+            &[
+                "sed -i'/tmp/*' s/a/b/ README.md",
+                "sed --in-place='../*' s/a/b/ README.md",
+                "curl -o '#1' 'https://example.com/{a,b}'",
+                "curl -O --url 'https://example.com/{a,b}'",
+                "patch -p1 -i changes.patch",
+                "patch -p1 < changes.patch",
+            ],
+            Ask,
+        ),
+    ]);
+}
+
+/// Patches show any file; what only names files does not.
+#[test]
+fn git_shows_no_secret_that_the_repository_tracks() {
+    let project = TestProject::make();
+    let place = &project.place;
+    let verdict = |line: &str| judge(line, place, &[]).verdict;
+    let patches = ["git diff", "git diff HEAD~1", "git show HEAD", "git log -p -2", "git stash show -p"];
+    let others = ["git status", "git diff --stat", "git log --oneline", "git show --name-only HEAD", "git diff -- src"];
+    for line in patches.iter().chain(&others) {
+        assert_eq!(verdict(line), Allow, "{line}");
+    }
+    git(&place.home, &place.workspace, &["add", "-f", ".env"]);
+    for line in patches {
+        assert_eq!(verdict(line), Ask, "{line}");
+    }
+    for line in others {
+        assert_eq!(verdict(line), Allow, "{line}");
+    }
 }
