@@ -37,7 +37,7 @@ pub use explain::{Explained, explain};
 #[doc(hidden)]
 pub use fuzz::fuzz_one;
 pub use other_shells::as_read_by;
-pub use programs::Note;
+pub use programs::{Note, withheld};
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

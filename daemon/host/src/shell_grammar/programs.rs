@@ -32,6 +32,7 @@ use super::trees::TreeFilter;
 
 pub(super) use known::ProgramTable;
 pub(super) use operation_effects::effects_of;
+pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
 
 /// How a command uses a file that it names.

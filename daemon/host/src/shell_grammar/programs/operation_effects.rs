@@ -81,6 +81,32 @@ fn rows_of(known: &ProgramTable) -> &'static [EffectRow] {
     own.or_else(|| ROWS.get(&known.entry)).map(Vec::as_slice).unwrap_or_default()
 }
 
+/// What a pattern for commands does not cover although it may look as if it did: the operations of its program, and the
+/// options of its operation, whose effects it does not show. `git *` does not cover `git push`, nor `git push *`
+/// `git push -f`. Sorted; empty for a pattern without a wildcard at its end.
+pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
+    let Some(words) = pattern.trim().strip_suffix(" *") else { return Vec::new() };
+    let words: Vec<&str> = words.split_whitespace().filter(|word| !word.starts_with('-')).collect();
+    let shown = |option: &str| pattern.split_whitespace().any(|word| word == option);
+    let mut found: Vec<(String, Effect)> = Vec::new();
+    for (operation, rows) in ROWS.iter() {
+        let names: Vec<&str> = operation.split(' ').collect();
+        if !names.starts_with(&words) {
+            continue;
+        }
+        for row in rows.iter().filter(|row| row.effect.must_be_named()) {
+            match &row.option {
+                None if names.len() > words.len() => found.push((operation.clone(), row.effect)),
+                Some((option, _)) if !shown(option) => found.push((format!("{operation} {option}"), row.effect)),
+                None | Some(_) => {}
+            }
+        }
+    }
+    found.sort();
+    found.dedup_by(|a, b| a.0 == b.0);
+    found
+}
+
 /// The effects of a command, whose first word is its program.
 pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading) -> CommandEffects {
     let mut effects = CommandEffects::default();
