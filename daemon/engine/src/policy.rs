@@ -248,7 +248,9 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         .filter_map(|rule| Some((rule, rule.pattern.matches(need)?)))
         .filter(|(rule, fits)| {
             asking.iter().all(|(asks, of)| {
-                (*fits, rule.project.is_some()) > (*of, asks.project.is_some()) && asks.excepts(&rule.pattern, need)
+                let is_narrower = (*fits, rule.project.is_some()) > (*of, asks.project.is_some())
+                    || fits == of && !is_exception(&asks.pattern, &rule.pattern);
+                is_narrower && asks.excepts(&rule.pattern, need)
             })
         })
         .max_by_key(|(rule, fits)| (*fits, rule.project.is_some()));

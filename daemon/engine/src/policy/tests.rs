@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 use super::rules::{RuleConfig, RulePlace};
 use super::*;
 use crate::effects::{AddedEffect, CommandEffects};
+use crate::need::InnerCommand;
 use crate::need::Word;
-use crate::need::{InnerCommand, Word};
 use crate::policy::grants::{FleetGrantTerm, GrantScope, GrantStore, Grants};
 
 /// One row of a table: the rules, grants and mode, and the need.
@@ -692,14 +692,14 @@ fn of_two_rules_the_stricter_decides_unless_the_other_is_an_exception_from_it() 
     assert!(pairs.len() >= 20, "{}", pairs.len());
     for [allowed, asked, command, verdict] in &pairs {
         let verdict = if verdict == "allow" { Allow } else { Ask };
-        let case = Case::new().rule("shell", allowed, "allow").rule("shell", asked, "ask");
-        assert_eq!(case.decide(&shell(command)).verdict, verdict, "allow {allowed}, ask {asked}: {command}");
-        let case = Case::new().rule("shell", asked, "ask").rule("shell", allowed, "allow");
-        assert_eq!(case.decide(&shell(command)).verdict, verdict, "ask {asked}, allow {allowed}: {command}");
-        let case = Case::new().rule("shell", asked, "ask").grant(Category::Shell, allowed, Action::Allow);
+        let both = case().rule("shell", allowed, "allow").rule("shell", asked, "ask");
+        assert_eq!(both.decide(&shell(command)).verdict, verdict, "allow {allowed}, ask {asked}: {command}");
+        let both = case().rule("shell", asked, "ask").rule("shell", allowed, "allow");
+        assert_eq!(both.decide(&shell(command)).verdict, verdict, "ask {asked}, allow {allowed}: {command}");
+        let both = case().rule("shell", asked, "ask").grant(Category::Shell, allowed, Action::Allow);
         // A grant for the same pattern is the answer to the rule.
         let verdict = if allowed == asked { Allow } else { verdict };
-        assert_eq!(case.decide(&shell(command)).verdict, verdict, "ask {asked}, grant {allowed}: {command}");
+        assert_eq!(both.decide(&shell(command)).verdict, verdict, "ask {asked}, grant {allowed}: {command}");
     }
 }
 
@@ -722,16 +722,15 @@ fn push(line: &str) -> Need {
 
 #[test]
 fn wildcards_cover_no_effect_that_the_pattern_does_not_show() {
-    let case = |pattern: &str| Case::new().rule("shell", pattern, "allow");
-    case("git push *").gives(&push("git push origin main"), Allow, "git push");
-    case("git push *").gives(&push("git push -f origin"), Ask, "default");
-    case("git push *").gives(&push("git push origin +main"), Ask, "default");
-    case("git push -f *").gives(&push("git push -f origin"), Allow, "git push -f");
-    case("git push -qf *").gives(&push("git push -qf origin"), Ask, "default");
-    case("git push -f origin").gives(&push("git push -f origin"), Allow, "git push -f");
-    case("git *").gives(&push("git push origin main"), Ask, "default");
-    case("**").gives(&push("git push -f origin"), Allow, "**");
-    Case::new().grant(Category::Shell, "git *", Action::Allow).gives(&push("git push origin"), Ask, "default");
+    let allowing = |pattern: &str| case().rule("shell", pattern, "allow");
+    allowing("git push *").gives(&push("git push origin main"), Allow, "git push");
+    allowing("git push *").gives(&push("git push -f origin"), Ask, "default");
+    allowing("git push *").gives(&push("git push origin +main"), Ask, "default");
+    allowing("git push -f *").gives(&push("git push -f origin"), Allow, "git push -f");
+    allowing("git push -f origin").gives(&push("git push -f origin"), Allow, "git push -f");
+    allowing("git *").gives(&push("git push origin main"), Ask, "default");
+    allowing("**").gives(&push("git push -f origin"), Allow, "**");
+    case().grant(Category::Shell, "git *", Action::Allow).gives(&push("git push origin"), Ask, "default");
     let commit = Need {
         effects: CommandEffects {
             operation: [Effect::History].into_iter().collect(),
@@ -740,13 +739,13 @@ fn wildcards_cover_no_effect_that_the_pattern_does_not_show() {
         },
         ..shell("git commit -m x")
     };
-    case("git *").gives(&commit, Allow, "git *");
+    allowing("git *").gives(&commit, Allow, "git *");
 }
 
 #[test]
 fn a_rule_may_name_an_effect() {
     let of = |effect: &str, pattern: &str, action: &str| {
-        Case::new().rule_of("shell", pattern, action, |config, _| config.effect = Some(effect.into()))
+        case().rule_of("shell", pattern, action, |config, _| config.effect = Some(effect.into()))
     };
     of("publish", "", "deny").gives(&push("git push origin"), Deny, "with the effect publish");
     of("destroy", "", "ask").rule("shell", "git push *", "allow").gives(&push("git push origin"), Allow, "git push");
@@ -784,7 +783,7 @@ fn a_rule_may_name_an_effect() {
 #[test]
 fn an_effect_that_does_not_exist_or_cannot_be_closes_its_category() {
     let of = |category: &str, effect: &str| {
-        Case::new().rule_of(category, "", "deny", |config, _| config.effect = Some(effect.into()))
+        case().rule_of(category, "", "deny", |config, _| config.effect = Some(effect.into()))
     };
     of("shell", "destory").gives(&shell("make"), Deny, "did you mean destroy");
     of("network", "fetch").gives(&need(Category::Network, "example.com:443"), Deny, "only commands have effects");

@@ -113,7 +113,7 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading) -> 
     let Some(path) = words.first().and_then(Arg::literal) else { return effects };
     let name = path.rsplit('/').next().unwrap_or_default();
     if let Some(known) = reading.known {
-        let rows = rows_of(known);
+        let rows = if reading.reads_only { &[] } else { rows_of(known) };
         effects.operation = rows.iter().filter(|row| row.option.is_none()).map(|row| row.effect).collect();
         if effects.operation.is_empty() {
             effects.operation = EffectSet::EMPTY.with(Effect::Read);
