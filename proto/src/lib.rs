@@ -13,6 +13,7 @@ pub mod config;
 pub mod cost;
 pub mod cut;
 pub mod daemon;
+pub mod effect;
 pub mod error;
 pub mod event;
 pub mod file;

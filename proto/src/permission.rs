@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::effect::Effect;
 use crate::session::Mode;
 use crate::tool::{CallId, Category, SessionId, Source};
 
@@ -84,6 +85,9 @@ pub struct Ask {
     /// The whole command line that `target` is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// What a command does, as far as that is known, the worst first. `reason` says it in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
     /// A unified diff of what would be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
@@ -264,6 +268,9 @@ pub struct ExplainedCommand {
     pub unsure: Option<String>,
     /// The command changes nothing outside of its own process.
     pub reads_only: bool,
+    /// What it does, as far as that is known, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
     /// The command's own permission first, then those for the files that it names.
     pub parts: Vec<CheckedPart>,
 }
@@ -363,8 +370,21 @@ pub struct RuleInfo {
     pub tools: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Only commands with this effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
     /// File and place.
     pub source: String,
+}
+
+impl RuleInfo {
+    /// The pattern and the effect, for people: `git *, effect destroy`.
+    pub fn shown_pattern(&self) -> String {
+        match self.effect {
+            Some(effect) => format!("{}, effect {effect}", self.pattern),
+            None => self.pattern.clone(),
+        }
+    }
 }
 
 /// A remembered permission.

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::agent_request::DecidedBy;
+use toold_proto::effect::{self, Effect};
 use toold_proto::event::EventBody;
 use toold_proto::permission::Verdict;
 use toold_proto::permission::{
@@ -517,7 +518,9 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         suggestions.retain(|suggestion| Some(&suggestion.pattern) == exact.as_ref());
     }
     let unsure = need.unsure.as_ref().map(|why| format!("not certain what it does: {why}"));
-    let reasons: Vec<String> = need.reason.iter().cloned().chain(protected).chain(unsure).collect();
+    let effects: Vec<Effect> = need.effects.all().iter().filter(|effect| *effect != Effect::Read).collect();
+    let does = (!effects.is_empty()).then(|| effect::in_words(&effects));
+    let reasons: Vec<String> = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).collect();
     let ask = Ask {
         // Another daemon's ask never has the same id, or an old answer could meet a new question.
         request_id: format!("ask_{}_{number}", cx.engine.short_epoch()),
@@ -533,6 +536,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         cwd: cx.cwd.display().to_string(),
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         command: need.command.clone(),
+        effects,
         diff: need.diff.clone(),
         chain: chain.to_vec(),
         suggestions,

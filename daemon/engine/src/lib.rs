@@ -25,6 +25,7 @@ pub mod deadline;
 pub mod decision;
 pub mod dependencies;
 pub mod detached;
+pub mod effects;
 pub mod events;
 pub mod execute;
 pub mod grant_commands;

@@ -2,6 +2,8 @@
 
 use toold_proto::tool::Category;
 
+use crate::effects::CommandEffects;
+
 /// One thing that a call needs permission for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
@@ -35,6 +37,8 @@ pub struct Need {
     pub head: Option<usize>,
     /// Shell only: the places of the words that name files.
     pub operands: Vec<usize>,
+    /// Shell only: what it does, as far as that is known.
+    pub effects: CommandEffects,
     /// Shell only: why no pattern with a wildcard covers the command. A person sees all of it, and
     /// a rule for exactly this command covers it.
     pub unsure: Option<String>,
@@ -82,6 +86,7 @@ impl Need {
             elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
+            effects: CommandEffects::default(),
             unsure: None,
             may_run_any: false,
             is_unjudged: false,
@@ -139,4 +144,5 @@ pub struct InnerCommand {
     pub form: Option<CommandForm>,
     pub is_unsure: bool,
     pub may_run_any: bool,
+    pub effects: CommandEffects,
 }

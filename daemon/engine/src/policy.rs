@@ -22,6 +22,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use toold_proto::agent_request::DecidedBy;
+use toold_proto::effect::Effect;
 use toold_proto::permission::{Action, CheckedPart, CheckedPermission, Verdict};
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
@@ -30,7 +31,7 @@ use crate::need::Need;
 use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
 use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
-use crate::policy::pattern::{Pattern, check_tool_glob, doubts};
+use crate::policy::pattern::{Pattern, Specificity, check_tool_glob, doubts, is_exception};
 use crate::policy::protected_writes::ProtectedWrite;
 use crate::tool::Origin;
 
@@ -86,6 +87,8 @@ pub struct Rule {
     pub tools: Option<ToolGlobs>,
     /// Only in calls whose `cwd` lies in this folder.
     pub cwd: Option<PathBuf>,
+    /// Only commands with this effect. A rule that allows covers those with no other effect than this one and reading.
+    pub effect: Option<Effect>,
     /// A project's rule allows only once the project is trusted; it takes precedence over the
     /// user's.
     pub project: Option<PathBuf>,
@@ -233,32 +236,37 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     {
         return decision;
     }
-    // 4. and 5. The most specific rule; a grant answers a rule that asks, if the grant is no wider.
+    // 4. and 5. Rules that ask, but for the exceptions that others allow: of two rules of which neither is an exception from
+    // the other, the stricter decides. A grant answers a rule that asks, if the grant is no wider.
     let covers = |pattern: &Pattern| protected.is_none() && !need.hides_file && doubted.is_none() || pattern.is_exact();
-    let strict = |rule: &Rule| rule.action == Verdict::Ask;
-    let nearest = rules()
-        .filter(|rule| strict(rule) || rule.action == Verdict::Allow && covers(&rule.pattern))
-        .filter_map(|rule| {
-            let fits = if strict(rule) { rule.pattern.may_match(need) } else { rule.pattern.matches(need) };
-            fits.map(|fits| (rule, fits))
+    let asking: Vec<(&Rule, Specificity)> = rules()
+        .filter(|rule| rule.action == Verdict::Ask)
+        .filter_map(|rule| Some((rule, rule.pattern.may_match(need)?)))
+        .collect();
+    let allowing = rules()
+        .filter(|rule| rule.action == Verdict::Allow && covers(&rule.pattern))
+        .filter_map(|rule| Some((rule, rule.pattern.matches(need)?)))
+        .filter(|(rule, fits)| {
+            asking.iter().all(|(asks, of)| {
+                let is_narrower = (*fits, rule.project.is_some()) > (*of, asks.project.is_some())
+                    || fits == of && !is_exception(&asks.pattern, &rule.pattern);
+                is_narrower && asks.excepts(&rule.pattern, need)
+            })
         })
-        .max_by_key(|(rule, fits)| (*fits, rule.project.is_some(), strict(rule)));
+        .max_by_key(|(rule, fits)| (*fits, rule.project.is_some()));
     let granted = grants
         .iter()
         .filter(|grant| grant.action == Action::Allow && covers(&grant.pattern))
-        .filter_map(|grant| grant.matches(subject, need).map(|fits| (grant, fits)))
+        .filter_map(|grant| Some((grant, grant.matches(subject, need)?)))
+        .filter(|(grant, fits)| asking.iter().all(|(asks, of)| fits >= of && asks.excepts(&grant.pattern, need)))
         .max_by_key(|(_, fits)| *fits);
-    match (nearest, granted) {
-        (Some((rule, _)), _) if rule.action == Verdict::Allow => {
-            Decision::allowed(DecidedBy::Rule, &rule.pattern, rule.name())
-        }
-        (Some((rule, asks)), granted) => match granted.filter(|(_, allows)| *allows >= asks) {
-            Some((grant, _)) => Decision::allowed(DecidedBy::Grant, &grant.pattern, grant.describe()),
-            None => Decision::new(Verdict::Ask, DecidedBy::Rule, rule.name()),
-        },
-        (None, Some((grant, _))) => Decision::allowed(DecidedBy::Grant, &grant.pattern, grant.describe()),
+    let asks = asking.into_iter().max_by_key(|(rule, fits)| (*fits, rule.project.is_some()));
+    match (allowing, granted, asks) {
+        (Some((rule, _)), _, _) => rule.allows(),
+        (None, Some((grant, _)), _) => Decision::allowed(DecidedBy::Grant, &grant.pattern, grant.describe()),
+        (None, None, Some((rule, _))) => Decision::new(Verdict::Ask, DecidedBy::Rule, rule.name()),
         // 6. and 7. The default, which may be to ask.
-        (None, None) => match protected {
+        (None, None, None) => match protected {
             Some(protected) => Decision::new(Verdict::Ask, DecidedBy::Rule, protected),
             None if doubted.is_some() => Decision::new(Verdict::Ask, DecidedBy::Rule, doubted.unwrap_or_default()),
             None if need.hides_file && is_all_allowed(subject, rules(), grants, need) => {
@@ -291,7 +299,7 @@ fn is_all_allowed<'a>(
     need: &Need,
 ) -> bool {
     subject.mode == Mode::Yolo
-        || rules.any(|rule| rule.action == Verdict::Allow && rule.pattern.is_any())
+        || rules.any(|rule| rule.action == Verdict::Allow && rule.pattern.is_any() && rule.effect.is_none())
         || grants.iter().any(|grant| {
             grant.action == Action::Allow && grant.pattern.is_any() && grant.matches(subject, need).is_some()
         })
@@ -352,11 +360,40 @@ impl Rule {
             })
             && self.cwd.as_ref().is_none_or(|cwd| subject.cwd.starts_with(cwd))
             && self.project.as_ref().is_none_or(|project| subject.project == project)
+            && self.effect.is_none_or(|effect| self.concerns_effect(effect, need))
+    }
+
+    fn concerns_effect(&self, effect: Effect, need: &Need) -> bool {
+        match self.action {
+            Verdict::Allow => {
+                let all = need.effects.all();
+                need.unsure.is_none()
+                    && all.contains(effect)
+                    && all.iter().all(|other| other == effect || other == Effect::Read)
+            }
+            Verdict::Ask | Verdict::Deny => {
+                need.effects.all().contains(effect)
+                    || need.elsewhere.iter().any(|inner| inner.effects.all().contains(effect))
+            }
+        }
+    }
+
+    /// Whether a pattern that allows the need is an exception from this rule, which asks about it.
+    fn excepts(&self, allowed: &Pattern, need: &Need) -> bool {
+        is_exception(allowed, &self.pattern) && (self.effect.is_none() || allowed.names_operation(need))
+    }
+
+    fn allows(&self) -> Decision {
+        let decision = Decision::allowed(DecidedBy::Rule, &self.pattern, self.name());
+        // `**` with an effect is not a rule for everything.
+        Decision { covers_all: decision.covers_all && self.effect.is_none(), ..decision }
     }
 
     /// The rule's text and location.
     fn name(&self) -> String {
-        format!("rule {} {} {:?} at {}", self.action.as_str(), self.category, self.pattern.as_str(), self.origin)
+        let effect = self.effect.map(|effect| format!(" with the effect {effect}")).unwrap_or_default();
+        let (action, pattern) = (self.action.as_str(), self.pattern.as_str());
+        format!("rule {action} {} {pattern:?}{effect} at {}", self.category, self.origin)
     }
 }
 

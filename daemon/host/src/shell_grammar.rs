@@ -37,13 +37,14 @@ pub use explain::{Explained, explain};
 #[doc(hidden)]
 pub use fuzz::fuzz_one;
 pub use other_shells::as_read_by;
-pub use programs::Note;
+pub use programs::{Note, withheld};
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use toold_engine::cut;
+use toold_engine::effects::CommandEffects;
 use toold_engine::need::{CommandForm, InnerCommand, Need, Word};
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
@@ -238,6 +239,7 @@ struct SimpleCommand {
     /// See [`Need::head`] and [`Need::operands`].
     head: Option<usize>,
     operands: Vec<usize>,
+    effects: CommandEffects,
     /// The entry of the tables that describes it.
     known: Option<&'static programs::ProgramTable>,
     notes: Vec<Note>,
@@ -263,6 +265,7 @@ impl SimpleCommand {
             elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
+            effects: CommandEffects::default(),
             known: None,
             notes: Vec::new(),
         }
@@ -286,6 +289,7 @@ impl SimpleCommand {
             elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
+            effects: CommandEffects::default(),
             known: None,
             notes: vec![Note { text: target.to_owned(), meaning: meaning.to_owned() }],
         }
@@ -308,6 +312,7 @@ impl SimpleCommand {
             (self.form, self.short) = (None, None);
         }
         self.elsewhere.extend(other.elsewhere);
+        self.effects.join(other.effects);
         self.unsure = self.unsure.take().or(other.unsure);
         self.may_run_any |= other.may_run_any;
         self.hides_file |= other.hides_file;
@@ -329,6 +334,7 @@ impl SimpleCommand {
             elsewhere: self.elsewhere.clone(),
             head: self.head,
             operands: self.operands.clone(),
+            effects: self.effects.clone(),
             ..Need::new(Category::Shell, self.target.clone())
         }
     }

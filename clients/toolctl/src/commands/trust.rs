@@ -101,7 +101,7 @@ fn show_item(item: &TrustItem, out: &mut impl Write) -> anyhow::Result<()> {
     }
     for rule in &item.allows {
         let tools = rule.tools.as_ref().map(|tools| format!(" for {}", tools.join(", "))).unwrap_or_default();
-        let (category, pattern) = (rule.category, one_line(&rule.pattern));
+        let (category, pattern) = (rule.category, one_line(&rule.shown_pattern()));
         writeln!(out, "  {BAD}allows{BAD:#} {category} {BOLD}{pattern}{BOLD:#}{}", one_line(&tools))?;
     }
     for setting in &item.settings {

@@ -2,7 +2,7 @@
 //!
 //! `**` alone matches every target of its category. Otherwise a command pattern is words, quoted as
 //! for a shell; `*` stands for any text within one word, and as the last word for any further
-//! words. A file pattern is a glob over the resolved path. A network pattern is `host` or
+//! words, which add no effect to those of the operation that the pattern names. A file pattern is a glob over the resolved path. A network pattern is `host` or
 //! `host:port`, `*` within one label, `**` for any labels; `*` alone is every host. All others are globs over the
 //! name; `SERVER/*` is everything of an MCP server.
 
@@ -158,11 +158,24 @@ impl Pattern {
             // A command with an uncertain effect is matched by its exact words only.
             PatternKind::Words(words) => {
                 let fits = |given: &Option<Vec<Word>>| given.as_deref().is_some_and(|given| words.matches(given));
-                (need.unsure.is_none() || self.is_exact()) && fits(&need.words)
-                    || need.unsure.is_none() && !self.is_exact() && fits(&need.short)
+                if self.is_exact() {
+                    fits(&need.words)
+                } else {
+                    need.unsure.is_none()
+                        && (fits(&need.words) || fits(&need.short))
+                        && words.covers_effects(&need.effects)
+                }
             }
         };
         matches.then_some(self.specificity)
+    }
+
+    /// Whether it is about the need's operation alone: `git push *`, unlike `git *` and `**`.
+    pub(in crate::policy) fn names_operation(&self, need: &Need) -> bool {
+        match &self.kind {
+            PatternKind::Words(words) => self.is_exact() || words.names_operation(&need.effects),
+            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => false,
+        }
     }
 
     /// How specifically it is about a need, for rules that deny or ask. A program counts by its name, in whatever folder;
@@ -192,6 +205,23 @@ impl Pattern {
             PatternKind::Any | PatternKind::Words(_) | PatternKind::Host(_) => false,
         };
         self.matches(need).or_else(|| (may || need.covers.iter().any(covers)).then_some(self.specificity))
+    }
+}
+
+/// Whether every target that `narrow` matches is one that `wide` is about, as far as their texts tell: a rule that allows
+/// `narrow` is then an exception from a rule that asks about `wide`.
+pub(in crate::policy) fn is_exception(narrow: &Pattern, wide: &Pattern) -> bool {
+    match (&wide.kind, &narrow.kind) {
+        (PatternKind::Any, _) => true,
+        (_, PatternKind::Any) => false,
+        _ if narrow.is_exact() => true,
+        (PatternKind::Words(wide), PatternKind::Words(narrow)) => wide.includes(narrow),
+        // A wildcard of the narrow pattern counts as a name that only a wildcard matches.
+        (PatternKind::Glob { glob, folder }, PatternKind::Glob { .. }) => {
+            glob.is_match(&narrow.text) || folder.as_ref().is_some_and(|folder| folder.is_match(&narrow.text))
+        }
+        (PatternKind::Host(_), _) => true,
+        (PatternKind::Words(_) | PatternKind::Glob { .. }, _) => false,
     }
 }
 

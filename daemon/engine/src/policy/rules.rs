@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::Glob;
 use serde::{Deserialize, Serialize};
+use toold_proto::effect::Effect;
 use toold_proto::nearest::did_you_mean;
 use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
@@ -22,7 +23,8 @@ pub struct RuleConfig {
     /// `**` matches everything of its category. Else of a command: words, quoted as for a shell, `*` for any text
     /// within one, as the last word for any further ones. Of a file: a glob over its path. Of the network: `host` or
     /// `host:port`, `*` within one label, `*` alone for every host. Of `mcp`: a glob over `server/tool`. Of all else: a
-    /// glob over the name. One that can match nothing is a mistake.
+    /// glob over the name. One that can match nothing is a mistake. Absent only with `effect`, where it stands for `**`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pattern: String,
     /// `allow`, `ask` or `deny`.
     #[cfg_attr(test, schemars(extend("enum" = ["allow", "ask", "deny"])))]
@@ -33,6 +35,11 @@ pub struct RuleConfig {
     /// Only in calls whose folder lies in this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Only commands with this effect, in the category `shell`. A rule that allows covers commands whose effects are this
+    /// one, and reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("enum" = Effect::ALL)))]
+    pub effect: Option<String>,
 }
 
 /// Where a rule stands, and how much that counts.
@@ -139,6 +146,7 @@ impl Rule {
             action: self.action,
             tools: self.tools.as_ref().map(|tools| tools.as_slice().to_vec()),
             cwd: self.cwd.as_ref().map(|cwd| cwd.display().to_string()),
+            effect: self.effect,
             source: self.origin.clone(),
         }
     }
@@ -177,7 +185,9 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
             return Err(format!("{other:?} is not an action: expected allow, ask or deny{near}").into());
         }
     };
+    let effect = config.effect.as_deref().map(|effect| read_effect(effect, category)).transpose()?;
     let pattern = match category {
+        _ if config.pattern.is_empty() && effect.is_some() => "**".to_owned(),
         Category::FileRead | Category::FileWrite => absolute_pattern(&config.pattern, place)?,
         Category::Shell | Category::Network | Category::Mcp | Category::Agent | Category::Plugin => {
             config.pattern.clone()
@@ -199,7 +209,20 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     if let Some(cwd) = &cwd {
         check_folder(cwd).map_err(nothing)?;
     }
-    Ok(Rule { category, pattern, action, tools, cwd, project: place.project.clone(), origin: place.origin.clone() })
+    let (project, origin) = (place.project.clone(), place.origin.clone());
+    Ok(Rule { category, pattern, action, tools, cwd, effect, project, origin })
+}
+
+fn read_effect(name: &str, category: Category) -> Result<Effect, String> {
+    let known = Effect::ALL.map(Effect::as_str);
+    let effect = Effect::parse(name).ok_or_else(|| {
+        let near = perhaps(name, &known);
+        format!("{name:?} is not an effect: expected one of {}{near}", known.join(", "))
+    })?;
+    if category != Category::Shell {
+        return Err(format!("only commands have effects: a rule of category {category} has none"));
+    }
+    Ok(effect)
 }
 
 /// Every problem with a rule, where [`read_rule`] reports the first. A category or an action that does
@@ -214,9 +237,10 @@ pub fn rule_mistakes(config: &RuleConfig, place: &RulePlace) -> Vec<String> {
         action: "deny".to_owned(),
         tools: None,
         cwd: None,
+        effect: None,
     };
     let alone = [
-        RuleConfig { pattern: config.pattern.clone(), ..harmless.clone() },
+        RuleConfig { pattern: config.pattern.clone(), effect: config.effect.clone(), ..harmless.clone() },
         RuleConfig { tools: config.tools.clone(), ..harmless.clone() },
         RuleConfig { cwd: config.cwd.clone(), ..harmless },
     ];

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use toold_proto::effect::Effect;
 use toold_proto::permission::{Scope, Suggestion};
 use toold_proto::tool::Category;
 
@@ -12,14 +13,9 @@ use crate::need::{Need, Word};
 use crate::policy::pattern::words::escape_word;
 use crate::policy::pattern::{Pattern, escape_glob};
 
-/// Programs that do whatever their arguments say, or that destroy: `name *` would allow commands
-/// that nobody has seen.
-const NO_WILDCARD: &[&str] = &[
-    "sudo", "doas", "su", "env", "sh", "bash", "dash", "zsh", "fish", "ksh", "eval", "exec", "command", "builtin",
-    "xargs", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "ssh", "nohup",
-    "timeout", "nice", "time", "watch", "find", "rm", "rmdir", "shred", "mv", "dd", "mkfs", "chmod", "chown", "curl",
-    "wget", "source", ".", "trap", "npx", "uvx", "docker", "podman", "kubectl", "kill", "pkill", "killall", "git",
-];
+/// Effects of which a wildcard would allow more than was seen: another process, another machine, other rights.
+const ONE_BY_ONE: [Effect; 6] =
+    [Effect::Privilege, Effect::Secret, Effect::Destroy, Effect::System, Effect::Process, Effect::Send];
 
 /// The pattern that matches this need and no other; `None` when there is none, as for words that
 /// the shell expands.
@@ -30,7 +26,7 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
             if words.iter().any(|word| !word.literal) {
                 return None;
             }
-            in_words(words)
+            words.iter().map(|word| escape_word(&word.text)).collect::<Vec<_>>().join(" ")
         }
         // No host has this name, and as a pattern it would match any.
         Category::Network if need.target.contains('*') => return None,
@@ -63,17 +59,10 @@ fn fits(need: &Need, pattern: &str) -> bool {
     Pattern::parse(need.category, pattern).is_ok_and(|pattern| pattern.matches(need).is_some())
 }
 
-fn in_words(words: &[Word]) -> String {
-    let words: Vec<String> =
-        words.iter().map(|word| if word.literal { escape_word(&word.text) } else { "*".to_owned() }).collect();
-    words.join(" ")
-}
-
-/// From narrow to wide: the command with its file operands as patterns, then the command with any further words.
+/// From narrow to wide: the command with its file operands as patterns, then its whole operation with any further words.
 fn commands(need: &Need) -> Vec<String> {
     let Some(words) = need.words.as_deref() else { return Vec::new() };
-    let mut patterns = vec![in_words(words)];
-    let Some(name) = words.first().filter(|name| name.literal) else { return Vec::new() };
+    let mut patterns = Vec::new();
     if !need.operands.is_empty() && words.iter().all(|word| word.literal) {
         let word = |(at, word): (usize, &Word)| match need.operands.contains(&at) {
             true => like(&word.text),
@@ -81,23 +70,32 @@ fn commands(need: &Need) -> Vec<String> {
         };
         patterns.push(words.iter().enumerate().map(word).collect::<Vec<_>>().join(" "));
     }
-    let is_plain = |word: &Word| {
-        word.literal
-            && !word.text.starts_with('-')
-            && word.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
-    };
-    let base = name.text.rsplit('/').next().unwrap_or_default();
-    // As `git commit *`, where the second word names the operation.
-    let head = match need.head {
-        Some(head) => head,
-        None if words.get(1).is_some_and(is_plain) && words.len() > 2 => 2,
-        None => 1,
-    };
-    let shows_command = head > 1 || !NO_WILDCARD.contains(&base) && !need.head.is_some_and(|_| names_only_files(need));
-    if shows_command && words.len() > head && words[..head].iter().all(|word| word.literal) {
-        patterns.push(format!("{} *", in_words(&words[..head])));
+    let name = operation(need, words);
+    let is_wide = need.effects.runs_words
+        || !need.elsewhere.is_empty()
+        || ONE_BY_ONE.iter().any(|effect| need.effects.operation.contains(*effect))
+        || name.len() == 1 && names_only_files(need);
+    if !is_wide && !name.is_empty() && words.len() > name.len() {
+        let name: Vec<String> = name.iter().map(|word| escape_word(word)).collect();
+        patterns.push(format!("{} *", name.join(" ")));
     }
     patterns
+}
+
+/// The words that choose what the command does. Of a program in no table, those before the first option, path or value, and
+/// none if that leaves its name alone: `mytool *` would be about commands that nobody has seen.
+fn operation<'a>(need: &'a Need, words: &'a [Word]) -> Vec<&'a str> {
+    if !need.effects.name.is_empty() {
+        return need.effects.name.iter().map(String::as_str).collect();
+    }
+    let is_plain = |word: &&Word| {
+        word.literal
+            && word.text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && word.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
+    };
+    let Some((program, rest)) = words.split_first().filter(|(program, _)| program.literal) else { return Vec::new() };
+    let named: Vec<&str> = rest.iter().take_while(is_plain).map(|word| word.text.as_str()).collect();
+    if named.is_empty() { Vec::new() } else { [&[program.text.as_str()], named.as_slice()].concat() }
 }
 
 /// A command of files alone, such as `cp a b`: with any further words it would be about any files.
@@ -141,10 +139,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::effects::{AddedEffect, CommandEffects};
 
     fn shell(words: &[&str]) -> Need {
         let word = |text: &&str| Word { text: (*text).to_owned(), literal: !text.starts_with('$') };
         Need { words: Some(words.iter().map(word).collect()), ..Need::new(Category::Shell, words.join(" ")) }
+    }
+
+    /// A command of the operation with these effects.
+    fn does(name: &[&str], effects: &[Effect], words: &[&str]) -> Need {
+        let name = name.iter().map(|word| (*word).to_owned()).collect();
+        let operation = effects.iter().copied().collect();
+        Need { effects: CommandEffects { operation, name, ..CommandEffects::default() }, ..shell(words) }
     }
 
     #[track_caller]
@@ -158,24 +164,33 @@ mod tests {
     fn suggestions_go_from_narrow_to_wide() {
         check(&shell(&["git", "commit", "-m", "a b"]), &["git commit -m 'a b'", "git commit *"]);
         check(&shell(&["git", "status"]), &["git status"]);
-        check(&shell(&["rm", "-rf", "x"]), &["rm -rf x"]);
+        check(&shell(&["mytool", "-f", "x"]), &["mytool -f x"]);
+        check(&shell(&["cloud", "s3", "ls", "s3://b"]), &["cloud s3 ls s3://b", "cloud s3 ls *"]);
         check(
-            &Need { head: Some(3), ..shell(&["npm", "run", "build", "--", "-v"]) },
+            &does(&["npm", "run", "build"], &[Effect::Build], &["npm", "run", "build", "--", "-v"]),
             &["npm run build -- -v", "npm run build *"],
         );
-        let files =
-            |words: &[&str], operands: &[usize]| Need { head: Some(1), operands: operands.to_vec(), ..shell(words) };
+        check(&does(&["rm"], &[Effect::Write], &["rm", "x"]), &["rm x", "rm *"]);
+        check(&does(&["sudo"], &[Effect::Privilege], &["sudo", "ls"]), &["sudo ls"]);
+        check(&does(&["git", "push"], &[Effect::Publish], &["git", "push", "o", "m"]), &["git push o m", "git push *"]);
+        let push = does(&["git", "push"], &[Effect::Publish], &["git", "push", "-f", "o"]);
+        let force = AddedEffect { effect: Effect::Destroy, words: vec!["-f".into(), "--force".into()] };
+        check(
+            &Need { effects: CommandEffects { added: vec![force], ..push.effects.clone() }, ..push },
+            &["git push -f o"],
+        );
+        let files = |words: &[&str], operands: &[usize]| Need {
+            operands: operands.to_vec(),
+            ..does(&words[..1], &[Effect::Write], words)
+        };
         check(&files(&["cp", "src/a.rs", "b c/d.rs"], &[1, 2]), &["cp src/a.rs 'b c/d.rs'", "cp src/*.rs 'b c/'*.rs"]);
         check(
             &Need { reads_only: true, ..files(&["wc", "-l", "src/a"], &[2]) },
             &["wc -l src/a", "wc -l src/*", "wc *"],
         );
-        check(&shell(&["ls", "-la"]), &["ls -la", "ls *"]);
+        check(&shell(&["ls", "-la"]), &["ls -la"]);
         check(&shell(&["ls"]), &["ls"]);
-        check(&shell(&["cat", "$x"]), &["cat *"]);
-        check(&shell(&["cp", "$x", "b"]), &["cp * b", "cp *"]);
-        check(&shell(&["sudo", "ls"]), &["sudo ls"]);
-        check(&shell(&["/usr/bin/env", "ls"]), &["/usr/bin/env ls"]);
+        check(&shell(&["cat", "$x"]), &[]);
         check(&shell(&["$x", "ls"]), &[]);
         check(&Need::new(Category::Shell, "ls $(("), &[]);
         check(&Need::new(Category::FileWrite, "/p/src/a.rs"), &["/p/src/a.rs", "/p/src/*", "/p/src/**"]);

@@ -3,6 +3,8 @@ use std::time::{Duration, SystemTime};
 
 use super::rules::{RuleConfig, RulePlace};
 use super::*;
+use crate::effects::{AddedEffect, CommandEffects};
+use crate::need::InnerCommand;
 use crate::need::Word;
 use crate::policy::grants::{FleetGrantTerm, GrantScope, GrantStore, Grants};
 
@@ -54,6 +56,7 @@ impl PolicyCase {
             action: action.into(),
             tools: None,
             cwd: None,
+            effect: None,
         };
         let mut place = RulePlace {
             origin: format!("config.toml:{}", self.policy.rules.len() + 1),
@@ -669,4 +672,119 @@ fn schema_of_a_rule_is_current() {
         schema.as_object_mut().unwrap().shift_remove(of_whole);
     }
     toold_schemas::assert_current(concat!(env!("CARGO_MANIFEST_DIR"), "/rule.schema.json"), &schema, " ");
+}
+
+/// Rows of the table in COMMANDS.md: allowed, asked, command, verdict.
+fn documented_pairs() -> Vec<[String; 4]> {
+    let document = include_str!("../../../COMMANDS.md");
+    let (_, table) = document.split_once("| allow | ask | command | verdict |\n").unwrap();
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<String> = row.trim_matches('|').split(" | ").map(|cell| cell.trim().replace('`', "")).collect();
+        cells.try_into().unwrap()
+    })
+    .collect()
+}
+
+#[test]
+fn of_two_rules_the_stricter_decides_unless_the_other_is_an_exception_from_it() {
+    let pairs = documented_pairs();
+    assert!(pairs.len() >= 20, "{}", pairs.len());
+    for [allowed, asked, command, verdict] in &pairs {
+        let verdict = if verdict == "allow" { Allow } else { Ask };
+        let both = case().rule("shell", allowed, "allow").rule("shell", asked, "ask");
+        assert_eq!(both.decide(&shell(command)).verdict, verdict, "allow {allowed}, ask {asked}: {command}");
+        let both = case().rule("shell", asked, "ask").rule("shell", allowed, "allow");
+        assert_eq!(both.decide(&shell(command)).verdict, verdict, "ask {asked}, allow {allowed}: {command}");
+        let both = case().rule("shell", asked, "ask").grant(Category::Shell, allowed, Action::Allow);
+        // A grant for the same pattern is the answer to the rule.
+        let verdict = if allowed == asked { Allow } else { verdict };
+        assert_eq!(both.decide(&shell(command)).verdict, verdict, "ask {asked}, grant {allowed}: {command}");
+    }
+}
+
+/// `git push` with these effects; each word that begins with `-` or `+` may destroy.
+fn push(line: &str) -> Need {
+    let need = shell(line);
+    let destroys = |word: &Word| {
+        word.text
+            .starts_with(['-', '+'])
+            .then(|| AddedEffect { effect: Effect::Destroy, words: vec![word.text.clone()] })
+    };
+    let effects = CommandEffects {
+        operation: [Effect::Publish, Effect::Build].into_iter().collect(),
+        added: need.words.iter().flatten().filter_map(destroys).collect(),
+        name: vec!["git".into(), "push".into()],
+        runs_words: false,
+    };
+    Need { effects, ..need }
+}
+
+#[test]
+fn wildcards_cover_no_effect_that_the_pattern_does_not_show() {
+    let allowing = |pattern: &str| case().rule("shell", pattern, "allow");
+    allowing("git push *").gives(&push("git push origin main"), Allow, "git push");
+    allowing("git push *").gives(&push("git push -f origin"), Ask, "default");
+    allowing("git push *").gives(&push("git push origin +main"), Ask, "default");
+    allowing("git push -f *").gives(&push("git push -f origin"), Allow, "git push -f");
+    allowing("git push -f origin").gives(&push("git push -f origin"), Allow, "git push -f");
+    allowing("git *").gives(&push("git push origin main"), Ask, "default");
+    allowing("**").gives(&push("git push -f origin"), Allow, "**");
+    case().grant(Category::Shell, "git *", Action::Allow).gives(&push("git push origin"), Ask, "default");
+    let commit = Need {
+        effects: CommandEffects {
+            operation: [Effect::History].into_iter().collect(),
+            name: vec!["git".into(), "commit".into()],
+            ..CommandEffects::default()
+        },
+        ..shell("git commit -m x")
+    };
+    allowing("git *").gives(&commit, Allow, "git *");
+}
+
+#[test]
+fn a_rule_may_name_an_effect() {
+    let of = |effect: &str, pattern: &str, action: &str| {
+        case().rule_of("shell", pattern, action, |config, _| config.effect = Some(effect.into()))
+    };
+    of("publish", "", "deny").gives(&push("git push origin"), Deny, "with the effect publish");
+    of("destroy", "", "ask").rule("shell", "git push *", "allow").gives(&push("git push origin"), Allow, "git push");
+    of("destroy", "", "ask").rule("shell", "git push -f *", "allow").gives(
+        &push("git push -f o"),
+        Allow,
+        "git push -f",
+    );
+    of("publish", "", "ask").rule("shell", "git *", "allow").gives(&push("git push o"), Ask, "publish");
+    of("destroy", "git *", "deny").gives(&shell("rm -r x"), Ask, "default");
+    let builds = Need {
+        effects: CommandEffects {
+            operation: [Effect::Build, Effect::Read].into_iter().collect(),
+            ..CommandEffects::default()
+        },
+        ..shell("make test")
+    };
+    of("build", "", "allow").gives(&builds, Allow, "with the effect build");
+    // It does more than build.
+    of("build", "", "allow").gives(&push("git push origin"), Ask, "default");
+    let doubtful = Need { unsure: Some("why".into()), ..builds.clone() };
+    of("build", "", "allow").gives(&doubtful, Ask, "default");
+    let inner = InnerCommand {
+        target: "rm -r /srv".into(),
+        words: shell("rm -r /srv").words,
+        form: None,
+        is_unsure: false,
+        may_run_any: false,
+        effects: CommandEffects { operation: [Effect::Destroy].into_iter().collect(), ..CommandEffects::default() },
+    };
+    let there = Need { elsewhere: vec![inner], ..shell("docker exec web rm -r /srv") };
+    of("destroy", "", "deny").gives(&there, Deny, "with the effect destroy");
+}
+
+#[test]
+fn an_effect_that_does_not_exist_or_cannot_be_closes_its_category() {
+    let of = |category: &str, effect: &str| {
+        case().rule_of(category, "", "deny", |config, _| config.effect = Some(effect.into()))
+    };
+    of("shell", "destory").gives(&shell("make"), Deny, "did you mean destroy");
+    of("network", "fetch").gives(&need(Category::Network, "example.com:443"), Deny, "only commands have effects");
 }

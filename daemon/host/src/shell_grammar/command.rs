@@ -136,6 +136,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             (_, _, why) => why,
         };
         let may_run_any = name.is_none() || reading.may_run_any || doubt && name.as_deref() != Some("set");
+        let effects = programs::effects_of(&words, &reading);
         let script = reading.script_file.take().and_then(|file| self.script_text(&file));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
@@ -156,6 +157,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             elsewhere,
             head,
             operands,
+            effects,
             known: reading.known,
             notes: std::mem::take(&mut reading.notes),
         }));
@@ -243,6 +245,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                     form: command.form,
                     is_unsure: command.unsure.is_some(),
                     may_run_any: command.may_run_any,
+                    effects: command.effects,
                 });
             }
         }

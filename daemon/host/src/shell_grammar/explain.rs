@@ -1,5 +1,6 @@
 //! Explains to people how a line was parsed.
 
+use toold_engine::effects::EffectSet;
 use toold_engine::need::Need;
 
 use super::{LineItem, Note, Surroundings, read};
@@ -15,6 +16,7 @@ pub struct Explained {
     pub notes: Vec<Note>,
     pub unsure: Option<String>,
     pub reads_only: bool,
+    pub effects: EffectSet,
     /// The command's own need first, then the files that it names.
     pub needs: Vec<Need>,
 }
@@ -22,7 +24,15 @@ pub struct Explained {
 impl Explained {
     /// Needs that do not belong to a command.
     pub fn of_needs(needs: Vec<Need>) -> Self {
-        Self { command: String::new(), program: None, notes: Vec::new(), unsure: None, reads_only: false, needs }
+        Self {
+            command: String::new(),
+            program: None,
+            notes: Vec::new(),
+            unsure: None,
+            reads_only: false,
+            effects: EffectSet::EMPTY,
+            needs,
+        }
     }
 }
 
@@ -42,6 +52,7 @@ pub fn explain(line: &str, surroundings: &mut Surroundings) -> Vec<Explained> {
                 notes: command.notes,
                 unsure: command.unsure,
                 reads_only: command.reads_only,
+                effects: command.effects.all(),
                 needs,
             }),
             LineItem::File(_) | LineItem::Redirect(_) => all.push(Explained::of_needs(needs)),

@@ -12,6 +12,7 @@ mod git;
 mod jq;
 mod known;
 mod make;
+mod operation_effects;
 mod options;
 mod ps;
 mod repository;
@@ -30,6 +31,8 @@ use super::names::NameSet;
 use super::trees::TreeFilter;
 
 pub(super) use known::ProgramTable;
+pub(super) use operation_effects::effects_of;
+pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
 
 /// How a command uses a file that it names.

@@ -239,6 +239,7 @@ fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<Expla
             .collect(),
         unsure: explained.unsure,
         reads_only: explained.reads_only,
+        effects: explained.effects.iter().collect(),
         parts: explained.needs.into_iter().map(&mut part).collect(),
     };
     explained.into_iter().map(command).collect()

@@ -86,7 +86,7 @@ function TrustItemView({ item }: { item: TrustItem }) {
             {allows.map((rule, at) => (
               <li key={at}>
                 <Badge tone="warn">{rule.action}</Badge> <span class="mono">{rule.category}</span>{" "}
-                <Text class="mono" value={rule.pattern} />
+                <Text class="mono" value={rule.effect ? `${rule.pattern}, effect ${rule.effect}` : rule.pattern} />
                 {rule.tools && (
                   <>
                     {" "}

@@ -1,6 +1,7 @@
 //! Rules, grants and checks as text.
 
 use comfy_table::{Cell, Color};
+use toold_proto::effect::{Effect, in_words};
 use toold_proto::permission::{
     Action, CheckedPart, CheckedPermission, ExplainedCommand, GrantInfo, PermissionList, Scope, Verdict,
 };
@@ -25,7 +26,7 @@ pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
             rows.add_row([
                 verdict(rule.action),
                 Cell::new(rule.category),
-                table::name(&one_line(&rule.pattern)),
+                table::name(&one_line(&rule.shown_pattern())),
                 Cell::new(only),
                 Cell::new(one_line(&rule.source)),
             ]);
@@ -190,6 +191,9 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
     let reads = if command.reads_only { ", only reads" } else { "" };
     let noun = if is_variable { "assignment" } else { "program" };
     text.push_str(&format!("  {DIM}{noun}{DIM:#} {program}{reads}\n"));
+    if !command.effects.is_empty() && command.effects != [Effect::Read] {
+        text.push_str(&format!("  {DIM}effects{DIM:#} {}\n", in_words(&command.effects)));
+    }
     if !command.words.is_empty() && !is_variable {
         let mut rows = table::new(width);
         for word in &command.words {

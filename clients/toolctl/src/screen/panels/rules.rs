@@ -32,7 +32,7 @@ fn grant_key(grant: &GrantInfo) -> String {
 pub(in crate::screen) fn rule_key(rule: &RuleInfo) -> String {
     let tools = rule.tools.as_deref().unwrap_or_default().join(",");
     let cwd = rule.cwd.as_deref().unwrap_or_default();
-    let place = format!("{}\n{}\n{cwd}\n{tools}", rule.source, rule.pattern);
+    let place = format!("{}\n{}\n{cwd}\n{tools}", rule.source, rule.shown_pattern());
     format!("rule {} {} {place}", rule.category, rule.action.as_str())
 }
 
@@ -57,7 +57,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         cells: vec![
             verdict_cell(rule.action),
             PanelCell::plain(rule.category.as_str()),
-            PanelCell::name(&rule.pattern),
+            PanelCell::name(&rule.shown_pattern()),
             PanelCell::plain("").number(-1.0),
             PanelCell::plain(""),
             PanelCell::plain(&rule.source),
@@ -116,7 +116,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     let mut lines = vec![
         field("action", rule.action.as_str()),
         field("category", rule.category.as_str()),
-        field("pattern", &rule.pattern),
+        field("pattern", &rule.shown_pattern()),
         field("from", &rule.source),
     ];
     lines.extend(rule.cwd.as_deref().map(|cwd| field("folder", cwd)));

@@ -2,8 +2,10 @@
 
 use std::borrow::Borrow;
 
+use toold_proto::effect::Effect;
 use toold_proto::shell_word::quoted_unless;
 
+use crate::effects::CommandEffects;
 use crate::need::{CommandForm, FormOption, Word};
 use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::is_grammar;
@@ -52,6 +54,51 @@ impl WordsPattern {
         let fits = if self.more { given.len() >= self.words.len() } else { given.len() == self.words.len() };
         let mut pairs = self.words.iter().zip(given);
         fits && pairs.all(|(pattern, word)| if word.literal { pattern.matches(&word.text) } else { pattern.is_any() })
+    }
+
+    /// Whether the words that choose the operation are among those of the pattern, in their order.
+    pub(super) fn names_operation(&self, effects: &CommandEffects) -> bool {
+        let mut own = self.words.iter().enumerate().filter_map(|(at, word)| {
+            let text = word.as_literal()?;
+            Some(if at == 0 { text.rsplit('/').next().unwrap_or_default() } else { text })
+        });
+        effects.name.iter().enumerate().all(|(at, name)| {
+            let name = if at == 0 { name.rsplit('/').next().unwrap_or_default() } else { name };
+            own.any(|own| own == name)
+        })
+    }
+
+    /// Whether the wildcards take in no effect that the pattern does not show. A pattern that names the operation covers its
+    /// effects, and those of the options and operands among its own words; one that does not, such as `git *`, covers any
+    /// operation but those with the worst effects.
+    pub(super) fn covers_effects(&self, effects: &CommandEffects) -> bool {
+        let names_operation = self.names_operation(effects);
+        let shows = |words: &[String]| {
+            self.words.iter().filter_map(Wild::as_literal).any(|own| {
+                let letters = own.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+                let is_in_bundle = |option: &String| {
+                    letters.is_some_and(|letters| {
+                        option.strip_prefix('-').is_some_and(|letter| letter.len() == 1 && letters.contains(letter))
+                    })
+                };
+                words.iter().any(|word| word == own || is_in_bundle(word))
+            })
+        };
+        (names_operation || !effects.operation.iter().any(Effect::must_be_named))
+            && effects.added.iter().all(|added| {
+                effects.operation.contains(added.effect)
+                    || shows(&added.words)
+                    || !names_operation && !added.effect.must_be_named()
+            })
+    }
+
+    /// Whether all commands that `narrow` matches are among those that this pattern is about.
+    pub(super) fn includes(&self, narrow: &Self) -> bool {
+        // No literal word matches it, but each wildcard does.
+        const ANY: &str = "\u{1}";
+        let word = |word: &Wild| Word { text: word.as_literal().unwrap_or(ANY).to_owned(), literal: true };
+        let words: Vec<Word> = narrow.words.iter().map(word).collect();
+        (self.more || !narrow.more) && (self.matches(&words) || self.may_match(&words, None))
     }
 
     /// Whether the command may turn out to be one that the pattern means. The folder of the program does not count, nor

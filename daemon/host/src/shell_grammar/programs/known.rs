@@ -119,6 +119,8 @@ pub(crate) enum Operand {
 #[derive(Debug, Default)]
 pub(crate) struct ProgramTable {
     pub(crate) name: String,
+    /// The first names of its entry and of those above: `git log` for `git whatchanged`.
+    pub(crate) entry: String,
     /// The version that the entry was written for.
     pub(crate) version: String,
     pub(crate) reads_only: bool,
@@ -165,6 +167,18 @@ static KNOWN: LazyLock<HashMap<String, ProgramTable>> = LazyLock::new(|| {
     known
 });
 
+/// Each entry of a program or a subcommand.
+#[cfg(test)]
+pub(crate) fn entries() -> Vec<&'static ProgramTable> {
+    let mut waiting: Vec<&ProgramTable> = KNOWN.values().collect();
+    let mut all = Vec::new();
+    while let Some(entry) = waiting.pop() {
+        waiting.extend(entry.subcommands.values());
+        all.push(entry);
+    }
+    all
+}
+
 /// The entry of a program by its name.
 pub(crate) fn find(name: &str) -> Option<&'static ProgramTable> {
     KNOWN.get(name)
@@ -182,14 +196,19 @@ fn read(text: &str) -> Result<Vec<(String, ProgramTable)>, String> {
     let mut programs = Vec::new();
     for entry in &file.program {
         for name in &entry.names {
-            programs.push((name.clone(), known(name, entry, &file.version, &groups)?));
+            programs.push((name.clone(), known(name, first_name(entry), entry, &file.version, &groups)?));
         }
     }
     Ok(programs)
 }
 
+fn first_name(entry: &TableEntry) -> &str {
+    entry.names.first().map(String::as_str).unwrap_or_default()
+}
+
 fn known(
     name: &str,
+    entry_name: &str,
     entry: &TableEntry,
     version: &str,
     groups: &HashMap<String, TableEntry>,
@@ -198,6 +217,7 @@ fn known(
     let version = entry.version.as_deref().unwrap_or(version);
     let mut known = ProgramTable {
         name: name.to_owned(),
+        entry: entry_name.to_owned(),
         version: version.to_owned(),
         reads_only: entry.reads_only,
         closed: entry.closed,
@@ -239,7 +259,8 @@ fn known(
     for subcommand in &entry.subcommand {
         for sub in &subcommand.names {
             let full = format!("{name} {sub}");
-            known.subcommands.insert(sub.clone(), self::known(&full, subcommand, version, groups)?);
+            let first = format!("{entry_name} {}", first_name(subcommand));
+            known.subcommands.insert(sub.clone(), self::known(&full, &first, subcommand, version, groups)?);
         }
     }
     Ok(known)
@@ -306,7 +327,7 @@ mod tests {
         let mut there: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.ends_with(".toml"))
+            .filter(|name| name.ends_with(".toml") && name != "effects.toml")
             .collect();
         there.sort();
         let built_in: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();

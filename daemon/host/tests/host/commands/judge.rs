@@ -119,6 +119,7 @@ fn policy(place: &CommandSetting, rules: &[RuleLine]) -> Policy {
             action: rule.action.clone(),
             tools: None,
             cwd: None,
+            effect: None,
         };
         let place = RulePlace {
             origin: "the corpus".to_owned(),

@@ -1,0 +1,74 @@
+//! What a command does, as far as the tables of programs know it.
+
+use toold_proto::effect::Effect;
+
+/// A set of effects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EffectSet(u16);
+
+impl EffectSet {
+    pub const EMPTY: Self = Self(0);
+
+    pub fn with(self, effect: Effect) -> Self {
+        Self(self.0 | bit(effect))
+    }
+
+    pub fn contains(self, effect: Effect) -> bool {
+        self.0 & bit(effect) != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The worst first.
+    pub fn iter(self) -> impl Iterator<Item = Effect> {
+        Effect::ALL.into_iter().filter(move |effect| self.contains(*effect))
+    }
+}
+
+impl FromIterator<Effect> for EffectSet {
+    fn from_iter<I: IntoIterator<Item = Effect>>(effects: I) -> Self {
+        effects.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+fn bit(effect: Effect) -> u16 {
+    1 << effect as u16
+}
+
+/// The effects of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandEffects {
+    /// Effects of the operation, whatever its options are. Empty for a program that is in no table.
+    pub operation: EffectSet,
+    /// Effects beyond these, of options and operands.
+    pub added: Vec<AddedEffect>,
+    /// The words that choose the operation: `git push`, `npm run build`, `python3 -m pytest`. Empty for a program that is in
+    /// no table.
+    pub name: Vec<String>,
+    /// Its words contain a command that it runs, which is judged by itself.
+    pub runs_words: bool,
+}
+
+/// An effect that a word of a command adds to those of the operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedEffect {
+    pub effect: Effect,
+    /// All spellings of the option, or the operand. A pattern that has one of them as a word covers the effect.
+    pub words: Vec<String>,
+}
+
+impl CommandEffects {
+    pub fn all(&self) -> EffectSet {
+        self.added.iter().fold(self.operation, |all, added| all.with(added.effect))
+    }
+
+    /// Those of a command that may also be another one.
+    pub fn join(&mut self, other: Self) {
+        for effect in other.operation.iter() {
+            self.operation = self.operation.with(effect);
+        }
+        self.added.extend(other.added);
+    }
+}

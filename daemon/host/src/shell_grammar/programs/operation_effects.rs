@@ -1,0 +1,243 @@
+//! What a command does, by the table `effects.toml` and by its operands.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use toold_engine::effects::{AddedEffect, CommandEffects, EffectSet};
+use toold_engine::need::{CommandForm, FormOption};
+use toold_proto::effect::Effect;
+
+use super::known::ProgramTable;
+use super::{Reading, shell};
+use crate::shell_grammar::arg::Arg;
+
+const TABLE: &str = include_str!("effects.toml");
+
+/// Programs that run a script or a module of the project, and the options that name a module.
+const INTERPRETERS: &[(&str, &[&str])] = &[
+    ("python", &["-m"]),
+    ("python3", &["-m"]),
+    ("node", &[]),
+    ("deno", &[]),
+    ("bun", &[]),
+    ("ruby", &[]),
+    ("perl", &[]),
+    ("php", &[]),
+    ("lua", &[]),
+    ("Rscript", &[]),
+    ("tsx", &[]),
+    ("ts-node", &[]),
+];
+
+/// Programs whose first operand chooses what they do.
+const BY_TARGET: &[&str] = &["make", "gmake", "just", "task", "rake", "ninja"];
+
+/// A line of the table.
+#[derive(Debug)]
+struct EffectRow {
+    effect: Effect,
+    /// The option that has the effect, and its value if only that one does; `None` for the operation itself.
+    option: Option<(String, Option<String>)>,
+}
+
+static ROWS: LazyLock<HashMap<String, Vec<EffectRow>>> = LazyLock::new(|| {
+    // A test reads the table, so a release cannot fail here; without it, no rule about effects covers a command.
+    read(TABLE).unwrap_or_else(|error| {
+        tracing::error!("the table effects.toml cannot be read: {error}");
+        HashMap::new()
+    })
+});
+
+fn read(text: &str) -> Result<HashMap<String, Vec<EffectRow>>, String> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let mut rows: HashMap<String, Vec<EffectRow>> = HashMap::new();
+    for (name, lines) in &table {
+        let effect = Effect::parse(name).ok_or_else(|| format!("{name} is not an effect"))?;
+        let lines = lines.as_str().ok_or_else(|| format!("{name}: expected lines of text"))?;
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let mut words: Vec<&str> = line.split_whitespace().collect();
+            let option = words.pop_if(|word| word.starts_with('-'));
+            let option = option.map(|option| match option.split_once('=') {
+                Some((option, value)) => (option.to_owned(), Some(value.to_owned())),
+                None => (option.to_owned(), None),
+            });
+            let last = words.pop().ok_or_else(|| format!("{name}: {line:?} names no program"))?;
+            for last in last.split('|') {
+                let operation = [words.as_slice(), &[last]].concat().join(" ");
+                rows.entry(operation).or_default().push(EffectRow { effect, option: option.clone() });
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The rows of an entry: those of the name itself, or else of the first name of its entry.
+fn rows_of(known: &ProgramTable) -> &'static [EffectRow] {
+    let program = known.entry.split(' ').next().unwrap_or_default();
+    let own = match known.name.split_once(' ') {
+        Some((_, subcommand)) => ROWS.get(&format!("{program} {subcommand}")),
+        None => ROWS.get(&known.name),
+    };
+    own.or_else(|| ROWS.get(&known.entry)).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What a pattern for commands does not cover although it may look as if it did: the operations of its program, and the
+/// options of its operation, whose effects it does not show. `git *` does not cover `git push`, nor `git push *`
+/// `git push -f`. Sorted; empty for a pattern without a wildcard at its end.
+pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
+    let Some(words) = pattern.trim().strip_suffix(" *") else { return Vec::new() };
+    let words: Vec<&str> = words.split_whitespace().filter(|word| !word.starts_with('-')).collect();
+    let shown = |option: &str| pattern.split_whitespace().any(|word| word == option);
+    let mut found: Vec<(String, Effect)> = Vec::new();
+    for (operation, rows) in ROWS.iter() {
+        let names: Vec<&str> = operation.split(' ').collect();
+        if !names.starts_with(&words) {
+            continue;
+        }
+        for row in rows.iter().filter(|row| row.effect.must_be_named()) {
+            match &row.option {
+                None if names.len() > words.len() => found.push((operation.clone(), row.effect)),
+                Some((option, _)) if !shown(option) => found.push((format!("{operation} {option}"), row.effect)),
+                None | Some(_) => {}
+            }
+        }
+    }
+    found.sort();
+    found.dedup_by(|a, b| a.0 == b.0);
+    found
+}
+
+/// The effects of a command, whose first word is its program.
+pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading) -> CommandEffects {
+    let mut effects = CommandEffects::default();
+    let Some(path) = words.first().and_then(Arg::literal) else { return effects };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if let Some(known) = reading.known {
+        let rows = if reading.reads_only { &[] } else { rows_of(known) };
+        effects.operation = rows.iter().filter(|row| row.option.is_none()).map(|row| row.effect).collect();
+        if effects.operation.is_empty() {
+            effects.operation = EffectSet::EMPTY.with(Effect::Read);
+        }
+        effects.runs_words = known.command.is_some();
+        effects.name = operation_name(words, known);
+        if let Some(form) = &reading.form {
+            effects.added.extend(rows.iter().filter_map(|row| by_option(row, form)));
+            effects.added.extend(by_operands(&known.entry, words, form));
+        }
+    } else if let Some((_, modules)) = INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name) {
+        effects.operation = EffectSet::EMPTY.with(Effect::Build);
+        effects.name = script_name(words, modules);
+    } else if shell::NAMES.contains(&name) || path.contains('/') && !path.starts_with('/') {
+        // A script, or a program of the project.
+        let effect = if reading.reads_only { Effect::Read } else { Effect::Build };
+        effects.operation = EffectSet::EMPTY.with(effect);
+        effects.runs_words = shell::NAMES.contains(&name);
+        effects.name = words[..1].iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
+    }
+    effects
+}
+
+fn by_option(row: &EffectRow, form: &CommandForm) -> Option<AddedEffect> {
+    let (option, value) = row.option.as_ref()?;
+    let has_value = |given: &FormOption| match value {
+        Some(value) => given.values.iter().any(|word| !word.literal || word.text == *value),
+        None => true,
+    };
+    let given = form.options.iter().find(|given| given.names.contains(option) && has_value(given))?;
+    let words = match value {
+        Some(value) => given.names.iter().map(|name| format!("{name}={value}")).collect(),
+        None => given.names.clone(),
+    };
+    Some(AddedEffect { effect: row.effect, words })
+}
+
+/// Effects of operands, for the programs in which these choose as options do elsewhere.
+fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffect> {
+    let added = |effect, text: &str| AddedEffect { effect, words: vec![text.to_owned()] };
+    let names = entry.split(' ').count() - 1;
+    let operands = || form.plain.iter().skip(names).map(|word| word.text.as_str());
+    match entry {
+        // gitrevisions: `+main` forces, and `:main` deletes (git-push(1), "<refspec>").
+        "git push" => operands()
+            .skip(1)
+            .filter(|refspec| refspec.starts_with(['+', ':']))
+            .map(|refspec| added(Effect::Destroy, refspec))
+            .collect(),
+        // Paths are overwritten by what the index or a commit has (git-checkout(1), "<pathspec>").
+        "git checkout" => {
+            let is_path =
+                |text: &str| text == "." || text.starts_with("./") || text.starts_with("../") || text.ends_with('/');
+            let marked = words.iter().position(|word| word.is("--")).filter(|at| at + 1 < words.len());
+            let creates =
+                form.options.iter().any(|option| option.names.iter().any(|name| name == "-b" || name == "-B"));
+            let path = operands().enumerate().find(|(at, text)| !creates && *at > 0 || is_path(text));
+            marked
+                .map(|_| "--")
+                .or(path.map(|(_, text)| text))
+                .map(|text| added(Effect::Destroy, text))
+                .into_iter()
+                .collect()
+        }
+        "kubectl get" => operands()
+            .flat_map(|resources| resources.split(','))
+            .filter(|resource| matches!(resource.split('/').next(), Some("secret" | "secrets")))
+            .map(|resource| added(Effect::Secret, resource))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The words that choose what a command does: the program, its subcommand, and the script or target that it is given.
+fn operation_name(words: &[Arg], known: &ProgramTable) -> Vec<String> {
+    let mut name: Vec<String> = known.name.split(' ').map(str::to_owned).collect();
+    let last = name.last().map(String::as_str).unwrap_or_default();
+    let names_script = matches!(last, "run" | "run-script") && name.len() == 2 && known.command.is_none();
+    if names_script || BY_TARGET.contains(&known.name.as_str()) {
+        let behind =
+            words.iter().skip(1).skip_while(|word| names_script && !word.is(last)).skip(usize::from(names_script));
+        let target = behind.filter_map(Arg::literal).find(|text| !text.starts_with('-') && !text.contains('='));
+        name.extend(target.map(str::to_owned));
+    }
+    name
+}
+
+/// `python3 -m pytest`, `node scripts/x.js`.
+fn script_name(words: &[Arg], modules: &[&str]) -> Vec<String> {
+    let texts: Vec<&str> = words.iter().map_while(Arg::literal).collect();
+    let end = texts.iter().skip(1).position(|text| modules.contains(text)).map(|at| at + 3);
+    let end = end.or_else(|| texts.get(1).filter(|text| !text.starts_with('-')).map(|_| 2)).unwrap_or(1);
+    texts.iter().take(end).map(|text| (*text).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::known;
+    use super::*;
+
+    #[test]
+    fn each_line_names_an_operation_and_an_option_of_the_tables() {
+        for (operation, rows) in read(TABLE).unwrap() {
+            let mut words = operation.split(' ');
+            let program = words.next().unwrap();
+            let mut entry =
+                known::find(program).unwrap_or_else(|| panic!("{operation}: there is no program {program}"));
+            for word in words {
+                entry = entry.subcommands.get(word).unwrap_or_else(|| panic!("{operation}: there is no {word}"));
+            }
+            for (option, _) in rows.iter().filter_map(|row| row.option.as_ref()) {
+                assert!(entry.options.contains_key(option), "{operation} has no option {option}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_entry_has_effects_unless_it_only_reads() {
+        let mut without: Vec<&str> = known::entries()
+            .into_iter()
+            .filter(|entry| !entry.reads_only && entry.subcommands.is_empty() && rows_of(entry).is_empty())
+            .map(|entry| entry.name.as_str())
+            .collect();
+        without.sort_unstable();
+        assert!(without.is_empty(), "{without:#?}");
+    }
+}
