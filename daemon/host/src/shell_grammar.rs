@@ -1,8 +1,8 @@
 //! Analyzes a command line before it runs: each simple command, the files that it names or redirects to, and the
 //! commands that wrappers such as `env` or `bash -c` run.
 //!
-//! The line is parsed with a real shell grammar. Where the grammar is known to be laxer than the shell, its result is
-//! checked again: see `check`. Words are expanded as far as the line itself determines their values (`arg`, `state`),
+//! The line is parsed with a real shell grammar, which gets it without the bodies of heredocs: see `heredocs`. Where the
+//! grammar is known to be laxer than the shell, its result is checked again: see `check`. Words are expanded as far as the line itself determines their values (`arg`, `state`),
 //! and each program's arguments are parsed as that program does (`programs`). Anything that cannot be parsed reliably
 //! becomes a need that no pattern with a wildcard matches. The engine matches words with patterns.
 //!
@@ -23,6 +23,7 @@ mod explain;
 mod files;
 mod flow;
 mod fuzz;
+mod heredocs;
 mod names;
 mod other_shells;
 mod places;
@@ -54,6 +55,7 @@ use crate::environment::Environment;
 use crate::exclude::Exclusions;
 use crate::shell_grammar::clock::JudgingClock;
 use crate::shell_grammar::files::NamedFile;
+use crate::shell_grammar::heredocs::LiftedText;
 use crate::shell_grammar::programs::CommandOutput;
 use crate::shell_grammar::redirects::Redirected;
 use crate::shell_grammar::state::ShellState;
@@ -140,10 +142,14 @@ fn read_actions(
     surroundings: &mut Surroundings,
     clock: JudgingClock,
 ) -> Result<Vec<(LineItem, Vec<Need>)>, Unjudged> {
+    if line.len() > MAX_BYTES {
+        return Err(Unjudged::TooLarge);
+    }
+    let lifted = heredocs::lift(line).map_err(|Unreadable| Unjudged::NotParsed)?;
     let state = ShellState::new(surroundings.cwd);
-    let mut walk = ShellWalk::new(line, surroundings, state, clock);
+    let mut walk = ShellWalk::new(&lifted, surroundings, state, clock);
     let outcome = walk.script();
-    let is_too_large = line.len() > MAX_BYTES || walk.found.len() > MAX_NEEDS || walk.statements > MAX_STATEMENTS;
+    let is_too_large = walk.found.len() > MAX_NEEDS || walk.statements > MAX_STATEMENTS;
     let mut found = walk.found;
     match outcome {
         Ok(()) => {}
@@ -346,6 +352,8 @@ struct Unreadable;
 type Walked<T = ()> = Result<T, Unreadable>;
 
 struct ShellWalk<'s, 'w, 'p> {
+    lifted: &'s LiftedText<'s>,
+    /// The text that the grammar has parsed.
     source: &'s str,
     surroundings: &'w mut Surroundings<'p>,
     clock: JudgingClock,
@@ -358,8 +366,6 @@ struct ShellWalk<'s, 'w, 'p> {
     statements: usize,
     /// The nesting depth of substitutions.
     substitutions: usize,
-    /// The positions of heredocs.
-    heredocs: Vec<std::ops::Range<usize>>,
     state: ShellState,
     /// The state after a failure of the last statement, if it differs.
     failed: Option<ShellState>,
@@ -385,9 +391,15 @@ fn parse(source: &str) -> Option<Tree> {
 }
 
 impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
-    fn new(source: &'s str, surroundings: &'w mut Surroundings<'p>, state: ShellState, clock: JudgingClock) -> Self {
+    fn new(
+        lifted: &'s LiftedText<'s>,
+        surroundings: &'w mut Surroundings<'p>,
+        state: ShellState,
+        clock: JudgingClock,
+    ) -> Self {
         Self {
-            source,
+            lifted,
+            source: &lifted.text,
             surroundings,
             clock,
             found: Vec::new(),
@@ -396,7 +408,6 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
             depth: 0,
             statements: 0,
             substitutions: 0,
-            heredocs: Vec::new(),
             state,
             failed: None,
             jumped: None,
@@ -406,19 +417,37 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
     }
 
     fn script(&mut self) -> Walked {
+        let tree = self.parsed()?;
+        self.statement(tree.root_node())
+    }
+
+    /// Only the operands of the text, which is one command with this number of them.
+    fn operands(&mut self, count: usize) -> Walked {
+        if self.depth > MAX_DEPTH {
+            return Err(Unreadable);
+        }
+        let tree = self.parsed()?;
+        let [command] = named(tree.root_node()).try_into().map_err(|_: Vec<Node>| Unreadable)?;
+        let operands = children_of_field(command, "argument");
+        if command.kind() != "command" || operands.len() != count || command.named_child_count() != count + 1 {
+            return Err(Unreadable);
+        }
+        operands.into_iter().try_for_each(|operand| self.tokens(operand).map(drop))
+    }
+
+    fn parsed(&self) -> Walked<Tree> {
         if self.source.len() > MAX_BYTES || check::has_odd_characters(self.source) {
             return Err(Unreadable);
         }
         let tree = parse(self.source).ok_or(Unreadable)?;
         let root = tree.root_node();
-        if root.has_error() || !check::gaps_are_blank(root, self.source) {
-            return Err(Unreadable);
-        }
-        self.statement(root)
+        let is_certain = !root.has_error() && check::gaps_are_blank(root, self.source) && self.lifted.agrees_with(root);
+        if is_certain { Ok(tree) } else { Err(Unreadable) }
     }
 
+    /// As it was written.
     fn text(&self, node: Node) -> &'s str {
-        cut::between(self.source, node.byte_range())
+        cut::between(self.lifted.written, node.byte_range())
     }
 
     fn home(&self) -> Option<String> {
@@ -430,7 +459,7 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
 
     /// A need that no pattern but `**` matches.
     fn unsure(&mut self, node: Node, why: &str) -> Walked {
-        let mut command = SimpleCommand::not_understood(self.text(node), why);
+        let mut command = SimpleCommand::not_understood(&self.lifted.shown(node.byte_range()), why);
         // The command that it runs is analyzed as well.
         command.may_run_any = false;
         command.hides_file = std::mem::take(&mut self.hides_file);

@@ -43,31 +43,28 @@ const LINES: &[&str] = &[
 
 fn gaps_inside(node: Node, source: &str) -> bool {
     // Inside these, the grammar drops text; their analysis reads the source instead.
-    let opaque = ["string", "heredoc_body"].contains(&node.kind());
+    let opaque = node.kind() == "string";
     let mut waiting = vec![(node, opaque)];
     while let Some((node, opaque)) = waiting.pop() {
         let children = all(node);
         let mut at = node.start_byte();
         for child in &children {
             let gap = source.get(at..child.start_byte()).unwrap_or("?");
-            // The grammar skips the last word of `python3 - <<EOF`. The analysis of the command does not.
-            let lost_word = gap.trim() == "-" && gap.len() > 2 && child.kind() == "heredoc_redirect";
-            let ends_with_command = |body: &Node| ["command", "list", "pipeline"].contains(&body.kind());
-            let of_command = children.first().is_some_and(|body| ends_with_command(body) && body.end_byte() == at);
             let ends_command = LINES.contains(&node.kind()) && gap.replace("\\\n", "").contains('\n');
-            if ends_command || !(opaque || is_blank(gap) || lost_word && of_command) {
+            if ends_command || !(opaque || is_blank(gap)) {
                 return false;
             }
             // A token with other text than its own has swallowed part of a word. After another expansion in a string,
             // the token of a substitution includes the blanks before it; the analysis of the string restores them.
             let text = cut::between(source, child.byte_range());
-            let is_in_string = child.kind() == "$(" && node.parent().is_some_and(|parent| parent.kind() == "string");
+            let is_in_string = matches!(child.kind(), "$(" | "$((" | "$[")
+                && node.parent().is_some_and(|parent| parent.kind() == "string");
             let own = if is_in_string { text.trim_start_matches([' ', '\t', '\n']) } else { text };
             if !child.is_named() && child.kind() != own {
                 return false;
             }
             at = child.end_byte();
-            waiting.push((*child, ["string", "heredoc_body"].contains(&child.kind())));
+            waiting.push((*child, child.kind() == "string"));
         }
         if !opaque && !children.is_empty() && !is_blank(cut::between(source, at..node.end_byte())) {
             return false;
@@ -144,47 +141,6 @@ pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
     let is_odd = descriptor.is_some_and(|descriptor| !is_number(cut::between(source, descriptor.byte_range())));
     let alone = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '|', '&', '(', ')']);
     if before.ends_with('}') || is_odd || (descriptor.is_some() && !alone) { Err(Unreadable) } else { Ok(()) }
-}
-
-/// Whether the body is expanded. The body must begin on the next line, and end at the first line that is the delimiter.
-/// Inside a substitution, nothing may follow the operator.
-pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions: usize) -> Walked<bool> {
-    let part = |kind: &str| all(node).into_iter().find(|child| child.kind() == kind).ok_or(Unreadable);
-    let (start, body, end) = (part("heredoc_start")?, part("heredoc_body")?, part("heredoc_end")?);
-    let strips = all(node).iter().any(|child| child.kind() == "<<-");
-    let raw = cut::between(source, start.byte_range());
-    let name = |quote: char| raw.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-    let quoted = name('\'').or_else(|| name('"')).or_else(|| raw.strip_prefix('\\'));
-    let delimiter = quoted.unwrap_or(raw);
-    let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if !word_ends(source, start.end_byte()) {
-        return Err(Unreadable);
-    }
-    let next_line = cut::from(source, start.end_byte()).find('\n').ok_or(Unreadable)? + start.end_byte() + 1;
-    if substitutions > 0 && !cut::between(source, start.end_byte()..next_line).trim().is_empty() {
-        return Err(Unreadable);
-    }
-    let tabs = cut::from(source, next_line).bytes().take_while(|b| strips && *b == b'\t').count();
-    // The grammar omits leading blank lines.
-    let skipped = source.get(next_line + tabs..body.start_byte()).unwrap_or_default();
-    if !is_plain(delimiter) || !skipped.trim().is_empty() || body.start_byte() + 1 < next_line {
-        return Err(Unreadable);
-    }
-    let mut at = next_line;
-    for line in cut::from(source, next_line).split('\n') {
-        // The shell joins it to the next line before it looks for the end.
-        if quoted.is_none() && line.ends_with('\\') {
-            return Err(Unreadable);
-        }
-        let text = if strips { line.trim_start_matches('\t') } else { line };
-        let line_end = at + line.len();
-        if text == delimiter {
-            let ends_here = end.end_byte() == line_end && cut::between(source, end.byte_range()) == delimiter;
-            return if ends_here { Ok(quoted.is_none()) } else { Err(Unreadable) };
-        }
-        at = line_end + 1;
-    }
-    Err(Unreadable)
 }
 
 /// Whether `$` and this character begin an expansion inside double quotes.

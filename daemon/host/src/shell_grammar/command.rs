@@ -9,7 +9,9 @@ use tree_sitter::Node;
 use super::arg::{Arg, WordPart};
 use super::expand;
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, Reading};
-use super::{LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, places, shown};
+use super::{
+    LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
+};
 
 impl<'t> ShellWalk<'_, '_, '_> {
     /// A simple command; `redirects` follow it.
@@ -48,17 +50,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
                     _ => words.extend(walk.word(child)?),
                 }
             }
-            let mut at = node.end_byte();
             for redirect in redirects {
-                if cut::between(walk.source, at..redirect.start_byte()).trim() == "-" {
-                    words.push(Arg::text("-"));
-                }
                 check::number_is_no_descriptor(
                     cut::before(walk.source, redirect.start_byte()),
                     words.last().map(Arg::word).as_ref(),
                 )?;
                 words.extend(walk.redirect(*redirect)?);
-                at = redirect.end_byte();
             }
             Ok(())
         })?;
@@ -76,14 +73,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
         }
         let end = redirects.last().map_or(node.end_byte(), |redirect| redirect.end_byte());
-        let is_redirect = |child: &&Node| child.kind() == "file_redirect";
+        let is_redirect = |child: &&Node| child.kind() == "file_redirect" && !self.lifted.is_text(**child);
         let own = all(node);
         let goes_elsewhere =
             |child: &&Node| !self.text(**child).starts_with("2>") || self.text(**child).starts_with("2>&1");
         let hides_output = redirects.iter().chain(&own).filter(is_redirect).any(|child| goes_elsewhere(&child));
-        let may_fail = redirects.iter().chain(&own).any(|child| child.kind() == "file_redirect");
+        let may_fail = redirects.iter().chain(&own).any(|child| is_redirect(&child));
         let before = self.state.clone();
-        self.simple(words, doubt, cut::between(self.source, node.start_byte()..end))?;
+        self.simple(words, doubt, &self.lifted.shown(node.start_byte()..end))?;
         if hides_output {
             self.output = CommandOutput::Unknown;
         }
@@ -266,7 +263,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     fn inner_script(&mut self, script: &str) -> Walked {
         let state = self.state.for_child();
-        let mut inner = ShellWalk::new(script, self.surroundings, state, self.clock);
+        let not_parsed =
+            || LineItem::Command(SimpleCommand::not_understood(script, "toold cannot parse this script reliably"));
+        let Ok(lifted) = heredocs::lift(script) else {
+            self.found.push(not_parsed());
+            return Ok(());
+        };
+        let mut inner = ShellWalk::new(&lifted, self.surroundings, state, self.clock);
         inner.depth = self.depth;
         inner.statements = self.statements;
         let outcome = inner.script();
@@ -274,10 +277,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.statements = statements;
         match outcome {
             Ok(()) => self.found.extend(found),
-            Err(Unreadable) => self.found.push(LineItem::Command(SimpleCommand::not_understood(
-                script,
-                "toold cannot parse this script reliably",
-            ))),
+            Err(Unreadable) => self.found.push(not_parsed()),
         }
         // For `eval`, which changes this shell.
         self.state.or(&state);

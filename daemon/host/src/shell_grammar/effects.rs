@@ -58,6 +58,18 @@ impl ShellWalk<'_, '_, '_> {
                 // Options other than `-r`, or several names, take parts of lines.
                 let is_alone =
                     matches!(rest, [only] if !only.is("-r")) || matches!(rest, [option, _] if option.is("-r"));
+                let sets = |word: &Arg| match word.literal() {
+                    Some(text) => text.starts_with("-v"),
+                    None => word.start().starts_with("-v") || "-v".starts_with(word.start()),
+                };
+                if name == "printf" && rest.first().is_some_and(sets) {
+                    // The name of the variable may be in the same word, or expanded.
+                    let names = rest.iter().take(2).map(|word| word.literal());
+                    match names.collect::<Vec<_>>().as_slice() {
+                        [Some("-v"), Some(variable)] if check::is_name(variable) => {}
+                        _ => self.state.lose(),
+                    }
+                }
                 for word in rest.iter().skip(usize::from(name == "getopts")) {
                     match word.literal() {
                         Some(text) if check::is_name(text) => self.set_unless_special(name, text, is_alone),
@@ -80,13 +92,13 @@ impl ShellWalk<'_, '_, '_> {
                 }
                 for word in rest {
                     let text = word.start().split('=').next().unwrap_or_default();
-                    match word.may_be_option() && word.literal().is_none() {
-                        true => self.state.lose(),
+                    match word.literal().is_some() || word.start().contains('=') {
+                        false => self.state.lose(),
                         // If the grammar knows the value, it is set afterwards.
-                        false if check::is_name(text.trim_end_matches('+')) => {
+                        true if check::is_name(text.trim_end_matches('+')) => {
                             self.state.set(text.trim_end_matches('+'), None);
                         }
-                        false => {}
+                        true => {}
                     }
                 }
             }

@@ -1,14 +1,15 @@
 //! Statements in the order in which the shell runs them, and the known folders and variables after each.
 
 use toold_engine::cut;
+use toold_engine::need::Word;
 use tree_sitter::Node;
 
 use super::arg::WordPart;
 use super::programs::CommandOutput;
 use super::state::{ShellState, is_number};
 use super::{
-    MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, ShellWalk, Unreadable, Walked, all, check, children_of_field, named,
-    variables, with_fields,
+    LineItem, MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check,
+    children_of_field, named, variables, with_fields,
 };
 
 impl<'t> ShellWalk<'_, '_, '_> {
@@ -41,16 +42,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 self.unsure(node, "arithmetic evaluates the values of variables")
             }
             "compound_statement" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
-            "negated_command" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
             "program" | "compound_statement" | "do_group" => self.sequence(&all(node)),
-            "negated_command" => {
-                self.sequence(&all(node))?;
-                let failed = self.failed.take();
-                let succeeded = self.state.clone();
-                self.state = failed.unwrap_or_else(|| succeeded.clone());
-                self.failed = Some(succeeded);
-                Ok(())
-            }
+            "negated_command" => self.negated(node, &[]),
             "subshell" => self.aside(|walk| walk.sequence(&all(node))),
             "pipeline" => self.pipeline(node, &[]),
             "list" => self.list(node, &[]),
@@ -83,7 +76,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
     }
 
-    /// `((i++))`, `((n += 2))`: with one variable that contains a number.
+    /// `((i++))`, `((n += 2))`: with one variable that is a number.
     fn only_counts(&mut self, node: Node<'t>) -> bool {
         let inside = self.text(node).strip_prefix("((").and_then(|rest| rest.strip_suffix("))"));
         let Some(inside) = inside.map(str::trim) else { return false };
@@ -92,9 +85,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let rest = rest.trim();
         let amount = rest.strip_prefix("+=").or_else(|| rest.strip_prefix("-=")).map(str::trim);
         let is_amount = amount.is_some_and(|amount| !amount.is_empty() && amount.bytes().all(|b| b.is_ascii_digit()));
-        let holds_number = matches!(self.state.variable(name), Some(Some(value)) if is_number(value));
+        let holds_number =
+            matches!(self.state.variable(name), Some(Some(value)) if is_number(value)) || self.counts_in(name);
         let counts = check::is_name(name) && holds_number && (is_amount || matches!(rest, "++" | "--"));
         if counts {
+            if !self.state.is_set(name) {
+                // Like an assignment.
+                let word = Word { text: self.text(node).to_owned(), literal: false };
+                let variable = SimpleCommand::variable(name, &word.text, true);
+                self.found.push(LineItem::Command(SimpleCommand { words: Some(vec![word]), ..variable }));
+            }
             self.state.set(name, Some(vec![WordPart::Number]));
         }
         counts
@@ -127,8 +127,27 @@ impl<'t> ShellWalk<'_, '_, '_> {
         counts
     }
 
+    /// `! command`; `redirects` are those of the command.
+    pub(super) fn negated(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
+        let [inner] = named(node).try_into().map_err(|_: Vec<Node>| Unreadable)?;
+        if !check::blank_follows(self.source, node.start_byte() + 1) {
+            return Err(Unreadable);
+        }
+        self.with_redirects(inner, redirects)?;
+        let failed = self.failed.take();
+        let succeeded = self.state.clone();
+        self.state = failed.unwrap_or_else(|| succeeded.clone());
+        self.failed = Some(succeeded);
+        Ok(())
+    }
+
     /// Statements in sequence. If one fails, the next still runs; after the last, the caller decides.
     pub(super) fn sequence(&mut self, nodes: &[Node<'t>]) -> Walked {
+        // The grammar takes `;;` for a separator everywhere.
+        let is_of_case = |node: &Node| node.parent().is_some_and(|parent| parent.kind() == "case_item");
+        if nodes.iter().any(|node| node.kind() == ";;" && !is_of_case(node)) {
+            return Err(Unreadable);
+        }
         for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_named()) {
             if let Some(failed) = self.failed.take() {
                 self.state.or(&failed);

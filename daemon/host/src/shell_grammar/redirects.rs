@@ -10,11 +10,10 @@ use tree_sitter::Node;
 
 use super::arg::{Arg, WordPart};
 use super::files::is_public;
+use super::heredocs::{self, Heredoc, LiftedKind};
 use super::programs::{CommandOutput, FileAccess, FileUse, Reading};
 use super::state::ShellState;
-use super::{
-    LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, children_of_field, named, with_fields,
-};
+use super::{LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, children_of_field, named};
 use crate::exclude::Exclusions;
 use crate::file_needs::{read_need, write_need};
 use crate::files::{ResolvedPath, resolve_for};
@@ -136,7 +135,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
             None => {
                 let (further, doubt) = self.redirects(&redirects)?;
                 match (further.is_empty(), doubt) {
-                    (false, _) => self.simple(further, true, self.text(node)),
+                    (false, doubt) => {
+                        // Behind a redirect there are no keywords, but assignments.
+                        let is_plain = |name: &Arg| !check::is_reserved(name.start()) && !name.raw.contains('=');
+                        let doubt = doubt || !further.first().is_some_and(is_plain);
+                        self.simple(further, doubt, &self.lifted.shown(node.byte_range()))
+                    }
                     (true, true) => self.unsure(node, "the target of a redirect is unknown"),
                     (true, false) => Ok(()),
                 }
@@ -162,7 +166,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
             "command" => return self.command(body, redirects),
             "list" => return self.list(body, redirects),
             "pipeline" => return self.pipeline(body, redirects),
-            "redirected_statement" | "negated_command" => return Err(Unreadable),
+            "negated_command" => return self.negated(body, redirects),
+            "redirected_statement" => return Err(Unreadable),
             _ => {}
         }
         let (further, doubt) = self.redirects(redirects)?;
@@ -202,7 +207,6 @@ impl<'t> ShellWalk<'_, '_, '_> {
                     .try_for_each(|child| self.tokens(child).map(drop))?;
                 Ok(Vec::new())
             }
-            "heredoc_redirect" => self.heredoc(node),
             _ => Err(Unreadable),
         }
     }
@@ -210,13 +214,25 @@ impl<'t> ShellWalk<'_, '_, '_> {
     fn file_redirect(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
         let operator = all(node).into_iter().find(|child| !child.is_named()).ok_or(Unreadable)?;
         let mut destinations = Vec::new();
-        let written = children_of_field(node, "destination");
+        let mut written = children_of_field(node, "destination");
         check::words_stand_apart(&written, self.source)?;
+        let lifted = self.lifted.lifted(node).map(|redirect| &redirect.kind);
+        if matches!(lifted, Some(LiftedKind::Heredoc(_) | LiftedKind::HereString)) {
+            match lifted {
+                Some(LiftedKind::Heredoc(heredoc)) => self.heredoc(heredoc)?,
+                _ => drop(self.tokens(*written.first().ok_or(Unreadable)?)?),
+            }
+            let mut further = Vec::new();
+            for word in written.drain(1..) {
+                further.extend(self.word(word)?);
+            }
+            return Ok(further);
+        }
         for destination in written {
             destinations.push((self.word(destination)?, self.text(destination)));
         }
         let mut destinations = destinations.into_iter();
-        let operator = self.text(operator);
+        let operator = if lifted.is_some() { "<>" } else { self.text(operator) };
         if !operator.ends_with('-') {
             let (words, raw) = destinations.next().ok_or(Unreadable)?;
             let word = match words.as_slice() {
@@ -236,47 +252,45 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 self.found.extend(files.into_iter().map(LineItem::File));
                 return Ok(destinations.flat_map(|(words, _)| words).collect());
             }
-            match Redirected::target(operator, word, raw, self.state.folders()) {
-                RedirectTarget::Nothing => {}
-                RedirectTarget::File(redirected) => self.found.push(LineItem::Redirect(redirected)),
-                RedirectTarget::Unsure => {
-                    self.doubt = true;
-                    self.hides_file = true;
+            // The commands at the other end of the pipe were analyzed.
+            let is_pipe = matches!(words.as_slice(), [Arg { pieces, .. }] if pieces.as_slice() == [WordPart::Pipe]);
+            if is_pipe && matches!(operator, "<" | ">" | ">>" | "&>") {
+                return Ok(destinations.flat_map(|(words, _)| words).collect());
+            }
+            // It is opened for both.
+            let operators = if operator == "<>" { ["<", ">>"].as_slice() } else { &[operator] };
+            for operator in operators {
+                match Redirected::target(operator, word.clone(), raw, self.state.folders()) {
+                    RedirectTarget::Nothing => {}
+                    RedirectTarget::File(redirected) => self.found.push(LineItem::Redirect(redirected)),
+                    RedirectTarget::Unsure => {
+                        self.doubt = true;
+                        self.hides_file = true;
+                    }
                 }
             }
         }
         Ok(destinations.flat_map(|(words, _)| words).collect())
     }
 
-    fn heredoc(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
-        // The shell reads heredoc bodies at line ends, regardless of the grammar, so one must end before the next.
-        let here = node.byte_range();
-        let overlaps =
-            |other: &std::ops::Range<usize>| *other != here && other.start < here.end && here.start < other.end;
-        if self.heredocs.iter().any(overlaps) {
-            return Err(Unreadable);
+    /// What the shell evaluates in the body of a heredoc.
+    fn heredoc(&mut self, heredoc: &Heredoc) -> Walked {
+        let expansions = heredoc.expansions()?;
+        if expansions.is_empty() {
+            return Ok(());
         }
-        self.heredocs.push(here);
-        let expands = check::heredoc_ends_where_it_says(node, self.source, self.substitutions)?;
-        let mut words = Vec::new();
-        for (child, field) in with_fields(node) {
-            match (child.kind(), field) {
-                ("file_redirect" | "herestring_redirect", _) => words.extend(self.redirect(child)?),
-                ("heredoc_body", _) if expands => self.heredoc_body(child)?,
-                ("heredoc_body" | "heredoc_start" | "heredoc_end" | "file_descriptor", _) => {}
-                (_, Some("argument")) => words.extend(self.word(child)?),
-                ("pipeline", _) | (_, Some("right")) => {
-                    let outer = self.doubt;
-                    let state = self.state.clone();
-                    self.statement(child)?;
-                    self.settle();
-                    self.state.or(&state);
-                    self.doubt = outer;
-                }
-                _ if child.is_named() => return Err(Unreadable),
-                _ => {}
-            }
-        }
-        Ok(words)
+        // It expands them as in double quotes.
+        let text = format!(": \"{}\"", expansions.join("\" \""));
+        let lifted = heredocs::lift(&text)?;
+        let mut walk = ShellWalk::new(&lifted, self.surroundings, self.state.clone(), self.clock);
+        (walk.depth, walk.statements, walk.substitutions) = (self.depth + 1, self.statements, self.substitutions);
+        walk.found = std::mem::take(&mut self.found);
+        let outcome = walk.operands(expansions.len());
+        let (found, statements, state) = (std::mem::take(&mut walk.found), walk.statements, walk.state.clone());
+        let (doubt, hides_file) = (walk.doubt, walk.hides_file);
+        (self.found, self.statements, self.state) = (found, statements, state);
+        self.doubt |= doubt;
+        self.hides_file |= hides_file;
+        outcome
     }
 }

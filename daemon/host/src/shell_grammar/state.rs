@@ -1,6 +1,6 @@
 //! The known state of the shell during a line: its working folder and its variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use super::arg::WordPart;
@@ -19,19 +19,29 @@ pub(super) struct ShellState {
     folders: Option<Vec<PathBuf>>,
     /// Variables that the line has set; `None` if the value is unknown.
     variables: BTreeMap<String, Option<Vec<WordPart>>>,
+    /// Variables that may contain, or may have contained, something else than a decimal number that the line has set.
+    not_numbers: BTreeSet<String>,
+    /// The shell was started by a command of the line, which may have given it other variables than the line got.
+    is_child: bool,
     /// Something ran that can have changed anything.
     is_lost: bool,
 }
 
 impl ShellState {
     pub(super) fn new(cwd: &Path) -> Self {
-        Self { folders: Some(vec![cwd.to_owned()]), variables: BTreeMap::new(), is_lost: false }
+        Self {
+            folders: Some(vec![cwd.to_owned()]),
+            variables: BTreeMap::new(),
+            not_numbers: BTreeSet::new(),
+            is_child: false,
+            is_lost: false,
+        }
     }
 
     /// For a shell that this one starts. It inherits the exported variables, and which ones are exported is unknown.
     pub(super) fn for_child(&self) -> Self {
         let variables = self.variables.keys().map(|name| (name.clone(), None)).collect();
-        Self { variables, ..self.clone() }
+        Self { variables, is_child: true, ..self.clone() }
     }
 
     pub(super) fn lose(&mut self) {
@@ -68,6 +78,12 @@ impl ShellState {
         self.variables.contains_key(name)
     }
 
+    /// Whether the line has assigned at most numbers to a variable, in whatever order its commands ran. So if the line's
+    /// environment lacks the variable, it is unset or contains a number.
+    pub(super) fn sets_only_numbers(&self, name: &str) -> bool {
+        !self.is_lost && !self.is_child && !self.not_numbers.contains(name)
+    }
+
     /// The value that the line has assigned to a variable. The outer `None`: the line has not set it.
     pub(super) fn variable(&self, name: &str) -> Option<Option<&[WordPart]>> {
         match self.is_lost {
@@ -82,12 +98,16 @@ impl ShellState {
         }
         // It may contain another value than the assigned one.
         let value = value.filter(|_| !variables::is_special(name));
+        if !value.as_deref().is_some_and(is_decimal) {
+            self.not_numbers.insert(name.to_owned());
+        }
         self.variables.insert(name.to_owned(), value);
     }
 
     /// The common knowledge of two possible states.
     pub(super) fn or(&mut self, other: &Self) {
         self.is_lost |= other.is_lost;
+        self.not_numbers.extend(other.not_numbers.iter().cloned());
         self.folders = match (self.folders.take(), &other.folders) {
             (Some(mut folders), Some(others)) => {
                 for folder in others {
@@ -115,6 +135,20 @@ impl ShellState {
             self.variables.entry(name.clone()).or_insert(None);
         }
     }
+}
+
+/// Without a zero in front, which would make it octal.
+pub(super) fn is_decimal(pieces: &[WordPart]) -> bool {
+    match pieces {
+        [WordPart::Number | WordPart::Digits] => true,
+        [WordPart::Text(text)] => is_decimal_text(text),
+        _ => false,
+    }
+}
+
+pub(super) fn is_decimal_text(text: &str) -> bool {
+    let is_digits = !text.is_empty() && text.len() < 18 && text.bytes().all(|b| b.is_ascii_digit());
+    is_digits && (text == "0" || !text.starts_with('0'))
 }
 
 pub(super) fn is_number(pieces: &[WordPart]) -> bool {

@@ -5,7 +5,8 @@ use tree_sitter::Node;
 
 use super::arg::{self, Arg, WordPart, WordToken};
 use super::programs::CommandOutput;
-use super::{ShellWalk, Unreadable, Walked, all, check, named};
+use super::state::{is_decimal, is_decimal_text};
+use super::{ShellWalk, Unreadable, Walked, all, check, named, variables};
 
 impl<'t> ShellWalk<'_, '_, '_> {
     /// The words that one written word expands to. Commands that it substitutes are analyzed too.
@@ -119,31 +120,6 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if at == inner.end { Ok(()) } else { Err(Unreadable) }
     }
 
-    /// The body of a heredoc whose delimiter is not quoted.
-    pub(super) fn heredoc_body(&mut self, node: Node<'t>) -> Walked {
-        let mut expansions = self.expansions_in(node).into_iter().peekable();
-        let mut at = node.start_byte();
-        while at < node.end_byte() {
-            while expansions.next_if(|expansion| expansion.start_byte() < at).is_some() {}
-            if let Some(expansion) = expansions.next_if(|expansion| expansion.start_byte() == at) {
-                self.expanded(expansion, true)?;
-                at = expansion.end_byte();
-                continue;
-            }
-            let mut chars = cut::between(self.source, at..node.end_byte()).chars();
-            let c = chars.next().ok_or(Unreadable)?;
-            let next = chars.next();
-            at += c.len_utf8();
-            match (c, next) {
-                ('\\', Some('\n')) => return Err(Unreadable),
-                ('\\', Some(escaped)) => at += escaped.len_utf8(),
-                ('`', _) | ('$', Some('(' | '{' | '[' | '`')) => return Err(Unreadable),
-                _ => {}
-            }
-        }
-        if at == node.end_byte() { Ok(()) } else { Err(Unreadable) }
-    }
-
     fn expansions_in(&self, node: Node<'t>) -> Vec<Node<'t>> {
         let kinds = ["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion"];
         named(node).into_iter().filter(|child| kinds.contains(&child.kind())).collect()
@@ -162,6 +138,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 let is_simple = check::expands_simply(raw);
                 self.doubt |= !is_simple;
                 self.inner_expansions(node)?;
+                if !is_simple && raw.contains('=') {
+                    // `${name:=value}` sets a variable.
+                    self.state.lose();
+                }
                 Ok(if is_simple {
                     self.changed_variable(raw, is_quoted)
                 } else {
@@ -170,7 +150,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
             "arithmetic_expansion" => {
                 // A variable in arithmetic is evaluated, and its value may contain a command.
-                self.doubt |= !self.is_plain_arithmetic(raw);
+                self.doubt |= !self.is_plain_arithmetic(raw.trim_start());
                 self.inner_expansions(node)?;
                 Ok(vec![WordPart::Number])
             }
@@ -265,18 +245,21 @@ impl<'t> ShellWalk<'_, '_, '_> {
         vec![WordPart::Text(changed.to_owned())]
     }
 
+    /// Whether a variable is a number in arithmetic: it contains one, or is unset, which is 0. A value from elsewhere may
+    /// be an expression that runs commands.
+    pub(super) fn counts_in(&self, name: &str) -> bool {
+        is_decimal(&self.variable(name, true))
+            // The shell itself sets none with such a name.
+            || check::is_harmless_name(name)
+                && variables::is_the_shells_own(name, self.surroundings.environment)
+                && self.state.sets_only_numbers(name)
+    }
+
     /// Digits, operators, and variables that contain digits: nothing here can contain a command. An invalid expression
     /// or a division by zero would end the line, so that the rest would not run as it seems.
     fn is_plain_arithmetic(&self, raw: &str) -> bool {
         let inside = raw.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
         let inside = inside.or_else(|| raw.strip_prefix("$[").and_then(|rest| rest.strip_suffix(']')));
-        let is_digits = |text: &str| !text.is_empty() && text.len() < 18 && text.bytes().all(|b| b.is_ascii_digit());
-        let is_decimal = |text: &str| is_digits(text) && (text == "0" || !text.starts_with('0'));
-        let is_number = |name: &str| match self.variable(name, true).as_slice() {
-            [WordPart::Number | WordPart::Digits] => true,
-            [WordPart::Text(text)] => is_decimal(text),
-            _ => false,
-        };
         let Some(mut rest) = inside.map(str::trim) else { return false };
         let (mut wants_value, mut depth) = (true, 0_i32);
         while let Some(c) = rest.chars().next() {
@@ -290,15 +273,19 @@ impl<'t> ShellWalk<'_, '_, '_> {
                     }
                     _ => rest.split_at(end),
                 };
-                let is_value =
-                    if c.is_ascii_digit() { is_decimal(word) } else { check::is_name(word) && is_number(word) };
+                let is_value = match c {
+                    '0'..='9' => is_decimal_text(word),
+                    // An unset variable leaves no operand.
+                    '$' => check::is_name(word) && is_decimal(&self.variable(word, true)),
+                    _ => check::is_name(word) && self.counts_in(word),
+                };
                 if !wants_value || !is_value {
                     return false;
                 }
                 (wants_value, rest) = (false, after.trim_start());
                 continue;
             }
-            let operators = ["<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "<", ">"];
+            let operators = ["<=", ">=", "==", "!=", "&&", "||", "<<", ">>", "+", "-", "*", "<", ">", "&", "|", "^"];
             let length = match c {
                 '(' if wants_value => {
                     depth += 1;
@@ -338,21 +325,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let body = statement.child_by_field_name("body")?;
         let [redirect] =
             named(statement).into_iter().filter(|child| *child != body).collect::<Vec<_>>().try_into().ok()?;
-        if self.text(body) != "cat"
-            || redirect.kind() != "heredoc_redirect"
-            || all(redirect).iter().any(|child| child.kind() == "<<-")
-        {
-            return None;
-        }
-        let part = |kind: &str| all(redirect).into_iter().find(|child| child.kind() == kind);
-        let only = all(redirect)
-            .iter()
-            .all(|child| matches!(child.kind(), "<<" | "heredoc_start" | "heredoc_body" | "heredoc_end"));
-        let (start, body) = (part("heredoc_start")?, part("heredoc_body")?);
-        let text = self.text(body);
-        // Without quotes around its delimiter, the shell expands the body.
-        let is_text = self.text(start).starts_with(['\'', '"']) || !text.contains(['$', '`', '\\']);
-        (only && is_text).then(|| text.trim_end_matches('\n').to_owned())
+        let destinations = super::children_of_field(redirect, "destination");
+        let is_input = redirect.child(0).is_some_and(|operator| operator.kind() == "<") && destinations.len() == 1;
+        let heredoc = self.lifted.heredoc(redirect).filter(|_| self.text(body) == "cat" && is_input)?;
+        heredoc.text().map(|text| text.trim_end_matches('\n').to_owned())
     }
 
     fn inner_expansions(&mut self, node: Node<'t>) -> Walked {

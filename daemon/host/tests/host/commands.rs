@@ -1,10 +1,11 @@
-//! Two corpora that measure rules.
+//! Corpora that measure rules.
 //!
-//! [`everyday`]: lines that agents write all day, which their rules must cover without further approvals. [`hostile`]:
+//! [`agents`]: lines in the shell's less common forms, which must be taken apart. [`everyday`]: lines that agents write all day, which their rules must cover without further approvals. [`hostile`]:
 //! lines that no one allowed, spelled in every way. Real `bash` runs the lines that are allowed nevertheless, and the
 //! test fails for everything run, written or shown beyond the rules. The figures are printed: `cargo test -p toold-host
 //! --test host commands:: -- --nocapture`.
 
+mod agents;
 mod corpus;
 mod everyday;
 mod folders;

@@ -4,6 +4,7 @@
 //! The same lines each time. For a search of any length: `COMMAND_LINES=1000000 COMMAND_SEED=7`.
 
 mod generate;
+mod heredocs;
 mod kits;
 mod oracle;
 mod random;
