@@ -121,10 +121,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let site =
             CommandContext { folders: self.state.folders(), environment: self.surroundings.environment, input: &input };
         let mut reading = programs::read(&words, &site);
+        let head = programs::head(&words, &reading, &site);
         let looked_up = self.look_up_wildcards(&words, &mut reading);
         list_wildcards(&words, &mut reading);
         let operands = operands_of(&words, &reading);
-        let head = reading.known.and_then(|known| head_of(&words, &known.name));
         let files = self.named_files(&mut reading);
         let hides = doubt || reading.is_open;
         let unsure = match (doubt, name.is_none(), reading.unsure.take()) {
@@ -171,7 +171,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
             self.state.lose();
         }
         let output = self.printed(std::mem::take(&mut reading.output));
-        let Reading { commands, on_found, scripts, same_shell, .. } = reading;
+        let Reading { commands, on_found, scripts, same_shell, other_shell, .. } = reading;
+        let own = self.found.len();
         // A keyword of the shell, unlike a program of that name in a folder.
         let same_shell = same_shell || name.as_deref() == Some("time");
         for inner in commands {
@@ -188,6 +189,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         for script in scripts {
             self.inner_script(&script)?;
+        }
+        if other_shell {
+            for found in self.found.iter_mut().skip(own) {
+                if let LineItem::Command(command) = found {
+                    command.reads_only &= command.words.as_deref().is_some_and(enters_folder);
+                }
+            }
         }
         if !same_shell {
             self.state = before.clone();
@@ -285,6 +293,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
     }
 }
 
+/// `cd FOLDER`, which every shell reads alike.
+fn enters_folder(words: &[Word]) -> bool {
+    let [name, folder] = words else { return false };
+    let is_plain = folder.literal && !folder.text.starts_with(['-', '+', '~', '=']);
+    name.literal && name.text == "cd" && is_plain
+}
+
 /// Wildcards reveal names in folders to the program that gets them.
 fn list_wildcards(words: &[Arg], reading: &mut Reading) {
     for word in words.iter().filter(|word| word.has_glob()) {
@@ -300,17 +315,4 @@ fn list_wildcards(words: &[Arg], reading: &mut Reading) {
 fn operands_of(words: &[Arg], reading: &Reading) -> Vec<usize> {
     let is_file = |word: &Arg| reading.files.iter().any(|file| file.is_operand && file.arg == *word);
     words.iter().enumerate().skip(1).filter(|(_, word)| is_file(word)).map(|(at, _)| at).collect()
-}
-
-/// How many leading words identify the command: the program, its subcommand, and the script that `run` names.
-fn head_of(words: &[Arg], name: &str) -> Option<usize> {
-    let names: Vec<&str> = name.split(' ').collect();
-    let given = words.iter().skip(1).zip(&names[1..]);
-    if words.len() < names.len() || !given.into_iter().all(|(word, name)| word.is(name)) {
-        return None;
-    }
-    let runs_script = matches!(names.last(), Some(&("run" | "run-script"))) && names.len() == 2;
-    let names_script =
-        runs_script && words.get(2).is_some_and(|word| word.literal().is_some_and(|text| !text.starts_with('-')));
-    Some(names.len() + usize::from(names_script))
 }

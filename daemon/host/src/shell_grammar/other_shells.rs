@@ -65,7 +65,7 @@ pub fn as_read_by(shell: &str, line: &str, mut needs: Vec<Need>) -> Vec<Need> {
 }
 
 /// Whether the line may mean something else to zsh, in a way that its words as bash reads them do not show.
-fn differs_in_zsh(line: &str) -> bool {
+pub(super) fn differs_in_zsh(line: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let odd = ["${(", ">!", "&!", "&|", "=(", "**", "(#", "<->", "^^", "~~"].iter().any(|text| line.contains(text));
     let expands = |word: &str| word.starts_with('=') && word.len() > 1;

@@ -17,7 +17,15 @@ const HARMLESS: &[FirstOptions] = &[
     (&["cargo"], &["-q", "--quiet", "-v", "--verbose", "-vv", "--locked", "--offline", "--frozen"], &["--color"]),
     (&["kubectl"], &[], &["-n", "--namespace", "--request-timeout"]),
     (&["npm", "pnpm", "yarn"], &["-s", "--silent"], &[]),
-    (&["docker", "podman"], &["-D", "--debug"], &["-l", "--log-level"]),
+    (&["docker", "podman", "nerdctl"], &["-D", "--debug"], &["-l", "--log-level"]),
+    (&["npx", "bunx"], &["-y", "--yes", "--no", "--no-install", "-q", "--quiet"], &[]),
+    (&["gradle", "gradlew", "./gradlew"], &["-q", "--quiet", "-i", "--info", "-s", "--stacktrace", "--offline"], &[]),
+    (&["mvn", "mvnw", "./mvnw"], &["-q", "--quiet", "-B", "--batch-mode", "-ntp", "-o", "--offline"], &[]),
+    (&["just", "task"], &["-q", "--quiet", "-v", "--verbose", "-s", "--silent"], &[]),
+    (&["aws"], &["--no-cli-pager", "--no-paginate"], &["--output", "--color", "--query"]),
+    (&["gcloud"], &[], &["--format", "--verbosity"]),
+    (&["az"], &["--only-show-errors"], &["-o", "--output", "--query"]),
+    (&["helm"], &["--debug"], &["-n", "--namespace"]),
 ];
 
 /// The words without such options; `None` if there are none.

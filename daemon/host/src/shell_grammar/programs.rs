@@ -2,6 +2,7 @@
 
 mod awk;
 mod builtins;
+mod clouds;
 mod coreutils;
 mod curl;
 mod elsewhere;
@@ -12,14 +13,21 @@ mod git;
 mod jq;
 mod known;
 mod make;
+mod operation;
 mod operation_effects;
 mod options;
+mod parallel;
+mod placed;
 mod ps;
 mod repository;
+mod runners;
 mod sed;
 mod shell;
 mod special;
+mod sql;
 mod tar;
+mod tmux;
+mod wrappers;
 mod xargs;
 
 use std::rc::Rc;
@@ -31,6 +39,7 @@ use super::names::NameSet;
 use super::trees::TreeFilter;
 
 pub(super) use known::ProgramTable;
+pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
 pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
@@ -119,6 +128,9 @@ pub(super) struct Reading {
     pub(super) reads_only: bool,
     /// It runs in the same shell, so the command that it runs changes that shell.
     pub(super) same_shell: bool,
+    /// What it runs is read by another shell than bash, or in an environment that is not known: nothing there is free because
+    /// it only reads.
+    pub(super) other_shell: bool,
     pub(super) output: CommandOutput,
     pub(super) notes: Vec<Note>,
 }

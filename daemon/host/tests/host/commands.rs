@@ -14,3 +14,4 @@ mod folders;
 mod hostile;
 mod judge;
 mod rules;
+mod wrappers;

@@ -5,6 +5,7 @@ use toold_engine::cut;
 use super::Reading;
 use super::known::find;
 use super::options::parse;
+use super::runners::each_target;
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// Variables on the command line reach every recipe.
@@ -42,7 +43,11 @@ pub(super) fn make(words: &[Arg]) -> Option<Reading> {
             why = Some(format!("{} sets a variable, and recipes may run what it holds", operand.raw));
         }
     }
+    let targets: Vec<Arg> = parsed.operands.iter().filter(|word| !word.start().contains('=')).cloned().collect();
     let mut reading = parsed.into_reading();
+    for name in ["make", "gmake"] {
+        each_target(name, &targets, &mut reading);
+    }
     if let Some(why) = why {
         reading.doubt(why);
     }

@@ -5,7 +5,7 @@ use toold_engine::cut;
 use toold_engine::need::{CommandForm, FormOption};
 
 use super::known::{Operand, ProgramTable, Takes};
-use super::{FileAccess, FileUse, Reading, elsewhere};
+use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// An option as it was written.
@@ -450,7 +450,6 @@ impl Parsed {
     pub(crate) fn into_reading(mut self) -> Reading {
         self.add_operands();
         self.reading.form = self.form();
-        (self.reading.elsewhere, self.reading.scripts_elsewhere) = elsewhere::commands(&self);
         let Self { known, given, operands, command, mut reading, .. } = self;
         let writes = reading.files.iter().any(|file| file.how == FileAccess::Write);
         let has = |names: &[String]| given.iter().any(|given| names.contains(&given.name));

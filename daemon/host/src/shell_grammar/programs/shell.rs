@@ -4,8 +4,9 @@ use toold_engine::cut;
 
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
+use crate::shell_grammar::other_shells::differs_in_zsh;
 
-pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash"];
+pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash", "zsh"];
 
 /// Options that `-o` may turn on: none of them changes how a script is parsed.
 const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "errtrace", "noclobber"];
@@ -25,10 +26,13 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Reading {
                 break;
             }
             "--version" | "--help" => return Reading { reads_only: true, ..reading },
-            "--norc" | "--noprofile" | "--login" | "--posix" | "--verbose" => {}
+            "--login" => {}
+            "--norc" | "--noprofile" | "--posix" | "--verbose" if name != "zsh" => {}
             _ if text.starts_with("--") => return reading.open(format!("{text} is not known to be harmless")),
             _ if text.starts_with(['-', '+']) => {
-                if text.len() < 2 || cut::after_first(text).contains(|c: char| !"abcefhlmnouvxBCEPT".contains(c)) {
+                // Most letters are other options of zsh.
+                let letters = if name == "zsh" { "ceflouvx" } else { "abcefhlmnouvxBCEPT" };
+                if text.len() < 2 || cut::after_first(text).contains(|c: char| !letters.contains(c)) {
                     return reading.open(format!("{text} is not known to be harmless"));
                 }
                 takes_script |= text.contains('c');
@@ -47,10 +51,17 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Reading {
         Some(script) if takes_script => {
             reading.note(script, "script");
             reading.script(std::slice::from_ref(script));
-            // Whatever the script does is judged by itself, as bash reads it.
-            reading.reads_only = name == "bash" && reading.unsure.is_none();
+            // Whatever the script does is judged by itself, as bash reads it. In zsh nothing is free, but rules count.
+            reading.reads_only = matches!(name, "bash" | "zsh") && reading.unsure.is_none();
+            if name == "zsh" {
+                reading.other_shell = true;
+                if script.literal().is_some_and(differs_in_zsh) {
+                    return reading.runs_any("zsh may read the script in another way");
+                }
+            }
             reading
         }
+        Some(_) if name == "zsh" => reading.open("toold does not analyze scripts of zsh"),
         Some(file) if file.literal().is_none_or(|text| text.starts_with("/dev/") || text.starts_with("/proc/")) => {
             reading.open("the script that it runs is unknown")
         }

@@ -3,35 +3,26 @@
 use super::known::find;
 use super::options::{Parsed, parse};
 use super::{
-    CommandContext, CommandOutput, FileUse, Reading, awk, builtins, coreutils, curl, fd, filters, find as find_program,
-    git, jq, make, ps, sed, shell, tar, xargs,
+    CommandContext, CommandOutput, FileUse, Reading, awk, builtins, clouds, coreutils, curl, elsewhere, fd, filters,
+    find as find_program, git, jq, make, parallel, ps, runners, sed, shell, sql, tar, wrappers, xargs,
 };
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// Programs that run others in ways that are not analyzed.
 const RUN_OTHERS: &[&str] = &[
-    "parallel",
-    "su",
-    "runuser",
     "pkexec",
     "unshare",
     "nsenter",
-    "systemd-run",
-    "systemd-inhibit",
     "firejail",
     "bwrap",
     "proot",
-    "script",
     "at",
     "batch",
-    "watch",
     "watchexec",
     "gdb",
     "lldb",
-    "valgrind",
     "expect",
     "fish",
-    "zsh",
     "ksh",
     "mksh",
     "csh",
@@ -39,8 +30,6 @@ const RUN_OTHERS: &[&str] = &[
     "nu",
     "pwsh",
     "powershell",
-    "tmux",
-    "screen",
     "rlwrap",
     "socat",
     "coproc",
@@ -68,8 +57,6 @@ const RUN_OTHERS: &[&str] = &[
     "ftp",
     "lftp",
     "telnet",
-    "perf",
-    "hyperfine",
     "prlimit",
     "choom",
     "logsave",
@@ -108,15 +95,7 @@ const AT_FILES: &[&str] = &[
 ];
 
 /// Runners of a project's own tools: the words after `run` are the command.
-const RUNNERS: &[(&str, &[&str])] = &[
-    ("uv", &["run"]),
-    ("poetry", &["run"]),
-    ("pipenv", &["run"]),
-    ("pdm", &["run"]),
-    ("hatch", &["run"]),
-    ("rye", &["run"]),
-    ("bundle", &["exec"]),
-];
+const RUNNERS: &[(&str, &[&str])] = &[("hatch", &["run"])];
 
 /// `None` if the tables describe the program, or nothing does.
 pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
@@ -126,6 +105,14 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     }
     if shell::NAMES.contains(&name) {
         return Some(shell::read(name, words));
+    }
+    let looked_into = elsewhere::read(name, words)
+        .or_else(|| wrappers::read(name, words))
+        .or_else(|| runners::read(name, words, site))
+        .or_else(|| sql::read(name, words))
+        .or_else(|| clouds::read(name, words));
+    if looked_into.is_some() {
+        return looked_into;
     }
     if let Some((_, verb)) = RUNNERS.iter().find(|(runner, _)| *runner == name)
         && verb.iter().enumerate().all(|(at, verb)| words.get(at).is_some_and(|word| word.is(verb)))
@@ -138,13 +125,6 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     }
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.is(text));
     Some(match name {
-        "npx" | "bunx"
-            if words.iter().any(|word| {
-                word.literal().is_none() || word.start().starts_with("-c") || word.start().starts_with("--call")
-            }) =>
-        {
-            reading().open("-c runs a shell command")
-        }
         "cd" | "pushd" => builtins::change_folder(words),
         "popd" => Reading { reads_only: true, same_shell: true, ..reading() },
         "eval" => {
@@ -174,6 +154,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         }
         "ls" => filters::list(words)?,
         "xargs" => xargs::read(words, site)?,
+        "parallel" => parallel::read(words)?,
         "find" => find_program::read(words)?,
         "fd" | "fdfind" => fd::fd(name, words)?,
         "flock" => coreutils::flock(words),
@@ -232,16 +213,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             Some(at) => command_behind(&words[at + 1..]),
             None => reading().runs_any("the command that it runs is unknown"),
         },
-        "direnv" if is(0, "exec") => command_behind(words.get(2..).unwrap_or_default()),
-        "nix-shell" | "nix" if words.iter().any(|word| word.literal().is_none_or(is_run_option)) => {
-            reading().runs_any("the command that it runs is unknown")
-        }
         _ => return None,
     })
-}
-
-fn is_run_option(text: &str) -> bool {
-    matches!(text, "--run" | "--command" | "-c" | "run" | "shell" | "develop")
 }
 
 pub(super) fn skip_dashes(words: &[Arg]) -> &[Arg] {

@@ -1,0 +1,287 @@
+//! `aws`, `gcloud` and `az`: an operation is the service and its verb (`aws ec2 describe-instances`). Their options
+//! behind it, which are thousands, are not described; those before it are in the tables.
+
+use super::known::{Takes, find};
+use super::{FileAccess, FileUse, Reading};
+use crate::shell_grammar::arg::Arg;
+
+/// Options that choose another account, project or machine: they stand before the operation, where a rule can name
+/// them, or no wildcard covers them. Each has a value.
+const CHOOSING: &[(&str, &[&str])] = &[
+    ("aws", &["--profile", "--endpoint-url"]),
+    (
+        "gcloud",
+        &[
+            "--project",
+            "--account",
+            "--configuration",
+            "--impersonate-service-account",
+            "--access-token-file",
+            "--billing-project",
+        ],
+    ),
+    ("az", &["--subscription", "-s", "--tenant"]),
+];
+
+/// The last word of an operation of `gcloud` and `az`; the words before it are groups.
+const VERBS: &[&str] = &[
+    "list",
+    "describe",
+    "show",
+    "create",
+    "delete",
+    "update",
+    "add",
+    "remove",
+    "get",
+    "set",
+    "unset",
+    "start",
+    "stop",
+    "restart",
+    "reset",
+    "resize",
+    "scale",
+    "deploy",
+    "undeploy",
+    "rollback",
+    "promote",
+    "patch",
+    "export",
+    "move",
+    "copy",
+    "cp",
+    "mv",
+    "rm",
+    "ls",
+    "du",
+    "cat",
+    "sync",
+    "rsync",
+    "hash",
+    "enable",
+    "disable",
+    "submit",
+    "execute",
+    "cancel",
+    "clone",
+    "login",
+    "logout",
+    "revoke",
+    "ssh",
+    "scp",
+    "connect",
+    "call",
+    "invoke",
+    "publish",
+    "pull",
+    "push",
+    "ack",
+    "read",
+    "tail",
+    "write",
+    "access",
+    "attach",
+    "detach",
+    "deallocate",
+    "redeploy",
+    "reimage",
+    "browse",
+    "download",
+    "upload",
+    "wait",
+    "purge",
+    "recover",
+    "restore",
+    "undelete",
+    "destroy",
+    "failover",
+    "query",
+    "lookup",
+    "validate",
+    "approve",
+    "reject",
+    "assign",
+    "rotate",
+    "renew",
+    "exists",
+    "version",
+    "info",
+    "init",
+    "get-credentials",
+    "get-value",
+    "get-iam-policy",
+    "set-iam-policy",
+    "add-iam-policy-binding",
+    "remove-iam-policy-binding",
+    "get-access-token",
+    "print-access-token",
+    "print-identity-token",
+    "activate-service-account",
+    "configure-docker",
+    "set-default",
+    "list-locations",
+    "show-connection-string",
+    "get-server-config",
+    "upload-batch",
+    "download-batch",
+    "delete-batch",
+    "stop-all",
+    "add-tags",
+    "remove-tags",
+    "add-metadata",
+    "remove-metadata",
+    "ssh-keys",
+    "what-if",
+];
+
+/// Operations of `aws` with a file that they write as an operand, which is the last word.
+const WRITES_LAST: &[(&str, &str)] = &[("s3api", "get-object"), ("lambda", "invoke"), ("glacier", "get-job-output")];
+
+/// `None` if the program is not one of these.
+pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
+    let (_, choosing) = CHOOSING.iter().find(|(program, _)| *program == name)?;
+    let known = find(name)?;
+    let mut reading = Reading { known: Some(known), ..Reading::default() };
+    let operation = operation(name, words);
+    for at in &operation.places {
+        reading.note(&words[*at], "subcommand");
+    }
+    if let Some(doubt) = operation.doubt {
+        reading.doubt(doubt);
+        reading.may_run_any |= operation.places.is_empty();
+    }
+    let end = operation.places.last().map_or(words.len(), |last| last + 1);
+    let behind = words.get(end..).unwrap_or_default();
+    for (at, word) in behind.iter().enumerate() {
+        let (option, attached) = match word.start().split_once('=') {
+            Some((option, _)) if option.starts_with('-') => (option, Some(word.without_start(option.len() + 1))),
+            _ => (word.start(), None),
+        };
+        if choosing.contains(&option) {
+            reading.doubt(format!("{option} chooses another account or place"));
+        } else if matches!(known.options.get(option), Some(Takes::Unsure(_))) {
+            reading.doubt(format!("{option} may do more"));
+        } else if word.may_be_option() && word.literal().is_none() && attached.is_none() {
+            reading.doubt(format!("{} may expand to an option", word.raw));
+        }
+        let value = attached.as_ref().unwrap_or(word);
+        let scheme = ["fileb://", "file://"].into_iter().find(|scheme| value.start().starts_with(scheme));
+        let takes_file = option.starts_with("--") && (option.ends_with("-file") || option.ends_with("-from-file"));
+        if let Some(scheme) = scheme {
+            reading.files.push(FileUse::new(FileAccess::Read, value.without_start(scheme.len())));
+        } else if name == "az" && value.start().starts_with('@') {
+            reading.files.push(FileUse::new(FileAccess::Read, value.without_start(1)));
+        } else if takes_file && option != "--output-file" {
+            let file = attached.or_else(|| behind.get(at + 1).cloned());
+            reading.files.extend(file.map(|file| FileUse::new(FileAccess::Read, file)));
+        } else if value.literal().is_none() && !value.start().contains(':') && option.starts_with("--cli-input") {
+            reading.hides_file = true;
+        }
+    }
+    let names: Vec<&str> = operation.places.iter().map(|at| words[*at].start()).collect();
+    files_of(&names, behind, &mut reading);
+    if let ["compute", "ssh"] | ["alpha" | "beta", "compute", "ssh"] = names.as_slice() {
+        let scripts =
+            behind.iter().enumerate().filter_map(|(at, word)| match word.start().strip_prefix("--command=") {
+                Some(_) => Some(word.without_start("--command=".len())),
+                None => behind.get(at + 1).filter(|_| word.is("--command")).cloned(),
+            });
+        let scripts = scripts.map(|script| script.literal().unwrap_or(&script.raw).to_owned());
+        reading.scripts_elsewhere = scripts.collect();
+    }
+    Some(reading)
+}
+
+/// Local files that are operands.
+fn files_of(names: &[&str], behind: &[Arg], reading: &mut Reading) {
+    match names {
+        ["s3", "cp" | "mv" | "sync"] => {
+            let operands = behind.iter().take_while(|word| !word.start().starts_with("--"));
+            for (at, word) in
+                operands.enumerate().filter(|(_, word)| !word.start().starts_with("s3://") && !word.is("-"))
+            {
+                let how = if at == 0 { FileAccess::Tree } else { FileAccess::Write };
+                reading.files.push(FileUse::new(how, word.clone()));
+            }
+            if behind.first().is_none_or(|first| first.start().starts_with("--")) {
+                reading.doubt("which files it reads and writes is not certain");
+            }
+        }
+        [service, verb] if WRITES_LAST.contains(&(*service, *verb)) => {
+            if let Some(last) = behind.last().filter(|last| !last.start().starts_with("--")) {
+                reading.files.push(FileUse { is_operand: true, ..FileUse::new(FileAccess::Write, last.clone()) });
+            }
+        }
+        _ => {}
+    }
+}
+
+struct CloudOperation {
+    /// The places of the words that name it.
+    places: Vec<usize>,
+    doubt: Option<String>,
+}
+
+/// The words that name the operation, up to its verb. Options of the tables may stand before and between them.
+fn operation(name: &str, words: &[Arg]) -> CloudOperation {
+    let mut found = CloudOperation { places: Vec::new(), doubt: None };
+    let choosing =
+        CHOOSING.iter().find(|(program, _)| *program == name).map(|(_, options)| *options).unwrap_or_default();
+    let options = find(name).map(|known| &known.options);
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let text = word.start();
+        let Some(literal) = word.literal().filter(|_| word.is_one()) else {
+            found.doubt = Some(format!("the shell expands {}, and the result is unknown", word.raw));
+            return found;
+        };
+        if literal.starts_with('-') {
+            let (option, is_attached) = text.split_once('=').map_or((text, false), |(option, _)| (option, true));
+            let takes = options.and_then(|options| options.get(option));
+            let takes_next = match takes {
+                Some(Takes::Nothing) => false,
+                Some(Takes::Words(_)) => !is_attached,
+                _ if choosing.contains(&option) => !is_attached,
+                _ if is_verb_or_two(name, words, &found.places) => return found,
+                _ => {
+                    found.doubt = Some(format!("{option} before the operation is not known to be harmless"));
+                    return found;
+                }
+            };
+            at += 1 + usize::from(takes_next);
+            continue;
+        }
+        found.places.push(at);
+        at += 1;
+        let is_whole = match name {
+            // `aws ec2 wait instance-running` has one more.
+            "aws" => found.places.len() > 2 || found.places.len() == 2 && literal != "wait",
+            _ => VERBS.contains(&literal),
+        };
+        if is_whole {
+            return found;
+        }
+    }
+    found
+}
+
+/// Whether the operation may end here, where an option of its own begins.
+fn is_verb_or_two(name: &str, words: &[Arg], places: &[usize]) -> bool {
+    match name {
+        "aws" => places.first().is_some_and(|at| words[*at].is("configure") || words[*at].is("help")),
+        _ => !places.is_empty(),
+    }
+}
+
+/// How many of the first words say what the command does; `None` if it is none of these programs.
+pub(super) fn head(words: &[Arg]) -> Option<usize> {
+    let name = words.first()?.literal()?.rsplit('/').next()?;
+    CHOOSING.iter().find(|(program, _)| *program == name)?;
+    let operation = operation(name, words.get(1..)?);
+    let is_verb = |at: &usize| name == "aws" || VERBS.contains(&words[at + 1].start());
+    match operation.places.last() {
+        Some(last) if operation.doubt.is_none() && is_verb(last) => Some(last + 2),
+        _ => Some(words.len()),
+    }
+}

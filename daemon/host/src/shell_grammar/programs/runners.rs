@@ -1,0 +1,148 @@
+//! Programs that run the tools of a project, or of a package that they fetch.
+
+use super::known::find;
+use super::options::parse;
+use super::special::skip_dashes;
+use super::{CommandContext, Reading};
+use crate::shell_grammar::arg::Arg;
+
+/// Their tools are of the project, or found in `PATH`: `poetry run pytest`.
+const OF_PROJECT: &[&str] =
+    &["uv run", "poetry run", "pipenv run", "pdm run", "rye run", "bundle exec", "pnpm exec", "yarn exec"];
+
+/// Their tools are packages, which they fetch unless they are installed.
+const OF_PACKAGES: &[&str] = &[
+    "npx",
+    "bunx",
+    "pnpx",
+    "npm exec",
+    "npm x",
+    "pnpm dlx",
+    "yarn dlx",
+    "bun x",
+    "uvx",
+    "uv tool run",
+    "uv x",
+    "pipx run",
+];
+
+/// Interpreters, whose words hold the code that they run: they are judged as if written alone.
+const INTERPRETERS: &[&str] =
+    &["python", "python3", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "irb"];
+
+/// Build tools whose operands each name something to do.
+const SEVERAL_TARGETS: &[&str] = &["gradle", "gradlew", "mvn", "mvnw", "just", "task", "go-task"];
+
+/// So many words of a command show whether toold knows its program.
+const SHOWING: usize = 8;
+
+/// Limit of targets that are looked at one by one.
+const MAX_TARGETS: usize = 20;
+
+/// `None` if the program is not one of these.
+pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
+    if SEVERAL_TARGETS.contains(&name) {
+        return Some(targets(name, words));
+    }
+    let names = |runner: &&&str| {
+        let mut parts = runner.split(' ');
+        parts.next() == Some(name)
+            && parts.enumerate().all(|(at, part)| words.get(at).is_some_and(|word| word.is(part)))
+    };
+    let all = || OF_PROJECT.iter().chain(OF_PACKAGES);
+    let runner = all().filter(names).max_by_key(|runner| runner.len())?;
+    let verbs = runner.split(' ').count() - 1;
+    let mut parsed = parse(find(runner)?, words.get(verbs..)?);
+    parsed.subcommands = words[..verbs].to_vec();
+    let scripts: Vec<Arg> = parsed.values(&["-c", "--call"]).cloned().collect();
+    let installs = parsed.has(&["--with", "--with-requirements", "--with-editable"]) && runner.starts_with("uv run");
+    let module = parsed.has(&["-m", "--module"]) && runner.starts_with("uv run");
+    let command = skip_dashes(&parsed.command).to_vec();
+    let mut reading = parsed.into_reading();
+    reading.commands.clear();
+    for (at, verb) in words[..verbs].iter().enumerate() {
+        reading.notes.insert(at, super::Note { text: verb.raw.clone(), meaning: "subcommand".to_owned() });
+    }
+    if installs {
+        reading.doubt("--with installs a package");
+    }
+    for script in &scripts {
+        reading.script(std::slice::from_ref(script));
+    }
+    let Some(tool) = command.first() else {
+        let is_known = !scripts.is_empty();
+        return Some(if is_known { reading } else { reading.runs_any("the command that it runs is unknown") });
+    };
+    if !tool.is_one() || tool.may_be_option() || tool.literal().is_none() {
+        return Some(reading.runs_any(format!("the program that {} names is unknown", tool.raw)));
+    }
+    let text = tool.literal().unwrap_or_default();
+    if OF_PACKAGES.contains(runner) {
+        reading.elsewhere.push([vec![Arg::text(program_of(text))], command[1..].to_vec()].concat());
+        return Some(reading);
+    }
+    if module || text.ends_with(".py") && runner.starts_with("uv run") {
+        let python = if module { vec![Arg::text("python"), Arg::text("-m")] } else { vec![Arg::text("python")] };
+        reading.elsewhere.push([python, command].concat());
+        return Some(reading);
+    }
+    match is_own_tool(text, &command, site) {
+        true => reading.elsewhere.push(command),
+        false => reading.command(&command),
+    }
+    Some(reading)
+}
+
+/// A tool that toold knows nothing about: a rule for the runner trusts the project's tools.
+fn is_own_tool(name: &str, command: &[Arg], site: &CommandContext) -> bool {
+    let base = name.rsplit('/').next().unwrap_or_default();
+    // The first words show it. A line may hold thousands of runners, one inside of another.
+    let reading = super::read(command.get(..SHOWING.min(command.len())).unwrap_or(command), site);
+    let runs_nothing = reading.commands.is_empty() && reading.scripts.is_empty() && reading.on_found.is_empty();
+    !INTERPRETERS.contains(&base)
+        && reading.known.is_none()
+        && reading.unsure.is_none()
+        && reading.files.is_empty()
+        && reading.script_file.is_none()
+        && reading.elsewhere.is_empty()
+        && runs_nothing
+        && !reading.may_run_any
+        && !reading.reads_only
+        && !reading.same_shell
+}
+
+/// The program of a package: `cli` of `@angular/cli@19`.
+fn program_of(package: &str) -> &str {
+    let (scope, name) = package.rsplit_once('/').map_or(("", package), |(scope, name)| (scope, name));
+    let is_scope = scope.is_empty() || scope.starts_with('@');
+    if !is_scope {
+        return package;
+    }
+    name.split_once('@').map_or(name, |(name, _)| name)
+}
+
+/// `gradle`, `mvn`, `just` and `task`: each operand names something to do.
+fn targets(name: &str, words: &[Arg]) -> Reading {
+    let Some(known) = find(name) else { return Reading::default() };
+    let parsed = parse(known, words);
+    let operands = parsed.operands.clone();
+    let sets_variable =
+        operands.iter().find(|word| matches!(name, "just" | "task" | "go-task") && word.start().contains('=')).cloned();
+    let mut reading = parsed.into_reading();
+    if let Some(word) = sets_variable {
+        reading.doubt(format!("{} sets a variable, and recipes may run what it holds", word.raw));
+    }
+    // A rule for `gradlew` is about `./gradlew` too, but not the reverse.
+    let program = if name.ends_with('w') { format!("./{name}") } else { name.to_owned() };
+    each_target(&program, &operands, &mut reading);
+    reading
+}
+
+/// A rule that denies one target holds for it behind others as well: `make build deploy`.
+pub(super) fn each_target(name: &str, operands: &[Arg], reading: &mut Reading) {
+    let targets = operands.iter().skip(1).filter(|word| !word.start().contains('=') && !word.start().starts_with('-'));
+    reading.elsewhere.extend(targets.take(MAX_TARGETS).map(|target| vec![Arg::text(name), target.clone()]));
+    if operands.len() > MAX_TARGETS {
+        reading.doubt("it has too many targets");
+    }
+}
