@@ -38,6 +38,8 @@ pub use explain::{Explained, explain};
 #[doc(hidden)]
 pub use fuzz::fuzz_one;
 pub use other_shells::as_read_by;
+#[doc(hidden)]
+pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
 
 use std::ops::ControlFlow;

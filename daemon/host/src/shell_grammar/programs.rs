@@ -12,6 +12,7 @@ mod find;
 mod git;
 mod jq;
 mod known;
+pub(super) mod listed;
 mod make;
 mod operation;
 mod operation_effects;
@@ -198,44 +199,15 @@ pub(super) struct CommandContext<'a> {
 /// Programs that only print their version when asked for it: no file of the folder affects which program runs or what
 /// it loads.
 const VERSIONED: &[&str] = &[
-    "bash",
-    "clang",
-    "cmake",
-    "curl",
-    "docker",
-    "g++",
-    "gcc",
-    "gem",
-    "gh",
-    "git",
-    "java",
-    "javac",
-    "jq",
-    "kubectl",
-    "make",
-    "node",
-    "npm",
-    "openssl",
-    "perl",
-    "php",
-    "psql",
-    "python",
-    "python3",
-    "rg",
-    "ruby",
-    "ruff",
-    "sqlite3",
-    "tar",
-    "terraform",
-    "uv",
+    "bash", "clang", "cmake", "curl", "docker", "g++", "gcc", "gem", "gh", "git", "java", "javac", "jq", "kubectl",
+    "make", "node", "npm", "openssl", "perl", "php", "psql", "python", "python3", "rg", "ruby", "ruff", "sqlite3",
+    "tar", "uv",
 ];
 
 /// Other ways to ask some of them for the version.
 const VERSION_WORDS: &[(&str, &[&str])] = &[
     ("git", &["version"]),
-    ("docker", &["version"]),
     ("openssl", &["version"]),
-    ("terraform", &["version"]),
     ("java", &["-version"]),
     ("javac", &["-version"]),
     ("node", &["-v"]),
@@ -265,7 +237,21 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
         || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
             .iter()
             .any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest == name));
+    if reading.reads_only && path == name && is_shim(name, site.environment) {
+        reading.reads_only = false;
+        reading.note(first, "not treated as read-only: files of the folder choose which program of this name runs");
+    }
     reading
+}
+
+/// Whether the name belongs to a version manager (asdf, mise, pyenv, Volta), which lets files such as `.tool-versions` and
+/// `package.json` choose what runs.
+fn is_shim(name: &str, environment: &crate::environment::Environment) -> bool {
+    let Some(path) = environment.get("PATH") else { return false };
+    let folder = std::env::split_paths(path).find(|folder| folder.join(name).is_file());
+    folder.is_some_and(|folder| {
+        ["shims", ".volta/bin", "aquaproj-aqua/bin"].iter().any(|of_manager| folder.ends_with(of_manager))
+    })
 }
 
 fn asks_version(name: &str, word: &str) -> bool {

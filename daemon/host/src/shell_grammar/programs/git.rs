@@ -202,6 +202,10 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         return reading;
     }
     let parsed = parse(known, words);
+    // `git config KEY --` sets the key.
+    if name == "config" && words.iter().any(|word| word.is("--")) {
+        return parsed.into_reading().unsure("-- may be a value here");
+    }
     // Another program verifies signatures.
     let signs = |word: &&Arg| word.start().contains("%G") || word.start().contains("signature");
     if let Some(word) = words.iter().find(signs) {

@@ -189,6 +189,11 @@ pub(crate) fn find(name: &str) -> Option<&'static ProgramTable> {
     KNOWN.get(name)
 }
 
+/// All entries of programs, in no order.
+pub(super) fn entries() -> impl Iterator<Item = (&'static String, &'static ProgramTable)> {
+    KNOWN.iter()
+}
+
 fn read(text: &str) -> Result<Vec<(String, ProgramTable)>, String> {
     let file: TableFile = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut groups = HashMap::new();

@@ -472,23 +472,24 @@ impl Parsed {
         let folder = folder.and_then(|given| given.values.last().cloned());
         let operands = self.operands.clone();
         for (index, operand) in operands.iter().enumerate() {
-            let Some(kind) = kind_of(kinds, index, operands.len(), has_target) else { continue };
-            let how = match kind {
-                Operand::Text => {
-                    self.reading.note(operand, "text");
+            for kind in kinds_of(kinds, index, &operands, has_target) {
+                let how = match kind {
+                    Operand::Text => {
+                        self.reading.note(operand, "text");
+                        continue;
+                    }
+                    Operand::Read if is_recursive => FileAccess::Tree,
+                    Operand::Read => FileAccess::Read,
+                    Operand::Tree => FileAccess::Tree,
+                    Operand::List => FileAccess::List,
+                    Operand::Write => FileAccess::Write,
+                };
+                self.reading.note(operand, how.describe());
+                if operand.is("-") && how != FileAccess::List {
                     continue;
                 }
-                Operand::Read if is_recursive => FileAccess::Tree,
-                Operand::Read => FileAccess::Read,
-                Operand::Tree => FileAccess::Tree,
-                Operand::List => FileAccess::List,
-                Operand::Write => FileAccess::Write,
-            };
-            self.reading.note(operand, how.describe());
-            if operand.is("-") && how != FileAccess::List {
-                continue;
+                self.reading.files.push(FileUse { folder: folder.clone(), ..FileUse::new(how, operand.clone()) });
             }
-            self.reading.files.push(FileUse { folder: folder.clone(), ..FileUse::new(how, operand.clone()) });
         }
         let names_none = kinds.iter().any(|(kind, _)| *kind == Operand::Read)
             && !self.reading.files.iter().any(|file| file.how == FileAccess::Tree);
@@ -513,6 +514,31 @@ impl FileAccess {
             Self::Write => "file that is written",
         }
     }
+}
+
+/// The kinds that operand `index` may have: several if it, or one before it, may be several words. The second of the files
+/// in `uniq src/*` is written.
+fn kinds_of(kinds: &[(Operand, bool)], index: usize, operands: &[Arg], has_target: bool) -> Vec<Operand> {
+    let kind = kind_of(kinds, index, operands.len(), has_target);
+    let star = kinds.iter().position(|(_, repeats)| *repeats);
+    // Those that are counted from the end.
+    let behind = star.map_or(0, |star| kinds.len() - star - 1);
+    let (start, end) = operands.split_at(operands.len().saturating_sub(behind));
+    let is_certain = |operands: &[Arg]| operands.iter().all(Arg::is_one);
+    let uncertain = |operands: &[Arg]| operands.iter().position(|one| !one.is_one());
+    let first = match star {
+        Some(_) if is_certain(end) && index >= start.len() => None,
+        Some(star) if is_certain(end) => uncertain(start).filter(|first| *first < star),
+        _ => uncertain(operands),
+    };
+    let Some(first) = first.filter(|first| *first <= index && !has_target) else { return kind.into_iter().collect() };
+    let mut possible: Vec<Operand> = Vec::new();
+    for kind in kinds.iter().skip(first.min(star.unwrap_or(first))).map(|(kind, _)| *kind).chain(kind) {
+        if !possible.contains(&kind) {
+            possible.push(kind);
+        }
+    }
+    possible
 }
 
 /// The kind of operand `index` of `count`. A repeating kind takes all operands that the kinds after it do not need.

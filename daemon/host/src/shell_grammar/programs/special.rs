@@ -188,6 +188,22 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         "ln" => coreutils::link(words)?,
         "rg" | "ag" | "ack" | "ack-grep" => filters::search(name, words)?,
         "ps" => ps::ps(words)?,
+        "lsof" => {
+            let reading = parse(find("lsof")?, words).into_reading();
+            let is_number = |word: &Arg| matches!(word.pieces.as_slice(), [WordPart::Number | WordPart::Digits]);
+            let may_name = |word: &&Arg| !is_number(word) && word.literal().is_none_or(|text| text.contains('@'));
+            match words.iter().find(may_name) {
+                Some(word) => reading.unsure(format!("{} may name a host that it looks up", word.raw)),
+                None => reading,
+            }
+        }
+        "netstat" => {
+            let parsed = parse(find("netstat")?, words);
+            let is_numeric = parsed.has(&["-n", "--numeric"]);
+            let mut reading = parsed.into_reading();
+            reading.reads_only &= is_numeric;
+            reading
+        }
         "pwd" => Reading { output: builtins::pwd(words, site), ..parse(find(name)?, words).into_reading() },
         "nproc" => Reading {
             output: CommandOutput::Pieces(vec![WordPart::Number]),

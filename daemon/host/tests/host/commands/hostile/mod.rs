@@ -7,6 +7,7 @@ mod generate;
 mod heredocs;
 mod kits;
 mod oracle;
+mod proved;
 mod random;
 mod root;
 mod shell;

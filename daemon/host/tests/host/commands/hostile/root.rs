@@ -320,6 +320,16 @@ impl ThrowAwayRoot {
         made
     }
 
+    /// Adds files to the folder of the project: those in it are then the initial ones.
+    pub(super) fn add(&mut self, files: &[(&str, &[u8])]) {
+        for (name, content) in files {
+            let path = self.place.workspace.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        self.kept = self.look(&BTreeMap::new());
+    }
+
     /// Inserts the folders of this root into a line or a rule.
     pub(super) fn put_into(&self, text: &str) -> String {
         let root = self.base.join("root").display().to_string();
