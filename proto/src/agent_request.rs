@@ -24,7 +24,8 @@ pub struct RequestPermission {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
     /// What the tool needs, if the caller knows. They are judged in addition to the needs that the daemon derives from the
-    /// input; for a tool that the daemon does not know, they are the only ones.
+    /// input; for a tool that the daemon does not know, they are the only ones. One of category `mcp` counts in place of the
+    /// server that the tool's name tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Vec<NamedNeed>>,
     /// How long a person may take to answer in a frontend, in milliseconds: 50000 when absent, at most 600000. It has an

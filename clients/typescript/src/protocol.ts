@@ -1853,7 +1853,8 @@ export interface PermissionsRequestParams {
   call_id?: string;
   /**
    * What the tool needs, if the caller knows. They are judged in addition to the needs that the daemon derives from the
-   * input; for a tool that the daemon does not know, they are the only ones.
+   * input; for a tool that the daemon does not know, they are the only ones. One of category `mcp` counts in place of the
+   * server that the tool's name tells.
    */
   needs?: {
     /** The category of a permission: which rules and grants apply to it. */

@@ -2,6 +2,9 @@
 //! and lasts until the agent says that it is done. No registry contains such a tool.
 
 mod needs;
+mod own_commands;
+mod shell_snapshot;
+mod skill_file;
 mod touched;
 
 use std::sync::Arc;
@@ -20,10 +23,12 @@ use toold_engine::need::Need;
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::file_systems::answering;
-use toold_proto::agent_request::NamedNeed;
-use toold_proto::tool::{Annotations, Source, SourceKind, ToolName};
+use toold_proto::agent_request::{DecidedBy, NamedNeed};
+use toold_proto::permission::Verdict;
+use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
 
 use needs::{Deriving, description_in};
+use shell_snapshot::ShellSnapshot;
 use touched::{ToolEnd, TouchedFiles};
 
 use crate::toolkit::Toolkit;
@@ -61,7 +66,7 @@ pub struct AgentTool {
     request: Arc<AgentRequest>,
     toolkit: Arc<Toolkit>,
     work: AgentWork,
-    /// Why toold cannot judge it.
+    /// Why toold cannot judge it, although it knows the tool: it is asked about as if a rule said so.
     unclear: Mutex<Option<String>>,
     judged: Mutex<Option<oneshot::Sender<Judgement>>>,
     report: Mutex<Option<oneshot::Receiver<AgentReport>>>,
@@ -95,17 +100,26 @@ impl AgentTool {
     }
 
     async fn derive(&self, cx: &Cx) -> Vec<Need> {
+        let shell = self.work.shell.as_deref().unwrap_or("bash");
+        let snapshot = match self.request.agent.as_str() {
+            "claude-code" => ShellSnapshot::newest(shell, &self.work.environment),
+            _ => Ok(None),
+        };
+        let snapshot = snapshot.unwrap_or_else(|error| {
+            self.note_unclear(&error.context("the aliases of the shell"));
+            None
+        });
         let deriving = Deriving {
             toolkit: &self.toolkit,
             environment: &self.work.environment,
-            shell: self.work.shell.as_deref().unwrap_or("bash"),
+            shell,
+            snapshot: snapshot.as_ref(),
             description: description_in(&self.work.input),
             cx,
         };
         let mut needs = Vec::new();
         for action in &self.work.actions {
-            // For an unknown tool, the needs that the caller names are the only ones.
-            if *action == AgentAction::Unknown && !self.work.named.is_empty() {
+            if self.is_named(action) {
                 continue;
             }
             match deriving.of_action(action).await {
@@ -128,16 +142,64 @@ impl AgentTool {
         needs
     }
 
+    /// Whether the caller names the needs of the action: all of an unknown tool, and the server and tool of an MCP
+    /// tool, which it knows better than the tool's name tells.
+    fn is_named(&self, action: &AgentAction) -> bool {
+        let named = &self.work.named;
+        let names_tool = || named.iter().any(|need| need.category == Category::Mcp);
+        *action == AgentAction::Unknown && !named.is_empty()
+            || matches!(action, AgentAction::Mcp { .. }) && names_tool()
+    }
+
     fn note_unclear(&self, error: &anyhow::Error) {
         self.unclear.lock().get_or_insert_with(|| format!("{error:#}"));
     }
 
-    /// Never allows anything that is not clear.
+    /// Allows only what was judged. What is not clear is asked about: as if a rule said so, if a rule may be about it.
     fn judgement(&self, cx: &Cx) -> Judgement {
-        match (cx.question_left(), self.unclear.lock().as_ref()) {
-            (None, Some(why)) => Judgement::ask(format!("toold can't judge {}: {why}", self.work.tool)),
-            _ => cx.judgement(),
+        let tool = &self.work.tool;
+        let judgement = cx.judgement();
+        if let Some(why) = self.unclear.lock().as_ref() {
+            let reason = match judgement.decision {
+                Verdict::Ask => judgement.reason,
+                Verdict::Allow | Verdict::Deny => format!("toold can't judge {tool}: {why}"),
+            };
+            return Judgement { by: DecidedBy::Rule, ..Judgement::ask(reason) };
         }
+        let mut unnamed = self.work.actions.iter().filter(|action| !self.is_named(action));
+        if let Some(rule) = unnamed.find_map(|action| rule_about(action, cx)) {
+            let reason = format!("toold can't tell what {tool} does, which may be about this: {rule}");
+            return Judgement { by: DecidedBy::Rule, ..Judgement::ask(reason) };
+        }
+        let loads_skill = self.work.actions.iter().any(|action| matches!(action, AgentAction::Skill { .. }));
+        match judgement.decision {
+            // The model chose a file that runs commands before anybody sees them.
+            Verdict::Ask if loads_skill => Judgement { by: DecidedBy::Rule, ..judgement },
+            Verdict::Allow if !self.judges_all() => {
+                Judgement::ask(format!("toold does not judge {tool}: the agent decides"))
+            }
+            Verdict::Allow | Verdict::Ask | Verdict::Deny => judgement,
+        }
+    }
+
+    /// Whether the judgement is about everything that the tool does. A skill does more than toold can see.
+    fn judges_all(&self) -> bool {
+        let is_judged = |action: &AgentAction| match action {
+            AgentAction::Nothing | AgentAction::Skill { .. } | AgentAction::Unclear { .. } => false,
+            AgentAction::Unknown => self.is_named(action),
+            AgentAction::Command { .. }
+            | AgentAction::Read { .. }
+            | AgentAction::Write { .. }
+            | AgentAction::Edit { .. }
+            | AgentAction::Delete { .. }
+            | AgentAction::Move { .. }
+            | AgentAction::List { .. }
+            | AgentAction::Fetch { .. }
+            | AgentAction::WebSearch { .. }
+            | AgentAction::Mcp { .. } => true,
+        };
+        let work = &self.work;
+        work.actions.iter().all(is_judged) && !(work.actions.is_empty() && work.named.is_empty())
     }
 
     async fn accompany(&self, cx: &Cx) -> Result<ToolOutput, ToolError> {
@@ -201,6 +263,21 @@ impl Callable for AgentTool {
     }
 }
 
+/// The rule that an action may be about whose target is not known. An unknown tool may do anything.
+fn rule_about(action: &AgentAction, cx: &Cx) -> Option<String> {
+    const DENIES: &[Verdict] = &[Verdict::Deny];
+    if let AgentAction::Unclear { category } = action {
+        return cx.rule_about_any(*category, DENIES);
+    }
+    if *action != AgentAction::Unknown {
+        return None;
+    }
+    // Its name may be that of an MCP tool, which a rule would ask about.
+    let mcp = cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]);
+    let others = [Category::FileWrite, Category::Shell, Category::Network, Category::FileRead];
+    mcp.or_else(|| others.into_iter().find_map(|category| cx.rule_about_any(category, DENIES)))
+}
+
 fn spec(toolkit: &Toolkit, request: &AgentRequest, work: &AgentWork) -> ToolSpec {
     ToolSpec {
         name: name_of(work),
@@ -231,7 +308,11 @@ fn name_of(work: &AgentWork) -> ToolName {
         AgentAction::List { .. } => Some("list"),
         AgentAction::Fetch { .. } => Some("web_fetch"),
         AgentAction::WebSearch { .. } => Some("web_search"),
-        AgentAction::Mcp { .. } | AgentAction::Nothing | AgentAction::Unknown => None,
+        AgentAction::Mcp { .. }
+        | AgentAction::Skill { .. }
+        | AgentAction::Nothing
+        | AgentAction::Unclear { .. }
+        | AgentAction::Unknown => None,
     };
     let names: Vec<Option<&str>> = work.actions.iter().map(same).collect();
     let name = match names.as_slice() {

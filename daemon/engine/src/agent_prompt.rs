@@ -8,9 +8,10 @@ use toold_proto::tool::Category;
 use crate::agent_request::Judgement;
 use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
+use crate::decision::with_subject;
 use crate::grant_commands::way_to_allow;
 use crate::need::Need;
-use crate::policy::Decision;
+use crate::policy::{Decision, Subject, strict_rule};
 use crate::tool::ToolError;
 
 impl Cx {
@@ -34,6 +35,17 @@ impl Cx {
                 reason: "it needs no permission".to_owned(),
             },
         }
+    }
+}
+
+impl Cx {
+    /// The first rule or grant, in words, that could be about something of this category that the agent's tool does, and
+    /// has one of these verdicts. Rules for other tools count too, since the tool may do the same as they do.
+    pub fn rule_about_any(&self, category: Category, verdicts: &[Verdict]) -> Option<String> {
+        with_subject(self, &self.tool, self.origin, &self.chain, |subject| {
+            let subject = Subject { tool: None, ..subject.clone() };
+            strict_rule(&self.engine.policy.load(), &self.engine.grants.snapshot(), &subject, category, verdicts)
+        })
     }
 }
 

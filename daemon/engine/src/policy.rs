@@ -397,6 +397,31 @@ impl Rule {
     }
 }
 
+/// The first rule or grant of this category that denies something to the subject, or has another of these verdicts, in
+/// words; a rule that could not be read counts as one that denies. It is for an action of the category whose target is not
+/// known.
+///
+/// `verdicts` are those that count.
+pub fn strict_rule(
+    policy: &Policy,
+    grants: &[Grant],
+    subject: &Subject,
+    category: Category,
+    verdicts: &[Verdict],
+) -> Option<String> {
+    let need = Need::new(category, "");
+    let rule = policy.rules.iter().find(|rule| verdicts.contains(&rule.action) && rule.concerns(subject, &need));
+    let denies = verdicts.contains(&Verdict::Deny);
+    let grant = || grants.iter().find(|grant| denies && grant.may_deny(subject, &need)).map(Grant::describe);
+    let in_project = |broken: &&BrokenRule| broken.project.as_deref().is_none_or(|project| project == subject.project);
+    let closed = || {
+        let mut unread = policy.closed.iter().filter(in_project);
+        unread.find(|broken| denies && broken.category == category).map(|broken| broken.rule.clone())
+    };
+    let broken = || policy.broken.first().filter(|_| denies).map(|broken| format!("an invalid rule: {broken}"));
+    rule.map(Rule::name).or_else(grant).or_else(closed).or_else(broken)
+}
+
 /// Whether a path names a file known to hold secrets, which no tool reads.
 pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()

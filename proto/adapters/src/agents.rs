@@ -10,8 +10,11 @@ mod cursor;
 mod gemini;
 mod input;
 mod opencode;
+#[cfg(test)]
+mod unreadable;
 
 use serde_json::Value;
+use toold_proto::tool::Category;
 
 /// One thing that an agent's own tool is about to do.
 ///
@@ -62,8 +65,17 @@ pub enum AgentAction {
         server: String,
         tool: String,
     },
+    /// Loads a skill or a slash command of Claude Code, whose file may run commands and allow tools.
+    Skill {
+        name: String,
+        arguments: String,
+    },
     /// Touches nothing outside of the agent: a plan, a to-do list, a question to the user.
     Nothing,
+    /// Something of this category that the input does not name, such as the files that a pattern finds.
+    Unclear {
+        category: Category,
+    },
     /// The table of the agent does not have the tool.
     Unknown,
 }
@@ -85,6 +97,8 @@ pub enum AgentInputError {
 pub const AGENTS: &[&str] = &["claude-code", "codex", "gemini", "cursor", "copilot", "opencode"];
 
 /// The actions of a call of the agent's own `tool` with `input`, in the order in which they happen. Never empty.
+///
+/// A name that can be read as tools of several MCP servers is an action for each of them.
 ///
 /// # Errors
 /// The agent is not in [`AGENTS`], or the input is not what its tool takes.

@@ -239,10 +239,30 @@ fn tools_of_toold_and_other_events_are_not_judged_by_the_hook() {
     let requests = scripted(&setup, judged("deny", "rule"));
     let mut own = bash("PreToolUse", "ls");
     own["tool_name"] = json!("mcp__toold__bash");
+    let entry = json!({"mcpServers": {"toold": {"command": toolctl(), "args": ["mcp"]}}});
+    fs::write(setup.path("home/.claude.json"), entry.to_string()).unwrap();
     assert_eq!(said(&hook(&setup, &["claude-code"], &own.to_string())), Value::Null);
     let start = json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/"});
     assert_eq!(said(&hook(&setup, &["claude-code"], &start.to_string())), Value::Null);
     assert!(requests.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_server_that_only_has_the_name_of_toold_is_judged() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, judged("deny", "rule"));
+    let mut foreign = bash("PreToolUse", "ls");
+    foreign["tool_name"] = json!("mcp__toold__bash");
+    let denied = |setup: &Setup| {
+        let answer = said(&hook(setup, &["claude-code"], &foreign.to_string()));
+        answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+    };
+    assert!(denied(&setup), "no configuration names it");
+    let entry = json!({"mcpServers": {"toold": {"command": "./toolctl", "args": ["mcp"]}}});
+    fs::write(setup.path("home/.claude.json"), entry.to_string()).unwrap();
+    assert!(denied(&setup));
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests[1]["params"]["needs"], json!([{"category": "mcp", "target": "toold/bash"}]));
 }
 
 fn agents(setup: &Setup, arguments: &[&str]) -> Output {

@@ -116,7 +116,8 @@ fn tools_of_agents_are_judged_by_the_rules_for_tools_that_do_the_same() {
     check(&daemon, ("claude-code", "WebFetch", json!({"url": "https://a.test/", "prompt": "x"})), "ask", "default");
     check(&daemon, ("claude-code", "mcp__tracker__list", json!({})), "allow", "rule");
     check(&daemon, ("claude-code", "mcp__tracker__delete", json!({})), "ask", "default");
-    check(&daemon, ("claude-code", "TodoWrite", json!({"todos": []})), "allow", "default");
+    // It is not judged.
+    check(&daemon, ("claude-code", "TodoWrite", json!({"todos": []})), "ask", "default");
 }
 
 #[test]
@@ -172,15 +173,15 @@ fn paths_are_judged_where_they_lead() {
 }
 
 #[test]
-fn what_is_not_known_is_left_to_the_agents_own_prompt() {
+fn what_is_not_known_is_asked_about_where_a_rule_denies_something() {
     let daemon = daemon();
     let rule = "[[permission.rules]]\ncategory = \"plugin\"\npattern = \"**\"\naction = \"allow\"\n";
     fs::write(daemon.setup.path("config/toold/config.toml"), [RULES, rule].concat()).unwrap();
     daemon.connect().result("daemon.reload", json!({}));
-    check(&daemon, ("stranger", "make_coffee", json!({})), "ask", "default");
-    check(&daemon, ("claude-code", "MakeCoffee", json!({})), "ask", "default");
-    check(&daemon, ("claude-code", "Bash", json!({"command": 1})), "ask", "default");
-    check(&daemon, ("claude-code", "Bash", json!("make a")), "ask", "default");
+    check(&daemon, ("stranger", "make_coffee", json!({})), "ask", "rule");
+    check(&daemon, ("claude-code", "MakeCoffee", json!({})), "ask", "rule");
+    check(&daemon, ("claude-code", "Bash", json!({"command": 1})), "ask", "rule");
+    check(&daemon, ("claude-code", "Bash", json!("make a")), "ask", "rule");
     // Its caller may know the needs of an unknown tool, and adds to those of a known one.
     let named = |agent: &str, tool: &str, needs: Value| {
         let mut params = params(&daemon, agent, tool, json!({"command": "make a"}));
@@ -195,6 +196,25 @@ fn what_is_not_known_is_left_to_the_agents_own_prompt() {
     assert_eq!(named("claude-code", "Bash", shell("rm b")), "deny");
     assert_eq!(named("claude-code", "Bash", json!([])), "allow");
     assert_eq!(named("claude-code", "Bash", json!([{"category": "network", "target": "a.test:22"}])), "ask");
+    let daemon = opened(Setup::new());
+    check(&daemon, ("stranger", "make_coffee", json!({})), "ask", "default");
+    check(&daemon, ("claude-code", "MakeCoffee", json!({})), "ask", "default");
+}
+
+/// The environment of the hook's process tells where the person's skills are.
+#[test]
+fn the_commands_of_a_skill_are_judged() {
+    let config =
+        [RULES, "[[permission.rules]]\ncategory = \"shell\"\npattern = \"touch denied*\"\naction = \"deny\"\n"]
+            .concat();
+    let setup = Setup::new().config(&config);
+    let setup = setup.file(".claude/skills/tidy/SKILL.md", "State: !`touch pwned`\n");
+    let setup = setup.file(".claude/commands/clean.md", "State: !`touch denied1`\n");
+    let daemon = opened(setup.file(".claude/skills/plain/SKILL.md", "Do it.\n"));
+    check(&daemon, ("claude-code", "Skill", json!({"skill": "tidy"})), "ask", "rule");
+    check(&daemon, ("claude-code", "Skill", json!({"skill": "clean"})), "deny", "rule");
+    check(&daemon, ("claude-code", "SlashCommand", json!({"command": "/clean up"})), "deny", "rule");
+    check(&daemon, ("claude-code", "Skill", json!({"skill": "plain"})), "ask", "default");
 }
 
 #[test]
@@ -627,12 +647,16 @@ fn hostile_input_is_never_allowed() {
         ("claude-code", "Edit"),
         ("claude-code", "WebFetch"),
         ("claude-code", "mcp__a__b"),
+        ("claude-code", "Skill"),
+        ("claude-code", "ExitPlanMode"),
         ("codex", "Bash"),
         ("codex", "apply_patch"),
         ("gemini", "run_shell_command"),
         ("gemini", "write_file"),
         ("cursor", "Shell"),
         ("copilot", "bash"),
+        ("copilot", "apply_patch"),
+        ("copilot", "other-shout"),
         ("opencode", "bash"),
         ("opencode", "edit"),
         ("stranger", "anything"),

@@ -9,10 +9,12 @@ pub(crate) mod answers;
 mod corpus;
 pub(crate) mod daemon;
 pub(crate) mod last_call;
+mod mcp_servers;
 pub(crate) mod payload;
 
 use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, ValueEnum};
@@ -25,6 +27,7 @@ use crate::globals::Globals;
 use answers::{AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
 use daemon::{DaemonError, Exchange, PATIENCE};
 use last_call::LastHook;
+use mcp_servers::{AgentPlaces, AgentServer, AgentServerTool};
 use payload::{HookCall, HookMoment};
 
 /// Answer the hook of an agent: judge what its own tool is about to do
@@ -131,11 +134,16 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
         Err(unread) => return not_judged(hook, &unread.named, &unread.problem),
     };
     let event = payload::event(hook.event.as_deref(), &value);
-    let call = match payload::read(agent, hook.event.as_deref(), &value) {
+    let mut call = match payload::read(agent, hook.event.as_deref(), &value) {
         Ok(None) => return OK,
         Ok(Some(call)) => call,
         Err(problem) => return not_judged(hook, &value, &problem),
     };
+    if may_be_of_server(agent, &call) {
+        let variable = |name: &str| std::env::var(name).ok();
+        let places = AgentPlaces { cwd: Path::new(&call.cwd), variable: &variable };
+        call.mcp = mcp_tools(agent, &call, &mcp_servers::servers(agent, &places));
+    }
     let row = answers::row(agent, &event);
     match call.moment {
         HookMoment::After { ok } => {
@@ -144,7 +152,7 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
         }
         HookMoment::Before | HookMoment::BeforeAndAfter => {
             let Some(row) = row else { return OK };
-            if is_own(agent, &call) {
+            if is_own(&call) {
                 return OK;
             }
             judge(hook, row, &call, globals)
@@ -153,13 +161,26 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
 }
 
 /// Whether it calls a tool of the daemon, which judges it by itself when the call comes.
-fn is_own(agent: HookAgent, call: &HookCall) -> bool {
-    // opencode puts no mark between the names of the server and of the tool.
-    if agent == HookAgent::Opencode && call.tool.starts_with("toold_") {
-        return true;
-    }
+fn is_own(call: &HookCall) -> bool {
+    !call.mcp.is_empty() && call.mcp.iter().all(|tool| tool.is_own)
+}
+
+/// Whether the agent's own table does not have the tool, so that the agent's configuration may tell whose it is.
+fn may_be_of_server(agent: HookAgent, call: &HookCall) -> bool {
     let actions = agents::actions(agent.name(), &call.tool, &call.input).unwrap_or_default();
-    matches!(&actions[..], [AgentAction::Mcp { server, .. }] if server == "toold")
+    let may_be = |action: &AgentAction| matches!(action, AgentAction::Mcp { .. } | AgentAction::Unknown);
+    call.named.is_some() || !actions.is_empty() && actions.iter().all(may_be)
+}
+
+/// The tools of MCP servers that the call may be one of.
+fn mcp_tools(agent: HookAgent, call: &HookCall, servers: &[AgentServer]) -> Vec<AgentServerTool> {
+    match &call.named {
+        Some((server, tool)) => {
+            let is_own = mcp_servers::is_own(server, servers);
+            vec![AgentServerTool { server: server.clone(), tool: tool.clone(), is_own }]
+        }
+        None => mcp_servers::matching(agent, &call.tool, servers),
+    }
 }
 
 /// An input that was not read as a whole.
@@ -291,7 +312,7 @@ fn say(answer: Option<Value>) -> u8 {
 
 /// Reports the end of the tool. Nobody waits for that, so a failure is only kept for `toolctl agents`.
 fn finish(agent: HookAgent, event: &str, call: &HookCall, ok: bool, globals: &Globals) {
-    if is_own(agent, call) {
+    if is_own(call) {
         return;
     }
     let Some(request_id) = call.request_id(agent) else { return };

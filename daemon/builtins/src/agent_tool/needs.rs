@@ -1,6 +1,6 @@
 //! The needs of an agent's own tool: those of the built-in tool that does the same.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -15,6 +15,9 @@ use toold_host::shell_grammar;
 use toold_proto::agent_request::NamedNeed;
 use toold_proto::tool::Category;
 
+use super::own_commands;
+use super::shell_snapshot::{ShellName, ShellSnapshot};
+use super::skill_file::{self, SkillFile, SkillPermission};
 use crate::bash;
 use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
 use crate::document::Document;
@@ -23,6 +26,9 @@ use crate::paths::{Located, ReadableTree};
 use crate::toolkit::Toolkit;
 use crate::web_fetch;
 
+/// How many aliases may stand for one another.
+const MAX_ALIASES: usize = 8;
+
 /// Derives needs.
 pub(super) struct Deriving<'a> {
     pub(super) toolkit: &'a Arc<Toolkit>,
@@ -30,6 +36,8 @@ pub(super) struct Deriving<'a> {
     pub(super) environment: &'a Environment,
     /// The shell that runs the agent's commands.
     pub(super) shell: &'a str,
+    /// The aliases and functions of that shell, where they are known.
+    pub(super) snapshot: Option<&'a ShellSnapshot>,
     /// The agent's own words about a command.
     pub(super) description: Option<&'a str>,
     pub(super) cx: &'a Cx,
@@ -52,8 +60,8 @@ impl Deriving<'_> {
             // The agent's provider searches, so there is no host.
             AgentAction::WebSearch { .. } => Ok(vec![Need::new(Category::Plugin, "web_search")]),
             AgentAction::Mcp { server, tool } => Ok(vec![Need::new(Category::Mcp, format!("{server}/{tool}"))]),
-            AgentAction::Nothing => Ok(Vec::new()),
-            AgentAction::Unknown => bail!("the tool is not known to toold"),
+            AgentAction::Skill { name, arguments } => self.skill(name, arguments),
+            AgentAction::Nothing | AgentAction::Unclear { .. } | AgentAction::Unknown => Ok(Vec::new()),
             AgentAction::Write { .. }
             | AgentAction::Edit { .. }
             | AgentAction::Delete { .. }
@@ -86,23 +94,80 @@ impl Deriving<'_> {
     }
 
     fn command(&self, line: &str, cwd: Option<&str>) -> anyhow::Result<Vec<Need>> {
-        let folder = match cwd {
+        let (folder, inside) = match cwd {
             Some(cwd) => self.folder(cwd)?,
-            None => self.cx.cwd.clone(),
+            None => (self.cx.cwd.clone(), true),
         };
-        let needs = bash::needs(line, &folder, self.description, self.environment, self.cx);
-        let mut needs = shell_grammar::as_read_by(self.shell, line, needs);
-        // Nothing confines the agent's command.
-        needs.iter_mut().filter(|need| need.category == Category::Shell).for_each(|need| need.harmless = false);
+        let mut needs = self.expanded(line, &folder, &mut Vec::new());
+        for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
+            // Nothing confines the agent's command.
+            need.harmless = false;
+            // Rules that allow commands are made for the session's folders.
+            need.always_asked |= !inside;
+            own_commands::forbid(need);
+        }
         Ok(needs)
     }
 
-    /// Rules for commands are made for the session's folders.
-    fn folder(&self, cwd: &str) -> anyhow::Result<PathBuf> {
+    /// The needs of a line, and of those that its aliases stand for. The names of functions are taken for what they say
+    /// only by rules that deny or ask. `seen` are the aliases that the line came from.
+    fn expanded(&self, line: &str, folder: &Path, seen: &mut Vec<String>) -> Vec<Need> {
+        let needs = bash::needs(line, folder, self.description, self.environment, self.cx);
+        let mut needs = shell_grammar::as_read_by(self.shell, line, needs);
+        let Some(snapshot) = self.snapshot else { return needs };
+        let mut of_aliases = Vec::new();
+        for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
+            let words = need.words.as_deref().unwrap_or_default();
+            match snapshot.meaning(words, seen) {
+                ShellName::Program => {}
+                ShellName::Alias(line) if seen.len() < MAX_ALIASES => {
+                    seen.extend(words.first().map(|word| word.text.clone()));
+                    of_aliases.extend(self.expanded(&line, folder, seen));
+                    seen.pop();
+                }
+                ShellName::Alias(_) | ShellName::Unread => need.always_asked = true,
+            }
+        }
+        needs.extend(of_aliases);
+        needs
+    }
+
+    /// The folder that a command runs in, and whether it is one of the session's.
+    fn folder(&self, cwd: &str) -> anyhow::Result<(PathBuf, bool)> {
         let located = Located::new(cwd, self.cx)?;
-        let inside = !located.is_veiled() && self.cx.session.contains(&located.path);
-        anyhow::ensure!(inside, "it runs in {cwd}, outside of the session's folders");
-        Ok(located.path)
+        if located.is_veiled() {
+            return Ok((self.cx.cwd.clone(), false));
+        }
+        let inside = self.cx.session.contains(&located.path);
+        Ok((located.path, inside))
+    }
+
+    /// The commands that Claude Code runs when it loads the skill, and what the skill's file lets it do without asking.
+    fn skill(&self, name: &str, arguments: &str) -> anyhow::Result<Vec<Need>> {
+        let mut needs = Vec::new();
+        for file in skill_file::find(name, &self.cx.cwd, self.environment)? {
+            let skill = SkillFile::read(&file, arguments)?;
+            let shell = skill.shell.as_deref().unwrap_or(self.shell);
+            let deriving = Deriving { shell, description: None, ..*self };
+            for line in &skill.commands {
+                needs.extend(deriving.command(line, None)?.into_iter().map(|need| {
+                    let reason = format!("the skill {name} runs it as it is loaded");
+                    Need { reason: need.reason.clone().or(Some(reason)), ..need }
+                }));
+            }
+            for permission in &skill.permissions {
+                let found = match permission {
+                    SkillPermission::Command(line) => deriving.command(line, None)?,
+                    SkillPermission::Need(need) => deriving.of_named(need)?,
+                    SkillPermission::Other(text) => vec![Need::new(Category::Plugin, format!("skill {name}: {text}"))],
+                };
+                needs.extend(found.into_iter().map(|need| {
+                    let reason = format!("the skill {name} lets the agent do it without asking");
+                    Need { reason: need.reason.clone().or(Some(reason)), ..need }
+                }));
+            }
+        }
+        Ok(needs)
     }
 
     fn fetch(&self, url: &str) -> anyhow::Result<Vec<Need>> {
@@ -145,7 +210,9 @@ pub(super) fn change_of(toolkit: &Arc<Toolkit>, action: &AgentAction, cx: &Cx) -
         | AgentAction::Fetch { .. }
         | AgentAction::WebSearch { .. }
         | AgentAction::Mcp { .. }
+        | AgentAction::Skill { .. }
         | AgentAction::Nothing
+        | AgentAction::Unclear { .. }
         | AgentAction::Unknown => return Ok(None),
     };
     Ok(Some(change))

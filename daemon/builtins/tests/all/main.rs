@@ -1,5 +1,6 @@
 //! The built-in tools, called as callers call them: through the engine.
 
+mod agent_tool;
 mod agents;
 mod apply_patch;
 mod bash;

@@ -205,11 +205,12 @@ fn tool_for(
         Ok(actions) => (actions, None),
         // Its own tools are not known, so that only the caller can know what they need.
         Err(AgentInputError::UnknownAgent(_)) if !named.is_empty() => (Vec::new(), None),
+        Err(AgentInputError::UnknownAgent(_)) => (vec![AgentAction::Unknown], None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
     let builtins = &request.services.builtins;
-    let runs_commands = actions.iter().any(|action| matches!(action, AgentAction::Command { .. }))
-        || named.iter().any(|need| need.category == Category::Shell);
+    let runs = |action: &AgentAction| matches!(action, AgentAction::Command { .. } | AgentAction::Skill { .. });
+    let runs_commands = actions.iter().any(runs) || named.iter().any(|need| need.category == Category::Shell);
     let environment = match runs_commands {
         true => builtins.environment.clone().with(request.connection().peer.lineage.environment()),
         false => Environment::default(),

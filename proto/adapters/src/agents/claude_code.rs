@@ -1,8 +1,8 @@
-//! The tools of Claude Code 2.1.331, from `sdk-tools.d.ts` of its package and its reference of tools.
+//! The tools of Claude Code 2.1.332, from `sdk-tools.d.ts` of its package and its reference of tools.
 
 use serde_json::Value;
 
-use crate::agents::input::{ToolInput, mcp_tool, searched_folder};
+use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
 use crate::agents::{AgentAction, AgentInputError};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -11,7 +11,13 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "Bash" => AgentAction::Command { line: input.text("command")?, cwd: None },
         "Monitor" => match input.optional_text("command")? {
             Some(line) => AgentAction::Command { line, cwd: None },
-            None => AgentAction::Unknown,
+            None => {
+                let socket = value.get("ws").unwrap_or(&Value::Null);
+                let url = ToolInput { tool, value: socket }.text("url")?;
+                // `ws` and `wss` are the schemes of the same hosts.
+                let url = url.strip_prefix("ws").map_or(url.clone(), |rest| format!("http{rest}"));
+                AgentAction::Fetch { url }
+            }
         },
         "Read" => AgentAction::Read { path: input.text("file_path")? },
         "Write" => AgentAction::Write { path: input.text("file_path")?, text: Some(input.content("content")?) },
@@ -21,6 +27,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             new: input.optional_text("new_string")?,
             all: input.flag("replace_all")?,
         },
+        "MultiEdit" => AgentAction::Edit { path: input.text("file_path")?, old: None, new: None, all: false },
         // The texts are those of a cell, not of the file.
         "NotebookEdit" => AgentAction::Edit { path: input.text("notebook_path")?, old: None, new: None, all: false },
         "Glob" => {
@@ -38,16 +45,26 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             Some("remote") => AgentAction::Unknown,
             _ => AgentAction::Nothing,
         },
+        "Skill" => AgentAction::Skill {
+            name: input.any_text(&["skill", "command"])?,
+            arguments: input.optional_text("args")?.unwrap_or_default(),
+        },
+        "SlashCommand" => slash_command(&input.text("command")?),
         "AskUserQuestion"
         | "BashOutput"
         | "CronList"
+        | "DeferredToolPlaceholder"
         | "EnterPlanMode"
         | "ExitPlanMode"
         | "KillShell"
+        | "ListAgents"
         | "ListMcpResourcesTool"
         | "ReportFindings"
-        | "Skill"
-        | "SlashCommand"
+        | "ScheduleWakeup"
+        | "SendMessage"
+        | "SendUserMessage"
+        | "Sleep"
+        | "StructuredOutput"
         | "TaskCreate"
         | "TaskGet"
         | "TaskList"
@@ -55,8 +72,16 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "TaskStop"
         | "TaskUpdate"
         | "TodoWrite"
-        | "ToolSearch" => AgentAction::Nothing,
-        _ => mcp_tool(tool).unwrap_or(AgentAction::Unknown),
+        | "ToolSearch"
+        | "WaitForMcpServers" => AgentAction::Nothing,
+        _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])
+}
+
+/// `/NAME ARGUMENTS`
+fn slash_command(text: &str) -> AgentAction {
+    let text = text.trim();
+    let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    AgentAction::Skill { name: name.to_owned(), arguments: arguments.trim().to_owned() }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::input::{ToolInput, mcp_tool, patch_actions};
+use crate::agents::input::{ToolInput, mcp_or_unknown, patch_actions, patch_text};
 use crate::agents::{AgentAction, AgentInputError};
 
 /// How the description of a request begins that asks for a host of the network and not for the command.
@@ -12,10 +12,12 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
     let input = ToolInput { tool, value };
     let action = match tool {
         "Bash" => return command(input),
-        "apply_patch" => return patch_actions(tool, &input.text("command")?),
+        "apply_patch" => return patch_actions(tool, &patch_text(input, &["command", "input"])?),
         "view_image" => AgentAction::Read { path: input.text("path")? },
-        "update_plan" | "request_user_input" => AgentAction::Nothing,
-        _ => mcp_tool(tool).unwrap_or(AgentAction::Unknown),
+        "close_agent" | "list_agents" | "request_user_input" | "spawn_agent" | "update_plan" | "wait_agent" => {
+            AgentAction::Nothing
+        }
+        _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])
 }

@@ -1,8 +1,8 @@
-//! The tools of GitHub Copilot CLI 1.0.102, from its reference of hooks and its log of sessions.
+//! The tools of GitHub Copilot CLI 1.0.102, as it offers them to models, and from its reference of hooks.
 
 use serde_json::Value;
 
-use crate::agents::input::{ToolInput, mcp_tool, patch_actions, searched_folder};
+use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
 use crate::agents::{AgentAction, AgentInputError};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -17,18 +17,45 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             new: input.optional_text("new_str")?,
             all: false,
         },
-        "apply_patch" => return patch_actions(tool, &input.any_text(&["input", "patch"])?),
+        "apply_patch" => return patch_actions(tool, &patch_text(input, &["input", "patch"])?),
         "glob" => {
-            let folder = input.optional_text("path")?;
-            AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
+            let pattern = input.text("pattern")?;
+            let list = |folder| AgentAction::List { path: searched_folder(Some(folder), &pattern) };
+            return Ok(searched(input)?.into_iter().map(list).collect());
         }
-        "grep" => AgentAction::List { path: input.folder("path")? },
+        "grep" | "rg" => return Ok(searched(input)?.into_iter().map(|path| AgentAction::List { path }).collect()),
         "web_fetch" => AgentAction::Fetch { url: input.text("url")? },
         "web_search" => AgentAction::WebSearch { query: input.text("query")? },
-        "ask_user" | "list_bash" | "read_bash" | "report_intent" | "skill" | "stop_bash" | "task" | "update_todo" => {
-            AgentAction::Nothing
-        }
-        _ => mcp_tool(tool).unwrap_or(AgentAction::Unknown),
+        // Each tool that a task uses asks by itself.
+        "ask_user"
+        | "exit_plan_mode"
+        | "fetch_copilot_cli_documentation"
+        | "list_agents"
+        | "list_bash"
+        | "read_agent"
+        | "read_bash"
+        | "report_intent"
+        | "session_store_sql"
+        | "skill"
+        | "sql"
+        | "stop_bash"
+        | "task"
+        | "task_complete"
+        | "update_todo"
+        | "write_agent" => AgentAction::Nothing,
+        // A tool of an MCP server is named SERVER-TOOL, and both names may have such a mark.
+        _ => AgentAction::Unknown,
     };
     Ok(vec![action])
+}
+
+/// The folders and files that are searched: one, several, or the current folder.
+fn searched(input: ToolInput<'_>) -> Result<Vec<String>, AgentInputError> {
+    let mut paths = input.texts("paths")?;
+    paths.extend(input.texts("path")?);
+    paths.retain(|path| !path.is_empty());
+    if paths.is_empty() {
+        paths.push(".".to_owned());
+    }
+    Ok(paths)
 }

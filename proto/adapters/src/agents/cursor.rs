@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::input::{ToolInput, mcp_tool, searched_folder};
+use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
 use crate::agents::{AgentAction, AgentInputError};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -26,7 +26,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "WebFetch" => AgentAction::Fetch { url: input.text("url")? },
         // Each tool that a task uses asks by itself.
         "Task" | "TodoWrite" => AgentAction::Nothing,
-        _ => mcp_tool(tool).unwrap_or(AgentAction::Unknown),
+        _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])
 }

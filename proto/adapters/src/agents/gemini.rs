@@ -1,8 +1,9 @@
 //! The tools of Gemini CLI 0.61.0, from its source (`packages/core/src/tools`).
 
 use serde_json::Value;
+use toold_proto::tool::Category;
 
-use crate::agents::input::{ToolInput, mcp_tool, searched_folder};
+use crate::agents::input::{ToolInput, mcp_or_unknown, mcp_tools, searched_folder};
 use crate::agents::{AgentAction, AgentInputError};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -29,20 +30,26 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "grep_search" | "search_file_content" => AgentAction::List { path: input.folder("dir_path")? },
         "web_fetch" => return fetches(input),
         "google_web_search" => AgentAction::WebSearch { query: input.text("query")? },
-        "activate_skill" | "ask_user" | "complete_task" | "enter_plan_mode" | "exit_plan_mode"
-        | "get_internal_docs" | "invoke_agent" | "list_mcp_resources" | "update_topic" | "write_todos" => {
-            AgentAction::Nothing
-        }
-        _ => mcp_tool(tool).or_else(|| own_mcp_tool(tool)).unwrap_or(AgentAction::Unknown),
+        "activate_skill"
+        | "ask_user"
+        | "complete_task"
+        | "enter_plan_mode"
+        | "exit_plan_mode"
+        | "get_internal_docs"
+        | "invoke_agent"
+        | "list_background_processes"
+        | "list_mcp_resources"
+        | "read_background_output"
+        | "update_topic"
+        | "write_todos" => AgentAction::Nothing,
+        _ => return Ok(own_mcp_tools(tool).unwrap_or_else(|| mcp_or_unknown(tool))),
     };
     Ok(vec![action])
 }
 
-/// `mcp_SERVER_TOOL`; the server's name has no underscore.
-fn own_mcp_tool(tool: &str) -> Option<AgentAction> {
-    let (server, tool) = tool.strip_prefix("mcp_")?.split_once('_')?;
-    (!server.is_empty() && !tool.is_empty())
-        .then(|| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned() })
+/// `mcp_SERVER_TOOL`
+fn own_mcp_tools(tool: &str) -> Option<Vec<AgentAction>> {
+    mcp_tools(tool.strip_prefix("mcp_").filter(|names| !names.starts_with('_'))?, "_")
 }
 
 /// Paths and patterns. The files of a pattern are not known here.
@@ -51,7 +58,8 @@ fn many_files(input: ToolInput<'_>) -> Result<Vec<AgentAction>, AgentInputError>
     for item in input.list("include")? {
         let pattern = item.as_str().ok_or_else(|| input.error("include", "a list of texts", Some(item)))?;
         if pattern.contains(['*', '?', '[', '{', '(', '!']) {
-            actions.extend([AgentAction::List { path: searched_folder(None, pattern) }, AgentAction::Unknown]);
+            let found = AgentAction::Unclear { category: Category::FileRead };
+            actions.extend([AgentAction::List { path: searched_folder(None, pattern) }, found]);
         } else {
             actions.push(AgentAction::Read { path: pattern.to_owned() });
         }
@@ -70,5 +78,6 @@ fn fetches(input: ToolInput<'_>) -> Result<Vec<AgentAction>, AgentInputError> {
     let prompt = input.text("prompt")?;
     let urls = prompt.split_whitespace().filter(|word| word.contains("://"));
     let fetches: Vec<_> = urls.map(|url| AgentAction::Fetch { url: url.to_owned() }).collect();
-    Ok(if fetches.is_empty() { vec![AgentAction::Unknown] } else { fetches })
+    let unnamed = AgentAction::Unclear { category: Category::Network };
+    Ok(if fetches.is_empty() { vec![unnamed] } else { fetches })
 }

@@ -25,9 +25,10 @@ impl<'a> ToolInput<'a> {
     /// `None` when the member is missing or null.
     ///
     /// # Errors
-    /// The member is no text.
+    /// The input is no object, or the member is no text.
     pub(super) fn optional_text(self, member: &'static str) -> Result<Option<String>, AgentInputError> {
         match self.value.get(member) {
+            None if !self.value.is_object() => Err(self.error(member, "a text", None)),
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             found => Err(self.error(member, "a text", found)),
@@ -57,6 +58,24 @@ impl<'a> ToolInput<'a> {
     /// The member is no text.
     pub(super) fn folder(self, member: &'static str) -> Result<String, AgentInputError> {
         Ok(self.optional_text(member)?.filter(|folder| !folder.is_empty()).unwrap_or_else(|| ".".to_owned()))
+    }
+
+    /// The texts of a member that is a text or a list of texts; empty when it is missing or null.
+    ///
+    /// # Errors
+    /// The input is no object, or the member is neither.
+    pub(super) fn texts(self, member: &'static str) -> Result<Vec<String>, AgentInputError> {
+        match self.value.get(member) {
+            None if !self.value.is_object() => Err(self.error(member, "a text or a list of texts", None)),
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::String(text)) => Ok(vec![text.clone()]),
+            Some(Value::Array(items)) => {
+                let text = |item: &Value| item.as_str().map(str::to_owned);
+                let texts: Option<Vec<String>> = items.iter().map(text).collect();
+                texts.ok_or_else(|| self.error(member, "a list of texts", self.value.get(member)))
+            }
+            found => Err(self.error(member, "a text or a list of texts", found)),
+        }
     }
 
     /// False when the member is missing or null.
@@ -123,11 +142,35 @@ pub(super) fn searched_folder(folder: Option<String>, pattern: &str) -> String {
     }
 }
 
-/// A tool of an MCP server, by the name that Claude Code, Codex and others give it: `mcp__SERVER__TOOL`.
-pub(super) fn mcp_tool(tool: &str) -> Option<AgentAction> {
-    let (server, tool) = tool.strip_prefix("mcp__")?.split_once("__")?;
-    (!server.is_empty() && !tool.is_empty())
-        .then(|| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned() })
+/// A tool of an MCP server by the name that Claude Code, Codex and others give it, `mcp__SERVER__TOOL`; otherwise an
+/// unknown tool.
+pub(super) fn mcp_or_unknown(tool: &str) -> Vec<AgentAction> {
+    tool.strip_prefix("mcp__").and_then(|names| mcp_tools(names, "__")).unwrap_or_else(|| vec![AgentAction::Unknown])
+}
+
+/// All servers and tools that `SERVER MARK TOOL` can stand for, since both names may contain the mark; `None` if there
+/// are none.
+pub(super) fn mcp_tools(names: &str, mark: &str) -> Option<Vec<AgentAction>> {
+    let split = |(at, _): (usize, char)| {
+        let (server, rest) = names.split_at(at);
+        let tool = rest.strip_prefix(mark)?;
+        let are_names = !server.is_empty() && !tool.is_empty();
+        are_names.then(|| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned() })
+    };
+    // Marks may overlap: `a___b` is `a` and `_b`, or `a_` and `b`.
+    let found: Vec<_> = names.char_indices().filter_map(split).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// The text of a patch: the member, or the whole input, which some agents leave as a text.
+///
+/// # Errors
+/// The input is no text, and the member is missing, is no text or is empty.
+pub(super) fn patch_text(input: ToolInput<'_>, members: &[&'static str]) -> Result<String, AgentInputError> {
+    match input.value {
+        Value::String(text) if !text.is_empty() => Ok(text.clone()),
+        _ => input.any_text(members),
+    }
 }
 
 /// The actions of a patch, in its order.
@@ -166,6 +209,23 @@ mod tests {
     #[track_caller]
     fn searched(folder: Option<&str>, pattern: &str, expected: &str) {
         assert_eq!(searched_folder(folder.map(str::to_owned), pattern), expected, "{pattern}");
+    }
+
+    #[test]
+    fn a_name_stands_for_a_tool_of_each_server_that_it_can_name() {
+        let servers = |name: &str| -> Vec<String> {
+            let shown = |action: AgentAction| match action {
+                AgentAction::Mcp { server, tool } => format!("{server}/{tool}"),
+                _ => "unknown".to_owned(),
+            };
+            mcp_or_unknown(name).into_iter().map(shown).collect()
+        };
+        assert_eq!(servers("mcp__a__b"), ["a/b"]);
+        assert_eq!(servers("mcp__a__b__c"), ["a/b__c", "a__b/c"]);
+        assert_eq!(servers("mcp__a___b"), ["a/_b", "a_/b"]);
+        for name in ["mcp__", "mcp____b", "mcp__a__", "mcp__a", "mcp_a_b", "Mcp__a__b"] {
+            assert_eq!(servers(name), ["unknown"], "{name}");
+        }
     }
 
     #[test]

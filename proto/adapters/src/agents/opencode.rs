@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::input::{ToolInput, patch_actions, searched_folder};
+use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
 use crate::agents::{AgentAction, AgentInputError};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -20,7 +20,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             new: input.optional_text("newString")?,
             all: input.flag("replaceAll")?,
         },
-        "apply_patch" => return patch_actions(tool, &input.text("patchText")?),
+        "apply_patch" => return patch_actions(tool, &patch_text(input, &["patchText"])?),
         "glob" => {
             let folder = input.optional_text("path")?;
             AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
@@ -29,7 +29,9 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "webfetch" => AgentAction::Fetch { url: input.text("url")? },
         "websearch" => AgentAction::WebSearch { query: input.text("query")? },
         // Each tool that a task uses asks by itself.
-        "invalid" | "plan_exit" | "question" | "skill" | "task" | "todoread" | "todowrite" => AgentAction::Nothing,
+        "invalid" | "plan_enter" | "plan_exit" | "question" | "skill" | "task" | "todoread" | "todowrite" => {
+            AgentAction::Nothing
+        }
         // A tool of an MCP server has the server's name before its own, without a mark between them.
         _ => AgentAction::Unknown,
     };

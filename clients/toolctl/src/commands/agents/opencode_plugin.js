@@ -12,10 +12,11 @@ function hook(event, directory, input, args) {
     // Without toolctl, opencode's own permissions decide.
     child.on("error", () => resolve({}))
     child.on("close", (status) => {
+      const denial = { decision: "deny", reason: "toold could not answer" }
       try {
-        resolve(answer ? JSON.parse(answer) : status === 2 ? { decision: "deny", reason: "toold could not answer" } : {})
+        resolve(answer ? JSON.parse(answer) : status === 0 ? {} : denial)
       } catch {
-        resolve({})
+        resolve(denial)
       }
     })
     child.stdin.on("error", () => {})

@@ -94,8 +94,33 @@ pub(crate) struct AnswerRow {
     ask: AnswerCell,
     /// The agent's behaviour without an answer.
     silence: &'static str,
+    /// Whether the agent's own rules that deny hold against an allow.
+    own_denials: OwnDenials,
     /// Modes in which the agent approves such a question by itself.
     modes_without_ask: &'static [&'static str],
+}
+
+/// Whether a denial of the agent's own rules holds when a hook says allow; with the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OwnDenials {
+    Hold(&'static str),
+    /// No hook of the event can allow.
+    Untouched,
+    /// An allow overrides them, so that it is not said.
+    Overridden(&'static str),
+    /// No source tells, so that an allow is not said.
+    NotKnown,
+}
+
+impl OwnDenials {
+    fn words(self) -> String {
+        match self {
+            Self::Hold(source) => format!("hold ({source})"),
+            Self::Untouched => "hold: a hook cannot allow".to_owned(),
+            Self::Overridden(source) => format!("would be overridden ({source})"),
+            Self::NotKnown => "not documented".to_owned(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +144,7 @@ enum AnswerForm {
 /// The version that the table was read from.
 fn version(agent: HookAgent) -> &'static str {
     match agent {
-        HookAgent::ClaudeCode => "2.1.331",
+        HookAgent::ClaudeCode => "2.1.332",
         HookAgent::Codex => "0.169.0",
         HookAgent::Gemini => "0.61.0",
         HookAgent::Cursor => "its documentation of November 2026",
@@ -153,6 +178,7 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         deny: say(BLOCKED),
         ask: say("asks; in the modes bypassPermissions and dontAsk: does not run"),
         silence: "its own rules and mode decide",
+        own_denials: OwnDenials::Hold("tried with permissions.deny"),
         modes_without_ask: &["bypassPermissions", "dontAsk"],
     },
     AnswerRow {
@@ -164,6 +190,7 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         deny: say(BLOCKED),
         ask: silence("asks"),
         silence: "asks",
+        own_denials: OwnDenials::Hold("its documentation: a denial comes before the prompt"),
         modes_without_ask: &[],
     },
     AnswerRow {
@@ -175,6 +202,7 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         deny: say(BLOCKED),
         ask: deny(CANNOT_ASK),
         silence: "its sandbox and approval policy decide",
+        own_denials: OwnDenials::Untouched,
         modes_without_ask: &[],
     },
     AnswerRow {
@@ -185,6 +213,7 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         deny: say(BLOCKED),
         ask: silence("asks"),
         silence: "asks",
+        own_denials: OwnDenials::Hold("its source: a forbidden command is refused before the prompt"),
         modes_without_ask: &[],
     },
     AnswerRow {
@@ -195,66 +224,73 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         deny: say(BLOCKED),
         ask: say("asks, in the mode yolo too, and where a rule of its own denies; fails without a terminal"),
         silence: "its own policy decides",
+        own_denials: OwnDenials::Untouched,
         modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
         event: "beforeShellExecution",
         form: AnswerForm::Permission,
-        allow: say("runs"),
+        allow: silence("its own rules decide"),
         deny: say(BLOCKED),
-        ask: say("asks"),
+        ask: say("asks; reported to run unasked in the mode Auto-review (3.21.16)"),
         silence: "its own rules decide",
+        own_denials: OwnDenials::NotKnown,
         modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
         event: "beforeMCPExecution",
         form: AnswerForm::Permission,
-        allow: say("runs"),
+        allow: silence("its own rules decide"),
         deny: say(BLOCKED),
         ask: say("asks"),
         silence: "its own rules decide",
+        own_denials: OwnDenials::NotKnown,
         modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
         event: "beforeReadFile",
         form: AnswerForm::BarePermission,
-        allow: say("reads"),
+        allow: silence("reads"),
         deny: say("does not read"),
         ask: deny("does not read: a hook cannot make it ask"),
         silence: "reads",
+        own_denials: OwnDenials::NotKnown,
         modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
         event: "preToolUse",
         form: AnswerForm::Permission,
-        allow: say("runs"),
+        allow: silence("its own rules decide"),
         deny: say(BLOCKED),
         ask: deny(CANNOT_ASK),
         silence: "its own rules decide",
+        own_denials: OwnDenials::NotKnown,
         modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Copilot,
         event: "preToolUse",
         form: AnswerForm::PlainPermissionDecision,
-        allow: say("runs"),
+        allow: silence("its own rules decide"),
         deny: say(BLOCKED),
         ask: say("asks; does not run where nobody can answer"),
         silence: "its own rules decide",
+        own_denials: OwnDenials::Overridden("tried with --deny-tool"),
         modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Copilot,
         event: "permissionRequest",
         form: AnswerForm::PlainBehavior,
-        allow: say("runs without a prompt, unless it leaves the sandbox"),
+        allow: silence("its own rules decide"),
         deny: say(BLOCKED),
         ask: silence("its own rules decide"),
         silence: "its own rules decide",
+        own_denials: OwnDenials::Overridden("tried with --deny-tool"),
         modes_without_ask: &[],
     },
     AnswerRow {
@@ -265,6 +301,7 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         deny: say(BLOCKED),
         ask: deny(CANNOT_ASK),
         silence: "its own permissions decide",
+        own_denials: OwnDenials::Untouched,
         modes_without_ask: &[],
     },
 ];
@@ -324,7 +361,9 @@ impl AnswerForm {
 
 /// The table in Markdown.
 pub(crate) fn page() -> String {
-    let mut page = String::from("| agent | event | allow | deny | ask | silence |\n|---|---|---|---|---|---|\n");
+    let mut page = String::from(
+        "| agent | event | allow | deny | ask | silence | its own denials |\n|---|---|---|---|---|---|---|\n",
+    );
     for row in TABLE {
         let cell = |cell: &AnswerCell, word: &str| {
             let said = match cell.say {
@@ -337,9 +376,10 @@ pub(crate) fn page() -> String {
         };
         let (allow, deny, ask) = (cell(&row.allow, "allow"), cell(&row.deny, "deny"), cell(&row.ask, "ask"));
         let (agent, event, silence) = (row.agent.title(), row.event, row.silence);
+        let own = row.own_denials.words();
         let version = version(row.agent);
         // Writing to a string does not fail.
-        let _ = writeln!(page, "| {agent} {version} | `{event}` | {allow} | {deny} | {ask} | {silence} |");
+        let _ = writeln!(page, "| {agent} {version} | `{event}` | {allow} | {deny} | {ask} | {silence} | {own} |");
     }
     page
 }
@@ -378,6 +418,26 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_allow_is_said_only_where_the_agent_s_own_denials_hold() {
+        for row in TABLE {
+            for by in [JudgedBy::Rule, JudgedBy::Person, JudgedBy::Default] {
+                let said = row.answer(&judged(JudgedDecision::Allow, by), None);
+                assert!(said.is_none() || matches!(row.own_denials, OwnDenials::Hold(_)), "{row:?}: {said:?}");
+            }
+        }
+    }
+
+    /// A question that a rule asks: the input could not be read, or a rule may be about it.
+    #[test]
+    fn a_question_of_a_rule_is_silence_only_where_the_agent_asks_or_an_earlier_event_denied() {
+        for row in TABLE {
+            let said = row.answer(&judged(JudgedDecision::Ask, JudgedBy::Rule), None);
+            let is_prompt = matches!(row.event, "PermissionRequest" | "permissionRequest");
+            assert_eq!(said.is_none(), is_prompt, "{row:?}: {said:?}");
         }
     }
 

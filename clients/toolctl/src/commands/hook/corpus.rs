@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toold_adapters::agents::actions;
 
 use crate::commands::hook::answers::{self, HookJudgement, JudgedBy, JudgedDecision};
-use crate::commands::hook::{HookAgent, is_own, payload};
+use crate::commands::hook::{HookAgent, is_own, may_be_of_server, mcp_servers, mcp_tools, payload};
 
 #[test]
 fn every_input_is_read_and_answered_as_recorded() {
@@ -29,8 +29,13 @@ fn every_input_is_read_and_answered_as_recorded() {
 
 fn expectation(agent: HookAgent, entry: &Value) -> Value {
     let (given, input) = (entry["event"].as_str(), &entry["payload"]);
-    let Some(call) = payload::read(agent, given, input).unwrap() else { return json!("silence: no event of a tool") };
-    if is_own(agent, &call) {
+    let Some(mut call) = payload::read(agent, given, input).unwrap() else {
+        return json!("silence: no event of a tool");
+    };
+    if may_be_of_server(agent, &call) {
+        call.mcp = mcp_tools(agent, &call, &mcp_servers::tests::known(&["toold", "tickets", "my_tickets"]));
+    }
+    if is_own(&call) {
         return json!("silence: a tool of toold");
     }
     let actions = match actions(agent.name(), &call.tool, &call.input) {
@@ -38,6 +43,9 @@ fn expectation(agent: HookAgent, entry: &Value) -> Value {
         Err(error) => vec![error.to_string()],
     };
     let mut expected = json!({"moment": format!("{:?}", call.moment), "cwd": call.cwd, "actions": actions});
+    if let Some(needs) = call.params(agent, None).get("needs") {
+        expected["needs"] = needs.clone();
+    }
     if let Some(row) = answers::row(agent, &payload::event(given, input)) {
         let answer = |decision, by| {
             let judged = HookJudgement { decision, by, reason: "R".to_owned() };

@@ -6,12 +6,17 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::commands::hook::HookAgent;
+use crate::commands::hook::mcp_servers::AgentServerTool;
 
 /// A tool that is about to run, or has run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HookCall {
     pub(crate) moment: HookMoment,
     pub(crate) tool: String,
+    /// The server and tool that the input names apart from the tool's name.
+    pub(crate) named: Option<(String, String)>,
+    /// The tools of MCP servers that it may be, by the agent's configuration.
+    pub(crate) mcp: Vec<AgentServerTool>,
     pub(crate) input: Value,
     pub(crate) cwd: String,
     /// The agent's own id of the conversation.
@@ -51,7 +56,7 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
         return Err("the input has no hook_event_name; name the event with --event".to_owned());
     }
     let Some(moment) = moment(agent, &event, value) else { return Ok(None) };
-    let (tool, input) = tool(agent, &event, value)?;
+    let (tool, named, input) = tool(agent, &event, value)?;
     let session = text(value, &["session_id", "sessionId", "conversation_id"]);
     let call_id = call_id(agent, session, &tool, &input, value);
     Ok(Some(HookCall {
@@ -61,6 +66,8 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
         call_id,
         mode: text(value, &["permission_mode"]).map(str::to_owned),
         tool,
+        named,
+        mcp: Vec::new(),
         input,
     }))
 }
@@ -87,20 +94,29 @@ fn moment(agent: HookAgent, event: &str, value: &Value) -> Option<HookMoment> {
     })
 }
 
+/// The name of a tool, the server and tool if they are named apart, and the input.
+type NamedTool = (String, Option<(String, String)>, Value);
+
 /// The tool and its input, as the daemon's tables know them.
-fn tool(agent: HookAgent, event: &str, value: &Value) -> Result<(String, Value), String> {
+fn tool(agent: HookAgent, event: &str, value: &Value) -> Result<NamedTool, String> {
+    let of_server = |server: &str, tool: &str, input| {
+        (format!("mcp__{server}__{tool}"), Some((server.to_owned(), tool.to_owned())), input)
+    };
     if agent == HookAgent::Cursor {
         match event {
             // The event stands for the tool.
             "beforeShellExecution" | "afterShellExecution" => {
-                return Ok(("Shell".to_owned(), picked(value, &["command", "cwd"])));
+                return Ok(("Shell".to_owned(), None, picked(value, &["command", "cwd"])));
             }
-            "beforeReadFile" => return Ok(("Read".to_owned(), picked(value, &["file_path"]))),
+            "beforeReadFile" => return Ok(("Read".to_owned(), None, picked(value, &["file_path"]))),
             "beforeMCPExecution" | "afterMCPExecution" => {
                 let tool = text(value, &["tool_name"]).ok_or("the input has no tool_name")?;
-                // The server is named by its command or address where it has no name.
-                let server = text(value, &["server", "server_name", "url", "command"]).unwrap_or("unknown");
-                return Ok((format!("mcp__{server}__{tool}"), decoded(&value["tool_input"])));
+                let input = decoded(&value["tool_input"]);
+                return Ok(match text(value, &["server", "server_name"]) {
+                    Some(server) => of_server(server, tool, input),
+                    // Its name may be that of one of Cursor's own tools.
+                    None => (format!("MCP:{tool}"), None, input),
+                });
             }
             _ => {}
         }
@@ -111,7 +127,7 @@ fn tool(agent: HookAgent, event: &str, value: &Value) -> Result<(String, Value),
     // Its names run into each other, which the context keeps apart.
     let mcp = &value["mcp_context"];
     if let (Some(server), Some(tool)) = (mcp["server_name"].as_str(), mcp["tool_name"].as_str()) {
-        return Ok((format!("mcp__{server}__{tool}"), input));
+        return Ok(of_server(server, tool, input));
     }
     // Why it is asked for belongs to the prompt and not to the call; a host of the network does.
     if agent == HookAgent::Codex
@@ -120,7 +136,7 @@ fn tool(agent: HookAgent, event: &str, value: &Value) -> Result<(String, Value),
     {
         members.remove("description");
     }
-    Ok((name.to_owned(), input))
+    Ok((name.to_owned(), None, input))
 }
 
 /// Some agents put the input into a text.
@@ -182,6 +198,11 @@ impl HookCall {
             if let Some(text) = text {
                 params[member] = json!(text);
             }
+        }
+        if !self.mcp.is_empty() {
+            let need =
+                |tool: &AgentServerTool| json!({"category": "mcp", "target": format!("{}/{}", tool.server, tool.tool)});
+            params["needs"] = self.mcp.iter().map(need).collect();
         }
         params
     }

@@ -63,6 +63,11 @@ pub(crate) fn member(text: &str, path: &[&str]) -> Option<Value> {
     member_value(&find(text, path)?)
 }
 
+/// The value of the whole text; `None` if it is not JSON.
+pub(crate) fn whole(text: &str) -> Option<Value> {
+    jsonc_parser::parse_to_serde_value(without_byte_order_mark(text).1, &OPTIONS).ok()
+}
+
 fn find(text: &str, path: &[&str]) -> Option<CstObjectProp> {
     let (name, parents) = path.split_last()?;
     let root = parse(without_byte_order_mark(text).1).ok()?;

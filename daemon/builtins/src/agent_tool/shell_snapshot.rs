@@ -1,0 +1,193 @@
+//! The aliases and functions that Claude Code takes from the person's shell: it writes them into a file at its start,
+//! and each of its commands begins with that file. The text is read and never run.
+//!
+//! The form is that of Claude Code 2.1.332: `CONFIG/shell-snapshots/snapshot-SHELL-MILLISECONDS-ID.sh`, with a section
+//! of functions and one of aliases. The functions `rg`, `find` and `grep` behind them are Claude Code's own, for programs
+//! that it contains.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use toold_engine::need::Word;
+use toold_host::environment::Environment;
+use toold_host::files;
+use toold_proto::shell_word::quoted;
+
+use super::skill_file::{config_folder, names};
+
+/// The largest file that is read, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+const FUNCTIONS: &str = "\n# Functions\n";
+const OPTIONS: &str = "\n# Shell Options\n";
+const ALIASES: &str = "\n# Aliases\n";
+const ALIAS: &str = "alias -- ";
+
+/// The commands that are not what their names say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ShellSnapshot {
+    /// `None` where the text of the alias cannot be read for certain.
+    aliases: BTreeMap<String, Option<String>>,
+    functions: BTreeSet<String>,
+}
+
+/// What a command word stands for in the agent's shell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ShellName {
+    /// A program, as far as the snapshot tells.
+    Program,
+    /// This line.
+    Alias(String),
+    /// Something that is not read.
+    Unread,
+}
+
+impl ShellSnapshot {
+    /// The newest snapshot of this shell; `None` where there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn newest(shell: &str, environment: &Environment) -> anyhow::Result<Option<Self>> {
+        let name = Path::new(shell).file_name().and_then(|name| name.to_str()).unwrap_or(shell);
+        let Some(folder) = config_folder(environment).map(|config| config.join("shell-snapshots")) else {
+            return Ok(None);
+        };
+        let prefix = format!("snapshot-{name}-");
+        let made_at = |file: &String| {
+            let rest = file.strip_prefix(&prefix)?.strip_suffix(".sh")?;
+            rest.split('-').next()?.parse::<u64>().ok()
+        };
+        let newest = names(&folder).into_iter().filter_map(|file| Some((made_at(&file)?, file))).max();
+        let Some((_, file)) = newest else { return Ok(None) };
+        Ok(Some(Self::parse(&files::read_text(&folder.join(file), MAX_BYTES)?)))
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut snapshot = Self::default();
+        if let Some((_, behind)) = text.split_once(FUNCTIONS) {
+            let functions = behind.split_once(OPTIONS).map_or(behind, |(functions, _)| functions);
+            snapshot.functions.extend(functions.lines().filter_map(function_name).map(str::to_owned));
+        }
+        let mut rest = text.split_once(ALIASES).map_or("", |(_, aliases)| aliases);
+        while let Some(alias) = rest.strip_prefix(ALIAS) {
+            let (name, value) = alias.split_once('=').unwrap_or((alias, ""));
+            let (value, behind) = unquoted(value);
+            snapshot.aliases.insert(name.trim_matches('\'').to_owned(), value);
+            rest = behind;
+        }
+        snapshot
+    }
+
+    /// The meaning of a command. `seen` are the aliases that it came from, which the shell does not look up again.
+    pub(super) fn meaning(&self, words: &[Word], seen: &[String]) -> ShellName {
+        let [name, rest @ ..] = words else { return ShellName::Program };
+        if !name.literal || seen.contains(&name.text) {
+            return ShellName::Program;
+        }
+        match self.aliases.get(&name.text) {
+            // The words behind such an alias may be aliases too.
+            Some(Some(text)) if !text.ends_with([' ', '\t']) => {
+                let words = rest.iter().map(|word| match word.literal {
+                    true => quoted(&word.text).into(),
+                    false => word.text.clone(),
+                });
+                ShellName::Alias([text.clone()].into_iter().chain(words).collect::<Vec<String>>().join(" "))
+            }
+            Some(_) => ShellName::Unread,
+            None if self.functions.contains(&name.text) => ShellName::Unread,
+            None => ShellName::Program,
+        }
+    }
+}
+
+/// The function that begins in this line: `eval $'NAME () ` of bash, `NAME () {` of zsh.
+fn function_name(line: &str) -> Option<&str> {
+    let (name, _) = line.strip_prefix("eval $'").unwrap_or(line).split_once(" ()")?;
+    let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "'\"$`;&|<>(){}#".contains(c));
+    is_name.then_some(name)
+}
+
+/// The text of a quoted word, and the lines behind its own; `None` for a text in another form than bash and zsh write.
+fn unquoted(word: &str) -> (Option<String>, &str) {
+    let mut text = String::new();
+    let mut rest = word;
+    loop {
+        let mut chars = rest.chars();
+        let Some(c) = chars.next() else { return (Some(text), rest) };
+        rest = chars.as_str();
+        match c {
+            '\n' => return (Some(text), rest),
+            '\'' => {
+                let Some((quoted, behind)) = rest.split_once('\'') else { return (None, "") };
+                text.push_str(quoted);
+                rest = behind;
+            }
+            '\\' => {
+                text.extend(chars.next());
+                rest = chars.as_str();
+            }
+            '$' | '"' | '`' => return (None, rest.split_once('\n').map_or("", |(_, behind)| behind)),
+            _ => text.push(c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Claude Code 2.1.332 writes it for bash, shortened.
+    const BASH: &str = "# Snapshot file\n# Functions\n\
+        eval $'git () \\n{ \\n    command git \"$@\"\\n}' > /dev/null 2>&1\n\
+        # Shell Options\nshopt -s expand_aliases\n# Aliases\n\
+        alias -- gp='git push'\nalias -- q='it'\\''s 1'\nalias -- two='a\nb'\nalias -- odd=$'a'\nalias -- s='sudo '\n\
+        # Shadow find/grep with embedded bfs/ugrep\nfunction find {\n  x\n}\nalias -- late='no'\n";
+    /// And for zsh.
+    const ZSH: &str = "# Snapshot file\n# Functions\ngit () {\n\tcommand git \"$@\"\n}\nmyfn () {\n\techo hi\n}\n\
+        # Shell Options\nsetopt login\n# Aliases\nalias -- G='| grep'\nalias -- plain=pwd\n# Check for rg availability\n";
+
+    fn meaning(snapshot: &str, line: &str) -> ShellName {
+        let word = |text: &str| Word { text: text.to_owned(), literal: !text.contains('$') };
+        let words: Vec<Word> = line.split(' ').map(word).collect();
+        ShellSnapshot::parse(snapshot).meaning(&words, &["seen".to_owned()])
+    }
+
+    #[test]
+    fn aliases_and_functions_of_both_shells_are_read() {
+        let alias = |line: &str| ShellName::Alias(line.to_owned());
+        assert_eq!(meaning(BASH, "gp -f $x a;b"), alias("git push -f $x 'a;b'"));
+        assert_eq!(meaning(BASH, "q"), alias("it's 1"));
+        assert_eq!(meaning(BASH, "two"), alias("a\nb"));
+        assert_eq!(meaning(ZSH, "G x"), alias("| grep x"));
+        assert_eq!(meaning(ZSH, "plain"), alias("pwd"));
+        for (snapshot, name) in [(BASH, "git"), (BASH, "odd"), (BASH, "s"), (ZSH, "git"), (ZSH, "myfn")] {
+            assert_eq!(meaning(snapshot, name), ShellName::Unread, "{name}");
+        }
+        for name in ["find", "late", "command", "x", "$gp", "ls"] {
+            assert_eq!(meaning(BASH, name), ShellName::Program, "{name}");
+        }
+        assert_eq!(ShellSnapshot::parse(""), ShellSnapshot::default());
+    }
+
+    #[test]
+    fn the_newest_file_of_the_shell_counts() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().join("shell-snapshots");
+        std::fs::create_dir(&folder).unwrap();
+        let write = |file: &str, alias: &str| {
+            std::fs::write(folder.join(file), format!("#\n# Aliases\nalias -- a={alias}\n")).unwrap();
+        };
+        write("snapshot-bash-20-x.sh", "new");
+        write("snapshot-bash-9-x.sh", "old");
+        write("snapshot-zsh-30-x.sh", "other");
+        write("snapshot-bash-late.sh", "odd");
+        let environment = Environment::default().with([("CLAUDE_CONFIG_DIR", top.path())]);
+        let read = |shell: &str| ShellSnapshot::newest(shell, &environment).unwrap();
+        let alias = |shell| read(shell).map(|snapshot| snapshot.aliases["a"].clone().unwrap());
+        assert_eq!(alias("/bin/bash").as_deref(), Some("new"));
+        assert_eq!(alias("zsh").as_deref(), Some("other"));
+        assert_eq!(alias("fish"), None);
+        std::fs::write(folder.join("snapshot-fish-1-x.sh"), [0xff]).unwrap();
+        assert!(ShellSnapshot::newest("fish", &environment).is_err());
+    }
+}

@@ -1,0 +1,468 @@
+//! The files that Claude Code loads for its tools `Skill` and `SlashCommand`: the commands that it runs before the
+//! model sees the text, and the tools that it uses without asking from then on.
+//!
+//! Sources: Claude Code's documentation of skills (places, front matter, `` !`command` ``), of slash commands and of
+//! plugins, and Claude Code 2.1.332, which runs such commands in fenced blocks too, puts the model's arguments into
+//! them without quotes, and knows a skill by the name of its folder and by that in its front matter. Where versions
+//! differ, more is found than one of them runs. A skill that comes with Claude Code has no file.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use toold_host::environment::Environment;
+use toold_host::files;
+use toold_proto::agent_request::NamedNeed;
+use toold_proto::tool::Category;
+
+use crate::front_matter::split;
+
+/// The largest file that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+/// How many names of one folder are looked at.
+const MAX_NAMES: usize = 1000;
+/// How deep folders of commands are nested.
+const MAX_DEPTH: usize = 4;
+/// How many folders above the working folder are searched.
+const MAX_LEVELS: usize = 32;
+
+/// Where an organization's own skills are.
+const MANAGED: &str = "/etc/claude-code/.claude";
+
+/// Tools that a skill may use without asking and that toold would not ask about, or judges when they are used.
+const FREE_TOOLS: &[&str] = &[
+    "Agent",
+    "AskUserQuestion",
+    "BashOutput",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "KillShell",
+    "LS",
+    "LSP",
+    "NotebookRead",
+    "Read",
+    "Skill",
+    "SlashCommand",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebSearch",
+];
+
+/// Tools that change a file, which a permission may name.
+const WRITING_TOOLS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
+
+/// What one file does.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SkillFile {
+    /// Lines of shell that run as the file is loaded, or later by the skill's own hooks.
+    pub(super) commands: Vec<String>,
+    pub(super) permissions: Vec<SkillPermission>,
+    /// The shell that the file names for its commands.
+    pub(super) shell: Option<String>,
+}
+
+/// Something that the agent may do without asking while the skill is in use.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SkillPermission {
+    /// A line of shell: for `Bash(git add *)`, the command in front of the wildcard.
+    Command(String),
+    Need(NamedNeed),
+    /// Everything else, as it is written.
+    Other(String),
+}
+
+impl SkillFile {
+    /// Reads a file. `arguments` are those that the model gives, which Claude Code puts into the text before it looks
+    /// for commands.
+    ///
+    /// # Errors
+    /// The file cannot be read, its front matter is invalid, or its commands depend on the arguments in a way that is
+    /// not certain.
+    pub(super) fn read(file: &Path, arguments: &str) -> anyhow::Result<Self> {
+        let text = files::read_text(file, MAX_BYTES).with_context(|| format!("can't read {}", file.display()))?;
+        let folder = file.parent().and_then(Path::to_str).unwrap_or_default();
+        Self::parse(&text, folder, arguments).with_context(|| file.display().to_string())
+    }
+
+    fn parse(text: &str, folder: &str, arguments: &str) -> anyhow::Result<Self> {
+        let parts = split::<Value>(text)?;
+        let front = parts.front;
+        ensure!(front.is_object() || front.is_null(), "the front matter is not a mapping");
+        let body = with_arguments(&parts.body, arguments).replace("${CLAUDE_SKILL_DIR}", folder);
+        let mut commands = embedded(&body);
+        for command in &commands {
+            ensure!(
+                !has_placeholder(command) || is_plain(arguments) && !command.contains(['\'', '"', '\\']),
+                "a command of it depends on the arguments"
+            );
+        }
+        // They may be added at the end of the text.
+        commands.extend(embedded(arguments));
+        let mut found = Self { commands, ..Self::default() };
+        for text in texts(front.get("allowed-tools"))? {
+            found.permissions.extend(permissions(&text).iter().filter_map(|text| permission(text)));
+        }
+        found.shell = front.get("shell").and_then(Value::as_str).map(str::to_owned);
+        if let Some(hooks) = front.get("hooks").filter(|hooks| !hooks.is_null()) {
+            let before = found.commands.len();
+            collect_commands(hooks, &mut found.commands);
+            if found.commands.len() == before {
+                found.permissions.push(SkillPermission::Other("hooks".to_owned()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The files that Claude Code may load by this name: a project's, the person's, an organization's and those of plugins.
+/// All of the same name are meant, since their precedence differs between versions. Blocks.
+///
+/// # Errors
+/// The name is no text that a file could have.
+pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
+    let name = name.trim().trim_start_matches('/');
+    ensure!(!name.chars().any(char::is_control), "the name of the skill has control characters");
+    let (prefix, last) = match name.rsplit_once(':') {
+        Some((prefix, last)) => (Some(prefix), last),
+        None => (None, name),
+    };
+    let mut found = Vec::new();
+    for folder in folders(prefix, cwd, environment) {
+        let skills = folder.join("skills");
+        for entry in names(&skills) {
+            let file = skills.join(&entry).join("SKILL.md");
+            let is_named = || named(&file).is_some_and(|named| is_same(&named, last) || is_same(&named, name));
+            if file.is_file() && (is_same(&entry, last) || is_named()) {
+                found.push(file);
+            }
+        }
+        collect_files(&folder.join("commands"), last, MAX_DEPTH, &mut found);
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Folders that may have `skills` and `commands`.
+fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let own = config_folder(environment);
+    let above = || cwd.ancestors().take(MAX_LEVELS);
+    let mut folders = vec![PathBuf::from(MANAGED)];
+    folders.extend(own.clone());
+    folders.extend(above().map(|folder| folder.join(".claude")));
+    let Some(prefix) = prefix else { return folders };
+    // The skills of a folder further down have its path in front of their names.
+    let below = Path::new(prefix);
+    if below.components().all(|part| matches!(part, Component::Normal(_))) {
+        folders.extend(above().map(|folder| folder.join(below).join(".claude")));
+    }
+    let plugin = prefix.split(':').next().unwrap_or(prefix);
+    folders.extend(own.map(|own| plugin_folders(&own, plugin)).unwrap_or_default());
+    folders
+}
+
+/// Where Claude Code keeps the person's own files.
+pub(super) fn config_folder(environment: &Environment) -> Option<PathBuf> {
+    let value = |name: &str| environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    value("CLAUDE_CONFIG_DIR").or_else(|| value("HOME").map(|home| home.join(".claude")))
+}
+
+/// The folders in which the plugin is installed, in any version.
+fn plugin_folders(own: &Path, plugin: &str) -> Vec<PathBuf> {
+    let list = own.join("plugins/installed_plugins.json");
+    let text = files::read_text(&list, MAX_BYTES).unwrap_or_default();
+    let installed: Value = serde_json::from_str(&text).unwrap_or_default();
+    let Some(plugins) = installed["plugins"].as_object() else { return Vec::new() };
+    let is_plugin = |key: &str| is_same(key.split('@').next().unwrap_or(key), plugin);
+    let entries = plugins.iter().filter(|(key, _)| is_plugin(key)).flat_map(|(_, entry)| match entry {
+        Value::Array(entries) => entries.iter().collect(),
+        entry => vec![entry],
+    });
+    entries.filter_map(|entry| entry["installPath"].as_str()).map(PathBuf::from).collect()
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+/// The name in the file's front matter.
+fn named(file: &Path) -> Option<String> {
+    let text = files::read_text(file, MAX_BYTES).ok()?;
+    split::<Value>(&text).ok()?.front.get("name")?.as_str().map(str::to_owned)
+}
+
+/// `NAME.md` in the folder, and in those below it.
+fn collect_files(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBuf>) {
+    for entry in names(folder) {
+        let path = folder.join(&entry);
+        if entry.strip_suffix(".md").is_some_and(|stem| is_same(stem, name)) && path.is_file() {
+            found.push(path);
+        } else if depth > 0 && path.is_dir() {
+            collect_files(&path, name, depth - 1, found);
+        }
+    }
+}
+
+/// The names in a folder; none where it cannot be read.
+pub(super) fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().take(MAX_NAMES).filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// The text with the arguments in place of `$ARGUMENTS`.
+fn with_arguments(text: &str, arguments: &str) -> String {
+    let mut pieces = text.split("$ARGUMENTS");
+    let mut filled = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        filled.push_str(if piece.starts_with('[') { "$ARGUMENTS" } else { arguments });
+        filled.push_str(piece);
+    }
+    filled
+}
+
+/// Whether Claude Code, and not the shell, may replace a part of it by an argument.
+fn has_placeholder(command: &str) -> bool {
+    command
+        .split('$')
+        .skip(1)
+        .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with("ARGUMENTS["))
+}
+
+/// Whether it stays the words that it is wherever a shell reads it.
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || " _-./:@%+,=".contains(c))
+}
+
+/// The commands in a text: `` !`command` ``, and the lines of a block that begins with ```` ```! ````.
+fn embedded(text: &str) -> Vec<String> {
+    const INLINE: &str = "!`";
+    const BLOCK: &str = "```!";
+    let mut commands = Vec::new();
+    let mut rest = text;
+    loop {
+        let (inline, block) = (rest.find(INLINE), rest.find(BLOCK));
+        let (mark, end) = match (inline, block) {
+            (Some(inline), Some(block)) if inline < block => (INLINE, "`"),
+            (_, Some(_)) => (BLOCK, "```"),
+            (Some(_), None) => (INLINE, "`"),
+            (None, None) => break,
+        };
+        let Some((_, behind)) = rest.split_once(mark) else { break };
+        let (command, after) = behind.split_once(end).unwrap_or((behind, ""));
+        if !command.trim().is_empty() {
+            commands.push(command.trim().to_owned());
+        }
+        rest = after;
+    }
+    commands
+}
+
+/// A text, or a list of texts.
+fn texts(value: Option<&Value>) -> anyhow::Result<Vec<String>> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![text.clone()]),
+        Some(Value::Array(items)) => {
+            let text = |item: &Value| item.as_str().map(str::to_owned).context("allowed-tools: expected texts");
+            items.iter().map(text).collect()
+        }
+        Some(_) => anyhow::bail!("allowed-tools: expected a text or a list"),
+    }
+}
+
+/// The permissions in a list that is separated by commas or spaces; those in parentheses belong to a tool's name.
+fn permissions(list: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in list.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match found.last_mut() {
+            Some(last) if depth > 0 || !(c == ',' || c.is_whitespace()) => last.push(c),
+            _ => found.push(String::new()),
+        }
+    }
+    found.retain(|text| !text.is_empty());
+    found
+}
+
+/// `None` for what toold would not ask about.
+fn permission(text: &str) -> Option<SkillPermission> {
+    let other = || Some(SkillPermission::Other(text.to_owned()));
+    let need = |category, target: &str| Some(SkillPermission::Need(NamedNeed { category, target: target.to_owned() }));
+    let (tool, about) = match text.split_once('(') {
+        Some((tool, about)) => (tool, about.strip_suffix(')').unwrap_or(about).trim()),
+        None => (text, ""),
+    };
+    if let Some(names) = tool.strip_prefix("mcp__") {
+        let (server, tool) = names.split_once("__").unwrap_or((names, "*"));
+        return need(Category::Mcp, &format!("{server}/{tool}"));
+    }
+    match tool {
+        "Bash" => {
+            let line = about.strip_suffix(":*").or_else(|| about.strip_suffix(" *")).unwrap_or(about).trim();
+            if line.trim_matches(['*', ':', ' ']).is_empty() {
+                return other();
+            }
+            Some(SkillPermission::Command(line.to_owned()))
+        }
+        "WebFetch" => match about.strip_prefix("domain:").filter(|host| !host.is_empty() && !host.contains('*')) {
+            Some(host) => need(Category::Network, &format!("https://{host}")),
+            None => other(),
+        },
+        _ if WRITING_TOOLS.contains(&tool) && !about.is_empty() && !about.contains(['*', '?', '[', '{']) => {
+            // `//` begins an absolute path there, and `/` one of the project.
+            let path = match about.strip_prefix("//") {
+                Some(rest) => format!("/{rest}"),
+                None => about.trim_start_matches('/').to_owned(),
+            };
+            need(Category::FileWrite, &path)
+        }
+        _ if FREE_TOOLS.contains(&tool) => None,
+        _ => other(),
+    }
+}
+
+/// The commands of hooks, wherever they stand in them.
+fn collect_commands(hooks: &Value, commands: &mut Vec<String>) {
+    match hooks {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value.as_str().filter(|_| name == "command") {
+                    Some(command) => commands.push(command.to_owned()),
+                    None => collect_commands(value, commands),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_commands(item, commands)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn commands(text: &str, arguments: &str, expected: &[&str]) {
+        assert_eq!(SkillFile::parse(text, "/s", arguments).unwrap().commands, expected, "{text}");
+    }
+
+    #[test]
+    fn commands_in_the_text_are_found() {
+        commands("a !`git status` b !` touch x `\n", "", &["git status", "touch x"]);
+        commands("(!`one`)x!`two`", "", &["one", "two"]);
+        commands("```!\nmake\nrm a\n```\n!`two`", "", &["make\nrm a", "two"]);
+        commands("!`one` and ```! two ``` and !`never closed", "", &["one", "two", "never closed"]);
+        commands("use `git status` and ```sh\nmake\n```, wow!", "", &[]);
+        commands("---\nname: x\n---\nÄ!`ü`", "", &["ü"]);
+    }
+
+    #[test]
+    fn arguments_of_the_model_are_part_of_the_commands() {
+        commands("!`gh pr view $ARGUMENTS`", "1; touch x", &["gh pr view 1; touch x"]);
+        commands("Do $ARGUMENTS.", "!`touch x`", &["touch x", "touch x"]);
+        commands("Nothing.", "!`touch x`", &["touch x"]);
+        commands("!`cat ${CLAUDE_SKILL_DIR}/a`", "", &["cat /s/a"]);
+        commands("!`gh pr view $1`", "12", &["gh pr view $1"]);
+        for (text, arguments) in [
+            ("!`gh pr view $1`", "12; touch x"),
+            ("!`gh pr view $ARGUMENTS[0]`", "$(touch x)"),
+            ("!`gh pr view '$1'`", "12"),
+        ] {
+            assert!(SkillFile::parse(text, "/s", arguments).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn permissions_are_commands_needs_or_asked_about() {
+        let read = |list: &str| {
+            let found = SkillFile::parse(&format!("---\nallowed-tools: {list}\n---\nx"), "/s", "").unwrap();
+            let shown = |permission: &SkillPermission| match permission {
+                SkillPermission::Command(line) => format!("$ {line}"),
+                SkillPermission::Need(need) => format!("{} {}", need.category, need.target),
+                SkillPermission::Other(text) => format!("? {text}"),
+            };
+            found.permissions.iter().map(shown).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(read("Read, Grep Glob,TodoWrite"), "");
+        assert_eq!(read("Bash(git add:*), Bash(touch *) Bash(npm test)"), "$ git add, $ touch, $ npm test");
+        assert_eq!(read("[\"Bash(rm x, y)\", Write]"), "$ rm x, y, ? Write");
+        assert_eq!(read("Bash, Bash(*), Bash(:*), Edit, PowerShell(x), Bash()").matches('?').count(), 6);
+        assert_eq!(read("Bash(touch a*)"), "$ touch a*");
+        assert_eq!(
+            read("Edit(//etc/x) Write(/a.txt) Edit(src/**)"),
+            "file.write /etc/x, file.write a.txt, ? Edit(src/**)"
+        );
+        assert_eq!(read("WebFetch(domain:a.test), WebFetch"), "network https://a.test, ? WebFetch");
+        assert_eq!(read("mcp__a__b, mcp__a"), "mcp a/b, mcp a/*");
+    }
+
+    #[test]
+    fn hooks_of_a_skill_are_commands() {
+        let text = "---\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: ./x.sh\n---\n";
+        commands(text, "", &["./x.sh"]);
+        let found = SkillFile::parse("---\nhooks: {Stop: [{hooks: [{type: http, url: a}]}]}\n---\n", "/s", "").unwrap();
+        assert_eq!(found.permissions, [SkillPermission::Other("hooks".to_owned())]);
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_for_certain_are_errors() {
+        for text in
+            ["---\nname: x\n", "---\n- a\n---\n", "---\nallowed-tools: {a: b}\n---\n", "---\nallowed-tools: [1]\n---\n"]
+        {
+            assert!(SkillFile::parse(text, "/s", "").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_are_found_by_name_in_the_project_the_persons_folder_and_plugins() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = top.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("work/.claude/skills/tidy/SKILL.md", "x");
+        write("work/.claude/skills/other/SKILL.md", "---\nname: Neat\n---\n");
+        write("work/.claude/commands/front/build.md", "x");
+        write("work/sub/.claude/skills/deep/SKILL.md", "x");
+        write("home/.claude/skills/tidy/SKILL.md", "x");
+        write("plugin/skills/lint/SKILL.md", "x");
+        write("plugin/commands/ship.md", "x");
+        let list = serde_json::json!({"plugins": {"tools@market": [{"installPath": top.join("plugin")}]}});
+        write("home/.claude/plugins/installed_plugins.json", &list.to_string());
+        let find_with = |name: &str, variable: (&str, PathBuf)| -> Vec<String> {
+            let environment = Environment::default().with([(variable.0, variable.1)]);
+            let found = find(name, &top.join("work/src"), &environment).unwrap();
+            found.iter().map(|file| file.strip_prefix(&top).unwrap().display().to_string()).collect()
+        };
+        let at_home = |name: &str| find_with(name, ("HOME", top.join("home")));
+        let both = ["home/.claude/skills/tidy/SKILL.md", "work/.claude/skills/tidy/SKILL.md"];
+        assert_eq!(at_home("tidy"), both);
+        assert_eq!(at_home("/Tidy"), both);
+        assert_eq!(at_home("neat"), ["work/.claude/skills/other/SKILL.md"]);
+        assert_eq!(at_home("front:build"), ["work/.claude/commands/front/build.md"]);
+        assert_eq!(at_home("sub:deep"), ["work/sub/.claude/skills/deep/SKILL.md"]);
+        assert_eq!(at_home("tools:lint"), ["plugin/skills/lint/SKILL.md"]);
+        assert_eq!(at_home("tools:ship"), ["plugin/commands/ship.md"]);
+        assert!(at_home("lint").is_empty() && at_home("../tidy").is_empty() && at_home("nothing").is_empty());
+        let elsewhere = find_with("ship", ("CLAUDE_CONFIG_DIR", top.join("plugin")));
+        assert_eq!(elsewhere, ["plugin/commands/ship.md"]);
+    }
+}

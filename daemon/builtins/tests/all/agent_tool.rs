@@ -1,0 +1,246 @@
+//! Judgements of what agents do with tools of their own.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use toold_adapters::agents::actions;
+use toold_builtins::agent_tool::{AgentReport, AgentTool, AgentWork};
+use toold_engine::agent_request::{AgentRequest, Judgement};
+use toold_engine::execute::execute_tool;
+use toold_host::environment::Environment;
+use toold_proto::agent_request::{DecidedBy, NamedNeed};
+use toold_proto::permission::Verdict;
+use toold_proto::tool::Category;
+
+use crate::builtin_test::BuiltinTest;
+
+/// `allow`, `deny` or `ask`, and whether a rule decided, a denial, or a question that a rule does not ask.
+async fn judge(test: &BuiltinTest, agent: &str, tool: &str, input: Value) -> String {
+    judge_named(test, (agent, tool, input), &[]).await
+}
+
+async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Category, &str)]) -> String {
+    let (agent, tool, input) = call;
+    let (actions, unclear) = match actions(agent, tool, &input) {
+        Ok(actions) => (actions, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let named = named.iter().map(|(category, target)| NamedNeed { category: *category, target: (*target).to_owned() });
+    let work = AgentWork {
+        tool: tool.to_owned(),
+        input: input.clone(),
+        actions,
+        named: named.collect(),
+        unclear,
+        mode: None,
+        shell: None,
+        environment: Environment::default().with([("HOME", test.root.join("home"))]),
+    };
+    let request = AgentRequest { agent: agent.to_owned(), asks_until: None, mode: None };
+    let (judge, mut judged) = oneshot::channel::<Judgement>();
+    // An agent that is gone ends the call after the judgement.
+    let (_, report) = oneshot::channel::<AgentReport>();
+    let tool = Arc::new(AgentTool::new(&test.toolkit, request, work, judge, report));
+    let arguments = if input.is_object() { input } else { Value::Null };
+    let ended = execute_tool(&test.engine, tool, test.prepare("agent", arguments)).await;
+    let Ok(judgement) = judged.try_recv() else {
+        return format!("deny: {}", ended.unwrap().text());
+    };
+    let by = match judgement.by {
+        DecidedBy::Default => "default",
+        DecidedBy::Rule => "rule",
+        DecidedBy::Grant => "grant",
+        DecidedBy::Person => "person",
+    };
+    format!("{} by {by}: {}", judgement.decision.as_str(), judgement.reason)
+}
+
+#[track_caller]
+fn begins(judged: &str, expected: &str) {
+    assert!(judged.starts_with(expected), "expected {expected}: {judged}");
+}
+
+#[tokio::test]
+async fn only_what_was_judged_is_allowed() {
+    let test = BuiltinTest::strict();
+    test.write("a.txt", "a");
+    begins(&judge(&test, "claude-code", "Read", json!({"file_path": "a.txt"})).await, "allow by default");
+    begins(&judge(&test, "claude-code", "Bash", json!({"command": "ls"})).await, "allow by default");
+    for (agent, tool) in [
+        ("claude-code", "ExitPlanMode"),
+        ("claude-code", "EnterPlanMode"),
+        ("claude-code", "AskUserQuestion"),
+        ("claude-code", "Agent"),
+        ("claude-code", "Task"),
+        ("claude-code", "TodoWrite"),
+        ("claude-code", "Something"),
+        ("codex", "update_plan"),
+        ("copilot", "task"),
+        ("copilot", "other-shout"),
+        ("gemini", "activate_skill"),
+        ("opencode", "skill"),
+        ("opencode", "other_shout"),
+        ("cursor", "Task"),
+    ] {
+        begins(&judge(&test, agent, tool, json!({})).await, "ask by default");
+    }
+    begins(&judge(&test, "claude-code", "Skill", json!({"skill": "none"})).await, "ask by default");
+}
+
+#[tokio::test]
+async fn an_input_that_cannot_be_read_is_asked_about_as_if_a_rule_said_so() {
+    let test = BuiltinTest::strict();
+    for (agent, tool, input) in [
+        ("copilot", "apply_patch", json!("not a patch")),
+        ("copilot", "bash", json!("ls")),
+        ("claude-code", "Bash", json!({"command": ["ls"]})),
+        ("claude-code", "Write", json!({"file_path": "a", "content": {"x": 1}})),
+        ("claude-code", "Skill", json!(null)),
+        ("gemini", "write_file", json!([])),
+        ("opencode", "edit", json!({"filePath": 1})),
+        ("codex", "apply_patch", json!({})),
+    ] {
+        begins(&judge(&test, agent, tool, input).await, "ask by rule");
+    }
+}
+
+#[tokio::test]
+async fn a_patch_that_is_a_bare_text_is_judged() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::FileWrite, "**/deny.txt", Verdict::Deny);
+    test.rule(Category::FileWrite, "**", Verdict::Allow);
+    test.write("deny.txt", "one\n");
+    let patch = |text: &str| json!(format!("*** Begin Patch\n{text}\n*** End Patch"));
+    let judged = |text| judge(&test, "copilot", "apply_patch", patch(text));
+    begins(&judged("*** Add File: a.txt\n+x").await, "allow by rule");
+    begins(&judged("*** Update File: deny.txt\n@@\n-one\n+two").await, "deny");
+    begins(&judged("*** Add File: .git/hooks/pre-commit\n+x").await, "ask by rule");
+    begins(&judged("*** Add File: .env\n+x").await, "deny");
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_asked_about_where_a_rule_may_be_about_it() {
+    let unknown = async |category, pattern: &str, action| {
+        let test = BuiltinTest::strict();
+        test.rule(category, pattern, action);
+        judge(&test, "copilot", "other-shout", json!({})).await
+    };
+    begins(&unknown(Category::FileWrite, "**/a", Verdict::Deny).await, "ask by rule");
+    begins(&unknown(Category::Shell, "rm *", Verdict::Deny).await, "ask by rule");
+    begins(&unknown(Category::Mcp, "**", Verdict::Deny).await, "ask by rule");
+    begins(&unknown(Category::Mcp, "else/*", Verdict::Ask).await, "ask by rule");
+    begins(&unknown(Category::Shell, "rm *", Verdict::Ask).await, "ask by default");
+    begins(&unknown(Category::Shell, "rm *", Verdict::Allow).await, "ask by default");
+    begins(&unknown(Category::Agent, "**", Verdict::Deny).await, "ask by default");
+}
+
+#[tokio::test]
+async fn an_mcp_tool_is_the_one_that_is_named_or_each_that_its_name_can_be() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Mcp, "secret/*", Verdict::Deny);
+    test.rule(Category::Mcp, "a__b/*", Verdict::Allow);
+    test.rule(Category::Mcp, "a/*", Verdict::Allow);
+    let named = [(Category::Mcp, "secret/shout")];
+    begins(&judge_named(&test, ("copilot", "secret-shout", json!({})), &named).await, "deny");
+    begins(&judge_named(&test, ("opencode", "secret_shout", json!({})), &named).await, "deny");
+    let named = [(Category::Mcp, "a/shout")];
+    begins(&judge_named(&test, ("copilot", "a-shout", json!({})), &named).await, "allow by rule");
+    begins(&judge(&test, "claude-code", "mcp__a__b__c", json!({})).await, "allow by rule");
+    begins(&judge(&test, "claude-code", "mcp__a__c", json!({})).await, "allow by rule");
+    begins(&judge(&test, "claude-code", "mcp__x__a__c", json!({})).await, "ask by default");
+    // The caller knows which of the two it is.
+    let named = [(Category::Mcp, "a__b/c")];
+    begins(&judge_named(&test, ("claude-code", "mcp__a__b__c", json!({})), &named).await, "allow by rule");
+    begins(&judge(&test, "gemini", "mcp_secret_shout", json!({})).await, "deny");
+}
+
+#[tokio::test]
+async fn what_a_skill_runs_and_allows_is_judged() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "touch denied*", Verdict::Deny);
+    test.rule(Category::Shell, "make *", Verdict::Allow);
+    let skill = |name: &str, text: &str| test.write(&format!(".claude/skills/{name}/SKILL.md"), text);
+    skill("plain", "---\nname: plain\nallowed-tools: Read, Grep\n---\nDo it.\n");
+    skill("reads", "State: !`git --version`\n");
+    skill("makes", "State: !`make test`\n");
+    skill("runs", "State: !`touch pwned`\n");
+    skill("denied", "State: !`touch denied1`\n");
+    skill("block", "```!\nmake a\ntouch denied1\n```\n");
+    skill("allows", "---\nallowed-tools: Bash(touch *)\n---\nDo it.\n");
+    skill("denied-tool", "---\nallowed-tools: Bash(touch denied1)\n---\nDo it.\n");
+    skill("everything", "---\nallowed-tools: Bash(*)\n---\nDo it.\n");
+    skill("broken", "---\nname: x\n");
+    skill("hooked", "---\nhooks: {Stop: [{hooks: [{type: command, command: touch denied1}]}]}\n---\nDo it.\n");
+    test.write("home/.claude/commands/deploy.md", "State: !`touch $ARGUMENTS`\n");
+    let judged = |name: &'static str| judge(&test, "claude-code", "Skill", json!({"skill": name}));
+    for name in ["plain", "reads", "makes"] {
+        begins(&judged(name).await, "ask by default");
+    }
+    for name in ["runs", "allows", "everything", "broken"] {
+        begins(&judged(name).await, "ask by rule");
+    }
+    for name in ["denied", "block", "denied-tool", "hooked"] {
+        begins(&judged(name).await, "deny");
+    }
+    let command = |line: &'static str| judge(&test, "claude-code", "SlashCommand", json!({"command": line}));
+    begins(&command("/deploy denied1").await, "deny");
+    begins(&command("/deploy a").await, "ask by rule");
+}
+
+#[tokio::test]
+async fn an_alias_is_judged_as_what_it_stands_for_and_a_function_is_not_allowed() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "git push *", Verdict::Deny);
+    test.rule(Category::Shell, "git commit *", Verdict::Allow);
+    let run = |line: &'static str| judge(&test, "claude-code", "Bash", json!({"command": line}));
+    begins(&run("cat a.txt").await, "allow");
+    test.write(
+        "home/.claude/shell-snapshots/snapshot-bash-1-x.sh",
+        "# Snapshot file\n# Functions\neval $'head () \\n{ \\n    x\\n}' > /dev/null 2>&1\n# Shell Options\n# Aliases\n\
+         alias -- gp='git push'\nalias -- g=git\nalias -- cat=bat\nalias -- ls='ls -F'\nalias -- a=b\nalias -- b=a\n",
+    );
+    for line in ["gp", "gp -f origin", "g push", "ls && (gp; true)", "env gp"] {
+        begins(&run(line).await, "deny");
+    }
+    for line in ["ls", "ls -l", "git commit -m x"] {
+        begins(&run(line).await, "allow");
+    }
+    for line in ["cat a.txt", "head a.txt", "a", "g commit -m x"] {
+        begins(&run(line).await, "ask by default");
+    }
+    // Other agents have no such file.
+    begins(&judge(&test, "gemini", "run_shell_command", json!({"command": "cat a.txt"})).await, "allow");
+}
+
+#[tokio::test]
+async fn a_command_in_a_folder_outside_is_judged_too() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "rm *", Verdict::Deny);
+    test.rule(Category::Shell, "make *", Verdict::Allow);
+    let run = |line: &'static str| judge(&test, "opencode", "bash", json!({"command": line, "workdir": "/"}));
+    begins(&run("rm x").await, "deny");
+    begins(&run("make x").await, "ask by default");
+}
+
+#[tokio::test]
+async fn no_agent_runs_a_command_of_toolctl_that_decides() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "**", Verdict::Allow);
+    let run = |line: &'static str| judge(&test, "claude-code", "Bash", json!({"command": line}));
+    for line in [
+        "toolctl permissions grant shell '**'",
+        "/usr/local/bin/toolctl approve",
+        "(toolctl permissions allow ask_1 &)",
+        "env A=b toolctl workspaces allow /",
+        "sh -c 'toolctl permissions mode yolo'",
+        "ls && toolctl stop",
+        "x=$(toolctl permissions revoke y)",
+        "timeout 5 nohup toolctl permissions grant shell x &",
+    ] {
+        begins(&run(line).await, "deny");
+    }
+    for line in ["rg 'toolctl permissions grant'", "toolctl permissions list", "echo toolctl permissions grant"] {
+        begins(&run(line).await, "allow");
+    }
+}

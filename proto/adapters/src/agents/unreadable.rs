@@ -1,0 +1,184 @@
+//! Inputs of another form than a tool takes, for every tool of every agent: a known tool is never read as one that does
+//! nothing, or as something else than it does.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::agents::{AGENTS, AgentAction, actions};
+
+/// The agent, a tool, an input that it takes, and the members that the actions depend on and that must be there. Tools
+/// that do nothing have none.
+fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> {
+    let patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch";
+    let line = || json!({"command": "ls"});
+    let searched = || json!({"pattern": "*.rs", "path": "src"});
+    let claude_edit = || json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true});
+    let opencode_edit = json!({"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": true});
+    let gemini_edit = json!({"file_path": "a", "old_string": "x", "new_string": "y", "allow_multiple": true});
+    vec![
+        ("claude-code", "Bash", line(), &["command"]),
+        ("claude-code", "Monitor", line(), &["command"]),
+        ("claude-code", "Read", json!({"file_path": "a"}), &["file_path"]),
+        ("claude-code", "Write", json!({"file_path": "a", "content": "x"}), &["file_path", "content"]),
+        ("claude-code", "Edit", claude_edit(), &["file_path"]),
+        ("claude-code", "MultiEdit", json!({"file_path": "a", "edits": []}), &["file_path"]),
+        ("claude-code", "NotebookEdit", json!({"notebook_path": "a"}), &["notebook_path"]),
+        ("claude-code", "Glob", searched(), &["pattern"]),
+        ("claude-code", "Grep", searched(), &[]),
+        ("claude-code", "WebFetch", json!({"url": "https://a.test"}), &["url"]),
+        ("claude-code", "WebSearch", json!({"query": "x"}), &["query"]),
+        ("claude-code", "ReadMcpResourceTool", json!({"server": "a", "uri": "x"}), &["server"]),
+        ("claude-code", "ReadMcpResourceDirTool", json!({"server": "a"}), &["server"]),
+        ("claude-code", "Agent", json!({"isolation": "remote"}), &[]),
+        ("claude-code", "Task", json!({"isolation": "remote"}), &[]),
+        ("claude-code", "Skill", json!({"skill": "a", "args": "b"}), &["skill"]),
+        ("claude-code", "SlashCommand", json!({"command": "/a b"}), &["command"]),
+        ("codex", "Bash", line(), &["command"]),
+        ("codex", "apply_patch", json!({"command": patch}), &["command"]),
+        ("codex", "view_image", json!({"path": "a"}), &["path"]),
+        ("copilot", "bash", line(), &["command"]),
+        ("copilot", "view", json!({"path": "a"}), &["path"]),
+        ("copilot", "create", json!({"path": "a", "file_text": "x"}), &["path"]),
+        ("copilot", "edit", json!({"path": "a", "old_str": "x", "new_str": "y"}), &["path"]),
+        ("copilot", "apply_patch", json!({"input": patch}), &["input"]),
+        ("copilot", "glob", json!({"pattern": "*.rs", "paths": ["src", "tests"]}), &["pattern"]),
+        ("copilot", "grep", json!({"paths": ["a", "b"]}), &[]),
+        ("copilot", "rg", json!({"path": "a"}), &[]),
+        ("copilot", "web_fetch", json!({"url": "https://a.test"}), &["url"]),
+        ("copilot", "web_search", json!({"query": "x"}), &["query"]),
+        ("cursor", "Shell", json!({"command": "ls", "cwd": "src"}), &["command"]),
+        ("cursor", "Read", json!({"file_path": "a"}), &["file_path"]),
+        ("cursor", "Write", json!({"file_path": "a", "content": "x"}), &["file_path"]),
+        ("cursor", "Delete", json!({"path": "a"}), &["path"]),
+        ("cursor", "Grep", searched(), &[]),
+        ("cursor", "Glob", json!({"glob_pattern": "*", "path": "a"}), &["glob_pattern"]),
+        ("cursor", "WebFetch", json!({"url": "https://a.test"}), &["url"]),
+        ("gemini", "run_shell_command", json!({"command": "ls", "dir_path": "src"}), &["command"]),
+        ("gemini", "read_file", json!({"file_path": "a"}), &["file_path"]),
+        ("gemini", "read_many_files", json!({"include": ["a", "*.rs"]}), &["include"]),
+        ("gemini", "write_file", json!({"file_path": "a", "content": "x"}), &["file_path", "content"]),
+        ("gemini", "replace", gemini_edit, &["file_path"]),
+        ("gemini", "list_directory", json!({"dir_path": "a"}), &[]),
+        ("gemini", "glob", json!({"pattern": "*", "dir_path": "a"}), &["pattern"]),
+        ("gemini", "grep_search", json!({"dir_path": "a"}), &[]),
+        ("gemini", "search_file_content", json!({"dir_path": "a"}), &[]),
+        ("gemini", "web_fetch", json!({"prompt": "see https://a.test"}), &["prompt"]),
+        ("gemini", "google_web_search", json!({"query": "x"}), &["query"]),
+        ("opencode", "bash", json!({"command": "ls", "workdir": "src"}), &["command"]),
+        ("opencode", "read", json!({"filePath": "a"}), &["filePath"]),
+        ("opencode", "write", json!({"filePath": "a", "content": "x"}), &["filePath", "content"]),
+        ("opencode", "edit", opencode_edit, &["filePath"]),
+        ("opencode", "apply_patch", json!({"patchText": patch}), &["patchText"]),
+        ("opencode", "glob", searched(), &["pattern"]),
+        ("opencode", "grep", searched(), &[]),
+        ("opencode", "list", searched(), &[]),
+        ("opencode", "webfetch", json!({"url": "https://a.test"}), &["url"]),
+        ("opencode", "websearch", json!({"query": "x"}), &["query"]),
+    ]
+}
+
+/// The names in the table of an agent's source that stand for something.
+fn names_in(source: &str) -> BTreeSet<&str> {
+    let (_, table) = source.split_once("match tool {").unwrap();
+    let (table, _) = table.split_once("\n        _ =>").unwrap();
+    let mut names = BTreeSet::new();
+    let mut together = Vec::new();
+    let mut lines = table.lines().map(str::trim).peekable();
+    while let Some(line) = lines.next() {
+        if !line.starts_with(['"', '|']) {
+            continue;
+        }
+        let (before, behind) = line.split_once("=>").unwrap_or((line, ""));
+        together.extend(before.split('"').skip(1).step_by(2));
+        if line.contains("=>") {
+            let body = if behind.trim() == "{" { lines.peek().copied().unwrap_or_default() } else { behind.trim() };
+            let found = together.drain(..);
+            if !body.starts_with("AgentAction::Nothing") {
+                names.extend(found);
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn every_tool_of_an_agent_s_table_is_tried() {
+    for (agent, source) in [
+        ("claude-code", include_str!("claude_code.rs")),
+        ("codex", include_str!("codex.rs")),
+        ("copilot", include_str!("copilot.rs")),
+        ("cursor", include_str!("cursor.rs")),
+        ("gemini", include_str!("gemini.rs")),
+        ("opencode", include_str!("opencode.rs")),
+    ] {
+        let tried: BTreeSet<&str> = tools().iter().filter(|tool| tool.0 == agent).map(|tool| tool.1).collect();
+        assert_eq!(names_in(source), tried, "{agent}");
+    }
+    assert_eq!(AGENTS.len(), 6, "each has a source above");
+}
+
+#[test]
+fn the_inputs_of_the_table_are_read() {
+    for (agent, tool, input, _) in tools() {
+        let read = actions(agent, tool, &input).unwrap();
+        assert!(!read.is_empty() && !read.contains(&AgentAction::Nothing), "{agent} {tool}: {read:?}");
+        let remote = matches!(tool, "Agent" | "Task");
+        assert_eq!(read.contains(&AgentAction::Unknown), remote, "{agent} {tool}: {read:?}");
+    }
+}
+
+#[test]
+fn an_input_that_is_no_object_is_refused_unless_it_is_a_patch() {
+    for (agent, tool, input, _) in tools() {
+        for other in [json!(null), json!("ls"), json!(""), json!(["ls"]), json!([input]), json!(1), json!(true)] {
+            assert!(actions(agent, tool, &other).is_err(), "{agent} {tool} {other}");
+        }
+    }
+    let patch = json!("*** Begin Patch\n*** Delete File: a\n*** End Patch");
+    for agent in ["codex", "copilot", "opencode"] {
+        assert_eq!(actions(agent, "apply_patch", &patch), Ok(vec![AgentAction::Delete { path: "a".to_owned() }]));
+    }
+}
+
+#[test]
+fn a_member_of_another_form_is_refused_or_leaves_the_action_as_it_is() {
+    for (agent, tool, input, required) in tools() {
+        let expected = actions(agent, tool, &input).unwrap();
+        for member in input.as_object().unwrap().keys() {
+            for other in [json!(1), json!({"a": "b"}), json!([1]), json!([["ls"]]), json!({}), json!([null])] {
+                let mut changed = input.clone();
+                changed[member] = other;
+                let read = actions(agent, tool, &changed);
+                assert!(read.is_err() || read == Ok(expected.clone()), "{agent} {tool} {changed}: {read:?}");
+            }
+        }
+        for member in required {
+            for other in [None, Some(json!(null)), Some(json!(1)), Some(json!({"a": 1})), Some(json!([1]))] {
+                let mut members: Map<String, Value> = input.as_object().unwrap().clone();
+                members.remove(*member);
+                if let Some(other) = other {
+                    members.insert((*member).to_owned(), other);
+                }
+                let changed = Value::Object(members);
+                assert!(actions(agent, tool, &changed).is_err(), "{agent} {tool} {changed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn searches_of_copilot_are_in_each_of_their_paths() {
+    let listed = |tool: &str, input: Value| -> Vec<String> {
+        let path = |action| match action {
+            AgentAction::List { path } => path,
+            other => panic!("{other:?}"),
+        };
+        actions("copilot", tool, &input).unwrap().into_iter().map(path).collect()
+    };
+    assert_eq!(listed("rg", json!({"pattern": "x", "paths": ".env"})), [".env"]);
+    assert_eq!(listed("rg", json!({"pattern": "x"})), ["."]);
+    assert_eq!(listed("grep", json!({"paths": ["a", ""], "path": "b"})), ["a", "b"]);
+    assert_eq!(listed("glob", json!({"pattern": "/etc/*", "paths": ["a", "b"]})), ["/etc", "/etc"]);
+    assert_eq!(listed("glob", json!({"pattern": "*.rs", "paths": "a"})), ["a"]);
+}
