@@ -42,8 +42,8 @@ pub struct RequestPermission {
     /// so nothing is free in a shell that reads them otherwise, such as `zsh`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
-    /// The agent's own mode, such as `acceptEdits`. People who are asked see it. It decides nothing, unless the
-    /// configuration of the agent has `trust_mode = true`.
+    /// The agent's own mode, such as `acceptEdits`. People who are asked see it. `plan` always counts, the others
+    /// if the configuration of the agent has `trust_mode = true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }

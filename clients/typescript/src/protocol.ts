@@ -1877,8 +1877,8 @@ export interface PermissionsRequestParams {
    */
   shell?: string;
   /**
-   * The agent's own mode, such as `acceptEdits`. People who are asked see it. It decides nothing, unless the
-   * configuration of the agent has `trust_mode = true`.
+   * The agent's own mode, such as `acceptEdits`. People who are asked see it. `plan` always counts, the others
+   * if the configuration of the agent has `trust_mode = true`.
    */
   mode?: string;
 }

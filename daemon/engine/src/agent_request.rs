@@ -15,7 +15,7 @@ pub struct AgentRequest {
     pub agent: String,
     /// Until when people may answer here; `None` leaves all questions to the agent's own prompt.
     pub asks_until: Option<Instant>,
-    /// The agent's own mode, where the configuration trusts it.
+    /// The agent's own mode, where the configuration trusts it; `plan` always.
     pub mode: Option<Mode>,
 }
 

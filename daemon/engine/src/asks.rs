@@ -550,7 +550,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         ask: Box::new(ask),
         need: Arc::new(need.clone()),
         parts,
-        project: cx.session.project().to_owned(),
+        project: cx.session.grant_project().to_owned(),
         is_relayed: false,
     }
 }

@@ -191,12 +191,13 @@ impl Cx {
         Self::new(engine, &call, None, (&plugin.name, plugin), None, engine.new_call_id())
     }
 
-    /// The mode that the call is decided in. An agent's mode replaces the default mode only, and only in a session that
-    /// nothing holds.
+    /// The mode that the call is decided in. An agent's `plan` counts everywhere; another mode of an agent replaces the
+    /// default mode only, and only in a session that nothing holds.
     pub(crate) fn mode(&self) -> Mode {
         let own = self.session.mode();
         let of_agent = self.agent.as_ref().and_then(|agent| agent.mode);
         match (own, self.session.hold()) {
+            _ if of_agent == Some(Mode::Plan) => Mode::Plan,
             (Mode::Default, Hold::Free) => of_agent.unwrap_or(own),
             _ => own,
         }

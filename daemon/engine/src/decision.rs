@@ -38,6 +38,7 @@ pub(crate) fn with_subject<T>(
         cwd: &cx.cwd,
         roots: &places,
         project: session.project(),
+        grant_project: session.grant_project(),
         chain,
         undeclared: &cx.engine.plugin_limits.of_chain(chain, session.project()),
         made: &session.made(),

@@ -47,8 +47,6 @@ pub struct CommandEffects {
     /// The words that choose the operation: `git push`, `npm run build`, `python3 -m pytest`. Empty for a program that is in
     /// no table.
     pub name: Vec<String>,
-    /// Its words contain a command that it runs, which is judged by itself.
-    pub runs_words: bool,
 }
 
 /// An effect that a word of a command adds to those of the operation.

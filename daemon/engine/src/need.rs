@@ -61,6 +61,9 @@ pub struct Need {
     /// Files only: paths below the target that are read or written with it. A denial of one of them
     /// denies the need.
     pub covers: Vec<String>,
+    /// Files only: those of the target and of `covers` that are no secrets here in spite of their names: they were looked at
+    /// and hold public certificates alone, or the program takes them as its own input and does not show them.
+    pub no_secrets: Vec<String>,
     /// Files only: a command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,
     /// Asks for the session's folders as a whole: the answer is remembered as a workspace, not as a grant.
@@ -95,6 +98,7 @@ impl Need {
             reads_only: false,
             of_command: None,
             covers: Vec::new(),
+            no_secrets: Vec::new(),
             is_public: false,
             workspace: false,
             always_asked: false,

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use toold_proto::cut::cut_bytes;
 use toold_proto::permission::GrantInfo;
 use toold_proto::plugin::RefusedNeed;
+use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, SourceKind};
 
 use crate::Engine;
@@ -67,6 +68,8 @@ pub fn note_refusal(
 ) {
     let Some(plugin) = subject.chain.last() else { return };
     let fits = need.target.len() <= MAX_TEXT;
+    // A mode passes, and the refusals are shown for grants that last.
+    let subject = &Subject { mode: Mode::Default, ..subject.clone() };
     let pattern = || allowing_pattern(&engine.policy.load(), &engine.grants.snapshot(), subject, need);
     let now = SystemTime::now();
     let refusal = PluginRefusal {

@@ -31,6 +31,7 @@ use crate::need::Need;
 use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
 use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
+use crate::policy::pattern::wild::Wild;
 use crate::policy::pattern::{Pattern, Specificity, check_tool_glob, doubts, is_exception};
 use crate::policy::protected_writes::ProtectedWrite;
 use crate::tool::Origin;
@@ -155,6 +156,8 @@ pub struct Subject<'a> {
     /// The session's own folder and its roots.
     pub roots: &'a [Cow<'a, Path>],
     pub project: &'a Path,
+    /// The project whose grants count too: that of the repository, in a linked worktree of Git.
+    pub grant_project: &'a Path,
     /// The plugins between the caller and the need, the outermost first.
     pub chain: &'a [String],
     /// The categories that the manifests of these plugins withhold.
@@ -206,12 +209,21 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
 
 /// Steps in order; the first that applies decides.
 fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
-    // 1. Denials that nothing overrides.
-    if let Some(rule) = hard_deny(policy, subject, need) {
+    let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
+    // 1. Denials that nothing overrides; of reading a secret, only a rule or a grant for exactly this file.
+    let is_named = |secret: &str| {
+        let exactly = Need::new(need.category, secret);
+        let names = |pattern: &Pattern| pattern.is_exact() && pattern.matches(&exactly).is_some();
+        need.category == Category::FileRead
+            && (rules().any(|rule| rule.action == Verdict::Allow && names(&rule.pattern))
+                || grants.iter().any(|grant| {
+                    grant.action == Action::Allow && grant.matches(subject, &exactly).is_some() && names(&grant.pattern)
+                }))
+    };
+    if let Some(rule) = hard_deny(policy, subject, need, &is_named) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
     // 2. Explicit denials.
-    let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
     if let Some(rule) = rules().find(|rule| rule.action == Verdict::Deny && rule.pattern.may_match(need).is_some()) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule.name());
     }
@@ -427,8 +439,8 @@ pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()
 }
 
-/// Denials that no rule and no mode overrides.
-fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
+/// Denials that no mode overrides, and no rule but one that names a secret (`is_named`).
+fn hard_deny(policy: &Policy, subject: &Subject, need: &Need, is_named: &dyn Fn(&str) -> bool) -> Option<String> {
     if let Some(reason) = &need.forbidden {
         return Some(reason.clone());
     }
@@ -438,12 +450,43 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> 
     if !matches!(need.category, Category::FileRead | Category::FileWrite) {
         return None;
     }
-    let of = |target: &String| hard_deny_of(policy, subject, need.category, target);
+    let of = |target: &String| {
+        let secret = |path: &Path| {
+            let name = secrets::secret_name(path)?;
+            // The input of a program may be written, but not shown.
+            if need.category == Category::FileWrite && secrets::is_input(name) {
+                return None;
+            }
+            // Elsewhere, the answer would reveal what the file is.
+            let is_none = || need.no_secrets.contains(target) && default_of(policy, subject, need) == Verdict::Allow;
+            (!is_none() && !is_named(target)).then(|| format!("secrets ({name})"))
+        };
+        hard_deny_of(policy, subject, need.category, target, &secret)
+    };
     // The message names the other file, since the target does not show it.
-    of(&need.target).or_else(|| need.covers.iter().find_map(|target| Some(format!("{}: {target}", of(target)?))))
+    let covered = |target: &String| Some(format!("{}: {target}{}", of(target)?, way_around(need, target)));
+    of(&need.target).or_else(|| need.covers.iter().find_map(covered))
 }
 
-fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: &str) -> Option<String> {
+/// How a search leaves out a file that is not read, for the end of a message; empty for other commands.
+fn way_around(need: &Need, target: &str) -> String {
+    let command = need.of_command.as_deref().or(need.command.as_deref()).unwrap_or_default();
+    let searches = command.split_whitespace().any(|word| word.rsplit('/').next() == Some("grep"));
+    let name = Path::new(target).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_plain = name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+    match searches && is_plain && secrets::secret_name(Path::new(name)).is_some() {
+        true => format!(" (leave it out with --exclude={name})"),
+        false => String::new(),
+    }
+}
+
+fn hard_deny_of(
+    policy: &Policy,
+    subject: &Subject,
+    category: Category,
+    target: &str,
+    secret: &dyn Fn(&Path) -> Option<String>,
+) -> Option<String> {
     let mut path = Cow::Borrowed(Path::new(target));
     if !is_in_one_form(target) {
         let resolved = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
@@ -464,7 +507,7 @@ fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: 
             return Some(format!("control files ({name})"));
         }
     }
-    secrets::secret_name(path).map(|pattern| format!("secrets ({pattern})"))
+    secret(path)
 }
 
 /// Memories are among the control files. These two tools write them and nothing else, with
@@ -479,7 +522,17 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
         Mode::Yolo => Some(Decision::new(Verdict::Allow, DecidedBy::Rule, "mode yolo")),
         Mode::Plan => match need.category {
             Category::FileRead => None,
-            Category::Shell if need.harmless => None,
+            Category::Shell if need.harmless || need.reads_only => None,
+            Category::FileWrite if !is_protected && is_plan(policy, subject, need) => {
+                Some(Decision::new(Verdict::Allow, DecidedBy::Rule, "mode plan: it is the agent's own plan"))
+            }
+            // Fetching and searching are reading; a request of a plugin may send anything.
+            Category::Network if subject.chain.is_empty() => None,
+            Category::Plugin if need.target == "web_search" => None,
+            // The agent's own prompt may know more about the tools of its servers.
+            Category::Mcp if subject.origin == Origin::Frontend => {
+                Some(Decision::new(Verdict::Ask, DecidedBy::Rule, "mode plan: it may do more than read"))
+            }
             // The needs of a plugin's tool are decided one by one; the needs of the others are unknown.
             Category::Plugin
                 if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin | Origin::ProjectPlugin) =>
@@ -498,6 +551,41 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
             inside.then(|| Decision::new(Verdict::Allow, DecidedBy::Rule, "mode accept_edits"))
         }
     }
+}
+
+/// The plans that agents write in their own plan modes: in the home folder and in a project, `*` within one name.
+///
+/// Sources: the documentation of Claude Code (`plansDirectory`), Gemini CLI ("Plan Mode") and opencode ("Plan"), and for
+/// Cursor and Copilot CLI the places that their plans are saved in.
+const PLANS: [&[&str]; 2] = [
+    &[
+        ".claude/plans/*.md",
+        ".gemini/tmp/*/plans/*.md",
+        ".gemini/tmp/*/*/plans/*.md",
+        ".opencode/plan/*.md",
+        ".local/share/opencode/plans/*.md",
+        ".cursor/plans/*.md",
+        ".copilot/session-state/*/plan.md",
+    ],
+    &[".claude/plans/*.md", ".opencode/plans/*.md", ".opencode/plan/*.md", ".cursor/plans/*.md"],
+];
+
+/// Whether it writes nothing but a plan of an agent.
+fn is_plan(policy: &Policy, subject: &Subject, need: &Need) -> bool {
+    let [at_home, in_project] = PLANS;
+    let is_one = |folder: &Path, plans: &[&str]| {
+        let Some(below) = Path::new(&need.target).strip_prefix(folder).ok().and_then(Path::to_str) else {
+            return false;
+        };
+        plans.iter().any(|plan| {
+            plan.split('/').count() == below.split('/').count()
+                && plan.split('/').zip(below.split('/')).all(|(plan, name)| Wild::parse(plan).matches(name))
+        })
+    };
+    // Only by the agent's own tool: a process without a session is in this mode as well.
+    subject.origin == Origin::Frontend
+        && need.covers.is_empty()
+        && (policy.home.as_deref().is_some_and(|home| is_one(home, at_home)) || is_one(subject.project, in_project))
 }
 
 fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {

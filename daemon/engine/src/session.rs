@@ -93,6 +93,8 @@ pub struct Session {
     pub roots: Vec<PathBuf>,
     /// See [`Session::project`].
     project: PathBuf,
+    /// See [`Session::grant_project`].
+    grant_project: PathBuf,
     pub client: Option<ClientInfo>,
     pub model: Option<String>,
     /// Added to the environment of the session's processes.
@@ -230,6 +232,7 @@ impl Session {
             id,
             cwd,
             roots,
+            grant_project: project.clone(),
             project,
             client,
             model,
@@ -249,6 +252,12 @@ impl Session {
             made: Mutex::default(),
             closed: CancellationToken::new(),
         }
+    }
+
+    /// In this session, grants of another project count as well: see [`Session::grant_project`].
+    pub fn with_grants_of(mut self, project: PathBuf) -> Self {
+        self.grant_project = project;
+        self
     }
 
     /// The effective mode: that of the topmost session that holds this one, as long as it is open.
@@ -330,6 +339,17 @@ impl Session {
     /// The same, also of a session whose folders wait for a person.
     pub fn own_project(&self) -> &Path {
         &self.project
+    }
+
+    /// The project that a grant for the session's project is made for: its [project](Self::project), or, if that lies in a
+    /// linked worktree of Git, the same folder in the repository's main worktree.
+    pub fn grant_project(&self) -> &Path {
+        if self.has_folder() { &self.grant_project } else { Path::new("/") }
+    }
+
+    /// The same, also of a session whose folders wait for a person.
+    pub fn own_grant_project(&self) -> &Path {
+        &self.grant_project
     }
 
     /// The range of folders to search for a project's skills and the like: from a folder of this session up to the

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use toold_engine::need::Need;
+use toold_engine::policy::is_secret;
 use toold_proto::tool::Category;
 
 use crate::exclude::Exclusions;
@@ -30,12 +31,67 @@ pub(crate) fn may_be_folder(resolved: &Path) -> bool {
     facts(resolved).map_or(true, |facts| facts.is_none_or(|facts| facts.kind.is_dir()))
 }
 
+/// A longer file is no certificate, nor a bundle of them as systems have it.
+const MAX_CERTIFICATE: u64 = 1 << 20;
+
+/// Whether a file that a name makes a secret holds nothing but public certificates and keys, in the form of RFC 7468.
+pub(crate) fn is_certificate(path: &Path) -> bool {
+    if !path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("pem")) || !is_secret(path) {
+        return false;
+    }
+    let Ok(text) = crate::files::read_text(path, MAX_CERTIFICATE) else { return false };
+    let labels = || text.lines().filter_map(|line| line.trim().strip_prefix("-----BEGIN "));
+    let public =
+        ["CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CRL", "CERTIFICATE REQUEST", "PUBLIC KEY", "RSA PUBLIC KEY"];
+    let is_public = |label: &str| label.strip_suffix("-----").is_some_and(|label| public.contains(&label));
+    labels().next().is_some() && labels().all(is_public) && !text.contains("PRIVATE KEY")
+}
+
 fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
     let mut need = Need::new(category, resolved.to_string_lossy());
+    if category == Category::FileRead && !is_folder && is_certificate(resolved) {
+        need.no_secrets.push(need.target.clone());
+    }
     need.forbidden = exclusions.reason(resolved, is_folder);
     // The name of another file would be judged in its place.
     if need.forbidden.is_none() && resolved.to_str().is_none() {
         need.forbidden = Some("permissions cannot be checked for names that are not UTF-8".to_owned());
     }
     need
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_known_by_their_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let block = |label: &str| format!("-----BEGIN {label}-----\nMIIB\n-----END {label}-----\n");
+        let (certificate, key) = (block("CERTIFICATE"), block("PRIVATE KEY"));
+        for (name, text, expected) in [
+            ("ca.pem", certificate.clone(), true),
+            ("bundle.PEM", ["# The root\n", &certificate, &certificate].concat(), true),
+            ("public.pem", block("PUBLIC KEY"), true),
+            ("both.pem", [certificate.as_str(), &key].concat(), false),
+            ("first.pem", [key.as_str(), &certificate].concat(), false),
+            ("key.pem", key.clone(), false),
+            ("rsa.pem", block("RSA PRIVATE KEY"), false),
+            ("ssh.pem", block("OPENSSH PRIVATE KEY"), false),
+            ("inline.pem", [certificate.as_str(), "x-----BEGIN PRIVATE KEY-----\n"].concat(), false),
+            ("empty.pem", String::new(), false),
+            ("other.pem", "KEY=1\n".to_owned(), false),
+            // A name that may hold anything else.
+            ("server.key", certificate.clone(), false),
+            ("missing.pem", String::new(), false),
+        ] {
+            let path = folder.path().join(name);
+            if name != "missing.pem" {
+                std::fs::write(&path, text).unwrap();
+            }
+            assert_eq!(is_certificate(&path), expected, "{name}");
+        }
+        std::fs::create_dir(folder.path().join("folder.pem")).unwrap();
+        assert!(!is_certificate(&folder.path().join("folder.pem")));
+    }
 }

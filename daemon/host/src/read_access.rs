@@ -107,6 +107,7 @@ impl ReadAccess {
             cwd: &self.cwd,
             roots: &self.places,
             project: self.session.project(),
+            grant_project: self.session.grant_project(),
             chain: &self.chain,
             undeclared: &self.undeclared,
             made: &self.made,

@@ -554,6 +554,12 @@ fn a_request_gives_its_caller_no_rights_and_takes_those_of_an_agent() {
     let mut bypass = params(&daemon, "codex", "Bash", json!({"command": "cargo publish"}));
     bypass["mode"] = json!("bypassPermissions");
     assert_eq!(judge(&daemon, bypass)["decision"], "ask");
+    // One that narrows is believed.
+    for (line, decision) in [("make a", "deny"), ("cargo publish", "deny"), ("cat b.txt", "allow")] {
+        let mut plan = params(&daemon, "codex", "Bash", json!({"command": line}));
+        plan["mode"] = json!("plan");
+        assert_eq!(judge(&daemon, plan)["decision"], decision, "{line}");
+    }
 }
 
 #[test]

@@ -201,6 +201,34 @@ fn rules_that_match_no_tool_of_a_server_are_found_by_a_check() {
 }
 
 #[test]
+fn rules_that_say_something_else_than_they_mean_are_found_by_a_check() {
+    let rule = |action: &str, category: &str, pattern: &str| {
+        format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"{pattern}\"\naction = \"{action}\"\n")
+    };
+    let rules = [
+        rule("allow", "shell", "**"),
+        rule("deny", "shell", "git push:*"),
+        rule("deny", "shell", "yarn"),
+        rule("ask", "shell", "git reset *"),
+        rule("allow", "file.read", "/no/such/folder/**"),
+        rule("deny", "file.read", "/no/such/folder/**"),
+    ];
+    let setup = Setup::new().file("rules.toml", rules.concat());
+    let (text, code) = stdout(setup.command(toolctl()).args(["config", "check", "rules.toml"]));
+    assert_eq!(code, Some(0), "{text}");
+    for (line, words) in [
+        (5, "deny \"git push:*\""),
+        (5, "did you mean \"git push *\"?"),
+        (9, "deny \"yarn\": it is about this command without further words: for those too, write \"yarn *\""),
+        (17, "there is no folder /no/such/folder"),
+    ] {
+        let found = |found: &&str| found.contains(&format!("rules.toml:{line}: warning: ")) && found.contains(words);
+        assert!(text.lines().find(found).is_some(), "{line}: {words}: {text}");
+    }
+    assert_eq!(text.matches("warning: ").count(), 3, "{text}");
+}
+
+#[test]
 fn an_edited_file_knows_its_schema_and_is_checked() {
     let setup = Setup::new();
     let edit = |editor: &str| stdout(setup.command(toolctl()).args(["config", "edit"]).env("VISUAL", editor));

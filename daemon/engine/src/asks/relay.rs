@@ -55,7 +55,7 @@ pub async fn relay(
         expires_at: rfc3339(SystemTime::now() + time),
         ..for_call(cx, theirs)
     };
-    let make = |number| shown(engine, from, theirs, number, cx.session.project().to_owned(), here);
+    let make = |number| shown(engine, from, theirs, number, cx.session.grant_project().to_owned(), here);
     let key = format!("{:?}", (from, &theirs.request_id, cx.call_id.as_str()));
     let Some(waiter) = engine.asks.prompts.enter_relayed(key, cx, time, make) else {
         return Ok(Relayed::Nobody);
@@ -109,7 +109,7 @@ pub fn show(
             Ask { session_id: session.clone(), source, ..theirs }
         }
     };
-    let project = calls.first().map(|cx| cx.session.project().to_owned()).unwrap_or_default();
+    let project = calls.first().map(|cx| cx.session.grant_project().to_owned()).unwrap_or_default();
     let make = |number| shown(engine, from, theirs, number, project, here);
     let key = format!("{:?}", (from, &theirs.request_id));
     let waiter = engine.asks.prompts.show(key, &calls, time, make);

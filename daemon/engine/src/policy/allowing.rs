@@ -11,11 +11,16 @@ use crate::policy::pattern::Pattern;
 use crate::policy::suggest::{exact_pattern, suggestions};
 use crate::policy::{Policy, Subject, decide};
 
-/// The pattern of a grant, for the chain of `subject`, that allows this need in the mode `default`. `None` when no
-/// pattern does: a rule or a grant denies it, it is a secret or a control file, or only `**` covers it.
+/// The pattern of a grant, for the chain of `subject`, that allows this need in the mode `default`, or in `plan` if that is
+/// the mode. `None` when no pattern does: a rule, a grant or the mode `plan` denies it, it is a secret or a control file, or
+/// only `**` covers it.
 pub fn allowing_pattern(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
     let wider = suggestions(need, policy.home.as_deref()).into_iter().map(|suggestion| suggestion.pattern);
-    let subject = Subject { mode: Mode::Default, ..subject.clone() };
+    let mode = match subject.mode {
+        Mode::Plan => Mode::Plan,
+        Mode::Default | Mode::AcceptEdits | Mode::Yolo => Mode::Default,
+    };
+    let subject = Subject { mode, ..subject.clone() };
     exact_pattern(need).into_iter().chain(wider).find(|text| {
         let Ok(pattern) = Pattern::parse_to_use(need.category, text) else { return false };
         let grant = Grant {

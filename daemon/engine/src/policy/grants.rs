@@ -93,7 +93,7 @@ impl Grant {
     fn concerns(&self, subject: &Subject, need: &Need) -> bool {
         let scope = match &self.scope {
             GrantScope::Session(session) => session == subject.session || subject.above.contains(&session),
-            GrantScope::Project(project) => project == subject.project,
+            GrantScope::Project(project) => project == subject.project || project == subject.grant_project,
             GrantScope::Always => true,
         };
         scope

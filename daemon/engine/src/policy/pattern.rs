@@ -133,6 +133,15 @@ impl Pattern {
         check::check(category, self).map_err(|why| bad(category, &self.text, &why))
     }
 
+    /// Why the pattern, which is valid, may not mean what its author meant, with a pattern that would; for commands.
+    /// `is_strict`: the rule denies or asks.
+    pub fn otherwise_meant(&self, is_strict: bool) -> Option<String> {
+        match &self.kind {
+            PatternKind::Words(_) => check::otherwise_meant(self.text.trim(), is_strict),
+            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => None,
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use crate::cut;
 
 const FILES: &[&str] = &[
+    ".dev.vars",
     ".netrc",
     "_netrc",
     ".pgpass",
@@ -18,17 +19,33 @@ const FILES: &[&str] = &[
     ".boto",
     ".dockercfg",
     ".vault-token",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
     "credentials.json",
     "application_default_credentials.json",
     "service-account.json",
     "service_account.json",
+    "serviceAccountKey.json",
     "credentials.tfrc.json",
+    "terraform.tfvars",
+    "terraform.tfstate",
+    "terraform.tfstate.backup",
+    "secrets.toml",
 ];
-const ENDINGS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"];
+const KEYS: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+const KEY_ENDINGS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".ppk"];
+const ENDINGS: &[&str] = &[".kdbx"];
+/// Folders whose keys are published with the code in them.
+const PUBLISHED: &[&str] = &[
+    "tests/fixtures",
+    "test/fixtures",
+    "spec/fixtures",
+    "__fixtures__",
+    "testdata",
+    "node_modules",
+    "site-packages",
+    "dist-packages",
+];
+/// The last part of the name of a template of variables, such as `.env.example` or `sample.env`.
+const TEMPLATES: &[&str] = &["example", "sample", "template", "dist", "defaults", "test"];
 const FOLDERS: &[&str] = &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store"];
 /// The last parts of a path.
 const PLACES: &[&str] = &[
@@ -66,26 +83,46 @@ pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
         place.rsplit('/').all(|part| parts.next().is_some_and(|last| last.eq_ignore_ascii_case(part)))
     };
     let folder = |part: &str| FOLDERS.iter().find(|folder| part.eq_ignore_ascii_case(folder));
-    ENDINGS
-        .iter()
-        .find(|known| known.eq_ignore_ascii_case(ending))
+    let is_ending = |known: &&&'static str| known.eq_ignore_ascii_case(ending);
+    let key = KEYS.iter().find(named).or_else(|| KEY_ENDINGS.iter().find(is_ending));
+    key.filter(|_| !is_published(&text))
+        .or_else(|| ENDINGS.iter().find(is_ending))
         .or_else(|| PLACES.iter().find(ends_as))
         .or_else(|| parts().find_map(folder))
         .copied()
 }
 
-/// `.env`, `.envrc` and `.env.NAME`, except templates.
+/// `.env`, `.envrc`, `.env.NAME`, `.env-NAME`, `.env_NAME`, `NAME.env` and `.dev.vars.NAME`, except templates.
 fn is_environment(name: &str) -> bool {
-    let Some((start, rest)) = name.split_at_checked(4) else { return false };
-    if !start.eq_ignore_ascii_case(".env") {
+    let is_named = name.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("env"));
+    if !is_named && !name.starts_with('.') {
         return false;
     }
-    let rest = rest.to_ascii_lowercase();
-    matches!(&*rest, "" | "rc") || (rest.starts_with('.') && !is_template(&rest))
+    let name = name.to_ascii_lowercase();
+    if let Some(start) = name.strip_suffix(".env") {
+        return !is_template(start);
+    }
+    let Some(rest) = name.strip_prefix(".env").or_else(|| name.strip_prefix(".dev.vars")) else { return false };
+    rest == "rc" || rest.starts_with(['.', '-', '_']) && !is_template(rest)
 }
 
 fn is_template(name: &str) -> bool {
-    [".example", ".sample", ".template", ".dist"].into_iter().any(|ending| name.ends_with(ending))
+    name.rsplit(['.', '-', '_']).next().is_some_and(|last| TEMPLATES.contains(&last))
+}
+
+/// Whether files of this name are inputs that people and agents write.
+pub(super) fn is_input(name: &str) -> bool {
+    name == "terraform.tfvars"
+}
+
+fn is_published(path: &str) -> bool {
+    let is_in = |folder: &&str| {
+        path.match_indices(folder).any(|(at, found)| {
+            let before = path.split_at_checked(at).is_some_and(|(before, _)| before.ends_with('/'));
+            before && path.split_at_checked(at + found.len()).is_some_and(|(_, behind)| behind.starts_with('/'))
+        })
+    };
+    PUBLISHED.iter().any(|folder| is_in(&folder))
 }
 
 /// The name by which a file controls the behaviour of the daemon; no tool writes it.
@@ -150,11 +187,48 @@ mod tests {
             "/p/.envrc",
             "/p/.pem",
             "/p/.key/",
+            "/p/.dev.vars",
+            "/p/.dev.vars.production",
+            "/p/prod.env",
+            "/p/Production.ENV",
+            "/p/.env-production",
+            "/p/.env_local",
+            "/p/.env.test.local",
+            "/p/.env.example.local",
+            "/p/.streamlit/secrets.toml",
+            "/p/serviceAccountKey.json",
+            "/p/terraform.tfvars",
+            "/p/terraform.tfstate",
+            "/p/tests/fixtures/.env",
+            "/p/tests/fixtures/.ssh/config",
+            "/p/tests/key.pem",
+            "/p/mytests/fixtures2/key.pem",
+            "/p/node_modules.key",
+            "/p/my_node_modules/a.key",
+            "/home/u/.ssh/tests/fixtures/id_rsa",
         ] {
             assert!(secret_name(Path::new(secret)).is_some(), "{secret}");
         }
         for plain in [
             "/p/.env.example",
+            "/p/.env.sample",
+            "/p/.env.template",
+            "/p/.env.defaults",
+            "/p/.env.test",
+            "/p/.env.local.example",
+            "/p/.env-example",
+            "/p/.env_sample",
+            "/p/.dev.vars.example",
+            "/p/example.env",
+            "/p/test.env",
+            "/p/app.sample.env",
+            "/p/tests/fixtures/server.key",
+            "/p/tests/fixtures/tls/id_rsa",
+            "/p/testdata/key.pem",
+            "/p/node_modules/tls/test/key.pem",
+            "/p/.venv/lib/python3.13/site-packages/certifi/cacert.pem",
+            "/p/terraform.tfvars.example",
+            "/p/secrets.rs",
             "/p/env",
             "/p/.env/lib/x.py",
             "/p/src/shadow",

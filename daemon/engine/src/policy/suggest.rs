@@ -71,9 +71,7 @@ fn commands(need: &Need) -> Vec<String> {
         patterns.push(words.iter().enumerate().map(word).collect::<Vec<_>>().join(" "));
     }
     let name = operation(need, words);
-    let is_wide = need.effects.runs_words
-        || !need.elsewhere.is_empty()
-        || ONE_BY_ONE.iter().any(|effect| need.effects.operation.contains(*effect))
+    let is_wide = ONE_BY_ONE.iter().any(|effect| need.effects.operation.contains(*effect))
         || name.len() == 1 && names_only_files(need);
     if !is_wide && !name.is_empty() && words.len() > name.len() {
         let name: Vec<String> = name.iter().map(|word| escape_word(word)).collect();
@@ -82,9 +80,14 @@ fn commands(need: &Need) -> Vec<String> {
     patterns
 }
 
-/// The words that choose what the command does. Of a program in no table, those before the first option, path or value, and
-/// none if that leaves its name alone: `mytool *` would be about commands that nobody has seen.
+/// The words that choose what the command does, and maybe options between them. Of a program in no table, those before the
+/// first option, path or value, and none if that leaves its name alone: `mytool *` would be about commands that nobody has
+/// seen.
 fn operation<'a>(need: &'a Need, words: &'a [Word]) -> Vec<&'a str> {
+    if let Some(head) = need.head {
+        let head = words.get(..head).filter(|head| head.iter().all(|word| word.literal)).unwrap_or_default();
+        return head.iter().map(|word| word.text.as_str()).collect();
+    }
     if !need.effects.name.is_empty() {
         return need.effects.name.iter().map(String::as_str).collect();
     }

@@ -111,6 +111,15 @@ impl PolicyCase {
     }
 
     fn decide(&self, need: &Need) -> Decision {
+        self.with_subject(|subject| decide(&self.policy, &self.grants, subject, need))
+    }
+
+    /// The pattern of a grant that allows the need.
+    fn advised(&self, need: &Need) -> Option<String> {
+        self.with_subject(|subject| allowing::allowing_pattern(&self.policy, &self.grants, subject, need))
+    }
+
+    fn with_subject<T>(&self, work: impl FnOnce(&Subject) -> T) -> T {
         let (tool, session) = (ToolName::parse(self.tool).unwrap(), SessionId::parse("s1").unwrap());
         let roots = [Cow::Borrowed(Path::new(self.cwd))];
         let subject = Subject {
@@ -122,12 +131,13 @@ impl PolicyCase {
             cwd: Path::new(self.cwd),
             roots: &roots,
             project: Path::new(PROJECT),
+            grant_project: Path::new("/home/u/main"),
             chain: &self.chain,
             undeclared: &[],
             made: &[],
             profile: None,
         };
-        decide(&self.policy, &self.grants, &subject, need)
+        work(&subject)
     }
 
     #[track_caller]
@@ -273,6 +283,102 @@ fn plan_goes_by_needs_and_not_by_rules_or_claims() {
 }
 
 #[test]
+fn plan_allows_reading_and_the_agents_own_plan() {
+    let reads = |line: &str| Need { reads_only: true, ..shell(line) };
+    let plan = case().mode(Mode::Plan);
+    let of_agent = plan.clone().origin(Origin::Frontend);
+    let of_plugin = plan.clone().chain(&["plugin"]);
+    let allowed = |case: PolicyCase| case.rule("network", "**", "allow").rule("mcp", "**", "allow");
+    for (case, need, verdict, rule) in [
+        (plan.clone(), reads("git log"), Allow, "it only reads"),
+        (plan.clone().rule("shell", "git log *", "deny"), reads("git log"), Deny, "config.toml:1"),
+        (plan.clone().rule("shell", "git log *", "ask"), reads("git log"), Ask, "config.toml:1"),
+        (plan.clone(), read("/home/u/proj/a"), Allow, ""),
+        (plan.clone(), read("/etc/passwd"), Ask, ""),
+        (plan.clone(), shell("git commit"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/.claude/plans/merry-fox.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/.gemini/tmp/0a1b/session/plans/a.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/.copilot/session-state/0a1b/plan.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/proj/.opencode/plans/a.md"), Allow, "own plan"),
+        (of_agent.clone(), write("/home/u/.claude/plans/a/b.md"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/.claude/plans/a.sh"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/.claude/settings.json"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/v/.claude/plans/a.md"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/proj/plan.md"), Deny, "mode plan"),
+        (
+            plan.clone().rule("file.write", "**/*.md", "deny"),
+            write("/home/u/.claude/plans/a.md"),
+            Deny,
+            "config.toml:1",
+        ),
+        (plan.clone(), write("/home/u/.claude/plans/a.md"), Deny, "mode plan"),
+        (case(), write("/home/u/.claude/plans/a.md"), Ask, "default"),
+        (allowed(plan.clone()), need(Category::Network, "example.org:443"), Allow, "config.toml:1"),
+        (allowed(of_plugin.clone()), need(Category::Network, "example.org:443"), Deny, "mode plan"),
+        (allowed(plan.clone()), need(Category::Mcp, "docs/search"), Deny, "mode plan"),
+        (allowed(of_agent.clone()), need(Category::Mcp, "docs/search"), Ask, "mode plan"),
+        (of_agent.clone(), need(Category::Plugin, "web_search"), Ask, "default"),
+    ] {
+        case.gives(&need, verdict, rule);
+    }
+}
+
+#[test]
+fn a_secret_is_read_where_a_rule_or_a_grant_names_exactly_this_file() {
+    let secret = "/home/u/proj/.env";
+    let tree = Need { covers: vec!["/home/u/proj/a".into(), secret.into()], ..read("/home/u/proj") };
+    let by_rule = |pattern: &str| case().rule("file.read", pattern, "allow");
+    let granted = |pattern: &str| case().grant(Category::FileRead, pattern, Action::Allow);
+    let mut private = by_rule(secret);
+    private.policy.private = vec![PathBuf::from(secret)].into();
+    for (case, need, verdict, rule) in [
+        (case(), read(secret), Deny, "secrets (.env)"),
+        (case(), tree.clone(), Deny, "secrets (.env): /home/u/proj/.env"),
+        (case().mode(Mode::Yolo), read(secret), Deny, "secrets"),
+        (by_rule("**"), read(secret), Deny, "secrets"),
+        (by_rule("/home/u/proj/*"), read(secret), Deny, "secrets"),
+        (granted("**/.env"), read(secret), Deny, "secrets"),
+        (by_rule("/home/u/proj/.env.local"), read(secret), Deny, "secrets"),
+        (by_rule(secret), read(secret), Allow, "config.toml:1"),
+        (granted(secret), read(secret), Allow, "grant g1"),
+        (granted(secret), tree.clone(), Allow, "default"),
+        (by_rule(secret).mode(Mode::Plan), read(secret), Allow, "config.toml:1"),
+        (by_rule(secret).rule("file.read", "**/.env", "deny"), read(secret), Deny, "config.toml:2"),
+        (by_rule(secret).chain(&["plugin"]), read(secret), Allow, "config.toml:1"),
+        (granted(secret).chain(&["plugin"]), read(secret), Deny, "secrets"),
+        // To read it is not to write it, nor the files beside it, and the daemon's own files stay closed.
+        (by_rule(secret), write(secret), Deny, "secrets"),
+        (by_rule(secret).rule("file.write", secret, "allow"), write(secret), Deny, "secrets"),
+        (by_rule(secret), read("/home/u/proj/.env.local"), Deny, "secrets"),
+        (case(), read("/home/u/proj/terraform.tfvars"), Deny, "secrets (terraform.tfvars)"),
+        (case(), write("/home/u/proj/terraform.tfvars"), Ask, "default"),
+        (private, read(secret), Deny, "the daemon's own files"),
+    ] {
+        case.gives(&need, verdict, rule);
+    }
+    let searched = Need { command: Some("cd . && grep -rn KEY .".into()), ..tree.clone() };
+    case().gives(&searched, Deny, "(leave it out with --exclude=.env)");
+    let by_folder = Need { covers: vec!["/home/u/proj/.ssh/config".into()], ..searched };
+    assert!(!case().decide(&by_folder).rule.contains("--exclude"));
+    let certificate = |of: &str| Need { no_secrets: vec![of.into()], ..read("/home/u/proj/ca.pem") };
+    case().gives(&read("/home/u/proj/ca.pem"), Deny, "secrets (.pem)");
+    case().gives(&certificate("/home/u/proj/ca.pem"), Allow, "default");
+    let elsewhere = Need { target: "/srv/ca.pem".into(), ..certificate("/srv/ca.pem") };
+    case().gives(&elsewhere, Deny, "secrets (.pem)");
+    case().gives(&certificate("/home/u/proj/other.pem"), Deny, "secrets (.pem)");
+}
+
+#[test]
+fn nothing_is_advised_that_the_mode_denies_all_the_same() {
+    let advised = |mode: Mode, need: &Need| case().mode(mode).advised(need);
+    assert_eq!(advised(Mode::Plan, &shell("git commit")), None);
+    assert_eq!(advised(Mode::Plan, &read("/etc/passwd")).as_deref(), Some("/etc/passwd"));
+    assert_eq!(advised(Mode::Default, &shell("git commit")).as_deref(), Some("git commit"));
+    assert_eq!(advised(Mode::Default, &read("/home/u/proj/.env")).as_deref(), Some("/home/u/proj/.env"));
+    assert_eq!(advised(Mode::Default, &write("/home/u/proj/.env")), None);
+}
+
+#[test]
 fn the_more_specific_rule_decides() {
     let case = case().rule("shell", "git *", "allow").rule("shell", "git push *", "ask").rule("shell", "**", "ask");
     case.gives(&shell("git status"), Allow, "git *");
@@ -378,6 +484,7 @@ fn grant_applies_only_to_its_own_need() {
     granted(&|g| g.scope = GrantScope::Session(SessionId::parse("s1").unwrap())).gives(&shell("ls"), Allow, "");
     granted(&|g| g.scope = GrantScope::Session(SessionId::parse("s2").unwrap())).gives(&shell("ls"), Ask, "");
     granted(&|g| g.scope = GrantScope::Project(PROJECT.into())).gives(&shell("ls"), Allow, "");
+    granted(&|g| g.scope = GrantScope::Project("/home/u/main".into())).gives(&shell("ls"), Allow, "");
     granted(&|g| g.scope = GrantScope::Project("/home/u/proj2".into())).gives(&shell("ls"), Ask, "");
     granted(&|g| g.tools = Some(vec!["bash".into()])).gives(&shell("ls"), Allow, "");
     granted(&|g| g.tools = Some(vec!["exec".into()])).gives(&shell("ls"), Ask, "");
@@ -504,6 +611,7 @@ fn a_check_names_the_strictest_part() {
         cwd: Path::new(PROJECT),
         roots: &[],
         project: Path::new(PROJECT),
+        grant_project: Path::new(PROJECT),
         chain: &[],
         undeclared: &[],
         made: &[],
@@ -715,7 +823,6 @@ fn push(line: &str) -> Need {
         operation: [Effect::Publish, Effect::Build].into_iter().collect(),
         added: need.words.iter().flatten().filter_map(destroys).collect(),
         name: vec!["git".into(), "push".into()],
-        runs_words: false,
     };
     Need { effects, ..need }
 }

@@ -125,6 +125,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let looked_up = self.look_up_wildcards(&words, &mut reading);
         list_wildcards(&words, &mut reading);
         let operands = operands_of(&words, &reading);
+        let effects = programs::effects_of(&words, &reading, head);
         let files = self.named_files(&mut reading);
         let hides = doubt || reading.is_open;
         let unsure = match (doubt, name.is_none(), reading.unsure.take()) {
@@ -133,7 +134,6 @@ impl<'t> ShellWalk<'_, '_, '_> {
             (_, _, why) => why,
         };
         let may_run_any = name.is_none() || reading.may_run_any || doubt && name.as_deref() != Some("set");
-        let effects = programs::effects_of(&words, &reading);
         let script = reading.script_file.take().and_then(|file| self.script_text(&file));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));

@@ -17,7 +17,7 @@ use super::programs::{FileAccess, FileUse, Reading};
 use super::trees::TreeFilter;
 use super::{ShellWalk, SimpleCommand};
 use crate::exclude::Exclusions;
-use crate::file_needs::{read_need, write_need};
+use crate::file_needs::{is_certificate, read_need, write_need};
 use crate::files::{OpenError, ResolvedPath, resolve_for};
 
 /// Up to this number, files are judged one by one; above it, by the folder that contains them.
@@ -39,6 +39,9 @@ const DEVICES: &[&str] = &[
     "/dev/tty",
 ];
 
+/// Programs that put files into a folder under the names that they have.
+const INTO_FOLDERS: &[&str] = &["cp", "mv", "ln", "install", "scp", "rsync"];
+
 /// A file or folder that a command names.
 #[derive(Clone, Debug)]
 pub(super) struct NamedFile {
@@ -48,6 +51,8 @@ pub(super) struct NamedFile {
     /// The parts of it that are used, if not everything inside.
     covers: Option<Rc<NameSet>>,
     filter: Option<Rc<TreeFilter>>,
+    /// The names under which files are put into it, if it is a folder.
+    puts: Vec<PathBuf>,
     /// The target of the command.
     pub(super) command: String,
     is_operand: bool,
@@ -108,6 +113,12 @@ impl ShellWalk<'_, '_, '_> {
                 reading.doubt(why);
             }
         }
+        if let Some(known) = reading.known.filter(|known| INTO_FOLDERS.contains(&known.name.as_str())) {
+            let is_known = name_what_is_put(&mut found, known.name == "rsync").is_some();
+            if !is_known {
+                reading.doubt("it puts files into a folder, and their names are not known");
+            }
+        }
         found
     }
 
@@ -118,6 +129,7 @@ impl ShellWalk<'_, '_, '_> {
             path,
             covers: None,
             filter: file.filter.clone(),
+            puts: Vec::new(),
             command: String::new(),
             is_operand: file.is_operand,
             depth: 0,
@@ -225,6 +237,42 @@ impl ShellWalk<'_, '_, '_> {
     }
 }
 
+/// Notes the names that files get in the folders that they are put into: the last operand, or that of `-t`.
+/// `enters_with_slash`: a folder with a slash at its end stands for the files in it. `None` if these are too many.
+fn name_what_is_put(files: &mut [NamedFile], enters_with_slash: bool) -> Option<()> {
+    let last = files.iter().rposition(|file| file.is_operand);
+    let is_target = |at: usize, file: &NamedFile| {
+        file.how == FileAccess::Write && (!file.is_operand || Some(at) == last) && file.path.is_dir()
+    };
+    let targets: Vec<usize> = (0..files.len()).filter(|at| is_target(*at, &files[*at])).collect();
+    if targets.is_empty() {
+        return Some(());
+    }
+    let mut names: Vec<PathBuf> = Vec::new();
+    for (_, file) in files.iter().enumerate().filter(|(at, file)| file.is_operand && !targets.contains(at)) {
+        let text = file.path.as_os_str().as_encoded_bytes();
+        let is_content = text.ends_with(b"/.") || text.ends_with(b"/..") || enters_with_slash && text.ends_with(b"/");
+        match (&file.covers, is_content) {
+            (Some(several), _) => {
+                names.extend(several.files.iter().filter_map(|file| file.file_name()).map(PathBuf::from))
+            }
+            (None, false) => names.extend(file.path.file_name().map(PathBuf::from)),
+            (None, true) => {
+                let inside = names::tree(&file.path, |_| true, |_| true)?;
+                let below = inside.iter().filter_map(|inside| inside.strip_prefix(&file.path).ok());
+                names.extend(below.filter_map(|below| below.iter().next()).map(PathBuf::from));
+            }
+        }
+    }
+    names.sort();
+    names.dedup();
+    if names.len() > super::MAX_NEEDS {
+        return None;
+    }
+    targets.iter().for_each(|at| files[*at].puts.clone_from(&names));
+    Some(())
+}
+
 fn enters(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
     // Git's packed files are not files of the project.
     move |entry| {
@@ -277,6 +325,19 @@ impl NamedFile {
             return vec![on(&veil), on(&path)];
         }
         let mut needs = vec![on(&path)];
+        if self.how == FileAccess::Read && is_own_input(&self.command, &path) {
+            let input = needs[0].target.clone();
+            needs[0].no_secrets.push(input);
+        }
+        for name in &self.puts {
+            let file = path.join(name);
+            // Through a link, the file that it names is written.
+            match resolve_for(&file, Path::new("/"), may_read) {
+                Ok(ResolvedPath { path, veil: None }) => needs.push(on(&path)),
+                Ok(ResolvedPath { path, veil: Some(veil) }) => needs.extend([on(&veil), on(&path)]),
+                Err(_) => return not_known("a loop of symbolic links"),
+            }
+        }
         if self.how == FileAccess::Tree && !may_read(&path) {
             // Its contents are not examined, so whether everyone may read them is unknown.
             needs[0].is_public &= !path.is_dir();
@@ -318,17 +379,32 @@ impl NamedFile {
             }
         }
         needs[0].covers = covers.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+        let looks = |_: &&PathBuf| category == Category::FileRead && !clock.is_over();
+        let certificates = covers.iter().filter(looks).filter(|file| is_certificate(file));
+        needs[0].no_secrets = certificates.map(|file| file.to_string_lossy().into_owned()).collect();
         for target in links {
             let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };
             // Links inside lead to further places, which are not all examined.
             if self.depth > 0 {
                 return not_known("its links lead to folders that contain further links");
             }
-            let linked = Self { how, path: target, covers: None, depth: self.depth + 1, ..self.clone() };
+            let (path, depth) = (target, self.depth + 1);
+            let linked = Self { how, path, depth, covers: None, puts: Vec::new(), ..self.clone() };
             needs.extend(linked.needs(line, may_read, exclusions, clock));
         }
         needs
     }
+}
+
+/// Whether the command takes a file with secrets as its own input, and does not show it.
+fn is_own_input(command: &str, path: &Path) -> bool {
+    let mut words = command.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or_default());
+    let program = words.next().unwrap_or_default();
+    let subcommand = words.find(|word| !word.starts_with('-')).unwrap_or_default();
+    let is_of = |ending: &str| path.extension().is_some_and(|of| of == ending);
+    matches!(program, "terraform" | "tofu")
+        && matches!(subcommand, "plan" | "apply" | "destroy" | "import" | "refresh")
+        && (is_of("tfvars") || is_of("tfstate"))
 }
 
 /// Whether an ignore file in the folder or above it re-includes hidden files for `rg`.

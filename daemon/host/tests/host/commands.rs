@@ -8,10 +8,12 @@
 mod agents;
 mod corpus;
 mod everyday;
+mod files;
 mod folders;
 // Its lines and its sandbox are for GNU and Linux.
 #[cfg(target_os = "linux")]
 mod hostile;
 mod judge;
+mod repositories;
 mod rules;
 mod wrappers;

@@ -2,12 +2,14 @@
 //! errors.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toold_engine::policy::Rule;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
+use toold_host::shell_grammar::withheld;
 use toold_proto::nearest::did_you_mean;
+use toold_proto::permission::Verdict;
 use toold_proto::tool::{Category, SourceKind};
 
 use crate::config::LoadedConfig;
@@ -21,16 +23,46 @@ use crate::config::tools::KnownNames;
 /// Sentences for the user, with locations. Reads folders.
 pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let rules = loaded.policy.rules.iter();
-    let of_rules = rules.clone().filter_map(of_rule);
+    let of_rules = rules.clone().flat_map(of_rule);
     let of_others = of_plugins(options, loaded).into_iter().chain(of_profiles(options, loaded));
     of_rules.chain(of_servers(options, loaded, rules)).chain(of_others).collect()
 }
 
 /// The same for one rule.
-pub(super) fn of_rule(rule: &Rule) -> Option<String> {
-    let cwd = rule.cwd.as_ref().filter(|cwd| !cwd.is_dir())?;
-    let words = format!("there is no folder {}, so the rule matches no call yet", cwd.display());
-    Some(format!("{}: warning: {words}", rule.origin))
+pub(super) fn of_rule(rule: &Rule) -> Vec<String> {
+    let cwd = rule.cwd.as_deref().filter(|cwd| !cwd.is_dir());
+    let no_folder = |folder: &Path| format!("there is no folder {}, so the rule matches no call yet", folder.display());
+    // One that denies may be for a folder that is to come.
+    let files = folder_of(rule).filter(|folder| rule.action == Verdict::Allow && !folder.is_dir());
+    let meant = rule.pattern.otherwise_meant(rule.action != Verdict::Allow);
+    let meant = meant.map(|why| format!("{} {:?}: {why}", rule.action.as_str(), rule.pattern.as_str()));
+    let all =
+        cwd.map(no_folder).into_iter().chain(files.as_deref().map(no_folder)).chain(meant).chain(withheld_by(rule));
+    all.map(|words| format!("{}: warning: {words}", rule.origin)).collect()
+}
+
+/// What a rule that allows commands does not cover although it seems to, with the lines that add it.
+fn withheld_by(rule: &Rule) -> Option<String> {
+    const SHOWN: usize = 8;
+    let allows = rule.category == Category::Shell && rule.action == Verdict::Allow;
+    let withheld = allows.then(|| withheld(rule.pattern.as_str())).filter(|withheld| !withheld.is_empty())?;
+    let named: Vec<String> =
+        withheld.iter().take(SHOWN).map(|(operation, effect)| format!("`{operation} *` ({effect})")).collect();
+    let more = withheld.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let pattern = rule.pattern.as_str();
+    Some(format!("allow {pattern:?} does not cover {}{more}: add a rule for each one that you mean", named.join(", ")))
+}
+
+/// The folder that all files of a rule lie in, as far as its pattern says.
+fn folder_of(rule: &Rule) -> Option<PathBuf> {
+    let of_files = matches!(rule.category, Category::FileRead | Category::FileWrite);
+    let pattern = of_files.then(|| rule.pattern.as_str())?;
+    let folder = match pattern.find(['*', '?', '[', '{', '\\']) {
+        Some(wildcard) => pattern.split_at_checked(wildcard)?.0.rsplit_once('/')?.0,
+        None => pattern.rsplit_once('/')?.0,
+    };
+    (!folder.is_empty()).then(|| folder.into())
 }
 
 /// Rules for the tools of servers that are not mounted.

@@ -29,7 +29,7 @@ use toold_store::Store;
 
 use crate::config;
 use crate::config::active_config::ActiveConfig;
-use crate::config::project_folder::{project_of, real_dir};
+use crate::config::project_folder::{grant_project_of, project_of, real_dir};
 use crate::config::workspaces::{is_wide, without_dots};
 use crate::peer::Peer;
 use crate::peer::share_codes::ShareCodes;
@@ -266,7 +266,8 @@ impl SessionService {
         let cwd = real(open.cwd.as_deref().unwrap_or(Path::new("/")))?;
         let project = project_of(&cwd).with_context(|| format!("can't look at {}", cwd.display()))?;
         let roots = open.roots.iter().map(|root| real(root)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Session::new(new_session(open, cwd, roots, project, None)))
+        let grants = grant_project_of(&project);
+        Ok(Session::new(new_session(open, cwd, roots, project, None)).with_grants_of(grants))
     }
 
     /// For a client that acts for a model: folders that nobody chose wait for a person. The answer
@@ -301,7 +302,9 @@ impl SessionService {
         let others = roots.iter().map(shown).filter(|root| *root != work).collect();
         let mut folders: Vec<WorkspaceFolder> = cwd.into_iter().chain(roots).collect();
         folders.dedup();
-        Ok(Session::new(new_session(open, work, others, project, Some(Workspace::new(gate, folders)))))
+        let grants = grant_project_of(&project);
+        let workspace = Some(Workspace::new(gate, folders));
+        Ok(Session::new(new_session(open, work, others, project, workspace)).with_grants_of(grants))
     }
 
     fn workspace_limits(&self, kind: OpenerKind, profiles: &[ClientProfile]) -> Vec<WorkspaceLimit> {
@@ -332,7 +335,8 @@ impl SessionService {
         let mut env = tool.env.clone();
         env.extend(open.env.clone());
         let open = SessionRequest { env, ..open };
-        Ok(Session::held(new_session(open, cwd, roots, tool.own_project().to_owned(), None), hold.clone()))
+        let new = new_session(open, cwd, roots, tool.own_project().to_owned(), None);
+        Ok(Session::held(new, hold.clone()).with_grants_of(tool.own_grant_project().to_owned()))
     }
 
     /// Splits variables into those that a client may set, and the sorted names of the others.

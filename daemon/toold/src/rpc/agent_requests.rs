@@ -220,7 +220,8 @@ fn tool_for(
     let of_agent = AgentRequest {
         agent: params.agent.clone(),
         asks_until: config.wait(params.wait_ms).map(|wait| Instant::now() + wait),
-        mode: params.mode.as_deref().filter(|_| config.trust_mode).and_then(mode_of),
+        // A mode that narrows needs no trust.
+        mode: params.mode.as_deref().and_then(mode_of).filter(|mode| config.trust_mode || *mode == Mode::Plan),
     };
     let work = AgentWork {
         tool: params.tool.clone(),

@@ -41,6 +41,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
         cwd: &session.cwd,
         roots: &places,
         project: session.project(),
+        grant_project: session.grant_project(),
         chain: &chain,
         undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,

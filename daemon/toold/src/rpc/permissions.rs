@@ -29,7 +29,7 @@ use toold_proto::permission::{
 };
 use toold_proto::tool::{Category, SessionId, ToolName};
 
-use crate::config::project_folder::project_of;
+use crate::config::project_folder::{grant_project_of, project_of};
 use crate::rpc::blocking::blocking;
 use crate::rpc::error::{NOT_KEPT, invalid_params, refused, unknown};
 use crate::rpc::fleet;
@@ -124,7 +124,7 @@ async fn list(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Resul
     let (sees_all, above) = (may_decide(&request), session.above());
     let visible = grants.iter().filter(|grant| match &grant.scope {
         GrantScope::Session(id) => sees_all || *id == session.id || above.contains(&id),
-        GrantScope::Project(project) => sees_all || project == session.project(),
+        GrantScope::Project(project) => sees_all || project == session.project() || project == session.grant_project(),
         GrantScope::Always => true,
     });
     // The rules of another project are as private as its files.
@@ -148,7 +148,7 @@ async fn make_grant(request: MethodRequest, mut params: GrantPermission) -> Resu
         Scope::Session => GrantScope::Session(session.id.clone()),
         Scope::Project => {
             let project = project_of(&cwd).map_err(|error| invalid_params(&format!("cwd: {}: {error}", cwd.display())));
-            GrantScope::Project(project?)
+            GrantScope::Project(grant_project_of(&project?))
         }
         Scope::Always => GrantScope::Always,
     };
@@ -205,6 +205,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         cwd: &cwd,
         roots: &places,
         project: session.project(),
+        grant_project: session.grant_project(),
         chain: &chain,
         undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,

@@ -39,6 +39,103 @@ pub(crate) fn check_tool_glob(glob: &globset::Glob) -> Result<(), String> {
     Err(format!("{text:?} can match no tool: tool names are {}{near}", TargetShape::ToolName.describe()))
 }
 
+/// The names that agents have for their tools that run commands.
+const AGENT_TOOLS: &[&str] = &["Bash", "Shell", "run_shell_command", "shell", "bash", "execute"];
+
+/// Programs whose first word names an operation.
+const WITH_SUBCOMMANDS: &[&str] = &[
+    "apt",
+    "apt-get",
+    "aws",
+    "az",
+    "brew",
+    "bun",
+    "bundle",
+    "cargo",
+    "composer",
+    "dnf",
+    "docker",
+    "dotnet",
+    "gcloud",
+    "gh",
+    "git",
+    "glab",
+    "go",
+    "helm",
+    "kubectl",
+    "npm",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "poetry",
+    "systemctl",
+    "terraform",
+    "uv",
+    "yarn",
+];
+
+/// Their first words that are no names of scripts, which may contain colons.
+const RUNNER_WORDS: &[&str] = &["add", "ci", "dlx", "exec", "install", "publish", "remove", "run", "run-script", "x"];
+
+/// Why a pattern of commands that is valid may not mean what its author meant; with the pattern that does.
+pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
+    // A quoted word was written with care.
+    if text.contains(['\'', '"', '\\']) {
+        return None;
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (first, last) = (*words.first()?, *words.last()?);
+    let program = first.rsplit('/').next().unwrap_or_default();
+    let has_operation = WITH_SUBCOMMANDS.contains(&program);
+    if AGENT_TOOLS.iter().any(|tool| first == *tool && tool.starts_with(char::is_uppercase)) {
+        let rest = text.split_once(first)?.1.trim();
+        return Some(format!("{first} is the name of a tool of agents, not of a program: did you mean {rest:?}?"));
+    }
+    if first.starts_with('-') {
+        return Some("it begins with an option, and commands begin with the name of a program".to_owned());
+    }
+    let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if let Some(start) = last.strip_suffix(":*").filter(|start| is_plain(start) && !start.is_empty()) {
+        let is_script = words.len() > 2 && words.get(1).is_some_and(|word| word.starts_with("run"))
+            || matches!(program, "yarn" | "pnpm" | "bun") && !RUNNER_WORDS.contains(&start);
+        let means_prefix = words.len() == 1 || has_operation && !is_script;
+        return means_prefix.then(|| {
+            format!(
+                "{last} is one word with a colon; a `*` of its own stands for any further words: did you mean {:?}?",
+                as_words(text)
+            )
+        });
+    }
+    if let Some(start) = last.strip_suffix('*').filter(|start| is_plain(start) && !start.is_empty())
+        && (words.len() == 1 && has_operation_name(start) || words.len() == 2 && has_operation)
+    {
+        let before = words.get(..words.len() - 1).unwrap_or_default().join(" ");
+        let meant = format!("{before} {start} *");
+        return Some(format!("{last} is one word, which no other follows: did you mean {:?}?", meant.trim_start()));
+    }
+    // One that allows exactly these words is narrow, one that denies them is hardly ever meant so.
+    if is_strict && !text.contains('*') && words.iter().all(is_plain) {
+        return Some(format!(
+            "it is about this command without further words: for those too, write {:?}",
+            format!("{text} *")
+        ));
+    }
+    None
+}
+
+fn has_operation_name(program: &str) -> bool {
+    WITH_SUBCOMMANDS.contains(&program)
+}
+
+/// `git push *` for `git push:*`.
+fn as_words(text: &str) -> String {
+    match text.strip_suffix(":*") {
+        Some(start) => format!("{start} *"),
+        None => text.to_owned(),
+    }
+}
+
 /// `: did you mean X?`, or nothing without a close match. Only patterns that can match something
 /// are suggested.
 pub(super) fn perhaps(category: Category, text: &str) -> String {
@@ -119,6 +216,14 @@ fn hosts(text: &str) -> Vec<String> {
 
 /// The commands of a line, each of which needs a rule of its own.
 fn commands(text: &str) -> String {
+    // As some agents name a tool with its command.
+    let inside = text.trim().strip_suffix(')').and_then(|text| text.split_once('('));
+    if let Some((tool, inside)) = inside
+        && AGENT_TOOLS.contains(&tool)
+    {
+        let meant = as_words(inside);
+        return if is_of_use(Category::Shell, &meant) { format!(": did you mean {meant:?}?") } else { String::new() };
+    }
     let parts = text.split([';', '|', '&', '\n']).map(str::trim).filter(|part| !part.is_empty());
     let without_variables = |part: &str| {
         let words = part.split_whitespace();

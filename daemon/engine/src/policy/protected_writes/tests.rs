@@ -77,10 +77,10 @@ fn a_hidden_folder_that_holds_such_places_is_one_itself() {
 #[test]
 fn everyday_files_are_not_in_the_list() {
     let everyday = "Makefile justfile package.json package-lock.json build.rs setup.py conftest.py pyproject.toml Cargo.toml \
-        Cargo.lock rust-toolchain.toml go.mod CMakeLists.txt Dockerfile docker-compose.yml .dockerignore .gitignore \
+        Cargo.lock go.mod CMakeLists.txt Dockerfile docker-compose.yml .dockerignore .gitignore \
         .gitattributes .gitmodules .gitkeep .git-blame-ignore-revs .github/workflows/ci.yml .github/copilot-instructions.md \
-        .gitlab-ci.yml .editorconfig .rustfmt.toml .clippy.toml .eslintrc.json .prettierrc .babelrc .nvmrc .python-version \
-        .tool-versions .ruby-version .rspec .rubocop.yml .pylintrc .flake8 .coveragerc .stylelintrc .browserslistrc .npmignore \
+        .gitlab-ci.yml .editorconfig .rustfmt.toml .clippy.toml .eslintrc.json .prettierrc .babelrc \
+        .rspec .rubocop.yml .pylintrc .flake8 .coveragerc .stylelintrc .browserslistrc .npmignore \
         .vscodeignore .storybook/main.ts .config/nextest.toml .cargo/audit.toml .claude/worktrees/x/src/main.rs \
         .claude/worktrees/x/Makefile .claude/plans/plan.md .claude/CLAUDE.md CLAUDE.md AGENTS.md GEMINI.md \
         .cursor/rules/style.mdc .cursor/plans/x.md .codex/worktrees/y/a.rs .gemini/plans/p.md docs/.git.md docs/hooks.md \

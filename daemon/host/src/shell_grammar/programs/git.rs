@@ -4,7 +4,8 @@ use toold_engine::need::FormOption;
 
 use super::known::find;
 use super::options::{Parsed, parse};
-use super::repository::{self, Repository, RepositoryProblem};
+use super::repository::settings::RepositoryProblem;
+use super::repository::{self, Repository};
 use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 use crate::shell_grammar::expand;
@@ -175,7 +176,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 }
                 let repository = match is_elsewhere {
                     true => Err(RepositoryProblem::NotKnown("its repository is named by an option".to_owned())),
-                    false => repository::find(site, folder.as_ref()),
+                    false => repository::find(site, folder.as_ref(), name),
                 };
                 finish(name, &mut of, repository, &words[at..]);
                 // A setting may change what else Git runs.
@@ -308,9 +309,17 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
             reading.files.iter().filter(|file| file.how == FileAccess::Read && behind(file)).cloned().collect();
         reading.files.extend(from_top.into_iter().map(|file| FileUse { folder: Some(Arg::text(top)), ..file }));
     }
+    // The settings of the submodules apply, also of those that only older commits name.
+    if words.iter().any(|word| word.start().starts_with("--submodule=d")) {
+        reading.doubt("it compares the contents of submodules, whose settings apply too");
+    }
+    if matches!(name, "blame" | "annotate") {
+        let files = repository.ignored_revisions.iter().filter_map(|file| file.to_str());
+        reading.files.extend(files.map(|file| FileUse::new(FileAccess::Read, Arg::text(file))));
+    }
     // Without a path it reads all tracked files.
     if name == "grep" {
-        match repository.tracked() {
+        match repository.tracked(words.iter().any(|word| word.start().starts_with("--recurse"))) {
             Some(names) => reading.files.push(FileUse::new(FileAccess::Read, expand::arg(names, "tracked files"))),
             None => reading.doubt("the tracked files are unknown"),
         }
@@ -335,7 +344,7 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
         | ("merge-base", [Some(_), Some(_)]) => CommandOutput::Pieces(vec![WordPart::Plain]),
         ("rev-list", [Some("--count"), Some(_)]) => CommandOutput::Pieces(vec![WordPart::Number]),
         ("ls-files", _) if texts.iter().all(|text| text.is_some_and(|text| !text.starts_with('-'))) => {
-            match repository.tracked() {
+            match repository.tracked(false) {
                 Some(names) => CommandOutput::Lines(names),
                 None => CommandOutput::Unknown,
             }

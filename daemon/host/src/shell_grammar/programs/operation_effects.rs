@@ -29,9 +29,6 @@ const INTERPRETERS: &[(&str, &[&str])] = &[
     ("ts-node", &[]),
 ];
 
-/// Programs whose first operand chooses what they do.
-const BY_TARGET: &[&str] = &["make", "gmake", "just", "task", "rake", "ninja"];
-
 /// A line of the table.
 #[derive(Debug)]
 struct EffectRow {
@@ -71,12 +68,19 @@ fn read(text: &str) -> Result<HashMap<String, Vec<EffectRow>>, String> {
     Ok(rows)
 }
 
-/// The rows of an entry: those of the name itself, or else of the first name of its entry.
+/// The rows of an entry: those of the name itself, of its last word in any group (`gh * list`), or of the first name of its
+/// entry.
 fn rows_of(known: &ProgramTable) -> &'static [EffectRow] {
     let program = known.entry.split(' ').next().unwrap_or_default();
-    let own = match known.name.split_once(' ') {
-        Some((_, subcommand)) => ROWS.get(&format!("{program} {subcommand}")),
-        None => ROWS.get(&known.name),
+    let words: Vec<&str> = known.name.split(' ').collect();
+    let own = match words.as_slice() {
+        [_, subcommands @ ..] if !subcommands.is_empty() => {
+            let named = |word: &str| [&[program], &subcommands[..subcommands.len() - 1], &[word]].concat().join(" ");
+            let last = subcommands[subcommands.len() - 1];
+            let any_group = || ROWS.get(&format!("{program} * {last}")).filter(|_| subcommands.len() == 2);
+            ROWS.get(&named(last)).or_else(any_group)
+        }
+        _ => ROWS.get(&known.name),
     };
     own.or_else(|| ROWS.get(&known.entry)).map(Vec::as_slice).unwrap_or_default()
 }
@@ -91,7 +95,8 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
     let mut found: Vec<(String, Effect)> = Vec::new();
     for (operation, rows) in ROWS.iter() {
         let names: Vec<&str> = operation.split(' ').collect();
-        if !names.starts_with(&words) {
+        let is_below = |(at, word): (usize, &&str)| names.get(at).is_some_and(|name| *name == "*" || name == word);
+        if !words.iter().enumerate().all(is_below) {
             continue;
         }
         for row in rows.iter().filter(|row| row.effect.must_be_named()) {
@@ -107,19 +112,22 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
     found
 }
 
-/// The effects of a command, whose first word is its program.
-pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading) -> CommandEffects {
+/// The effects of a command, whose first word is its program. `head`: how many of its first words choose the operation,
+/// where that is known.
+pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, head: Option<usize>) -> CommandEffects {
     let mut effects = CommandEffects::default();
     let Some(path) = words.first().and_then(Arg::literal) else { return effects };
     let name = path.rsplit('/').next().unwrap_or_default();
     if let Some(known) = reading.known {
         let rows = if reading.reads_only { &[] } else { rows_of(known) };
         effects.operation = rows.iter().filter(|row| row.option.is_none()).map(|row| row.effect).collect();
+        if let Some(effect) = by_statement(known, words, head, reading.unsure.is_some()) {
+            effects.operation = EffectSet::EMPTY.with(effect);
+        }
         if effects.operation.is_empty() {
             effects.operation = EffectSet::EMPTY.with(Effect::Read);
         }
-        effects.runs_words = known.command.is_some();
-        effects.name = operation_name(words, known);
+        effects.name = operation_name(words, reading, known, head);
         if let Some(form) = &reading.form {
             effects.added.extend(rows.iter().filter_map(|row| by_option(row, form)));
             effects.added.extend(by_operands(&known.entry, words, form));
@@ -131,10 +139,34 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading) -> 
         // A script, or a program of the project.
         let effect = if reading.reads_only { Effect::Read } else { Effect::Build };
         effects.operation = EffectSet::EMPTY.with(effect);
-        effects.runs_words = shell::NAMES.contains(&name);
         effects.name = words[..1].iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
     }
     effects
+}
+
+/// The effect of programs whose words are a language or an interface of its own: of clouds by the verb, of databases by
+/// whether the statement is known to read.
+fn by_statement(known: &ProgramTable, words: &[Arg], head: Option<usize>, is_unsure: bool) -> Option<Effect> {
+    match known.name.as_str() {
+        "aws" | "gcloud" | "az" => {
+            let verb = words.get(..head?)?.last()?.literal()?;
+            let has = |verbs: &[&str]| verb.split('-').any(|part| verbs.contains(&part));
+            Some(if has(&["token", "password", "credentials", "secret", "secrets", "keys", "access"]) {
+                Effect::Secret
+            } else if has(&["delete", "rm", "rb", "terminate", "purge", "remove", "destroy", "deregister"]) {
+                Effect::Destroy
+            } else if has(&["list", "ls", "get", "describe", "show", "head", "search", "query", "wait", "help"]) {
+                Effect::Fetch
+            } else if has(&["cp", "mv", "sync", "upload", "import", "put"]) {
+                Effect::Send
+            } else {
+                Effect::Change
+            })
+        }
+        "psql" | "mysql" | "mariadb" if is_unsure => Some(Effect::Change),
+        "sqlite3" if is_unsure => Some(Effect::Write),
+        _ => None,
+    }
 }
 
 fn by_option(row: &EffectRow, form: &CommandForm) -> Option<AddedEffect> {
@@ -187,18 +219,18 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
     }
 }
 
-/// The words that choose what a command does: the program, its subcommand, and the script or target that it is given.
-fn operation_name(words: &[Arg], known: &ProgramTable) -> Vec<String> {
-    let mut name: Vec<String> = known.name.split(' ').map(str::to_owned).collect();
-    let last = name.last().map(String::as_str).unwrap_or_default();
-    let names_script = matches!(last, "run" | "run-script") && name.len() == 2 && known.command.is_none();
-    if names_script || BY_TARGET.contains(&known.name.as_str()) {
-        let behind =
-            words.iter().skip(1).skip_while(|word| names_script && !word.is(last)).skip(usize::from(names_script));
-        let target = behind.filter_map(Arg::literal).find(|text| !text.starts_with('-') && !text.contains('='));
-        name.extend(target.map(str::to_owned));
+/// The words that choose what a command does: the program, its subcommand, and the script, target or service that it is given.
+/// A wrapper is an operation of its own, whatever it runs.
+fn operation_name(words: &[Arg], reading: &Reading, known: &ProgramTable, head: Option<usize>) -> Vec<String> {
+    let is_wrapper = !reading.commands.is_empty() || !reading.elsewhere.is_empty() || !reading.scripts.is_empty();
+    let first = head.filter(|_| !is_wrapper).and_then(|head| words.get(..head)).unwrap_or_default();
+    let is_name = |word: &&Arg| word.literal().is_some_and(|text| !text.starts_with('-'));
+    let by_table = known.name.split(' ').count();
+    if first.len() > by_table && first.len() < words.len().max(by_table + 2) && first.iter().all(|word| is_name(&word))
+    {
+        return first.iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
     }
-    name
+    known.name.split(' ').map(str::to_owned).collect()
 }
 
 /// `python3 -m pytest`, `node scripts/x.js`.

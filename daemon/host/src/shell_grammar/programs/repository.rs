@@ -1,5 +1,8 @@
 //! Checks that a Git command that only reads runs nothing that the repository names.
 
+mod index;
+pub(super) mod settings;
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -8,140 +11,38 @@ use crate::environment::Environment;
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::names::NameSet;
 
+use index::{IndexEntry, IndexEntryKind, entries};
+use settings::{RepositoryProblem, RepositorySettings};
+
 const MAX_CONFIG: u64 = 256 * 1024;
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
-
-/// Repository settings that run nothing during a read: their sections and names.
-const HARMLESS: &[(&str, &[&str])] = &[
-    (
-        "core",
-        &[
-            "repositoryformatversion",
-            "filemode",
-            "bare",
-            "logallrefupdates",
-            "ignorecase",
-            "precomposeunicode",
-            "symlinks",
-            "autocrlf",
-            "eol",
-            "safecrlf",
-            "abbrev",
-            "quotepath",
-            "longpaths",
-            "untrackedcache",
-            "preloadindex",
-            "sharedrepository",
-            "commitgraph",
-            "compression",
-            "looseCompression",
-            "whitespace",
-            "checkstat",
-            "trustctime",
-            "sparsecheckout",
-            "sparsecheckoutcone",
-            "multipackindex",
-        ],
-    ),
-    ("remote", &["url", "fetch", "pushurl", "push", "prune", "tagopt", "mirror", "skipdefaultupdate", "gh-resolved"]),
-    (
-        "branch",
-        &[
-            "remote",
-            "merge",
-            "rebase",
-            "pushremote",
-            "description",
-            "autosetupmerge",
-            "autosetuprebase",
-            "vscode-merge-base",
-            "gh-merge-base",
-            "github-pr-owner-number",
-        ],
-    ),
-    ("user", &["name", "email", "signingkey", "useconfigonly"]),
-    ("author", &["name", "email"]),
-    ("committer", &["name", "email"]),
-    ("init", &["defaultbranch"]),
-    ("pull", &["rebase", "ff", "octopus"]),
-    ("push", &["default", "autosetupremote", "followtags"]),
-    ("fetch", &["prune", "prunetags", "parallel"]),
-    ("merge", &["ff", "conflictstyle", "renames", "log"]),
-    ("rebase", &["autostash", "autosquash", "updaterefs"]),
-    ("rerere", &["enabled", "autoupdate"]),
-    ("color", &["ui", "status", "branch", "diff", "interactive"]),
-    ("advice", &["*"]),
-    ("gc", &["auto", "autodetach", "autopacklimit"]),
-    ("pack", &["threads", "windowmemory"]),
-    ("commit", &["gpgsign", "verbose", "cleanup"]),
-    ("tag", &["gpgsign", "sort"]),
-    ("log", &["decorate", "date", "abbrevcommit", "follow"]),
-    ("status", &["short", "branch", "showuntrackedfiles", "submodulesummary"]),
-    (
-        "diff",
-        &[
-            "renames",
-            "algorithm",
-            "context",
-            "noprefix",
-            "mnemonicprefix",
-            "colormoved",
-            "indentheuristic",
-            "renamelimit",
-        ],
-    ),
-    ("extensions", &["worktreeconfig"]),
-    ("feature", &["manyfiles", "experimental"]),
-    ("index", &["version", "threads", "skiphash"]),
-    ("receive", &["denycurrentbranch", "denynonfastforwards"]),
-    ("maintenance", &["auto", "strategy"]),
-    ("safe", &["directory"]),
-    ("submodule", &["active", "recurse"]),
-];
-
-/// Settings that make reading run a program. The effects of all others are unknown here.
-const RUNS: &[(&str, &[&str])] = &[
-    ("core", &["fsmonitor", "pager", "sshcommand", "gitproxy", "askpass", "editor", "alternaterefscommand"]),
-    ("diff", &["external", "textconv", "command", "cachetextconv"]),
-    ("filter", &["clean", "smudge", "process"]),
-    ("pager", &["*"]),
-    ("gpg", &["program"]),
-    ("interactive", &["difffilter"]),
-    ("include", &["path"]),
-    ("includeif", &["path"]),
-];
-
-/// Why a command of Git might do more than read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RepositoryProblem {
-    /// This is uncertain, so the command needs approval like any other.
-    NotKnown(String),
-    /// The repository names a program that the command runs.
-    Runs(String),
-    /// Git might use a different folder as the repository, or any tool could have written its settings.
-    Odd(String),
-}
-
-impl From<String> for RepositoryProblem {
-    fn from(why: String) -> Self {
-        Self::NotKnown(why)
-    }
-}
+/// A repository with more submodules that are checked out, those within submodules included, is not looked into.
+const MAX_SUBMODULES: usize = 32;
 
 /// A repository in which reading runs nothing.
 pub(super) struct Repository {
     /// The folder with the files.
     pub(super) top: PathBuf,
+    /// The files whose revisions `git blame` ignores.
+    pub(super) ignored_revisions: Vec<PathBuf>,
     own: PathBuf,
     /// The folder of the command.
     folder: PathBuf,
+    /// `None` when there is no index.
+    entries: Option<Vec<IndexEntry>>,
+    /// Its settings make commands enter submodules.
+    recurses: bool,
 }
 
-/// Finds the repository as `git` does.
+/// Finds the repository as `git` does, for a command with this subcommand.
 ///
 /// # Errors
 /// Why reading it might run something.
-pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Repository, RepositoryProblem> {
+pub(super) fn find(
+    site: &CommandContext,
+    folder: Option<&Arg>,
+    subcommand: &str,
+) -> Result<Repository, RepositoryProblem> {
     let Some([here]) = site.folders else { return Err("the folder that it runs in is unknown".to_owned().into()) };
     check_environment(site.environment)?;
     let named = folder.and_then(Arg::literal).unwrap_or(".");
@@ -149,17 +50,9 @@ pub(super) fn find(site: &CommandContext, folder: Option<&Arg>) -> Result<Reposi
     for top in folder.ancestors() {
         let own = top.join(".git");
         if let Ok(metadata) = std::fs::symlink_metadata(&own) {
-            let own = match metadata.is_dir() {
-                true => own,
-                false => linked(&own)?,
-            };
-            // Git ignores a `.git` that is not a repository.
-            let is_one =
-                own.join("HEAD").is_file() && (own.join("objects").is_dir() || own.join("commondir").is_file());
-            if !is_one {
-                return Err(RepositoryProblem::Odd(format!("{} is not a repository", own.display())));
-            }
-            return check_repository(Repository { top: top.to_owned(), own, folder: folder.clone() });
+            let own = folder_of(&own, &metadata)?;
+            let reader = RepositoryReader { environment: site.environment, subcommand };
+            return reader.read(top, own, folder.clone(), &mut { MAX_SUBMODULES });
         }
         // A bare repository may be anywhere.
         let exists = |name: &str| top.join(name).symlink_metadata().is_ok();
@@ -188,83 +81,133 @@ fn check_environment(environment: &Environment) -> Result<(), String> {
     Ok(())
 }
 
-/// `.git` may be a file that names the folder: in a worktree or a submodule.
-fn linked(file: &Path) -> Result<PathBuf, String> {
-    let text = text_of(file, 4096)?;
-    let target = text.strip_prefix("gitdir:").map(str::trim).ok_or("its .git file cannot be parsed")?;
-    let folder = file.parent().unwrap_or(Path::new("/")).join(target);
-    folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))
-}
-
-fn check_repository(repository: Repository) -> Result<Repository, RepositoryProblem> {
-    let own = &repository.own;
-    let common = match text_of(&own.join("commondir"), 4096) {
-        Ok(text) => own.join(text.trim()),
-        Err(_) => own.clone(),
+/// The repository's own folder: `.git`, or what a file `.git` names, as in a worktree or a submodule.
+fn folder_of(git: &Path, metadata: &std::fs::Metadata) -> Result<PathBuf, RepositoryProblem> {
+    let own = match metadata.is_dir() {
+        true => git.to_owned(),
+        false => {
+            let text = text_of(git, 4096)?;
+            let target = text.strip_prefix("gitdir:").map(str::trim);
+            let target = target.ok_or_else(|| "its .git file cannot be parsed".to_owned())?;
+            let folder = git.parent().unwrap_or(Path::new("/")).join(target);
+            folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?
+        }
     };
-    for config in [common.join("config"), own.join("config"), own.join("config.worktree")] {
-        if config.symlink_metadata().is_ok() {
-            check_config(&text_of(&config, MAX_CONFIG)?)?;
-        }
+    // Git ignores a `.git` that is not a repository.
+    let is_one = own.join("HEAD").is_file() && (own.join("objects").is_dir() || own.join("commondir").is_file());
+    match is_one {
+        true => Ok(own),
+        false => Err(RepositoryProblem::Odd(format!("{} is not a repository", own.display()))),
     }
-    if common.join("modules").symlink_metadata().is_ok() {
-        return Err("it has submodules, and their settings apply too".to_owned().into());
-    }
-    // Submodules have their own settings, and may be named only in the index.
-    match repository.entries() {
-        Some(entries) if entries.iter().any(|entry| entry.is_link) => {
-            return Err("it has submodules, and their settings apply too".to_owned().into());
-        }
-        None if own.join("index").symlink_metadata().is_ok() => {
-            return Err("its index cannot be parsed".to_owned().into());
-        }
-        Some(_) | None => {}
-    }
-    // The only hook that runs when the index is refreshed.
-    if common.join("hooks/post-index-change").symlink_metadata().is_ok() {
-        return Err("it has the hook post-index-change".to_owned().into());
-    }
-    Ok(repository)
 }
 
 fn text_of(path: &Path, limit: u64) -> Result<String, String> {
     crate::files::read_text(path, limit).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Each line must be a known section or setting. A value that continues on the next line is parsed as another setting,
-/// which can only reject more.
-fn check_config(text: &str) -> Result<(), RepositoryProblem> {
-    let mut problem = Ok(());
-    let mut section = String::new();
-    for line in text.lines() {
-        let mut line = line.trim();
-        if let Some(rest) = line.strip_prefix('[') {
-            let Some((header, behind)) = rest.split_once(']') else {
-                return Err("its settings cannot be parsed".to_owned().into());
-            };
-            if header.matches('"').count() % 2 == 1 || header.contains('\\') {
-                return Err("its settings cannot be parsed".to_owned().into());
-            }
-            let name = header.split(['"', ' ', '.', '\t']).next().unwrap_or_default();
-            section = name.to_ascii_lowercase();
-            line = behind.trim();
-        }
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
-        let name = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
-        let is_in = |list: &[(&str, &[&str])]| {
-            let names = list.iter().find(|(known, _)| *known == section).map(|(_, names)| *names);
-            names.is_some_and(|names| names.contains(&"*") || names.contains(&name.as_str()))
+/// Looks at a repository, for one command.
+struct RepositoryReader<'a> {
+    environment: &'a Environment,
+    subcommand: &'a str,
+}
+
+impl RepositoryReader<'_> {
+    /// `submodules` is how many of them may still be looked into.
+    fn read(
+        &self,
+        top: &Path,
+        own: PathBuf,
+        folder: PathBuf,
+        submodules: &mut usize,
+    ) -> Result<Repository, RepositoryProblem> {
+        let common = match text_of(&own.join("commondir"), 4096) {
+            Ok(text) => own.join(text.trim()),
+            Err(_) => own.clone(),
         };
-        if is_in(RUNS) {
-            return Err(RepositoryProblem::Runs(format!("the repository's setting {section}.{name} runs a program")));
+        let mut settings = RepositorySettings::default();
+        for config in [common.join("config"), own.join("config"), own.join("config.worktree")] {
+            if config.symlink_metadata().is_ok() {
+                settings.read(&text_of(&config, MAX_CONFIG)?)?;
+            }
         }
-        if !is_in(HARMLESS) {
-            problem = Err(format!("its setting {section}.{name} is not known to be harmless").into());
+        // Git prefers its own commands to aliases, but which those are depends on its version.
+        if settings.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(self.subcommand)) {
+            return Err(format!("it has an alias with the name {}", self.subcommand).into());
         }
+        if settings.worktrees.iter().any(|place| own.join(place).canonicalize().ok().as_deref() != Some(top)) {
+            return Err("its setting core.worktree names another folder".to_owned().into());
+        }
+        self.check_hooks(top, &common, &settings)?;
+        if let Some(why) = settings.runs_to_fetch.filter(|_| settings.is_partial) {
+            return Err(format!("reading may fetch objects, and {why}").into());
+        }
+        let index = own.join("index");
+        let entries = match index.symlink_metadata() {
+            Ok(_) => {
+                let bytes = crate::files::read_named(&index, MAX_INDEX).ok();
+                Some(bytes.and_then(|bytes| entries(&bytes)).ok_or_else(|| "its index cannot be parsed".to_owned())?)
+            }
+            Err(_) => None,
+        };
+        for entry in entries.iter().flatten() {
+            match entry.kind {
+                IndexEntryKind::File => {}
+                IndexEntryKind::Submodule => self.check_submodule(&top.join(&entry.name), submodules)?,
+                // Git lists what is in it, submodules included, once the folder is there.
+                IndexEntryKind::SparseFolder if top.join(&entry.name).symlink_metadata().is_err() => {}
+                IndexEntryKind::SparseFolder => {
+                    return Err(format!("its sparse index leaves out {}, which is there", entry.name).into());
+                }
+            }
+        }
+        let ignored_revisions = settings.ignored_revisions.iter().map(|file| self.path_in(top, file));
+        Ok(Repository {
+            ignored_revisions: ignored_revisions.collect::<Result<_, _>>()?,
+            top: top.to_owned(),
+            own,
+            folder,
+            entries,
+            recurses: settings.recurses,
+        })
     }
-    problem
+
+    /// `git status` and others run themselves in each submodule that is checked out, with the settings there.
+    fn check_submodule(&self, folder: &Path, left: &mut usize) -> Result<(), RepositoryProblem> {
+        let git = folder.join(".git");
+        let Ok(metadata) = git.symlink_metadata() else { return Ok(()) };
+        *left = left.checked_sub(1).ok_or_else(|| "it has too many submodules".to_owned())?;
+        if folder.canonicalize().ok().as_deref() != Some(folder) {
+            return Err(format!("its submodule {} is behind a link", folder.display()).into());
+        }
+        let own = folder_of(&git, &metadata)?;
+        self.read(folder, own, folder.to_owned(), left).map(drop)
+    }
+
+    /// The hooks that run when the index is refreshed, and when objects that are not there are fetched.
+    fn check_hooks(&self, top: &Path, common: &Path, settings: &RepositorySettings) -> Result<(), RepositoryProblem> {
+        let mut folders = vec![common.join("hooks")];
+        for folder in &settings.hooks {
+            folders.push(self.path_in(top, folder)?);
+        }
+        let of_fetching = ["pre-auto-gc", "reference-transaction"].into_iter().filter(|_| settings.is_partial);
+        for name in std::iter::once("post-index-change").chain(of_fetching) {
+            if folders.iter().any(|folder| folder.join(name).symlink_metadata().is_ok()) {
+                return Err(format!("it has the hook {name}").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A path in a setting, which is relative to the folder with the files.
+    fn path_in(&self, top: &Path, text: &str) -> Result<PathBuf, RepositoryProblem> {
+        let home = || self.environment.get("HOME").map(PathBuf::from);
+        let path = match text.strip_prefix("~/") {
+            Some(below) => home().map(|home| home.join(below)),
+            None if text.starts_with(['~', '%', ':']) => None,
+            None => Some(top.join(text)),
+        };
+        path.ok_or_else(|| RepositoryProblem::NotKnown(format!("its settings name {text}, which is not known")))
+    }
 }
 
 impl Repository {
@@ -277,87 +220,21 @@ impl Repository {
         }
     }
 
-    /// The tracked files below the folder of the command; `None` if the index is not understood.
-    pub(super) fn tracked(&self) -> Option<Rc<NameSet>> {
+    /// The tracked files below the folder of the command; `None` if there may be others: an index that is missing, folders
+    /// that a sparse index leaves out, or submodules, where the command enters them.
+    pub(super) fn tracked(&self, enters_submodules: bool) -> Option<Rc<NameSet>> {
         let below = self.folder.strip_prefix(&self.top).ok()?;
-        let entries = self.entries()?;
-        let names = entries.into_iter().map(|entry| entry.name).filter(|name| Path::new(name).starts_with(below));
-        let files = names.map(|name| self.top.join(name)).collect();
-        Some(Rc::new(NameSet::printed(self.folder.clone(), files, &self.folder)))
-    }
-
-    fn entries(&self) -> Option<Vec<Tracked>> {
-        index(&crate::files::read_named(&self.own.join("index"), MAX_INDEX).ok()?)
-    }
-}
-
-/// An entry of the index.
-struct Tracked {
-    name: String,
-    /// A submodule.
-    is_link: bool,
-}
-
-/// The entries of an index of version 2 or 3 with SHA-1 (git-scm.com/docs/index-format).
-fn index(bytes: &[u8]) -> Option<Vec<Tracked>> {
-    let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    if bytes.get(..4)? != b"DIRC" || !matches!(number(4)?, 2 | 3) {
-        return None;
-    }
-    let mut entries = Vec::new();
-    let mut at = 12;
-    for _ in 0..number(8)? {
-        let is_link = number(at + 24)? & 0o170_000 == 0o160_000;
-        let flags = u16::from_be_bytes(bytes.get(at + 60..at + 62)?.try_into().ok()?);
-        let start = at + if flags & 0x4000 == 0 { 62 } else { 64 };
-        let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
-        entries.push(Tracked { name: String::from_utf8(bytes[start..start + length].to_vec()).ok()?, is_link });
-        // Padded with NULs to a multiple of eight, with at least one.
-        at += ((start - at + length) / 8 + 1) * 8;
-    }
-    // Extensions, then the checksum. With these two extensions, file names are stored elsewhere.
-    while at + 20 < bytes.len() {
-        if matches!(bytes.get(at..at + 4)?, b"link" | b"sdir") {
+        let entries = self.entries.as_ref()?;
+        let is_whole = |entry: &IndexEntry| match entry.kind {
+            IndexEntryKind::File => true,
+            IndexEntryKind::Submodule => !enters_submodules && !self.recurses,
+            IndexEntryKind::SparseFolder => false,
+        };
+        if !entries.iter().all(is_whole) {
             return None;
         }
-        at += 8 + number(at + 4)? as usize;
-    }
-    Some(entries)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_that_run_nothing_are_known() {
-        let plain = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = git@h:x.git\n\
-                     [branch \"main\"]\n\tremote = origin ; here\n# x\n";
-        assert_eq!(check_config(plain), Ok(()));
-        for runs in [
-            "[core]\nfsmonitor = x",
-            "[core]\npager=x",
-            "[diff]\nexternal = x",
-            "[diff \"x\"]\ntextconv = y",
-            "[filter \"x\"]\nclean = y",
-            "[core] hooksPath = x",
-            "[include]\npath = x",
-            "[alias]\nst = !x",
-            "[CORE]\nsshCommand = x",
-            "[gpg]\nprogram = x",
-            "[core]\nbare = false \\\nfsmonitor = x",
-            "[core]fsmonitor=touch x # ]",
-            "[remote \"a]b\"]\nfetch = x",
-            "core.x = 1",
-            "[includeIf \"x\"]\npath = y",
-            "[remote \"o\"]\nuploadpack = x",
-            "[credential]\nhelper = x",
-            "[core]\nworktree = /",
-            "[extensions]\npartialClone = o",
-            "[remote \"o\"]\npromisor = true",
-            "[url \"x\"]\ninsteadOf = y",
-        ] {
-            assert!(check_config(runs).is_err(), "{runs}");
-        }
+        let names = entries.iter().map(|entry| &entry.name).filter(|name| Path::new(name).starts_with(below));
+        let files = names.map(|name| self.top.join(name)).collect();
+        Some(Rc::new(NameSet::printed(self.folder.clone(), files, &self.folder)))
     }
 }

@@ -74,6 +74,7 @@ pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> J
         cwd: &place.workspace,
         roots: &roots,
         project: &place.workspace,
+        grant_project: &place.workspace,
         chain: &[],
         undeclared: &[],
         made: &[],

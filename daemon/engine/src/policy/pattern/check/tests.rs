@@ -134,6 +134,67 @@ fn a_rule_is_for_one_command() {
 }
 
 #[test]
+fn patterns_that_say_something_else_than_their_author_means_are_noticed() {
+    let notice = |pattern: &str, strict: bool| {
+        Pattern::parse_to_use(Category::Shell, pattern)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .otherwise_meant(strict)
+    };
+    for (pattern, meant) in [
+        ("git push:*", "\"git push *\""),
+        ("git:*", "\"git *\""),
+        ("ls:*", "\"ls *\""),
+        ("npm run:*", "\"npm run *\""),
+        ("npm test:*", "\"npm test *\""),
+        ("yarn publish:*", "\"yarn publish *\""),
+        ("docker compose up:*", "\"docker compose up *\""),
+        ("git push*", "\"git push *\""),
+        ("git*", "\"git *\""),
+        ("Bash git push *", "\"git push *\""),
+        ("-rf *", "the name of a program"),
+    ] {
+        for strict in [false, true] {
+            let words = notice(pattern, strict).unwrap_or_else(|| panic!("{pattern} is not noticed"));
+            assert!(words.contains(meant), "{pattern}: {words}");
+        }
+    }
+    for (pattern, meant) in [
+        ("yarn", "\"yarn *\""),
+        ("rm", "\"rm *\""),
+        ("git push", "\"git push *\""),
+        ("git push --force", "\"git push --force *\""),
+    ] {
+        assert!(notice(pattern, true).is_some_and(|words| words.contains(meant)), "{pattern}");
+        assert_eq!(notice(pattern, false), None, "{pattern}");
+    }
+    for pattern in [
+        "git push *",
+        "git *",
+        "rm *",
+        "**",
+        "*",
+        "rm -rf /",
+        "npm run test:*",
+        "yarn test:*",
+        "pnpm build:*",
+        "rake db:*",
+        "scp host:* *",
+        "cat src*",
+        "python3*",
+        "git log --format=%h:*",
+        "echo 'a:*'",
+        "* --version",
+        "FOO=*",
+    ] {
+        for strict in [false, true] {
+            assert_eq!(notice(pattern, strict), None, "{pattern}");
+        }
+    }
+    refused(Category::Shell, "Bash(git push:*)", "did you mean \"git push *\"?");
+    refused(Category::Shell, "run_shell_command(ls -la)", "did you mean \"ls -la\"?");
+}
+
+#[test]
 fn names_of_tools_are_known_by_their_shape() {
     let globs = |glob: &str| ToolGlobs::new(&[glob.to_owned()]).map(drop);
     for (glob, said) in [
