@@ -286,8 +286,6 @@ pub const PROTECTED_WRITES: &[ProtectedPlace] = &[
     place("opencode.json", "agents start the servers that it names"),
     place("opencode.jsonc", "agents start the servers that it names"),
     place(".opencode.json", "agents start the servers that it names"),
-    place(".opencode/opencode.json", "agents start the servers that it names"),
-    place(".opencode/opencode.jsonc", "agents start the servers that it names"),
     place(".copilot/mcp-config.json", "agents start the servers that it names"),
     place(".copilot/lsp-config.json", "agents start the servers that it names"),
     place(".github/mcp.json", "agents start the servers that it names"),
