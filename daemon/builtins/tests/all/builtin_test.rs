@@ -85,6 +85,7 @@ impl BuiltinTest {
             action,
             tools: None,
             cwd: None,
+            effect: None,
             project: None,
             origin: format!("test:{}", policy.rules.len() + 1),
         });

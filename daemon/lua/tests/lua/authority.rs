@@ -108,6 +108,7 @@ fn rule(category: Category, pattern: &str, action: Verdict, tools: Option<&str>)
         action,
         tools: tools.map(|glob| ToolGlobs::new(&[glob.to_owned()]).unwrap()),
         cwd: None,
+        effect: None,
         project: None,
         origin: "test".into(),
     }

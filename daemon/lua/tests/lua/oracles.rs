@@ -283,6 +283,7 @@ fn rule(world: &TestPlugins, category: Category, pattern: &str, action: Verdict)
         action,
         tools: None,
         cwd: None,
+        effect: None,
         project: None,
         origin: format!("test:{}", policy.rules.len() + 1),
     });
