@@ -204,6 +204,8 @@ export interface Ask {
   reason?: string;
   /** The whole command line that `target` is a part of. */
   command?: string;
+  /** What a command does, as far as that is known, the worst first. `reason` says it in words. */
+  effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
   /** A unified diff of what would be written. */
   diff?: string;
   /** The plugins that the call passes through, the outermost first. */
@@ -317,6 +319,8 @@ export interface Rule {
   action: "allow" | "ask" | "deny";
   tools?: string[];
   cwd?: string;
+  /** Only commands with this effect. */
+  effect?: "privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read";
   /** File and place. */
   source: string;
 }
@@ -1761,6 +1765,8 @@ export interface PermissionsCheckResult {
     unsure?: string;
     /** The command changes nothing outside of its own process. */
     reads_only: boolean;
+    /** What it does, as far as that is known, the worst first. */
+    effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
     /** The command's own permission first, then those for the files that it names. */
     parts: Array<{
       /** The category of a permission: which rules and grants apply to it. */
