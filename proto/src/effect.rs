@@ -1,4 +1,4 @@
-//! What commands do, in a few kinds that people and rules can name.
+//! The effects of commands, in a few kinds that people and rules can name.
 
 use std::fmt;
 

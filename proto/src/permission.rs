@@ -85,7 +85,7 @@ pub struct Ask {
     /// The whole command line that `target` is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What a command does, as far as that is known, the worst first. `reason` says it in words.
+    /// The effects of a command, as far as they are known, the worst first. `reason` says them in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
     /// A unified diff of what would be written.
@@ -268,7 +268,7 @@ pub struct ExplainedCommand {
     pub unsure: Option<String>,
     /// The command changes nothing outside of its own process.
     pub reads_only: bool,
-    /// What it does, as far as that is known, the worst first.
+    /// Its effects, as far as they are known, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
     /// The command's own permission first, then those for the files that it names.

@@ -1,4 +1,4 @@
-//! What a command does, as far as the tables of programs know it.
+//! The effects of a command, as far as the tables of programs know them.
 
 use toold_proto::effect::Effect;
 

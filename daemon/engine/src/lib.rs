@@ -19,7 +19,6 @@ mod call_wait;
 pub mod callable;
 pub mod client_profile;
 pub mod counts;
-pub mod cut;
 pub mod cx;
 pub mod deadline;
 pub mod decision;

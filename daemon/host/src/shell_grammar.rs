@@ -46,9 +46,9 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use toold_engine::cut;
 use toold_engine::effects::CommandEffects;
 use toold_engine::need::{CommandForm, InnerCommand, Need, Word};
+use toold_proto::cut;
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};

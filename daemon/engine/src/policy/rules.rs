@@ -9,9 +9,9 @@ use toold_proto::nearest::did_you_mean;
 use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
 
-use crate::cut;
 use crate::policy::pattern::{Pattern, escape_glob};
 use crate::policy::{BrokenRule, Policy, Rule, ToolGlobs};
+use toold_proto::cut;
 
 /// One `[[permission.rules]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use crate::cut;
+use toold_proto::cut;
 
 const FILES: &[&str] = &[
     ".dev.vars",

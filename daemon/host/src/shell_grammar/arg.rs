@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use toold_engine::cut;
+use toold_proto::cut;
 
 use super::names::NameSet;
 

@@ -1,7 +1,7 @@
 //! Assignments of variables: alone, before a command, and by `export` and similar builtins.
 
-use toold_engine::cut;
 use toold_engine::need::Word;
+use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::arg::{self, Arg, WordPart};

@@ -1,8 +1,8 @@
 //! Cases where the grammar is laxer than the shell: each function here covers one way in which a command could hide
 //! from the grammar, or look like another one.
 
-use toold_engine::cut;
 use toold_engine::need::Word;
+use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::{Unreadable, Walked, all};

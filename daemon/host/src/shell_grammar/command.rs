@@ -1,9 +1,9 @@
 //! Simple commands: their words, and what their programs do with them. Redirects are in [`super::redirects`], variables
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
-use toold_engine::cut;
 use toold_engine::need::{InnerCommand, Word};
 use toold_engine::policy::targets::begins_command;
+use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::arg::{Arg, WordPart};

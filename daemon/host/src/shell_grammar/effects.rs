@@ -1,6 +1,6 @@
 //! The effects of a command on the shell: its folder, its variables, and its output.
 
-use toold_engine::cut;
+use toold_proto::cut;
 
 use super::arg::{Arg, WordPart};
 use super::programs::CommandOutput;

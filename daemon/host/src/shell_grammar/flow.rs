@@ -1,7 +1,7 @@
 //! Statements in the order in which the shell runs them, and the known folders and variables after each.
 
-use toold_engine::cut;
 use toold_engine::need::Word;
+use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::arg::WordPart;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use toold_engine::cut;
 use toold_engine::need::Need;
 use toold_engine::policy::pattern::Pattern;
+use toold_proto::cut;
 use toold_proto::tool::Category;
 
 use super::{Surroundings, needs};

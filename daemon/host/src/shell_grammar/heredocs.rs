@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use toold_engine::cut;
+use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::{MAX_BYTES, Unreadable, Walked, all};

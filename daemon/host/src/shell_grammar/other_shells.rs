@@ -74,7 +74,7 @@ pub(super) fn differs_in_zsh(line: &str) -> bool {
     let mut before = "";
     let mut rest = line;
     while let Some(start) = rest.find(is_name) {
-        let from = toold_engine::cut::from(rest, start);
+        let from = toold_proto::cut::from(rest, start);
         let end = from.find(|c| !is_name(c)).unwrap_or(from.len());
         let (word, behind) = from.split_at(end);
         let is_set = behind.starts_with(['=', '[']) || behind.starts_with("+=") || SETTERS.contains(&before);

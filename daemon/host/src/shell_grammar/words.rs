@@ -1,6 +1,6 @@
 //! Words: removes quotes as the shell does, and separates the text from the expansions.
 
-use toold_engine::cut;
+use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::arg::{self, Arg, WordPart, WordToken};

@@ -22,7 +22,7 @@ impl ProgramEnding {
     }
 }
 
-/// What may be left of the 64 MiB that a Lua state may use; an idle one uses a quarter of a MiB.
+/// Memory that may be in use at the end, of the 64 MiB that a Lua state may use; an idle one uses a quarter of a MiB.
 const MEMORY_BACK: u64 = 4 << 20;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,8 @@
 //! Patterns of hosts and ports.
 
-use crate::cut;
 use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::{is_address, is_host_char};
+use toold_proto::cut;
 
 #[derive(Clone, Debug)]
 pub(super) struct HostPattern {

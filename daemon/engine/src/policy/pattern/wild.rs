@@ -1,6 +1,6 @@
 //! Text with `*` in it.
 
-use crate::cut;
+use toold_proto::cut;
 
 /// The literal pieces between the stars; one piece is literal text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -203,7 +203,7 @@ fn letters_of(pattern: &Wild) -> Option<&str> {
     pattern.as_literal()?.strip_prefix('-').filter(|letters| !letters.starts_with('-'))
 }
 
-/// Of a program whose words nobody can tell apart: whether the words of the pattern occur in this order, and its options
+/// For a program whose words cannot be told apart: whether the words of the pattern occur in this order, and its options
 /// anywhere.
 fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> bool {
     let looks_like_option = |word: &&Word| word.literal && word.text.len() > 1 && word.text.starts_with(['-', '+']);

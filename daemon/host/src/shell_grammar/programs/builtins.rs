@@ -1,7 +1,7 @@
 //! Shell builtins.
 
-use toold_engine::cut;
 use toold_engine::need::Word;
+use toold_proto::cut;
 
 use super::known::find;
 use super::options::parse;

@@ -1,6 +1,6 @@
 //! `curl`.
 
-use toold_engine::cut;
+use toold_proto::cut;
 
 use super::known::find;
 use super::options::parse;

@@ -1,6 +1,6 @@
 //! `make`.
 
-use toold_engine::cut;
+use toold_proto::cut;
 
 use super::Reading;
 use super::known::find;

@@ -1,4 +1,4 @@
-//! What a command does, by the table `effects.toml` and by its operands.
+//! The effects of a command, by the table `effects.toml` and by its operands.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -1,8 +1,8 @@
 //! Splits a command's words into options and operands as its program does (POSIX utility conventions; GNU
 //! `getopt_long`).
 
-use toold_engine::cut;
 use toold_engine::need::{CommandForm, FormOption};
+use toold_proto::cut;
 
 use super::known::{Operand, ProgramTable, Takes};
 use super::{FileAccess, FileUse, Reading};

@@ -1,6 +1,6 @@
 //! `bash -c SCRIPT` and similar commands.
 
-use toold_engine::cut;
+use toold_proto::cut;
 
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;

@@ -303,7 +303,8 @@ fn is_valid(need: &Need) -> bool {
 fn is_target(category: Category, target: &str) -> bool {
     match category {
         Category::FileRead | Category::FileWrite => {
-            target == "/" || crate::cut::after_first(target).split('/').all(|name| !matches!(name, "" | "." | ".."))
+            target == "/"
+                || toold_proto::cut::after_first(target).split('/').all(|name| !matches!(name, "" | "." | ".."))
         }
         Category::Mcp => target.split_once('/').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty()),
         Category::Agent | Category::Plugin => !target.is_empty(),
