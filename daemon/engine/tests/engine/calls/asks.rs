@@ -152,7 +152,7 @@ async fn nobody_there_is_a_denial_at_once_that_says_how_to_allow_it() {
 #[tokio::test(start_paused = true)]
 async fn the_command_that_allows_it_can_be_parsed_back() {
     let fixture = fixture();
-    for line in ["rm -rf x", "rm it's", "echo \"a\" *", "ls [a", "a\\b c", "cat $x", "make"] {
+    for line in ["rm -rf x", "rm it's", "echo \"a\" *", "ls [a", "a\\b c", "cat a $x", "make"] {
         let refused = fixture.call("bash", bash(line)).await.unwrap().text();
         let (_, pattern) = refused.split_once("Allow it with: toolctl permissions grant shell ").expect(&refused);
         let unquoted = pattern.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
@@ -302,10 +302,10 @@ async fn a_denial_can_be_remembered() {
 async fn reply_takes_a_suggested_pattern_and_nothing_wider() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();
-    let call = fixture.begin("bash", bash("git push origin main"));
+    let call = fixture.begin("bash", bash("git push -u origin main"));
     let ask = next_ask(&mut frontend).await;
     let patterns: Vec<&str> = ask.suggestions.iter().map(|suggestion| suggestion.pattern.as_str()).collect();
-    assert_eq!(patterns, ["git push origin main", "git push *"]);
+    assert_eq!(patterns, ["git push -u origin main", "git push *"]);
     let with = |pattern: &str| ReplyPermission {
         scope: Some(Scope::Session),
         pattern: Some(pattern.into()),
@@ -550,8 +550,8 @@ async fn grant_from_elsewhere_answers_pending_asks() {
 async fn an_answer_of_one_holds_for_all_that_wait() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();
-    let first = fixture.begin("bash", bash("git push a"));
-    let second = fixture.begin("bash", bash("git push b"));
+    let first = fixture.begin("bash", bash("git push -a"));
+    let second = fixture.begin("bash", bash("git push -b"));
     let ask = next_ask(&mut frontend).await;
     next_ask(&mut frontend).await;
     let reply = ReplyPermission {

@@ -585,7 +585,7 @@ fn widest_offer(line: &str) -> String {
 fn an_offer_names_the_whole_operation() {
     let mut wrong = Vec::new();
     for (line, offer) in [
-        ("aws s3 rm s3://b --recursive", "aws s3 rm *"),
+        ("aws s3 rm s3://b --recursive", "aws s3 rm s3://b --recursive"),
         ("aws s3 ls s3://b", "aws s3 ls *"),
         ("aws --region x ec2 describe-instances --max-items 3", "aws --region x ec2 describe-instances *"),
         ("aws ec2 wait instance-running --instance-ids i", "aws ec2 wait instance-running *"),
@@ -593,7 +593,7 @@ fn an_offer_names_the_whole_operation() {
         ("az vm list -g x", "az vm list *"),
         ("gh pr view 42", "gh pr view *"),
         ("gh api repos/a/b -q .name", "gh api repos/a/b -q .name"),
-        ("terraform state rm x.y", "terraform state rm *"),
+        ("terraform state rm x.y", "terraform state rm x.y"),
         ("helm -n prod upgrade x ./chart", "helm -n prod upgrade *"),
         ("kubectl get pods -A", "kubectl get *"),
         ("docker compose -p shop up -d", "docker compose -p shop up *"),
@@ -620,12 +620,12 @@ fn an_offer_names_the_whole_operation() {
         ("uvx ruff check src/a.py", "uvx ruff check *"),
         ("uv run pytest -q", "uv run pytest *"),
         ("poetry run python -c 1", "poetry run python -c 1"),
-        ("sudo systemctl restart x", "sudo systemctl restart *"),
+        ("sudo systemctl restart x", "sudo systemctl restart x"),
         ("sudo rm -rf x", "sudo rm -rf x"),
         ("strace -f npm test -v", "strace -f npm test *"),
         ("su -c 'ls -la'", "su -c 'ls -la'"),
         ("psql -d shop -c 'select 1'", "psql -d shop -c 'select 1'"),
-        ("tmux kill-session -t x", "tmux kill-session *"),
+        ("tmux kill-session -t x", "tmux kill-session -t x"),
     ] {
         let found = widest_offer(line);
         if found != offer {
