@@ -1,6 +1,7 @@
 //! An action that an agent takes with a tool of its own, as a call. The agent does the work: the call decides whether it may,
 //! and lasts until the agent says that it is done. No registry contains such a tool.
 
+mod content_search;
 mod needs;
 mod own_commands;
 mod shell_snapshot;
@@ -68,6 +69,8 @@ pub struct AgentTool {
     work: AgentWork,
     /// Why toold cannot judge it, although it knows the tool: it is asked about as if a rule said so.
     unclear: Mutex<Option<String>>,
+    /// Why the needs are not all of what it does, so that it is not allowed.
+    partial: Mutex<Option<String>>,
     judged: Mutex<Option<oneshot::Sender<Judgement>>>,
     report: Mutex<Option<oneshot::Receiver<AgentReport>>>,
     cx: Mutex<Option<Arc<Cx>>>,
@@ -87,6 +90,7 @@ impl AgentTool {
             request: Arc::new(request),
             toolkit: toolkit.clone(),
             unclear: Mutex::new(work.unclear.clone()),
+            partial: Mutex::default(),
             work,
             judged: Mutex::new(Some(judged)),
             report: Mutex::new(Some(report)),
@@ -115,6 +119,7 @@ impl AgentTool {
             shell,
             snapshot: snapshot.as_ref(),
             description: description_in(&self.work.input),
+            partial: &self.partial,
             cx,
         };
         let mut needs = Vec::new();
@@ -175,6 +180,10 @@ impl AgentTool {
         match judgement.decision {
             // The model chose a file that runs commands before anybody sees them.
             Verdict::Ask if loads_skill => Judgement { by: DecidedBy::Rule, ..judgement },
+            Verdict::Allow if self.partial.lock().is_some() => {
+                let why = self.partial.lock().clone().unwrap_or_default();
+                Judgement::ask(format!("toold does not judge {tool}: {why}: the agent decides"))
+            }
             Verdict::Allow if !self.judges_all() => {
                 Judgement::ask(format!("toold does not judge {tool}: the agent decides"))
             }
@@ -194,6 +203,7 @@ impl AgentTool {
             | AgentAction::Delete { .. }
             | AgentAction::Move { .. }
             | AgentAction::List { .. }
+            | AgentAction::Search(_)
             | AgentAction::Fetch { .. }
             | AgentAction::WebSearch { .. }
             | AgentAction::Mcp { .. } => true,
@@ -306,6 +316,7 @@ fn name_of(work: &AgentWork) -> ToolName {
         AgentAction::Edit { .. } => Some("edit"),
         AgentAction::Delete { .. } | AgentAction::Move { .. } => Some("apply_patch"),
         AgentAction::List { .. } => Some("list"),
+        AgentAction::Search(_) => Some("grep"),
         AgentAction::Fetch { .. } => Some("web_fetch"),
         AgentAction::WebSearch { .. } => Some("web_search"),
         AgentAction::Mcp { .. }

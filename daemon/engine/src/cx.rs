@@ -73,7 +73,7 @@ struct CallNotes {
     /// Commands that were approved as a whole, not by a pattern.
     approved_commands: Vec<String>,
     timed_out: bool,
-    /// The first question that was left to an agent's own prompt, with the reason for it.
+    /// The question that was left to an agent's own prompt, with the reason for it.
     question_left: Option<(String, DecidedBy)>,
     denied: Option<DecidedBy>,
     depends: Dependencies,
@@ -314,9 +314,12 @@ impl Cx {
         self.notes().decisions.clone()
     }
 
-    /// The first one counts.
+    /// The first one that a rule asks counts; without any, the first one.
     pub(crate) fn leave_question(&self, reason: String, by: DecidedBy) {
-        self.notes().question_left.get_or_insert((reason, by));
+        let left = &mut self.notes().question_left;
+        if left.as_ref().is_none_or(|(_, before)| *before == DecidedBy::Default && by != DecidedBy::Default) {
+            *left = Some((reason, by));
+        }
     }
 
     /// The question that was left to the agent's own prompt, if there is one.

@@ -21,6 +21,10 @@ pub trait WorkspaceGate: Send + Sync {
     /// Why no person can open this folder; `None` when one can.
     fn refuses(&self, folder: &Path) -> Option<String>;
 
+    /// Whether a folder is refused only because it is too broad to be a workspace, such as the home folder. An agent that
+    /// asks its own user may work there, although nothing there is free.
+    fn is_too_broad(&self, folder: &Path) -> bool;
+
     /// Records that a person allowed the folders to this client permanently.
     fn remember(&self, folders: &[PathBuf]);
 

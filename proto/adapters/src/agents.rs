@@ -50,10 +50,12 @@ pub enum AgentAction {
         from: String,
         to: String,
     },
-    /// Lists a folder, or searches in its files.
+    /// Names what is in a folder.
     List {
         path: String,
     },
+    /// Reads the files of a folder, or one file, to find a text in them.
+    Search(ContentSearch),
     Fetch {
         url: String,
     },
@@ -78,6 +80,21 @@ pub enum AgentAction {
     },
     /// The table of the agent does not have the tool.
     Unknown,
+}
+
+/// Which files a search for a text reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContentSearch {
+    /// The folder or file that is searched.
+    pub path: String,
+    /// Globs in the form of `rg --glob`; without any, all files are searched.
+    pub globs: Vec<String>,
+    /// The file type in the form of `rg --type`.
+    pub file_type: Option<String>,
+    /// Hidden files are searched; `None` where that is not known.
+    pub hidden: Option<bool>,
+    /// Files that ignore files name are searched too.
+    pub ignored: bool,
 }
 
 /// An agent or an input that [`actions`] cannot read.

@@ -150,7 +150,7 @@ impl<'a> PatchReader<'a> {
     fn section(&mut self, header: &str) -> Result<PatchSection, PatchSyntaxError> {
         let number = self.at;
         let name = |path: &str| {
-            let path = path.trim();
+            let path = trim(path);
             if path.is_empty() {
                 refuse!("line {number}: the path is missing after {:?}", header.trim());
             }
@@ -258,6 +258,12 @@ impl PatchChunk {
     }
 }
 
+/// The text without the blanks at its ends that JavaScript's `String.prototype.trim` removes: other than Rust's, it removes
+/// U+FEFF and keeps U+0085.
+pub(crate) fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c == '\u{feff}' || c.is_whitespace() && c != '\u{85}')
+}
+
 /// The text after `@@`, without the line numbers of unified diffs.
 fn anchor_of(rest: &str) -> Option<String> {
     let text = rest.trim();
@@ -320,6 +326,21 @@ mod tests {
                 .anchors
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn names_are_trimmed_as_javascript_does() {
+        for (name, expected) in [
+            (" a ", "a"),
+            ("\u{feff}a", "a"),
+            ("a\u{feff} ", "a"),
+            ("\u{a0}a\u{2028}\t", "a"),
+            ("\u{85}a", "\u{85}a"),
+            ("a\u{200b}", "a\u{200b}"),
+        ] {
+            let sections = parse(&format!("*** Begin Patch\n*** Delete File:{name}\n*** End Patch")).unwrap();
+            assert_eq!(sections[0].path, expected, "{name:?}");
+        }
     }
 
     #[test]

@@ -102,7 +102,9 @@ fn tools_of_agents_are_judged_by_the_rules_for_tools_that_do_the_same() {
     check(&daemon, ("claude-code", "Read", json!({"file_path": "src/a.txt"})), "allow", "default");
     check(&daemon, ("claude-code", "Read", json!({"file_path": "/root/x"})), "ask", "default");
     check(&daemon, ("claude-code", "Read", json!({"file_path": ".env"})), "deny", "rule");
-    check(&daemon, ("claude-code", "Grep", json!({"pattern": "x"})), "allow", "default");
+    check(&daemon, ("claude-code", "Grep", json!({"pattern": "x", "glob": "*.txt"})), "allow", "default");
+    // It reads hidden files too.
+    check(&daemon, ("claude-code", "Grep", json!({"pattern": "x"})), "deny", "rule");
     let write = json!({"file_path": "src/new.txt", "content": "x"});
     check(&daemon, ("claude-code", "Write", write), "allow", "rule");
     let edit = |path: &str| json!({"file_path": path, "old_string": "two", "new_string": "2"});

@@ -165,8 +165,12 @@ fn is_own(call: &HookCall) -> bool {
     !call.mcp.is_empty() && call.mcp.iter().all(|tool| tool.is_own)
 }
 
-/// Whether the agent's own table does not have the tool, so that the agent's configuration may tell whose it is.
+/// Whether the agent's configuration may tell whose tool it is: when the agent's own table does not have it, and always for
+/// opencode, where a server's tool takes the place of its own one of the same name (`apply_patch` of a server `apply`).
 fn may_be_of_server(agent: HookAgent, call: &HookCall) -> bool {
+    if agent == HookAgent::Opencode {
+        return true;
+    }
     let actions = agents::actions(agent.name(), &call.tool, &call.input).unwrap_or_default();
     let may_be = |action: &AgentAction| matches!(action, AgentAction::Mcp { .. } | AgentAction::Unknown);
     call.named.is_some() || !actions.is_empty() && actions.iter().all(may_be)

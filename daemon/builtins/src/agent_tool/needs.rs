@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use parking_lot::Mutex;
 use serde_json::Value;
-use toold_adapters::agents::AgentAction;
+use toold_adapters::agents::{AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_host::environment::Environment;
@@ -15,6 +16,7 @@ use toold_host::shell_grammar;
 use toold_proto::agent_request::NamedNeed;
 use toold_proto::tool::Category;
 
+use super::content_search::{self, SearchedFiles};
 use super::own_commands;
 use super::shell_snapshot::{ShellName, ShellSnapshot};
 use super::skill_file::{self, SkillFile, SkillPermission};
@@ -40,6 +42,8 @@ pub(super) struct Deriving<'a> {
     pub(super) snapshot: Option<&'a ShellSnapshot>,
     /// The agent's own words about a command.
     pub(super) description: Option<&'a str>,
+    /// Set to the reason when the needs are not all of what an action does.
+    pub(super) partial: &'a Mutex<Option<String>>,
     pub(super) cx: &'a Cx,
 }
 
@@ -56,6 +60,7 @@ impl Deriving<'_> {
             AgentAction::Command { line, cwd } => self.command(line, cwd.as_deref()),
             AgentAction::Read { path } => Ok(read_needs(&Located::new(path, self.cx)?)),
             AgentAction::List { path } => ReadableTree::needs(Some(path), self.cx),
+            AgentAction::Search(search) => self.search(search).await,
             AgentAction::Fetch { url } => self.fetch(url),
             // The agent's provider searches, so there is no host.
             AgentAction::WebSearch { .. } => Ok(vec![Need::new(Category::Plugin, "web_search")]),
@@ -91,6 +96,23 @@ impl Deriving<'_> {
                 Ok(vec![Need::new(*category, target)])
             }
         }
+    }
+
+    /// The root, and the files below it that the agent may not read by itself.
+    async fn search(&self, search: &ContentSearch) -> anyhow::Result<Vec<Need>> {
+        let located = Located::new(&search.path, self.cx)?;
+        let mut needs = read_needs(&located);
+        let not_known = |why: &str| {
+            self.partial.lock().get_or_insert_with(|| why.to_owned());
+        };
+        if located.is_veiled() {
+            not_known("the files that it searches are not known");
+            return Ok(needs);
+        }
+        let SearchedFiles { unreadable, partial } = content_search::look(located.path, search, self.cx).await?;
+        needs.extend(unreadable);
+        partial.iter().for_each(|why| not_known(why));
+        Ok(needs)
     }
 
     fn command(&self, line: &str, cwd: Option<&str>) -> anyhow::Result<Vec<Need>> {
@@ -207,6 +229,7 @@ pub(super) fn change_of(toolkit: &Arc<Toolkit>, action: &AgentAction, cx: &Cx) -
         AgentAction::Command { .. }
         | AgentAction::Read { .. }
         | AgentAction::List { .. }
+        | AgentAction::Search(_)
         | AgentAction::Fetch { .. }
         | AgentAction::WebSearch { .. }
         | AgentAction::Mcp { .. }

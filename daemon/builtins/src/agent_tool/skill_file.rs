@@ -157,7 +157,11 @@ pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow:
 /// Folders that may have `skills` and `commands`.
 fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
     let own = config_folder(environment);
-    let above = || cwd.ancestors().take(MAX_LEVELS);
+    // The folder that Claude Code was started in, whatever folder it works in by now.
+    let project = environment.get("CLAUDE_PROJECT_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let levels = |folder: &Path| folder.ancestors().take(MAX_LEVELS).map(Path::to_owned).collect::<Vec<_>>();
+    let places = [levels(cwd), project.as_deref().map(levels).unwrap_or_default()].concat();
+    let above = || places.iter();
     let mut folders = vec![PathBuf::from(MANAGED)];
     folders.extend(own.clone());
     folders.extend(above().map(|folder| folder.join(".claude")));
@@ -462,6 +466,9 @@ mod tests {
         assert_eq!(at_home("tools:lint"), ["plugin/skills/lint/SKILL.md"]);
         assert_eq!(at_home("tools:ship"), ["plugin/commands/ship.md"]);
         assert!(at_home("lint").is_empty() && at_home("../tidy").is_empty() && at_home("nothing").is_empty());
+        let started_in = |folder: &str| Environment::default().with([("CLAUDE_PROJECT_DIR", top.join(folder))]);
+        let beside = |folder: &str| find("other", &top.join("elsewhere"), &started_in(folder)).unwrap().len();
+        assert_eq!((beside("work/src"), beside("plugin")), (1, 0));
         let elsewhere = find_with("ship", ("CLAUDE_CONFIG_DIR", top.join("plugin")));
         assert_eq!(elsewhere, ["plugin/commands/ship.md"]);
     }

@@ -1,5 +1,6 @@
 //! Judgements of what agents do with tools of their own.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,10 +9,13 @@ use toold_adapters::agents::actions;
 use toold_builtins::agent_tool::{AgentReport, AgentTool, AgentWork};
 use toold_engine::agent_request::{AgentRequest, Judgement};
 use toold_engine::execute::execute_tool;
+use toold_engine::session::{NewSession, Session};
+use toold_engine::workspace::{Workspace, WorkspaceFolder, WorkspaceGate};
 use toold_host::environment::Environment;
 use toold_proto::agent_request::{DecidedBy, NamedNeed};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
+use toold_test_kit::new_session;
 
 use crate::builtin_test::BuiltinTest;
 
@@ -156,6 +160,28 @@ async fn an_mcp_tool_is_the_one_that_is_named_or_each_that_its_name_can_be() {
 }
 
 #[tokio::test]
+async fn a_tool_that_may_be_the_agents_own_or_a_servers_is_judged_as_both() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Mcp, "apply/*", Verdict::Allow);
+    test.rule(Category::Mcp, "plan/*", Verdict::Deny);
+    test.rule(Category::FileWrite, "**", Verdict::Allow);
+    test.rule(Category::FileWrite, "**/deny.txt", Verdict::Deny);
+    let patch = |path: &str| json!({"patchText": format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch")});
+    for (tool, input, server, expected) in [
+        ("apply_patch", patch("a.txt"), "apply/patch", "allow by rule"),
+        ("apply_patch", patch("deny.txt"), "apply/patch", "deny"),
+        ("apply_patch", patch("a.txt"), "plan/patch", "deny"),
+        ("apply_patch", patch("a.txt"), "other/patch", "ask by default"),
+        ("apply_patch", json!({"x": 1}), "apply/patch", "ask by rule"),
+        ("plan_exit", json!({}), "plan/exit", "deny"),
+        ("plan_exit", json!({}), "apply/exit", "ask by default"),
+    ] {
+        let judged = judge_named(&test, ("opencode", tool, input), &[(Category::Mcp, server)]).await;
+        assert!(judged.starts_with(expected), "{tool} {server}: expected {expected}: {judged}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_skill_runs_and_allows_is_judged() {
     let test = BuiltinTest::strict();
     test.rule(Category::Shell, "touch denied*", Verdict::Deny);
@@ -242,5 +268,135 @@ async fn no_agent_runs_a_command_of_toolctl_that_decides() {
     }
     for line in ["rg 'toolctl permissions grant'", "toolctl permissions list", "echo toolctl permissions grant"] {
         begins(&run(line).await, "allow");
+    }
+}
+
+#[tokio::test]
+async fn a_search_is_judged_by_the_files_that_it_reads() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::FileRead, "**/secret.txt", Verdict::Deny);
+    for path in ["src/a.rs", "src/deep/b.rs", "src/README.md", "plain/a.txt", "ignored/build/key.pem", "hidden/.env"] {
+        test.write(path, "x\n");
+    }
+    test.write("src/deep/secret.txt", "x\n");
+    std::fs::create_dir_all(test.root.join("ignored/.git")).unwrap();
+    test.write("ignored/.gitignore", "build/\n");
+    test.write("kept/.toolignore", "away.txt\n");
+    test.write("kept/away.txt", "x\n");
+    let search = |agent: &str, path: &str, glob: &str| {
+        let (tool, member, of_glob) = match agent {
+            "claude-code" => ("Grep", "path", "glob"),
+            "copilot" => ("rg", "path", "glob"),
+            "cursor" => ("Grep", "path", "glob"),
+            "gemini" => ("grep_search", "dir_path", "include_pattern"),
+            _ => ("grep", "path", "include"),
+        };
+        (tool, json!({"pattern": ".", member: path, of_glob: glob, "output_mode": "content"}))
+    };
+    for agent in ["claude-code", "copilot", "cursor", "gemini", "opencode"] {
+        let searches_hidden = matches!(agent, "claude-code" | "opencode");
+        for (path, glob, expected) in [
+            ("plain", "", "allow by default"),
+            ("plain", "*", "allow by default"),
+            ("src", "*.rs", "allow by default"),
+            ("src", "*.{rs,md}", "allow by default"),
+            ("src", "!secret.txt", "allow by default"),
+            ("src", "deep/*.rs", "allow by default"),
+            ("plain/a.txt", "", "allow by default"),
+            // The folder's own globs leave nothing else.
+            ("src", "", "deny"),
+            ("src", "secret*", "deny"),
+            ("src", "**/deep/*.txt", "deny"),
+            ("src", "deep/secret.txt", "deny"),
+            ("src", "src/deep/*", "deny"),
+            ("src/deep/secret.txt", "", "deny"),
+            // A glob that names hidden or ignored files searches them.
+            ("hidden", ".env", "deny"),
+            ("hidden", ".e*", "deny"),
+            ("hidden", "*", "deny"),
+            ("hidden/.env", "", "deny"),
+            ("hidden", "", if searches_hidden { "deny" } else { "ask by default" }),
+            ("ignored", "", "allow by default"),
+            ("ignored", "*.rs", "allow by default"),
+            ("ignored/build", "*.pem", "deny"),
+            ("kept", "", "deny"),
+            ("kept", "a*", "deny"),
+            // No program takes such a glob.
+            ("plain", "[", "allow by default"),
+            ("src", "[", "ask by default"),
+        ] {
+            let (tool, input) = search(agent, path, glob);
+            let judged = judge(&test, agent, tool, input).await;
+            assert!(judged.starts_with(expected), "{agent} {path} {glob:?}: expected {expected}: {judged}");
+        }
+    }
+    let ignored = json!({"pattern": ".", "dir_path": "ignored", "no_ignore": true});
+    begins(&judge(&test, "gemini", "grep_search", ignored).await, "deny");
+    let typed = |name: &str| json!({"pattern": ".", "path": "src", "type": name});
+    begins(&judge(&test, "claude-code", "Grep", typed("rust")).await, "allow by default");
+    begins(&judge(&test, "claude-code", "Grep", typed("txt")).await, "deny");
+    begins(&judge(&test, "claude-code", "Grep", typed("none-such")).await, "ask by default");
+}
+
+/// Refuses every folder.
+struct ClosedGate {
+    is_too_broad: bool,
+}
+
+impl WorkspaceGate for ClosedGate {
+    fn is_open(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn refuses(&self, folder: &Path) -> Option<String> {
+        Some(format!("{} cannot be a workspace", folder.display()))
+    }
+
+    fn is_too_broad(&self, _: &Path) -> bool {
+        self.is_too_broad
+    }
+
+    fn remember(&self, _: &[PathBuf]) {}
+
+    fn open_to_all(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn client(&self) -> &str {
+        "test"
+    }
+}
+
+#[tokio::test]
+async fn in_a_folder_that_is_too_broad_all_but_rules_is_left_to_the_agent() {
+    for is_too_broad in [true, false] {
+        let mut test = BuiltinTest::strict();
+        test.write("a.txt", "a");
+        test.rule(Category::Shell, "rm *", Verdict::Deny);
+        test.rule(Category::Shell, "make *", Verdict::Allow);
+        test.rule(Category::FileRead, "**/secret.txt", Verdict::Deny);
+        test.rule(Category::FileRead, "**/asked.txt", Verdict::Ask);
+        let folder = WorkspaceFolder { named: test.root.clone(), real: test.root.clone() };
+        let workspace = Some(Workspace::new(Arc::new(ClosedGate { is_too_broad }), vec![folder]));
+        let session = Session::new(NewSession { workspace, ..new_session("s2", &test.root) });
+        test.session = test.engine.sessions.open(session).0;
+        for (tool, input, expected) in [
+            ("Bash", json!({"command": "ls"}), "ask by default"),
+            ("Bash", json!({"command": "make a"}), "ask by default"),
+            ("Bash", json!({"command": "cat asked.txt"}), "ask by rule"),
+            ("Bash", json!({"command": "echo x > .git/hooks/pre-commit"}), "ask by rule"),
+            ("Bash", json!({"command": "make a && rm b"}), "deny"),
+            ("Bash", json!({"command": "cat secret.txt"}), "deny"),
+            ("Read", json!({"file_path": "a.txt"}), "ask by default"),
+            ("Read", json!({"file_path": "asked.txt"}), "ask by rule"),
+            ("Read", json!({"file_path": "secret.txt"}), "deny"),
+            ("Grep", json!({"pattern": "x"}), "ask by default"),
+            ("Write", json!({"file_path": "a.txt", "content": "x"}), "ask by default"),
+            ("Write", json!({"file_path": ".git/hooks/pre-commit", "content": "x"}), "ask by rule"),
+        ] {
+            let judged = judge(&test, "claude-code", tool, input.clone()).await;
+            let expected = if is_too_broad { expected } else { "deny" };
+            assert!(judged.starts_with(expected), "{is_too_broad} {tool} {input}: expected {expected}: {judged}");
+        }
     }
 }

@@ -53,6 +53,10 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     let as_named = |words: &str| workspace.as_named(words);
     let told = Need { workspace: true, ..Need::new(Category::FileRead, as_named(&first.to_string_lossy())) };
     if let Some(reason) = folders.iter().find_map(|folder| workspace.gate.refuses(folder)) {
+        if cx.agent.is_some() && folders.iter().all(|folder| workspace.gate.is_too_broad(folder)) {
+            cx.leave_question(as_named(&reason), DecidedBy::Default);
+            return Ok(false);
+        }
         let words = format!("not allowed: {}", as_named(&reason));
         return refuse(cx, &told, ("workspaces".to_owned(), DecidedBy::Rule), words).map(|()| false);
     }

@@ -225,6 +225,11 @@ impl WorkspaceGate for ClientGate {
         workspaces.never(folder)
     }
 
+    fn is_too_broad(&self, folder: &Path) -> bool {
+        let Some(workspaces) = self.workspaces.upgrade() else { return false };
+        is_wide(folder, workspaces.home()) && self.limit(folder).is_none() && workspaces.never(folder).is_none()
+    }
+
     fn remember(&self, folders: &[PathBuf]) {
         let Some(workspaces) = self.workspaces.upgrade() else { return };
         for folder in folders {

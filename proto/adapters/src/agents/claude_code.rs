@@ -3,13 +3,17 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
-use crate::agents::{AgentAction, AgentInputError};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
+use crate::patch::trim;
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
     let action = match tool {
         "Bash" => AgentAction::Command { line: input.text("command")?, cwd: None },
-        "Monitor" => match input.optional_text("command")? {
+        "Monitor" => match input.optional_text("command")?.filter(|line| !line.trim().is_empty()) {
+            Some(_) if value.get("ws").is_some_and(|socket| !socket.is_null()) => {
+                return Err(input.refuse("expected either command or ws, found both"));
+            }
             Some(line) => AgentAction::Command { line, cwd: None },
             None => {
                 let socket = value.get("ws").unwrap_or(&Value::Null);
@@ -19,22 +23,28 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
                 AgentAction::Fetch { url }
             }
         },
-        "Read" => AgentAction::Read { path: input.text("file_path")? },
-        "Write" => AgentAction::Write { path: input.text("file_path")?, text: Some(input.content("content")?) },
+        "Read" => AgentAction::Read { path: path(input, "file_path")? },
+        "Write" => AgentAction::Write { path: path(input, "file_path")?, text: Some(input.content("content")?) },
         "Edit" => AgentAction::Edit {
-            path: input.text("file_path")?,
+            path: path(input, "file_path")?,
             old: input.optional_text("old_string")?,
             new: input.optional_text("new_string")?,
             all: input.flag("replace_all")?,
         },
-        "MultiEdit" => AgentAction::Edit { path: input.text("file_path")?, old: None, new: None, all: false },
+        "MultiEdit" => AgentAction::Edit { path: path(input, "file_path")?, old: None, new: None, all: false },
         // The texts are those of a cell, not of the file.
-        "NotebookEdit" => AgentAction::Edit { path: input.text("notebook_path")?, old: None, new: None, all: false },
+        "NotebookEdit" => AgentAction::Edit { path: path(input, "notebook_path")?, old: None, new: None, all: false },
         "Glob" => {
-            let folder = input.optional_text("path")?;
-            AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
+            let folder = untrimmed(input, input.folder("path")?)?;
+            AgentAction::List { path: searched_folder(Some(folder), &input.text("pattern")?) }
         }
-        "Grep" => AgentAction::List { path: input.folder("path")? },
+        "Grep" => AgentAction::Search(ContentSearch {
+            path: untrimmed(input, input.folder("path")?)?,
+            globs: input.texts("glob")?.iter().flat_map(|globs| globs_in(globs)).collect(),
+            file_type: input.optional_text("type")?.filter(|name| !name.is_empty()),
+            hidden: Some(true),
+            ignored: false,
+        }),
         "WebFetch" => AgentAction::Fetch { url: input.text("url")? },
         "WebSearch" => AgentAction::WebSearch { query: input.text("query")? },
         "ReadMcpResourceTool" | "ReadMcpResourceDirTool" => {
@@ -77,6 +87,28 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])
+}
+
+/// A path. Claude Code trims it, so that one with blanks at its ends is that of another file.
+fn path(input: ToolInput<'_>, member: &'static str) -> Result<String, AgentInputError> {
+    untrimmed(input, input.text(member)?)
+}
+
+fn untrimmed(input: ToolInput<'_>, path: String) -> Result<String, AgentInputError> {
+    match trim(&path) == path && path.trim() == path {
+        true => Ok(path),
+        false => Err(input.refuse(&format!("expected a path without blanks at its ends, found {path:?}"))),
+    }
+}
+
+/// Globs are separated by blanks, and by commas unless there are braces.
+fn globs_in(text: &str) -> Vec<String> {
+    let split = |word: &str| -> Vec<String> {
+        let is_whole = word.contains(['{', '}']);
+        let parts = word.split(|c| c == ',' && !is_whole).filter(|part| !part.is_empty());
+        parts.map(str::to_owned).collect()
+    };
+    text.split_whitespace().flat_map(split).collect()
 }
 
 /// `/NAME ARGUMENTS`

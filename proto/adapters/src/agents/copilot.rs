@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
-use crate::agents::{AgentAction, AgentInputError};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -23,7 +23,15 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             let list = |folder| AgentAction::List { path: searched_folder(Some(folder), &pattern) };
             return Ok(searched(input)?.into_iter().map(list).collect());
         }
-        "grep" | "rg" => return Ok(searched(input)?.into_iter().map(|path| AgentAction::List { path }).collect()),
+        "grep" | "rg" => {
+            let globs: Vec<String> = input.texts("glob")?.into_iter().filter(|glob| !glob.is_empty()).collect();
+            let file_type = input.optional_text("type")?.filter(|name| !name.is_empty());
+            let search = |path| {
+                let (globs, file_type) = (globs.clone(), file_type.clone());
+                AgentAction::Search(ContentSearch { path, globs, file_type, hidden: None, ignored: false })
+            };
+            return Ok(searched(input)?.into_iter().map(search).collect());
+        }
         "web_fetch" => AgentAction::Fetch { url: input.text("url")? },
         "web_search" => AgentAction::WebSearch { query: input.text("query")? },
         // Each tool that a task uses asks by itself.

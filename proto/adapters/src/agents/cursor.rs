@@ -3,22 +3,28 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
-use crate::agents::{AgentAction, AgentInputError};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
     let action = match tool {
         "Shell" => {
-            let cwd = input.optional_text("working_directory")?.or(input.optional_text("cwd")?);
+            let cwd = input.any_optional_text(&["working_directory", "cwd"])?;
             AgentAction::Command { line: input.text("command")?, cwd: cwd.filter(|cwd| !cwd.is_empty()) }
         }
         "Read" => AgentAction::Read { path: input.any_text(&["file_path", "path"])? },
         "Write" => AgentAction::Write {
             path: input.any_text(&["file_path", "path"])?,
-            text: input.optional_text("content")?.or(input.optional_text("contents")?),
+            text: input.any_optional_text(&["content", "contents"])?,
         },
         "Delete" => AgentAction::Delete { path: input.any_text(&["file_path", "path"])? },
-        "Grep" => AgentAction::List { path: input.folder("path")? },
+        "Grep" => AgentAction::Search(ContentSearch {
+            path: input.folder("path")?,
+            globs: input.texts("glob")?.into_iter().filter(|glob| !glob.is_empty()).collect(),
+            file_type: input.optional_text("type")?.filter(|name| !name.is_empty()),
+            hidden: None,
+            ignored: false,
+        }),
         "Glob" => {
             let folder = input.optional_text("path")?;
             AgentAction::List { path: searched_folder(folder, &input.any_text(&["glob_pattern", "pattern"])?) }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toold_proto::tool::Category;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, mcp_tools, searched_folder};
-use crate::agents::{AgentAction, AgentInputError};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -27,7 +27,18 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             let folder = input.optional_text("dir_path")?;
             AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
         }
-        "grep_search" | "search_file_content" => AgentAction::List { path: input.folder("dir_path")? },
+        "grep_search" | "search_file_content" => {
+            let mut globs = input.texts("include_pattern")?;
+            globs.extend(input.texts("include")?);
+            globs.retain(|glob| !glob.is_empty());
+            AgentAction::Search(ContentSearch {
+                path: input.folder("dir_path")?,
+                globs,
+                file_type: None,
+                hidden: None,
+                ignored: input.flag("no_ignore")?,
+            })
+        }
         "web_fetch" => return fetches(input),
         "google_web_search" => AgentAction::WebSearch { query: input.text("query")? },
         "activate_skill"
@@ -72,11 +83,18 @@ fn many_files(input: ToolInput<'_>) -> Result<Vec<AgentAction>, AgentInputError>
 
 /// The addresses stand among the words of the prompt.
 fn fetches(input: ToolInput<'_>) -> Result<Vec<AgentAction>, AgentInputError> {
-    if let Some(url) = input.optional_text("url")?.filter(|url| !url.is_empty()) {
-        return Ok(vec![AgentAction::Fetch { url }]);
+    let url = input.optional_text("url")?.filter(|url| !url.is_empty());
+    let prompt = match url {
+        Some(_) => input.optional_text("prompt")?.unwrap_or_default(),
+        None => input.text("prompt")?,
+    };
+    let mut urls = prompt.split_whitespace().filter(|word| word.contains("://"));
+    if let Some(url) = url {
+        return match urls.find(|other| *other != url) {
+            Some(other) => Err(input.refuse(&format!("url is {url}, and the prompt has another one, {other}"))),
+            None => Ok(vec![AgentAction::Fetch { url }]),
+        };
     }
-    let prompt = input.text("prompt")?;
-    let urls = prompt.split_whitespace().filter(|word| word.contains("://"));
     let fetches: Vec<_> = urls.map(|url| AgentAction::Fetch { url: url.to_owned() }).collect();
     let unnamed = AgentAction::Unclear { category: Category::Network };
     Ok(if fetches.is_empty() { vec![unnamed] } else { fetches })

@@ -35,13 +35,32 @@ impl<'a> ToolInput<'a> {
         }
     }
 
-    /// The first of several members that is there.
+    /// The text of several members that mean the same.
     ///
     /// # Errors
-    /// None of them is there, or the one that is there is no text or is empty.
+    /// None of them is there, they differ, or one that is there is no text or is empty.
     pub(super) fn any_text(self, members: &[&'static str]) -> Result<String, AgentInputError> {
+        self.any_optional_text(members)?;
         let there = members.iter().find(|member| self.value.get(**member).is_some_and(|value| !value.is_null()));
         self.text(there.or(members.first()).copied().unwrap_or_default())
+    }
+
+    /// As [`ToolInput::any_text`]; `None` when all of the members are missing or null.
+    ///
+    /// # Errors
+    /// The input is no object, or the members differ: which one counts is the agent's choice. Or one of them is no text.
+    pub(super) fn any_optional_text(self, members: &[&'static str]) -> Result<Option<String>, AgentInputError> {
+        let mut found: Option<String> = None;
+        for member in members {
+            let text = self.optional_text(member)?;
+            match (&found, &text) {
+                (Some(one), Some(other)) if one != other => {
+                    return Err(self.refuse(&format!("{} mean the same and differ", members.join(" and "))));
+                }
+                _ => found = found.or(text),
+            }
+        }
+        Ok(found)
     }
 
     /// A text that may be empty.
@@ -99,6 +118,11 @@ impl<'a> ToolInput<'a> {
             Some(Value::Array(items)) => Ok(items),
             found => Err(self.error(member, "a list", found)),
         }
+    }
+
+    /// The input as a whole is not what the tool takes.
+    pub(super) fn refuse(self, problem: &str) -> AgentInputError {
+        AgentInputError::Text { tool: self.tool.to_owned(), problem: problem.to_owned() }
     }
 
     pub(super) fn error(self, member: &'static str, expected: &'static str, found: Option<&Value>) -> AgentInputError {

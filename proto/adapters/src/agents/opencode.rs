@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
-use crate::agents::{AgentAction, AgentInputError};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -25,7 +25,14 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             let folder = input.optional_text("path")?;
             AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
         }
-        "grep" | "list" => AgentAction::List { path: input.folder("path")? },
+        "grep" => AgentAction::Search(ContentSearch {
+            path: input.folder("path")?,
+            globs: input.texts("include")?.into_iter().filter(|glob| !glob.is_empty()).collect(),
+            file_type: None,
+            hidden: Some(true),
+            ignored: false,
+        }),
+        "list" => AgentAction::List { path: input.folder("path")? },
         "webfetch" => AgentAction::Fetch { url: input.text("url")? },
         "websearch" => AgentAction::WebSearch { query: input.text("query")? },
         // Each tool that a task uses asks by itself.

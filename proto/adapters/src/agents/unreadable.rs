@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::agents::{AGENTS, AgentAction, actions};
+use crate::agents::{AGENTS, AgentAction, ContentSearch, actions};
 
 /// The agent, a tool, an input that it takes, and the members that the actions depend on and that must be there. Tools
 /// that do nothing have none.
@@ -25,7 +25,7 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("claude-code", "MultiEdit", json!({"file_path": "a", "edits": []}), &["file_path"]),
         ("claude-code", "NotebookEdit", json!({"notebook_path": "a"}), &["notebook_path"]),
         ("claude-code", "Glob", searched(), &["pattern"]),
-        ("claude-code", "Grep", searched(), &[]),
+        ("claude-code", "Grep", json!({"path": "a", "glob": "*.rs", "type": "rust"}), &[]),
         ("claude-code", "WebFetch", json!({"url": "https://a.test"}), &["url"]),
         ("claude-code", "WebSearch", json!({"query": "x"}), &["query"]),
         ("claude-code", "ReadMcpResourceTool", json!({"server": "a", "uri": "x"}), &["server"]),
@@ -43,15 +43,15 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("copilot", "edit", json!({"path": "a", "old_str": "x", "new_str": "y"}), &["path"]),
         ("copilot", "apply_patch", json!({"input": patch}), &["input"]),
         ("copilot", "glob", json!({"pattern": "*.rs", "paths": ["src", "tests"]}), &["pattern"]),
-        ("copilot", "grep", json!({"paths": ["a", "b"]}), &[]),
-        ("copilot", "rg", json!({"path": "a"}), &[]),
+        ("copilot", "grep", json!({"paths": ["a", "b"], "glob": "*.rs"}), &[]),
+        ("copilot", "rg", json!({"path": "a", "type": "rust"}), &[]),
         ("copilot", "web_fetch", json!({"url": "https://a.test"}), &["url"]),
         ("copilot", "web_search", json!({"query": "x"}), &["query"]),
         ("cursor", "Shell", json!({"command": "ls", "cwd": "src"}), &["command"]),
         ("cursor", "Read", json!({"file_path": "a"}), &["file_path"]),
         ("cursor", "Write", json!({"file_path": "a", "content": "x"}), &["file_path"]),
         ("cursor", "Delete", json!({"path": "a"}), &["path"]),
-        ("cursor", "Grep", searched(), &[]),
+        ("cursor", "Grep", json!({"path": "a", "glob": "*.rs"}), &[]),
         ("cursor", "Glob", json!({"glob_pattern": "*", "path": "a"}), &["glob_pattern"]),
         ("cursor", "WebFetch", json!({"url": "https://a.test"}), &["url"]),
         ("gemini", "run_shell_command", json!({"command": "ls", "dir_path": "src"}), &["command"]),
@@ -61,8 +61,8 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("gemini", "replace", gemini_edit, &["file_path"]),
         ("gemini", "list_directory", json!({"dir_path": "a"}), &[]),
         ("gemini", "glob", json!({"pattern": "*", "dir_path": "a"}), &["pattern"]),
-        ("gemini", "grep_search", json!({"dir_path": "a"}), &[]),
-        ("gemini", "search_file_content", json!({"dir_path": "a"}), &[]),
+        ("gemini", "grep_search", json!({"dir_path": "a", "include_pattern": "*.rs", "no_ignore": true}), &[]),
+        ("gemini", "search_file_content", json!({"dir_path": "a", "include": "*.rs"}), &[]),
         ("gemini", "web_fetch", json!({"prompt": "see https://a.test"}), &["prompt"]),
         ("gemini", "google_web_search", json!({"query": "x"}), &["query"]),
         ("opencode", "bash", json!({"command": "ls", "workdir": "src"}), &["command"]),
@@ -71,7 +71,7 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("opencode", "edit", opencode_edit, &["filePath"]),
         ("opencode", "apply_patch", json!({"patchText": patch}), &["patchText"]),
         ("opencode", "glob", searched(), &["pattern"]),
-        ("opencode", "grep", searched(), &[]),
+        ("opencode", "grep", json!({"path": "a", "include": "*.rs"}), &[]),
         ("opencode", "list", searched(), &[]),
         ("opencode", "webfetch", json!({"url": "https://a.test"}), &["url"]),
         ("opencode", "websearch", json!({"query": "x"}), &["query"]),
@@ -171,7 +171,7 @@ fn a_member_of_another_form_is_refused_or_leaves_the_action_as_it_is() {
 fn searches_of_copilot_are_in_each_of_their_paths() {
     let listed = |tool: &str, input: Value| -> Vec<String> {
         let path = |action| match action {
-            AgentAction::List { path } => path,
+            AgentAction::List { path } | AgentAction::Search(ContentSearch { path, .. }) => path,
             other => panic!("{other:?}"),
         };
         actions("copilot", tool, &input).unwrap().into_iter().map(path).collect()
@@ -181,4 +181,78 @@ fn searches_of_copilot_are_in_each_of_their_paths() {
     assert_eq!(listed("grep", json!({"paths": ["a", ""], "path": "b"})), ["a", "b"]);
     assert_eq!(listed("glob", json!({"pattern": "/etc/*", "paths": ["a", "b"]})), ["/etc", "/etc"]);
     assert_eq!(listed("glob", json!({"pattern": "*.rs", "paths": "a"})), ["a"]);
+}
+
+#[test]
+fn members_for_one_thing_are_the_same_or_refused() {
+    let patch = |path: &str| format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch");
+    for (agent, tool, one, other, members) in [
+        ("cursor", "Read", "a", ".env", ["file_path", "path"]),
+        ("cursor", "Write", "a", ".env", ["file_path", "path"]),
+        ("cursor", "Delete", "a", ".env", ["file_path", "path"]),
+        ("cursor", "Glob", "a", "/etc/*", ["glob_pattern", "pattern"]),
+        ("claude-code", "Skill", "a", "b", ["skill", "command"]),
+        ("codex", "apply_patch", &patch("a"), &patch("b"), ["command", "input"]),
+        ("copilot", "apply_patch", &patch("a"), &patch("b"), ["input", "patch"]),
+        ("gemini", "web_fetch", "https://a.test", "https://b.test", ["url", "prompt"]),
+    ] {
+        let [first, second] = members;
+        assert!(actions(agent, tool, &json!({first: one, second: one})).is_ok(), "{agent} {tool}");
+        for (one, other) in [(one, other), (other, one)] {
+            let read = actions(agent, tool, &json!({first: one, second: other}));
+            assert!(read.is_err(), "{agent} {tool}: {read:?}");
+        }
+    }
+    for members in [["working_directory", "cwd"], ["cwd", "working_directory"]] {
+        let [first, second] = members;
+        assert!(actions("cursor", "Shell", &json!({"command": "ls", first: "a", second: "b"})).is_err());
+    }
+    assert!(actions("gemini", "web_fetch", &json!({"url": "https://a.test", "prompt": "sum it up"})).is_ok());
+}
+
+#[test]
+fn a_monitor_of_claude_code_has_either_a_command_or_a_socket() {
+    let socket = || json!({"url": "wss://a.test/x"});
+    let fetch = Ok(vec![AgentAction::Fetch { url: "https://a.test/x".to_owned() }]);
+    for command in [json!(null), json!(""), json!(" \n")] {
+        assert_eq!(actions("claude-code", "Monitor", &json!({"command": command, "ws": socket()})), fetch);
+        assert!(actions("claude-code", "Monitor", &json!({"command": command})).is_err(), "{command}");
+    }
+    assert!(actions("claude-code", "Monitor", &json!({"command": "ls", "ws": socket()})).is_err());
+    assert!(actions("claude-code", "Monitor", &json!({"command": "ls", "ws": null})).is_ok());
+}
+
+#[test]
+fn paths_of_claude_code_have_no_blanks_at_their_ends() {
+    for (tool, member) in [
+        ("Read", "file_path"),
+        ("Write", "file_path"),
+        ("Edit", "file_path"),
+        ("MultiEdit", "file_path"),
+        ("NotebookEdit", "notebook_path"),
+        ("Glob", "path"),
+        ("Grep", "path"),
+    ] {
+        let read = |path: &str| actions("claude-code", tool, &json!({member: path, "content": "x", "pattern": "x"}));
+        for path in [" .env", ".env\n", "\u{feff}.env", ".env\u{a0}", ".env\u{85}"] {
+            assert!(read(path).is_err(), "{tool} {path:?}");
+        }
+        assert!(read("a b").is_ok(), "{tool}");
+    }
+}
+
+#[test]
+fn searches_tell_which_files_they_read() {
+    let search = |agent: &str, tool: &str, input: Value| match actions(agent, tool, &input).unwrap().remove(0) {
+        AgentAction::Search(ContentSearch { globs, hidden, ignored, .. }) => (globs.join(" "), hidden, ignored),
+        other => panic!("{other:?}"),
+    };
+    let claude = |glob: &str| search("claude-code", "Grep", json!({"pattern": "x", "glob": glob})).0;
+    assert_eq!(claude("*.ts,.env !a"), "*.ts .env !a");
+    assert_eq!(claude("*.{ts,tsx}"), "*.{ts,tsx}");
+    assert_eq!(search("copilot", "rg", json!({"glob": ["a", "b"]})), ("a b".to_owned(), None, false));
+    assert_eq!(search("opencode", "grep", json!({"include": "a"})), ("a".to_owned(), Some(true), false));
+    let gemini = json!({"include_pattern": "a", "no_ignore": true});
+    assert_eq!(search("gemini", "grep_search", gemini), ("a".to_owned(), None, true));
+    assert_eq!(search("cursor", "Grep", json!({})), (String::new(), None, false));
 }

@@ -42,17 +42,34 @@ pub(crate) struct AgentPlaces<'a> {
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
+impl AgentPlaces<'_> {
+    /// The current folder, and the one that the agent was started in, which is not above it after a `cd`.
+    fn folders(&self, agent: HookAgent) -> Vec<PathBuf> {
+        let names: &[&str] = match agent {
+            HookAgent::ClaudeCode => &["CLAUDE_PROJECT_DIR"],
+            HookAgent::Gemini => &["GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
+            HookAgent::Cursor => &["CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
+            HookAgent::Codex | HookAgent::Copilot | HookAgent::Opencode => &[],
+        };
+        let named = names.iter().filter_map(|name| (self.variable)(name)).filter(|value| !value.is_empty());
+        let mut folders = vec![self.cwd.to_owned()];
+        folders.extend(named.map(PathBuf::from));
+        folders.dedup();
+        folders
+    }
+}
+
 /// The servers of the agent in this folder, from all files that it may read; a name may occur several times.
 pub(crate) fn servers(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<AgentServer> {
     let mut found = Vec::new();
     for file in files(agent, places) {
         let Some(text) = read(&file) else { continue };
-        collect(agent, &text, places.cwd, &mut found);
+        collect(agent, &text, places, &mut found);
     }
     if agent == HookAgent::Opencode
         && let Some(text) = (places.variable)("OPENCODE_CONFIG_CONTENT")
     {
-        collect(agent, &text, places.cwd, &mut found);
+        collect(agent, &text, places, &mut found);
     }
     found
 }
@@ -102,8 +119,15 @@ fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
     let home = variable("HOME").unwrap_or_default();
     let config = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
     let of_project = |names: &[&str]| -> Vec<PathBuf> {
-        let above = places.cwd.ancestors().take(MAX_LEVELS);
-        above.flat_map(|folder| names.iter().map(|name| folder.join(name)).collect::<Vec<_>>()).collect()
+        let mut files: Vec<PathBuf> = Vec::new();
+        for above in places.folders(agent).iter().flat_map(|folder| folder.ancestors().take(MAX_LEVELS)) {
+            for file in names.iter().map(|name| above.join(name)) {
+                if !files.contains(&file) {
+                    files.push(file);
+                }
+            }
+        }
+        files
     };
     let mut files = Vec::new();
     match agent {
@@ -157,7 +181,7 @@ fn read(file: &Path) -> Option<String> {
     Some(text)
 }
 
-fn collect(agent: HookAgent, text: &str, cwd: &Path, found: &mut Vec<AgentServer>) {
+fn collect(agent: HookAgent, text: &str, places: &AgentPlaces<'_>, found: &mut Vec<AgentServer>) {
     let lists: Vec<Value> = match agent {
         HookAgent::Codex => {
             let table = text.parse::<toml::Table>().ok().and_then(|table| serde_json::to_value(table).ok());
@@ -166,7 +190,8 @@ fn collect(agent: HookAgent, text: &str, cwd: &Path, found: &mut Vec<AgentServer
         HookAgent::ClaudeCode => {
             let whole = json_in(text);
             let of_projects = whole["projects"].as_object().into_iter().flatten();
-            let here = of_projects.filter(|(folder, _)| cwd.starts_with(folder.as_str()));
+            let folders = places.folders(agent);
+            let here = of_projects.filter(|(project, _)| folders.iter().any(|folder| folder.starts_with(project)));
             let here = here.map(|(_, project)| project["mcpServers"].clone());
             [whole["mcpServers"].clone()].into_iter().chain(here).collect()
         }
@@ -246,6 +271,8 @@ pub(crate) mod tests {
         check(HookAgent::Copilot, "a-b-c", &["a", "a-b"], &["a/b-c", "a-b/c"]);
         check(HookAgent::Opencode, "other_shout", &["other"], &["other/shout"]);
         check(HookAgent::Opencode, "toold_x_read", &["toold", "toold_x"], &["toold/x_read", "toold_x/read"]);
+        check(HookAgent::Opencode, "apply_patch", &["apply"], &["apply/patch"]);
+        check(HookAgent::Opencode, "plan_exit", &["plan"], &["plan/exit"]);
         check(HookAgent::Opencode, "my_server_x", &["my.server"], &["my.server/x"]);
         check(HookAgent::ClaudeCode, "mcp__a__b__c", &["a__b"], &["a__b/c"]);
         check(HookAgent::ClaudeCode, "mcp__my_server__c", &["my server"], &["my server/c"]);
@@ -316,6 +343,22 @@ pub(crate) mod tests {
             (HookAgent::Cursor, &["u"]),
             (HookAgent::Copilot, &["p1", "m", "p2"]),
             (HookAgent::Opencode, &["o1", "o2", "o3"]),
+        ] {
+            let found: Vec<String> = servers(agent, &places).into_iter().map(|server| server.name).collect();
+            assert_eq!(found, expected, "{agent:?}");
+        }
+        // After a `cd` out of the project.
+        write("work/.gemini/settings.json", &json("mcpServers", "g2"));
+        let variable = |name: &str| match name {
+            "HOME" => Some(home.clone()),
+            "CLAUDE_PROJECT_DIR" | "GEMINI_PROJECT_DIR" => Some(cwd.display().to_string()),
+            _ => None,
+        };
+        let places = AgentPlaces { cwd: &top.path().join("elsewhere"), variable: &variable };
+        for (agent, expected) in [
+            (HookAgent::ClaudeCode, &["c1", "c2", "m"][..]),
+            (HookAgent::Gemini, &["g", "g2"]),
+            (HookAgent::Codex, &["x1"]),
         ] {
             let found: Vec<String> = servers(agent, &places).into_iter().map(|server| server.name).collect();
             assert_eq!(found, expected, "{agent:?}");
