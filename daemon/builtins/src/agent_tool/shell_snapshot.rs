@@ -88,7 +88,7 @@ impl ShellSnapshot {
             // The words behind such an alias may be aliases too.
             Some(Some(text)) if !text.ends_with([' ', '\t']) => {
                 let words = rest.iter().map(|word| match word.literal {
-                    true => quoted(&word.text).into(),
+                    true => quoted(&word.text),
                     false => word.text.clone(),
                 });
                 ShellName::Alias([text.clone()].into_iter().chain(words).collect::<Vec<String>>().join(" "))

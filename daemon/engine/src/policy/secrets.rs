@@ -122,7 +122,7 @@ fn is_published(path: &str) -> bool {
             before && path.split_at_checked(at + found.len()).is_some_and(|(_, behind)| behind.starts_with('/'))
         })
     };
-    PUBLISHED.iter().any(|folder| is_in(&folder))
+    PUBLISHED.iter().any(is_in)
 }
 
 /// The name by which a file controls the behaviour of the daemon; no tool writes it.

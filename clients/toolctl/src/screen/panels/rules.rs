@@ -57,7 +57,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         cells: vec![
             verdict_cell(rule.action),
             PanelCell::plain(rule.category.as_str()),
-            PanelCell::name(&rule.shown_pattern()),
+            PanelCell::name(rule.shown_pattern()),
             PanelCell::plain("").number(-1.0),
             PanelCell::plain(""),
             PanelCell::plain(&rule.source),

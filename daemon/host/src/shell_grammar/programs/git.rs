@@ -286,7 +286,7 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
     files
 }
 
-/// Whether it may print lines of any file: a patch without a path. `log` does so only when it is told to.
+/// Whether it may print lines of any file: a patch without a path. `log` does so only with an option.
 fn shows_changes(name: &str, words: &[Arg]) -> bool {
     let has = |options: &[&str]| {
         words
