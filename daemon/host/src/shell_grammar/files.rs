@@ -149,7 +149,9 @@ impl ShellWalk<'_, '_, '_> {
                 if names.files.len() <= MAX_SINGLE {
                     found.extend(names.files.iter().cloned().map(named));
                 } else {
-                    found.push(NamedFile { covers: Some(names.clone()), ..named(names.folder.clone()) });
+                    // Their names belong to the folder.
+                    let covers = (file.how != FileAccess::List).then(|| names.clone());
+                    found.push(NamedFile { covers, ..named(names.folder.clone()) });
                 }
                 return Ok(());
             }
@@ -172,7 +174,10 @@ impl ShellWalk<'_, '_, '_> {
                 // Then the wildcard is an ordinary character.
                 0 => found.push(named(folder.join(file.arg.pattern()))),
                 1..=MAX_SINGLE => found.extend(names.files.into_iter().map(named)),
-                _ => found.push(NamedFile { covers: Some(Rc::new(names.clone())), ..named(names.folder) }),
+                _ => {
+                    let covers = (file.how != FileAccess::List).then(|| Rc::new(names.clone()));
+                    found.push(NamedFile { covers, ..named(names.folder) });
+                }
             }
         }
         Ok(())
