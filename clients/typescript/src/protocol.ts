@@ -204,7 +204,7 @@ export interface Ask {
   reason?: string;
   /** The whole command line that `target` is a part of. */
   command?: string;
-  /** What a command does, as far as that is known, the worst first. `reason` says it in words. */
+  /** The effects of a command, as far as they are known, the worst first. `reason` says them in words. */
   effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
   /** A unified diff of what would be written. */
   diff?: string;
@@ -1765,7 +1765,7 @@ export interface PermissionsCheckResult {
     unsure?: string;
     /** The command changes nothing outside of its own process. */
     reads_only: boolean;
-    /** What it does, as far as that is known, the worst first. */
+    /** Its effects, as far as they are known, the worst first. */
     effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
     /** The command's own permission first, then those for the files that it names. */
     parts: Array<{
