@@ -229,7 +229,7 @@ test("an ask that was put away is answered by the command", async (t) => {
   window.person.notice = (_message, buttons) => buttons[0];
   await window.commands.get("toold.answer")!();
   assert.equal((await running).is_error, false);
-  assert.match(window.shown[0]!, /^warning: bash for node wants to run \(1 of 2\): touch x, of: touch x && touch y\n {2}\[Allow once\]/);
+  assert.match(window.shown[0]!, /^warning: bash for node wants to run \(1 of 2\): touch x, of: touch x && touch y \(changes files\)\n {2}\[Allow once\]/);
   await window.until("no ask is left", () => api.link.asks.size === 0);
   await window.commands.get("toold.answer")!();
   assert.equal(window.shown.at(-1), "information: No permission request is waiting.");
