@@ -1,5 +1,7 @@
 //! `git`: aliases, settings and subcommands that name commands, and the files that it shows.
 
+use std::path::{Component, Path};
+
 use toold_engine::need::FormOption;
 use toold_engine::policy::is_secret;
 
@@ -268,7 +270,11 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
             files.push(FileUse::new(FileAccess::Read, range.without_start(at + 1)));
         }
     }
-    for operand in parsed.operands.iter().skip(skipped) {
+    // Excluded paths are not shown (gitglossary(7), "pathspec").
+    let excludes = |operand: &&Arg| {
+        [":!", ":^", ":(exclude)", ":(top,exclude)"].iter().any(|magic| operand.start().starts_with(magic))
+    };
+    for operand in parsed.operands.iter().skip(skipped).filter(|operand| !excludes(operand)) {
         let is_known = operand.literal().is_some()
             || operand.has_glob()
             || matches!(operand.pieces.as_slice(), [WordPart::Names(_)]);
@@ -286,7 +292,23 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
     files
 }
 
-/// Whether it may print lines of any file: a patch without a path. `log` does so only with an option.
+/// Whether the paths behind `--` leave out a file of the repository: it is excluded by its name behind `magic`, or all of
+/// them are plain and end with no name that the file or a folder above it has (gitglossary(7), "pathspec").
+fn leaves_out(words: &[Arg], file: &str, magic: &str) -> bool {
+    let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
+    let excluded = format!("{magic}{file}");
+    let is_another = |path: &Arg| {
+        path.literal().is_some_and(|path| {
+            !path.starts_with(':')
+                && !path.contains(['*', '?', '[', '\\'])
+                && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+                && !Path::new(file).components().any(|part| Path::new(path).components().next_back() == Some(part))
+        })
+    };
+    behind.iter().any(|path| path.is(&excluded)) || !behind.is_empty() && behind.iter().all(is_another)
+}
+
+/// Whether it may print lines of any file: a patch. `log` does so only with an option.
 fn shows_changes(name: &str, words: &[Arg]) -> bool {
     let has = |options: &[&str]| {
         words
@@ -317,14 +339,11 @@ fn shows_changes(name: &str, words: &[Arg]) -> bool {
         "-c",
         "--cc",
     ]);
-    let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
-    let has_path = !behind.is_empty();
-    !has_path
-        && match name {
-            "show" | "diff" => !lists || prints,
-            "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" => prints,
-            _ => false,
-        }
+    match name {
+        "show" | "diff" => !lists || prints,
+        "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" => prints,
+        _ => false,
+    }
 }
 
 fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, RepositoryProblem>, words: &[Arg]) {
@@ -363,12 +382,14 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
         reading.files.extend(files.map(|file| FileUse::new(FileAccess::Read, Arg::text(file))));
     }
     // Without a path they show what changed in any tracked file.
-    if shows_changes(name, words)
-        && let Some(secret) =
-            repository.tracked(false).and_then(|names| names.files.iter().find(|file| is_secret(file)).cloned())
-    {
-        let file = secret.strip_prefix(&repository.top).unwrap_or(&secret).display();
-        reading.doubt(format!("the repository has {file}, which it may show: leave it out with -- ':!{file}'"));
+    if shows_changes(name, words) {
+        // Such a pathspec is relative to the folder, unless it says that it is not.
+        let magic = if repository.folder == repository.top { ":!" } else { ":(top,exclude)" };
+        let shown = |file: &&str| is_secret(Path::new(file)) && !leaves_out(words, file, magic);
+        if let Some(file) = repository.tracked_names().find(shown) {
+            reading
+                .doubt(format!("the repository has {file}, which it may show: leave it out with -- '{magic}{file}'"));
+        }
     }
     // Without a path it reads all tracked files.
     if name == "grep" {

@@ -27,7 +27,7 @@ pub(super) struct Repository {
     pub(super) ignored_revisions: Vec<PathBuf>,
     own: PathBuf,
     /// The folder of the command.
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// `None` when there is no index.
     entries: Option<Vec<IndexEntry>>,
     /// Its settings make commands enter submodules.
@@ -218,6 +218,11 @@ impl Repository {
             Some(name) => name.strip_prefix("refs/heads/").map(str::to_owned),
             None => Some("HEAD".to_owned()),
         }
+    }
+
+    /// The names of all files of the index, from the top folder; none if the index is missing.
+    pub(super) fn tracked_names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().flatten().map(|entry| entry.name.as_str())
     }
 
     /// The tracked files below the folder of the command; `None` if there may be others: an index that is missing, folders

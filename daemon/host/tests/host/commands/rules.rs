@@ -386,11 +386,22 @@ fn git_shows_no_secret_that_the_repository_tracks() {
     let place = &project.place;
     let verdict = |line: &str| judge(line, place, &[]).verdict;
     let patches = ["git diff", "git diff HEAD~1", "git show HEAD", "git log -p -2", "git stash show -p"];
-    let others = ["git status", "git diff --stat", "git log --oneline", "git show --name-only HEAD", "git diff -- src"];
+    let others = [
+        "git status",
+        "git diff --stat",
+        "git log --oneline",
+        "git show --name-only HEAD",
+        "git diff -- src",
+        "git diff -- ':!.env'",
+    ];
     for line in patches.iter().chain(&others) {
         assert_eq!(verdict(line), Allow, "{line}");
     }
     git(&place.home, &place.workspace, &["add", "-f", ".env"]);
+    let around = ["git diff -- ':!README.md'", "git show HEAD -- .", "git log -p -- '*'", "git log -p -- .en?"];
+    for line in patches.iter().chain(&around) {
+        assert_ne!(verdict(line), Allow, "{line}");
+    }
     for line in patches {
         assert_eq!(verdict(line), Ask, "{line}");
     }
