@@ -62,11 +62,9 @@ impl CommandEffects {
         self.added.iter().fold(self.operation, |all, added| all.with(added.effect))
     }
 
-    /// Those of a command that may also be another one.
+    /// Adds the effects of another command, where it is not certain which of the two runs.
     pub fn join(&mut self, other: Self) {
-        for effect in other.operation.iter() {
-            self.operation = self.operation.with(effect);
-        }
+        self.operation.0 |= other.operation.0;
         self.added.extend(other.added);
     }
 }

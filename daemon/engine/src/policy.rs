@@ -366,6 +366,11 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
 
 impl Rule {
     fn concerns(&self, subject: &Subject, need: &Need) -> bool {
+        self.is_for(subject, need) && self.effect.is_none_or(|effect| self.concerns_effect(effect, need))
+    }
+
+    /// Whether the call and the category are those of the rule.
+    fn is_for(&self, subject: &Subject, need: &Need) -> bool {
         self.category == need.category
             && self.tools.as_ref().is_none_or(|tools| match subject.tool {
                 Some(tool) => tools.is_match(tool),
@@ -373,15 +378,13 @@ impl Rule {
             })
             && self.cwd.as_ref().is_none_or(|cwd| subject.cwd.starts_with(cwd))
             && self.project.as_ref().is_none_or(|project| subject.project == project)
-            && self.effect.is_none_or(|effect| self.concerns_effect(effect, need))
     }
 
     /// Why this rule, which denies or asks about an effect, may be about a command whose effects are not all known.
     fn doubts_effect(&self, subject: &Subject, need: &Need) -> Option<String> {
         let why = need.unsure.as_deref().filter(|_| self.action != Verdict::Allow)?;
         let effect = self.effect.filter(|effect| !need.effects.all().contains(*effect))?;
-        let elsewhere = Self { effect: None, ..self.clone() };
-        let is_about = elsewhere.concerns(subject, need) && self.pattern.may_match(need).is_some();
+        let is_about = self.is_for(subject, need) && self.pattern.may_match(need).is_some();
         is_about.then(|| format!("{why}, so it may have the effect {effect}: {}", self.name()))
     }
 

@@ -128,7 +128,7 @@ impl SearchWalk<'_> {
                 found.partial = Some(format!("it searches more than {MAX_ENTRIES} files and folders"));
                 break;
             }
-            // What cannot be listed here cannot be searched by the same user.
+            // The agent runs as the same user, so it cannot search a folder that cannot be listed here.
             let Ok(entry) = entry else { continue };
             let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
             if !is_file || self.access.may_read(entry.path(), false, &mut exclusions) {

@@ -31,7 +31,7 @@ pub(super) struct ShellSnapshot {
     functions: BTreeSet<String>,
 }
 
-/// What a command word stands for in the agent's shell.
+/// The meaning of a command's first word in the agent's shell.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ShellName {
     /// A program, as far as the snapshot tells.

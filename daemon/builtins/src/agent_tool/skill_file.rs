@@ -62,7 +62,7 @@ const FREE_TOOLS: &[&str] = &[
 /// Tools that change a file, which a permission may name.
 const WRITING_TOOLS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
-/// What one file does.
+/// The effects of loading one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SkillFile {
     /// Lines of shell that run as the file is loaded, or later by the skill's own hooks.

@@ -114,7 +114,7 @@ impl<'s> LiftedText<'s> {
         if bodies.is_empty() { Cow::Borrowed(written) } else { Cow::Owned(format!("{written}{bodies}")) }
     }
 
-    /// What a redirect of the grammar stands for, if that is something else.
+    /// The heredoc, here-string or `<>` that was lifted, if a redirect of the grammar stands in its place.
     pub(super) fn lifted(&self, redirect: Node) -> Option<&LiftedRedirect> {
         let operator = all(redirect).into_iter().find(|child| child.kind() == "<")?.start_byte();
         let at = self.redirects.binary_search_by_key(&operator, |redirect| redirect.place.start).ok()?;

@@ -129,7 +129,7 @@ pub(super) struct Reading {
     pub(super) reads_only: bool,
     /// It runs in the same shell, so the command that it runs changes that shell.
     pub(super) same_shell: bool,
-    /// What it runs is read by another shell than bash, or in an environment that is not known: nothing there is free because
+    /// Another shell than bash runs its script, or the environment is not known: nothing there is free because
     /// it only reads.
     pub(super) other_shell: bool,
     pub(super) output: CommandOutput,

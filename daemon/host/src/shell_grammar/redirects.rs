@@ -273,7 +273,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(destinations.flat_map(|(words, _)| words).collect())
     }
 
-    /// What the shell evaluates in the body of a heredoc.
+    /// Judges the substitutions that the shell evaluates in the body of a heredoc.
     fn heredoc(&mut self, heredoc: &Heredoc) -> Walked {
         let expansions = heredoc.expansions()?;
         if expansions.is_empty() {

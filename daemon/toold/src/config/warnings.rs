@@ -41,7 +41,7 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<String> {
     all.map(|words| format!("{}: warning: {words}", rule.origin)).collect()
 }
 
-/// What a rule that allows commands does not cover although it seems to, with the lines that add it.
+/// The operations that a rule which allows commands seems to cover and does not, with the patterns that add them.
 fn withheld_by(rule: &Rule) -> Option<String> {
     const SHOWN: usize = 8;
     let allows = rule.category == Category::Shell && rule.action == Verdict::Allow;

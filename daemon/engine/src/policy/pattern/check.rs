@@ -108,7 +108,7 @@ pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
         });
     }
     if let Some(start) = last.strip_suffix('*').filter(|start| is_plain(start) && !start.is_empty())
-        && (words.len() == 1 && has_operation_name(start) || words.len() == 2 && has_operation)
+        && (words.len() == 1 && WITH_SUBCOMMANDS.contains(&start) || words.len() == 2 && has_operation)
     {
         let before = words.get(..words.len() - 1).unwrap_or_default().join(" ");
         let meant = format!("{before} {start} *");
@@ -122,10 +122,6 @@ pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
         ));
     }
     None
-}
-
-fn has_operation_name(program: &str) -> bool {
-    WITH_SUBCOMMANDS.contains(&program)
 }
 
 /// `git push *` for `git push:*`.

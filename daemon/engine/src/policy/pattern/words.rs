@@ -75,11 +75,9 @@ impl WordsPattern {
         let names_operation = self.names_operation(effects);
         let shows = |words: &[String]| {
             self.words.iter().filter_map(Wild::as_literal).any(|own| {
-                let letters = own.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
                 let is_in_bundle = |option: &String| {
-                    letters.is_some_and(|letters| {
-                        option.strip_prefix('-').is_some_and(|letter| letter.len() == 1 && letters.contains(letter))
-                    })
+                    let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1);
+                    letters_of(own).zip(letter).is_some_and(|(letters, letter)| letters.contains(letter))
                 };
                 words.iter().any(|word| word == own || is_in_bundle(word))
             })
@@ -190,7 +188,7 @@ fn is_spelled(option: &FormOption, pattern: &Wild) -> bool {
 
 /// Whether all letters of `-rf` are given.
 fn is_bundle(form: &CommandForm, pattern: &Wild) -> bool {
-    letters_of(pattern).is_some_and(|letters| {
+    pattern.as_literal().and_then(letters_of).is_some_and(|letters| {
         letters.chars().all(|letter| {
             let name = format!("-{letter}");
             form.options.iter().any(|option| option.names.contains(&name))
@@ -199,8 +197,8 @@ fn is_bundle(form: &CommandForm, pattern: &Wild) -> bool {
 }
 
 /// `rf` of `-rf`.
-fn letters_of(pattern: &Wild) -> Option<&str> {
-    pattern.as_literal()?.strip_prefix('-').filter(|letters| !letters.starts_with('-'))
+fn letters_of(option: &str) -> Option<&str> {
+    option.strip_prefix('-').filter(|letters| !letters.starts_with('-'))
 }
 
 /// For a program whose words cannot be told apart: whether the words of the pattern occur in this order, and its options
@@ -215,7 +213,9 @@ fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> bool {
             wanted.is_some_and(|wanted| wanted.starts_with(text))
         };
         let bundles = || options.iter().filter(|word| !word.text.starts_with("--"));
-        letters_of(pattern)
+        pattern
+            .as_literal()
+            .and_then(letters_of)
             .is_some_and(|letters| letters.chars().all(|letter| bundles().any(|word| word.text.contains(letter))))
             || options.iter().any(|word| {
                 let name = word.text.split('=').next().unwrap_or_default();

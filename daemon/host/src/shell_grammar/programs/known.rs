@@ -175,7 +175,7 @@ static KNOWN: LazyLock<HashMap<String, ProgramTable>> = LazyLock::new(|| {
 /// Each entry of a program or a subcommand.
 #[cfg(test)]
 pub(crate) fn all_entries() -> Vec<&'static ProgramTable> {
-    let mut waiting: Vec<&ProgramTable> = KNOWN.values().collect();
+    let mut waiting: Vec<&ProgramTable> = entries().map(|(_, entry)| entry).collect();
     let mut all = Vec::new();
     while let Some(entry) = waiting.pop() {
         waiting.extend(entry.subcommands.values());

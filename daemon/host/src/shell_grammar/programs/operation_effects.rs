@@ -89,8 +89,8 @@ fn rows_of(known: &ProgramTable) -> &'static [EffectRow] {
     own.or_else(|| ROWS.get(&known.entry)).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What a pattern for commands does not cover although it may look as if it did: the operations of its program, and the
-/// options of its operation, whose effects it does not show. `git *` does not cover `git push`, nor `git push *`
+/// Operations and options that a pattern for commands seems to cover and does not: those of its program, or of its
+/// operation, whose effects it does not show. `git *` does not cover `git push`, nor `git push *`
 /// `git push -f`. Sorted; empty for a pattern without a wildcard at its end.
 pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
     let Some(words) = pattern.trim().strip_suffix(" *") else { return Vec::new() };
@@ -226,10 +226,10 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
     let names = entry.split(' ').count() - 1;
     let operands = || form.plain.iter().skip(names).map(|word| word.text.as_str());
     match entry {
-        // gitrevisions: `+main` forces, and `:main` deletes (git-push(1), "<refspec>").
-        "git push" => operands()
+        // `+main` forces, and `:main` deletes when it is pushed (git-fetch(1) and git-push(1), "<refspec>").
+        "git push" | "git fetch" => operands()
             .skip(1)
-            .filter(|refspec| refspec.starts_with(['+', ':']))
+            .filter(|refspec| refspec.starts_with('+') || entry == "git push" && refspec.starts_with(':'))
             .map(|refspec| added(Effect::Destroy, refspec))
             .collect(),
         // Paths are overwritten by what the index or a commit has (git-checkout(1), "<pathspec>").
@@ -255,11 +255,6 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
                 matches!(kind.as_str(), "secret" | "secrets")
             })
             .map(|resource| added(Effect::Secret, resource))
-            .collect(),
-        "git fetch" => operands()
-            .skip(1)
-            .filter(|refspec| refspec.starts_with('+'))
-            .map(|refspec| added(Effect::Destroy, refspec))
             .collect(),
         "mvn" | "gradle" => operands()
             .filter(|target| target.contains("publish") || target.contains("deploy") || target.contains("release"))

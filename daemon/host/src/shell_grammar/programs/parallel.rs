@@ -1,7 +1,7 @@
 //! `parallel`, which runs a command for each argument: the programs of GNU (`parallel gzip ::: a b`) and of moreutils
 //! (`parallel gzip -- a b`).
 
-use toold_proto::shell_word::quoted_unless;
+use toold_proto::shell_word::quoted;
 
 use super::Reading;
 use super::known::find;
@@ -87,8 +87,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     match (arguments, takes_input) {
         (Some(arguments), true) => {
             for argument in arguments {
-                let quoted = quoted_unless(argument, |c| c.is_alphanumeric() || "_@%+=:,./-".contains(c));
-                reading.scripts.push(filled(&text, &quoted));
+                reading.scripts.push(filled(&text, &quoted(argument)));
             }
         }
         (None, true) => reading.scripts.push(filled(&text, UNKNOWN)),

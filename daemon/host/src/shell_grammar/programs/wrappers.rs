@@ -1,6 +1,6 @@
 //! Programs that run the command in their words here, in ways that a table alone cannot describe.
 
-use toold_proto::shell_word::quoted_unless;
+use toold_proto::shell_word::quoted;
 
 use super::known::find;
 use super::options::parse;
@@ -99,10 +99,6 @@ impl Reading {
             }
         }
     }
-}
-
-fn quoted(text: &str) -> String {
-    quoted_unless(text, |c| c.is_alphanumeric() || "_@%+=:,./-".contains(c))
 }
 
 /// `su USER -c SCRIPT`, `runuser -u USER -- COMMAND`. Options may follow operands.

@@ -199,7 +199,7 @@ impl From<String> for RepositoryProblem {
     }
 }
 
-/// What the settings of a repository say about commands that read, from all its files together.
+/// The settings of a repository that matter to commands that read, from all its files together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RepositorySettings {
     /// Folders with hooks, as they are written: `core.hooksPath`.
