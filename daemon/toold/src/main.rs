@@ -33,10 +33,11 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The allocator's settings, read before its first allocation (jemalloc(3), "Tuning"). Two arenas:
 /// with the usual four per processor, scripts that use their full limit cost twice as much. Threads
-/// cache small blocks only: an idle thread returns nothing. Unused pages are returned within 2 s.
+/// cache small blocks only: an idle thread returns nothing. Unused pages are returned within 2 s, by a thread of the
+/// allocator: without it, only during allocation.
 #[allow(unsafe_code, reason = "the symbol that jemalloc looks up has a fixed name, which nothing else has")]
 #[unsafe(export_name = "_rjem_malloc_conf")]
-static ALLOCATOR_OPTIONS: &[u8; 46] = b"narenas:2,tcache_max:4096,dirty_decay_ms:2000\0";
+static ALLOCATOR_OPTIONS: &[u8; 69] = b"narenas:2,tcache_max:4096,dirty_decay_ms:2000,background_thread:true\0";
 
 /// One long-lived daemon that holds one tool registry for every agent and editor.
 #[derive(Parser)]
@@ -308,19 +309,10 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("can't start the runtime")
 }
 
-/// Returns unused memory by a thread of the allocator. Without it, memory is returned only during
-/// allocation.
-fn release_unused_memory() {
-    if let Err(error) = tikv_jemalloc_ctl::background_thread::write(true) {
-        tracing::debug!(%error, "unused memory returns to the system late");
-    }
-}
-
 /// Threads that wait for an unresponsive file system are not waited for. Takes a box, or the daemon's code would be
 /// compiled for each kind of runtime.
 fn run_to_the_end(serving: LocalBoxFuture<'_, anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     stop_deadline::after_signals(DRAIN).context("can't wait for signals")?;
-    release_unused_memory();
     let runtime = runtime()?;
     let ended = runtime.block_on(serving);
     runtime.shutdown_background();

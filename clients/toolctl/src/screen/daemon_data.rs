@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::SystemTime;
 
 use anstyle::Style;
-use jiff::tz::TimeZone;
 use serde_json::Value;
 use toold_proto::audit::AuditEntry;
 use toold_proto::call::Progress;
@@ -22,6 +21,7 @@ use toold_proto::shell::ShellInfo;
 use toold_proto::tool::{CallId, SessionId, Tool};
 
 use super::fetch::{Fetched, ListKind};
+use crate::clock::Zone;
 use crate::event_line;
 use crate::output::one_line;
 use crate::prompts::WaitingPrompt;
@@ -62,7 +62,7 @@ pub(super) struct DaemonData {
     /// The oldest first.
     pub(super) prompts: VecDeque<WaitingPrompt>,
     /// The zone of the times that are shown.
-    pub(super) zone: TimeZone,
+    pub(super) zone: Zone,
     /// How many events there have been, which numbers them.
     event_count: u64,
 }
@@ -116,7 +116,7 @@ impl Default for DaemonData {
             durations: VecDeque::new(),
             tool_durations: BTreeMap::new(),
             prompts: VecDeque::new(),
-            zone: TimeZone::UTC,
+            zone: Zone::Utc,
             event_count: 0,
         }
     }

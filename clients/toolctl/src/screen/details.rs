@@ -1,6 +1,5 @@
 //! Everything about one item, in a pane that scrolls.
 
-use jiff::tz::TimeZone;
 use serde_json::Value;
 use toold_client::{Client, ClientError};
 use toold_proto::file::{FileHistory, UndoFiles};
@@ -13,7 +12,7 @@ use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
 use super::panels::changes;
 use super::text::{PaneLine, diff_lines, text_lines};
 use super::theme::Tone;
-use crate::clock::time_of_day_in;
+use crate::clock::{Zone, time_of_day_in};
 use crate::event_line;
 use crate::output;
 
@@ -31,8 +30,8 @@ pub(super) struct Details {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum DetailsQuery {
     Call(CallId, SessionId),
-    Plugin(String, TimeZone),
-    Session(SessionId, TimeZone),
+    Plugin(String, Zone),
+    Session(SessionId, Zone),
     Change(UndoFiles),
 }
 
@@ -76,8 +75,8 @@ pub(super) fn result_lines(result: &ToolResult) -> Vec<PaneLine> {
 pub(super) async fn fetch(client: &Client, query: &DetailsQuery) -> Result<Vec<PaneLine>, ClientError> {
     match query {
         DetailsQuery::Call(call_id, session_id) => call(client, call_id, session_id).await,
-        DetailsQuery::Plugin(name, zone) => plugin(client, name, zone).await,
-        DetailsQuery::Session(session_id, zone) => session(client, session_id, zone).await,
+        DetailsQuery::Plugin(name, zone) => plugin(client, name, *zone).await,
+        DetailsQuery::Session(session_id, zone) => session(client, session_id, *zone).await,
         DetailsQuery::Change(undo) => {
             let mut lines = vec![heading("Undoing the call would change")];
             lines.extend(planned(client, undo.clone()).await);
@@ -117,7 +116,7 @@ async fn call(client: &Client, call_id: &CallId, session_id: &SessionId) -> Resu
     Ok(lines)
 }
 
-async fn plugin(client: &Client, name: &str, zone: &TimeZone) -> Result<Vec<PaneLine>, ClientError> {
+async fn plugin(client: &Client, name: &str, zone: Zone) -> Result<Vec<PaneLine>, ClientError> {
     let shown = client.call::<PluginsShow>(NamePlugin { name: name.to_owned() }).await?;
     let mut lines = Vec::new();
     if !shown.files.is_empty() {
@@ -150,7 +149,7 @@ async fn plugin(client: &Client, name: &str, zone: &TimeZone) -> Result<Vec<Pane
     Ok(lines)
 }
 
-async fn session(client: &Client, session_id: &SessionId, zone: &TimeZone) -> Result<Vec<PaneLine>, ClientError> {
+async fn session(client: &Client, session_id: &SessionId, zone: Zone) -> Result<Vec<PaneLine>, ClientError> {
     let calls = client.call::<CallsList>(ListCalls { session_id: Some(session_id.clone()) }).await?.calls;
     let mut lines = Vec::new();
     if !calls.is_empty() {

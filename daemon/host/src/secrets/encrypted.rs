@@ -56,7 +56,7 @@ impl FileKey {
     pub(super) fn encrypt(&self, plain: &[u8]) -> Result<EncryptedSecrets, String> {
         let nonce = random::<NONCE>()?;
         let payload = Payload { msg: plain, aad: &self.derivation.bytes() };
-        let data = self.cipher.encrypt(XNonce::from_slice(&nonce), payload).map_err(|error| error.to_string())?;
+        let data = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|error| error.to_string())?;
         Ok(EncryptedSecrets {
             derivation: self.derivation.clone(),
             nonce: BASE64_STANDARD.encode(nonce),
@@ -66,10 +66,10 @@ impl FileKey {
 
     /// `None` if it was encrypted with another key, or changed since.
     pub(super) fn decrypt(&self, file: &EncryptedSecrets) -> Option<Vec<u8>> {
-        let nonce = BASE64_STANDARD.decode(&file.nonce).ok().filter(|nonce| nonce.len() == NONCE)?;
+        let nonce = BASE64_STANDARD.decode(&file.nonce).ok()?;
         let data = BASE64_STANDARD.decode(&file.data).ok()?;
         let payload = Payload { msg: &data, aad: &self.derivation.bytes() };
-        self.cipher.decrypt(XNonce::from_slice(&nonce), payload).ok()
+        self.cipher.decrypt(&XNonce::try_from(&nonce[..]).ok()?, payload).ok()
     }
 }
 
@@ -93,7 +93,7 @@ impl KeyDerivation {
         let mut key = [0; 32];
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
         argon2.hash_password_into(secret, &salt, &mut key).map_err(|error| error.to_string())?;
-        Ok(FileKey { cipher: XChaCha20Poly1305::new(Key::from_slice(&key)), derivation: self })
+        Ok(FileKey { cipher: XChaCha20Poly1305::new(&Key::from(key)), derivation: self })
     }
 
     /// The associated data of the encryption. It is authenticated, so nobody can weaken the derivation without a key.

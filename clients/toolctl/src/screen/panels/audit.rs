@@ -33,7 +33,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             key: entry.id.to_string(),
             cells: vec![
                 // Sorted by the number: the clock begins again at midnight.
-                PanelCell::new(Tone::Dim, time_of_day_in(&entry.at, &data.zone)).number(entry.id as f64),
+                PanelCell::new(Tone::Dim, time_of_day_in(&entry.at, data.zone)).number(entry.id as f64),
                 PanelCell::name(tool_title(entry.agent.as_deref(), entry.tool.as_str())),
                 PanelCell::new(tone, entry.outcome.as_str()),
                 PanelCell::plain(output::duration(entry.duration_ms)).number(entry.duration_ms as f64),
@@ -49,7 +49,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     let entry = find(data, wanted)?;
     let mut lines = vec![
         field("outcome", entry.outcome.as_str()),
-        field("began", &date_and_time_in(&entry.at, &data.zone)),
+        field("began", &date_and_time_in(&entry.at, data.zone)),
         field("took", &output::duration(entry.duration_ms)),
         field("client", entry.client.as_deref().unwrap_or("unknown")),
         field("session", entry.session_id.as_str()),

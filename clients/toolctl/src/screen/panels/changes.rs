@@ -30,7 +30,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         PanelRow {
             key: key(change),
             cells: vec![
-                PanelCell::new(Tone::Dim, time_of_day_in(&change.at, &data.zone)),
+                PanelCell::new(Tone::Dim, time_of_day_in(&change.at, data.zone)),
                 PanelCell::name(&change.path),
                 PanelCell::new(tone, state),
                 PanelCell::plain(&change.tool),
@@ -67,7 +67,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
         field("tool", &change.tool),
         field("call", change.call_id.as_ref()),
         field("session", change.session_id.as_str()),
-        field("at", &date_and_time_in(&change.at, &data.zone)),
+        field("at", &date_and_time_in(&change.at, data.zone)),
     ];
     let query = (!change.undone).then(|| DetailsQuery::Change(undo(change)));
     Some(Details { title: change.path.clone(), lines, query })

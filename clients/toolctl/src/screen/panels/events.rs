@@ -17,7 +17,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         PanelRow {
             key: event.number.to_string(),
             cells: vec![
-                PanelCell::new(Tone::Dim, time_of_day_in(&event.at, &data.zone)).number(event.number as f64),
+                PanelCell::new(Tone::Dim, time_of_day_in(&event.at, data.zone)).number(event.number as f64),
                 PanelCell::new(tone(event.style), &event.kind),
                 PanelCell::plain(format!("{times}{}", event.text)),
             ],

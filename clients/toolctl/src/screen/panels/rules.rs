@@ -39,7 +39,7 @@ pub(in crate::screen) fn rule_key(rule: &RuleInfo) -> String {
 pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
     let Some(list) = &data.permissions else { return Vec::new() };
     let grants = list.grants.iter().map(|grant| {
-        let used = grant.used_at.as_deref().map(|at| date_and_time_in(at, &data.zone)).unwrap_or_default();
+        let used = grant.used_at.as_deref().map(|at| date_and_time_in(at, data.zone)).unwrap_or_default();
         PanelRow {
             key: grant_key(grant),
             cells: vec![
@@ -98,12 +98,12 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             field("category", grant.category.as_str()),
             field("pattern", &grant.pattern),
             field("for", &origin(grant)),
-            field("granted", &date_and_time_in(&grant.granted_at, &data.zone)),
+            field("granted", &date_and_time_in(&grant.granted_at, data.zone)),
             field("by", grant.by.as_deref().unwrap_or("unknown")),
             field("uses", &grant.uses.to_string()),
         ];
-        lines.extend(grant.used_at.as_deref().map(|at| field("last use", &date_and_time_in(at, &data.zone))));
-        lines.extend(grant.expires_at.as_deref().map(|at| field("expires", &date_and_time_in(at, &data.zone))));
+        lines.extend(grant.used_at.as_deref().map(|at| field("last use", &date_and_time_in(at, data.zone))));
+        lines.extend(grant.expires_at.as_deref().map(|at| field("expires", &date_and_time_in(at, data.zone))));
         lines.extend(grant.tools.as_ref().map(|tools| field("tools", &tools.join(" "))));
         lines.extend((!grant.chain.is_empty()).then(|| field("through", &grant.chain.join(", "))));
         if let Some(ask) = &grant.asked {

@@ -47,11 +47,11 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
         field("mode", &mode(session.mode)),
         field("folder", &session.cwd),
         field("project", &session.project),
-        field("opened", &date_and_time_in(&session.opened_at, &data.zone)),
+        field("opened", &date_and_time_in(&session.opened_at, data.zone)),
         field("connections", &session.connections.to_string()),
         field("calls", &session.calls.to_string()),
     ];
     lines.extend(session.roots.iter().map(|root| field("root", root)));
-    let query = DetailsQuery::Session(session.session_id.clone(), data.zone.clone());
+    let query = DetailsQuery::Session(session.session_id.clone(), data.zone);
     Some(Details { title: format!("session {wanted}"), lines, query: Some(query) })
 }

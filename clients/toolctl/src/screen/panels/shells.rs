@@ -52,7 +52,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
         field("folder", &shell.cwd),
         field("session", shell.session_id.as_str()),
         field("call", shell.call_id.as_ref()),
-        field("started", &date_and_time_in(&shell.started_at, &data.zone)),
+        field("started", &date_and_time_in(&shell.started_at, data.zone)),
         field("output", &output::bytes(shell.output_bytes)),
     ];
     if shell.running {

@@ -153,7 +153,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             lines.push(field("tools", &plugin.tools.join(" ")));
             lines.extend(plugin.error.iter().flat_map(error_lines));
             lines.extend(plugin.warnings.iter().map(|warning| PaneLine::new(Tone::Warn, warning)));
-            let query = DetailsQuery::Plugin(plugin.name.clone(), data.zone.clone());
+            let query = DetailsQuery::Plugin(plugin.name.clone(), data.zone);
             Details { title: format!("plugin {}", plugin.name), lines, query: Some(query) }
         }
         ToolSource::Server(server) => {

@@ -1,6 +1,5 @@
 //! The page's files, which are part of the program.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -11,7 +10,6 @@ use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYP
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
-use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::transport::http::{HttpAnswer, refusal};
 
@@ -19,32 +17,42 @@ const INDEX: &str = "index.html";
 /// Files below it have a digest of their content in their names.
 const HASHED: &str = "assets/";
 
-#[derive(RustEmbed)]
-#[folder = "../../clients/page/dist"]
-struct PageAssets;
+/// Names and contents, sorted by name.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
-#[derive(Default)]
-pub(super) struct PageFiles {
-    /// By name: each is compressed when it is asked for the first time.
-    compressed: Mutex<HashMap<String, ([u8; 32], Bytes)>>,
+struct PageFile {
+    data: &'static [u8],
+    etag: String,
+    /// Compressed when it is asked for the first time.
+    compressed: Mutex<Option<Bytes>>,
+}
+
+pub(super) struct PageFiles(HashMap<&'static str, PageFile>);
+
+impl Default for PageFiles {
+    fn default() -> Self {
+        let files = FILES.iter().map(|&(name, data)| {
+            let etag = format!("\"{}\"", &blake3::hash(data).to_hex()[..32]);
+            (name, PageFile { data, etag, compressed: Mutex::default() })
+        });
+        Self(files.collect())
+    }
 }
 
 impl PageFiles {
     /// The file of exactly this name; the index for none.
     pub(super) async fn answer(&self, name: &str, headers: &HeaderMap) -> HttpAnswer {
         let name = if name.is_empty() { INDEX } else { name };
-        let Some(file) = PageAssets::get(name) else {
+        let Some(file) = self.0.get(name) else {
             return refusal(StatusCode::NOT_FOUND, "the page has no such file");
         };
-        let digest = file.metadata.sha256_hash();
-        let etag = format!("\"{}\"", &blake3::hash(&digest).to_hex()[..32]);
-        let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
+        let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == file.etag.as_bytes());
         let kind = content_type(name);
         let compress = is_text(kind) && accepts_gzip(headers);
         let body = match (is_known, compress) {
             (true, _) => Bytes::new(),
-            (false, false) => plain(file),
-            (false, true) => self.compressed(name, digest, file).await,
+            (false, false) => Bytes::from_static(file.data),
+            (false, true) => file.compressed().await,
         };
         let mut answer = Response::new(Full::new(body).boxed());
         if is_known {
@@ -52,7 +60,7 @@ impl PageFiles {
         }
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        headers.insert(ETAG, etag.parse().expect("hexadecimal digits fit"));
+        headers.insert(ETAG, file.etag.parse().expect("hexadecimal digits fit"));
         headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
         if compress && !is_known {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -61,24 +69,16 @@ impl PageFiles {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
         answer
     }
-
-    async fn compressed(&self, name: &str, digest: [u8; 32], file: EmbeddedFile) -> Bytes {
-        if let Some((known, body)) = self.compressed.lock().get(name)
-            && *known == digest
-        {
-            return body.clone();
-        }
-        let body = tokio::task::spawn_blocking(move || gzip(&file.data)).await;
-        let body = body.expect("compressing does not panic");
-        self.compressed.lock().insert(name.to_owned(), (digest, body.clone()));
-        body
-    }
 }
 
-fn plain(file: EmbeddedFile) -> Bytes {
-    match file.data {
-        Cow::Borrowed(data) => Bytes::from_static(data),
-        Cow::Owned(data) => Bytes::from(data),
+impl PageFile {
+    async fn compressed(&self) -> Bytes {
+        if let Some(body) = &*self.compressed.lock() {
+            return body.clone();
+        }
+        let data = self.data;
+        let body = tokio::task::spawn_blocking(move || gzip(data)).await.expect("compressing does not panic");
+        self.compressed.lock().insert(body).clone()
     }
 }
 
