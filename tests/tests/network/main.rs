@@ -18,6 +18,7 @@ mod mcp_scopes;
 mod mcp_server_requests;
 mod mcp_skills;
 mod mcp_sse;
+mod mcp_streamable;
 mod mcp_tasks;
 mod remotes;
 mod web;

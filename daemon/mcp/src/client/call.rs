@@ -70,6 +70,14 @@ pub(super) async fn converse(
         () = cx.cancel.cancelled() => return Err(cancelled()),
         turn = turns.take(session) => turn,
     };
+    if let Some(http) = connection.link.http.as_ref().filter(|http| http.is_opening()) {
+        cx.message(format!("waiting until MCP server {server} has opened the stream on which it asks"));
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(cancelled()),
+            () = http.opened() => {}
+        }
+    }
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => return Err(cancelled()),

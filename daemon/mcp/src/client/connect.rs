@@ -32,6 +32,7 @@ use toold_mounts::program::SourceProgram;
 use super::adapter::ServerOptions;
 use super::endpoint::ServerEndpoint;
 use super::greeting::{GreetingTransport, MAX_PROBE};
+use super::http_client::{ServerHttpClient, ServerHttpState};
 use super::http_with_sse::{HttpWithSse, SseFailure};
 use super::intercepting::InterceptingTransport;
 use super::listing::{MAX_PAGES, ServerListing};
@@ -94,6 +95,8 @@ pub(super) struct GreetedServer {
     pub(super) service: ClientService,
     /// By HTTP with SSE.
     pub(super) uses_sse: bool,
+    /// By Streamable HTTP.
+    pub(super) http: Option<Arc<ServerHttpState>>,
 }
 
 /// Starts the program or opens the connection.
@@ -184,7 +187,7 @@ pub(super) async fn greet(
             return greet_on_http(client, address, handler, greeting, closing).await;
         }
     };
-    Ok(GreetedServer { service: service.map_err(not_greeted)?, uses_sse: false })
+    Ok(GreetedServer { service: service.map_err(not_greeted)?, uses_sse: false, http: None })
 }
 
 /// By Streamable HTTP; by HTTP with SSE if the server is known to speak that, or answers a greeting by Streamable HTTP
@@ -205,10 +208,12 @@ async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
         })?
     } else {
         let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers.clone());
-        let worker = StreamableHttpClientTransport::with_client(client.clone(), config);
+        let http_client = ServerHttpClient::new(client.clone());
+        let http = Some(http_client.state());
+        let worker = StreamableHttpClientTransport::with_client(http_client, config);
         let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
         let error = match greet_on(BoxedTransport::new(transport), handler.clone(), greeting, closing).await {
-            Ok(service) => return Ok(GreetedServer { service, uses_sse: false }),
+            Ok(service) => return Ok(GreetedServer { service, uses_sse: false, http }),
             Err(error) => error,
         };
         let may_speak_sse = answers_otherwise(&error);
@@ -231,7 +236,7 @@ async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
     // Revisions without `initialize` do not have this transport.
     let greeting = Greeting { uses_initialize: true, ..greeting };
     let service = greet_on(BoxedTransport::new(transport), handler, greeting, closing).await.map_err(not_greeted)?;
-    Ok(GreetedServer { service, uses_sse: true })
+    Ok(GreetedServer { service, uses_sse: true, http: None })
 }
 
 /// Whether a server has answered a greeting by Streamable HTTP, but not as that requires.
