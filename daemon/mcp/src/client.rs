@@ -16,6 +16,7 @@ mod greeting;
 mod http_client;
 mod http_with_sse;
 mod intercepting;
+mod lines;
 mod listing;
 mod logging;
 pub mod logins;

@@ -11,6 +11,7 @@ mod mcp_client;
 mod mcp_http;
 mod mcp_install;
 mod mcp_login;
+mod mcp_odd_lines;
 mod mcp_offers;
 mod mcp_profiles;
 mod mcp_registry;

@@ -127,3 +127,22 @@ fn a_session_that_a_server_has_forgotten_is_made_again_once() {
         assert_eq!(text(&wire.tool("s0_t", json!({}))), "good");
     }
 }
+
+#[test]
+fn redirects_within_an_origin_are_followed_and_others_name_where_they_lead() {
+    let server = HttpServer::start();
+    let daemon = server.mounted(&["to307", "to308", "away", "to302"]);
+    let mut wire = daemon.connect();
+    for tool in ["s0_t", "s1_t"] {
+        learned(&mut wire, tool);
+        assert_eq!(text(&wire.tool(tool, json!({}))), "good");
+    }
+    for (name, target) in [("s2", "redirects to http://localhost:"), ("s3", "/good/mcp (status 302)")] {
+        let error = until(&format!("{name} has failed"), || {
+            let servers = wire.result("mcp.servers", json!({}))["servers"].take();
+            let failed = servers.as_array().unwrap().iter().find(|server| server["name"] == name);
+            failed.and_then(|server| server["error"].as_str().map(str::to_owned))
+        });
+        assert!(error.contains(target) && !error.contains("secret"), "{error}");
+    }
+}

@@ -59,6 +59,7 @@ pub(super) async fn converse(
     request: impl Fn(Option<InputResponses>, Option<String>) -> ClientRequest,
 ) -> Result<ServerResult, RequestFailure> {
     let server = config.name.as_str();
+    cx.hint_at_time_out(format!("timeout_ms in [mcp.servers.{server}] sets it, and progress of the server renews it"));
     let (turns, session) = (&connection.link.notifications.turns, &cx.session.id);
     if turns.is_taken(session) {
         cx.message(format!(

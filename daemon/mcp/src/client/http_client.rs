@@ -18,6 +18,7 @@ use sse_stream::Sse;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use super::connect::RedirectRefused;
 use super::discarded;
 
 /// How long the first call waits for the stream. Some servers send nothing, not even headers, before their first message.
@@ -126,6 +127,19 @@ impl<C> ServerHttpClient<C> {
     }
 }
 
+/// The SDK's error names no cause.
+fn name_redirect(error: HttpError) -> HttpError {
+    let HttpError::Client(client) = &error else { return error };
+    let mut source = std::error::Error::source(client);
+    while let Some(cause) = source {
+        if let Some(refused) = cause.downcast_ref::<RedirectRefused>() {
+            return HttpError::UnexpectedServerResponse(refused.to_string().into());
+        }
+        source = cause.source();
+    }
+    error
+}
+
 /// Whether a refusal without the id of its request is for a session that the server does not know. No code says so: servers
 /// on the SDKs answer 400 with `Bad Request: No valid session ID provided` and the like.
 fn is_about_session(words: &str) -> bool {
@@ -228,7 +242,7 @@ impl<C: StreamableHttpClient<Error = reqwest::Error> + Sync> StreamableHttpClien
             custom_headers,
             max_sse_event_size,
         );
-        let answer = posting.await;
+        let answer = posting.await.map_err(name_redirect);
         if opens_session && let Ok(Json(_, Some(_)) | Sse(_, Some(_))) = &answer {
             self.shared.stream.send_replace(ServerStream::Opening { until: None });
         }
