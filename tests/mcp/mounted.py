@@ -41,7 +41,10 @@ class Wire:
     def wait(self, wanted):
         """The result of a request. It drops the answers to others."""
         while True:
-            line = self.lines.readline()
+            try:
+                line = self.lines.readline()
+            except TimeoutError:
+                raise Failed(f"no answer to request {wanted} within {PATIENCE} s") from None
             if not line:
                 raise Failed("the daemon closed the connection")
             message = json.loads(line)

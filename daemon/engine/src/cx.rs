@@ -66,6 +66,9 @@ pub struct Cx {
     this: Weak<Cx>,
 }
 
+/// What a call that timed out says besides.
+const MAX_HINTS: usize = 2;
+
 #[derive(Default)]
 struct CallNotes {
     decisions: Vec<DecisionRecord>,
@@ -73,6 +76,8 @@ struct CallNotes {
     /// Commands that were approved as a whole, not by a pattern.
     approved_commands: Vec<String>,
     timed_out: bool,
+    /// What is said when the call's time is over.
+    time_out_hints: Vec<String>,
     /// The question that was left to an agent's own prompt, with the reason for it.
     question_left: Option<(String, DecidedBy)>,
     denied: Option<DecidedBy>,
@@ -242,6 +247,18 @@ impl Cx {
     /// `timed_out` in its metadata.
     pub fn timed_out(&self) -> bool {
         self.notes().timed_out
+    }
+
+    /// What the caller is told if the call's time is over, after the limit: a setting, or what came instead of an answer. The
+    /// first and the last ones are kept.
+    pub fn hint_at_time_out(&self, hint: impl Into<String>) {
+        let mut notes = self.notes();
+        notes.time_out_hints.truncate(MAX_HINTS - 1);
+        notes.time_out_hints.push(hint.into());
+    }
+
+    pub(crate) fn time_out_hints(&self) -> Vec<String> {
+        self.notes().time_out_hints.clone()
     }
 
     pub fn output(&self, stream: Stream, text: impl Into<String>) {

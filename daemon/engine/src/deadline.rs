@@ -16,6 +16,9 @@ pub struct Deadline {
 
 struct DeadlineState {
     end: Instant,
+    /// The time that it had when it was started, and when that was.
+    time: Duration,
+    began: Instant,
     /// When the pause began, and how many guards hold it.
     paused: Option<(Instant, usize)>,
     /// The part of [`stood_still`] by which the end has already been moved.
@@ -27,7 +30,8 @@ pub struct Pause<'a>(&'a Deadline);
 
 impl Deadline {
     pub fn after(time: Duration) -> Self {
-        let state = DeadlineState { end: Instant::now() + time, paused: None, stood_still: stood_still() };
+        let began = Instant::now();
+        let state = DeadlineState { end: began + time, time, began, paused: None, stood_still: stood_still() };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -42,7 +46,17 @@ impl Deadline {
     pub fn restart(&self, time: Duration) {
         let mut state = self.lock();
         let now = state.paused.map_or_else(Instant::now, |(since, _)| since);
-        state.end = now + time;
+        (state.end, state.time, state.began) = (now + time, time, now);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Begins the time again, since there is progress: up to an hour in all, or ten times the time if that is longer.
+    pub fn renew(&self) {
+        let mut state = self.lock();
+        let now = state.paused.map_or_else(Instant::now, |(since, _)| since);
+        let last = state.began + LONGEST.max(state.time.saturating_mul(10));
+        state.end = (now + state.time).min(last).max(state.end);
         drop(state);
         self.changed.notify_waiters();
     }
@@ -95,6 +109,8 @@ impl Deadline {
     }
 }
 
+/// How long a call may last that reports progress.
+const LONGEST: Duration = Duration::from_secs(3600);
 /// How often a waiting deadline reads the clock.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// When the clock was not read for longer than this although deadlines waited, the process did not
@@ -148,6 +164,22 @@ impl Drop for Pause<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_renews_the_time_up_to_a_maximum() {
+        let deadline = Deadline::after(Duration::from_secs(60));
+        for _ in 0..100 {
+            tokio::time::advance(Duration::from_secs(50)).await;
+            deadline.renew();
+        }
+        assert_eq!(deadline.remaining(), Duration::ZERO);
+        deadline.restart(Duration::from_secs(60));
+        for _ in 0..50 {
+            tokio::time::advance(Duration::from_secs(50)).await;
+            deadline.renew();
+            assert_eq!(deadline.remaining(), Duration::from_secs(60));
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn time_stands_still_in_a_pause() {

@@ -41,7 +41,7 @@ use crate::need::Need;
 use crate::permission::check_declared;
 use crate::session::{InFlightGuard, Session};
 
-use crate::tool::{ToolError, ToolOutput, ToolSpec};
+use crate::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use crate::trace::{end_trace, step, trace_of};
 
 /// A call to run, and how its tool is found. An ordinary [`Call`] looks its tool up by name.
@@ -181,10 +181,12 @@ async fn run_pipeline(
     // 6. The session's lane.
     let lane = match spec.parallelizable || call.holds_lane {
         true => None,
-        false => match cx.session.lane.try_take() {
+        false => match cx.session.lane_of(spec).try_take() {
             Some(lane) => Some(lane),
             None => {
-                match unless_cancelled(cx, wait_for_lane(cx).instrument(step("wait for the lane")).boxed()).await? {
+                match unless_cancelled(cx, wait_for_lane(cx, spec).instrument(step("wait for the lane")).boxed())
+                    .await?
+                {
                     Ok(lane) => Some(lane),
                     Err(skipped) => return answer(cx, record, skipped).await,
                 }
@@ -343,20 +345,25 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
 
 /// Waits for the session's lane; returns an explaining result when the call is skipped or waits too
 /// long.
-async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
+async fn wait_for_lane(cx: &Cx, spec: &ToolSpec) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
     let _in_queue = WaitingCall::enter(&cx.session);
     let _waiting = cx.wait_for(CallWait::Lane);
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);
-    let lane = cx.session.lane.take(cx.caller.connection);
+    let lane = cx.session.lane_of(spec);
+    let lane = lane.take(cx.caller.connection);
+    let others = match spec.origin == Origin::Mcp {
+        true => format!("another call of {} in this session is running", spec.source.name),
+        false => "another call of this session is running".to_owned(),
+    };
     tokio::pin!(give_up, lane);
     loop {
         tokio::select! {
             lane = &mut lane => return Ok(lane),
             _ = interrupts.changed() => return Err(skipped()),
-            _ = heartbeat.tick() => cx.message("waiting: another call of this session is running"),
+            _ = heartbeat.tick() => cx.message(format!("waiting: {others}")),
             () = &mut give_up => return Err(ToolOutput::error(format!(
                 "not run: it waited {} s for other calls of this session", settings.lane_wait.as_secs()
             )).with("skipped", true)),

@@ -2,6 +2,7 @@
 
 mod mistakes;
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::ValidationError;
@@ -16,7 +17,7 @@ const MAX_BYTES: usize = 256 * 1024;
 /// A value of more parts than these is only called wrong: a list of all mistakes could take far more memory than it.
 const MAX_PARTS: usize = 20_000;
 
-/// A compiled JSON Schema. Patterns run on a linear-time engine, and nothing is ever fetched.
+/// A compiled JSON Schema. Patterns run on a linear-time engine where they can, and nothing is ever fetched.
 #[derive(Clone, Debug)]
 pub struct Schema {
     value: Arc<Value>,
@@ -111,9 +112,36 @@ fn parts(value: &Value, left: usize) -> Option<usize> {
     }
 }
 
+/// How far a pattern may be tried in vain that needs an engine with backtracking.
+const BACKTRACK_LIMIT: usize = 100_000;
+/// Patterns of one schema that may be left out.
+const MAX_LEFT_OUT: usize = 100;
+
+/// A pattern with lookaround or a back reference, which JSON Schema allows, takes an engine with backtracking. One that this
+/// cannot compile either is not checked: the rest of the schema is.
 fn build(value: &Value) -> Result<jsonschema::Validator, SchemaError> {
     let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
-    options.build(value).map_err(|error| SchemaError::Invalid {
+    if let Ok(validator) = options.build(value) {
+        return Ok(validator);
+    }
+    let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT);
+    let options = jsonschema::options().with_pattern_options(patterns);
+    let mut checked = Cow::Borrowed(value);
+    for _ in 0..MAX_LEFT_OUT {
+        let (path, message) = match options.build(&checked) {
+            Ok(validator) => return Ok(validator),
+            Err(error) => (error.instance_path().to_string(), shortened(error.to_string())),
+        };
+        let error = SchemaError::Invalid { path: path.clone(), message };
+        let Some((parent, keyword)) = path.rsplit_once('/') else { return Err(error) };
+        let is_pattern = keyword == "pattern" && checked.pointer(&path).is_some_and(Value::is_string);
+        if !is_pattern && keyword != "patternProperties" {
+            return Err(error);
+        }
+        let Some(Value::Object(schema)) = checked.to_mut().pointer_mut(parent) else { return Err(error) };
+        schema.remove(keyword);
+    }
+    options.build(&checked).map_err(|error| SchemaError::Invalid {
         path: error.instance_path().to_string(),
         message: shortened(error.to_string()),
     })
@@ -160,6 +188,30 @@ mod tests {
             deep = json!({"not": deep});
         }
         assert_eq!(Schema::compile(deep).unwrap_err(), SchemaError::TooDeep);
+    }
+
+    #[test]
+    fn patterns_with_lookaround_are_checked_and_those_that_no_engine_takes_are_not() {
+        let schema = |pattern: &str| {
+            Schema::compile_input(json!({
+                "type": "object",
+                "properties": {"s": {"type": "string", "pattern": pattern, "maxLength": 9}}
+            }))
+            .unwrap()
+        };
+        for (pattern, good, bad) in [
+            ("^(?!undefined$|null$)", "abc", "null"),
+            (r"^(?=.*\d).{8,}$", "passw0rd", "password"),
+            ("(?<!x)y", "ay", "xy"),
+            (r"^(a)\1$", "aa", "ab"),
+        ] {
+            let schema = schema(pattern);
+            assert!(schema.check(&json!({"s": good})).is_empty(), "{pattern}");
+            assert_eq!(schema.check(&json!({"s": bad})).len(), 1, "{pattern}");
+        }
+        let unchecked = schema("(unclosed");
+        assert!(unchecked.check(&json!({"s": "any"})).is_empty());
+        assert_eq!(unchecked.check(&json!({"s": "longer than nine"})).len(), 1, "the rest is checked");
     }
 
     #[test]

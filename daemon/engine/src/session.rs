@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 use toold_proto::call::ListingMode;
 use toold_proto::provide::CallInfo;
 use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter, WorkspaceState};
-use toold_proto::tool::{CallId, SessionId, Source, ToolName};
+use toold_proto::tool::{CallId, SessionId, Source, SourceKind, ToolName};
 
 use crate::client_profile::{ClientProfile, ProfileFilter};
 use crate::lanes::Lane;
-use crate::tool::ToolSpec;
+use crate::tool::{Origin, ToolSpec};
 use crate::workspace::Workspace;
 
 /// The number of created files that a session records.
@@ -103,6 +103,8 @@ pub struct Session {
     pub opened_at: SystemTime,
     /// Serial calls run one at a time.
     pub lane: Lane,
+    /// Those of each mounted source: its calls delay no others.
+    source_lanes: Mutex<BTreeMap<(SourceKind, String), Lane>>,
     /// Grows with every interrupt: calls that wait, and batches between their units, watch it.
     pub interrupts: watch::Sender<u64>,
     /// Calls that wait for the lane.
@@ -216,6 +218,14 @@ impl SessionFilter {
 }
 
 impl Session {
+    /// The lane of the serial calls of a tool.
+    pub(crate) fn lane_of(&self, spec: &ToolSpec) -> Lane {
+        match spec.origin == Origin::Mcp {
+            true => self.source_lanes.lock().entry((spec.source.kind, spec.source.name.clone())).or_default().clone(),
+            false => self.lane.clone(),
+        }
+    }
+
     /// A frontend's session.
     pub fn new(new: NewSession) -> Self {
         Self::held(new, Hold::Free)
@@ -240,6 +250,7 @@ impl Session {
             filter,
             opened_at: SystemTime::now(),
             lane: Lane::default(),
+            source_lanes: Mutex::default(),
             interrupts: watch::Sender::new(0),
             waiting: AtomicU64::new(0),
             mode: Mutex::default(),

@@ -9,11 +9,14 @@
 pub mod adapter;
 mod call;
 mod connect;
+mod discarded;
 mod elicitation;
 pub mod endpoint;
 mod greeting;
+mod http_client;
 mod http_with_sse;
 mod intercepting;
+mod lines;
 mod listing;
 mod logging;
 pub mod logins;

@@ -77,7 +77,7 @@ use crate::config::mcp_profiles::ProfileGlob;
 use crate::config::mcp_servers::McpConfig;
 use crate::config::notify::NotifyConfig;
 use crate::config::options::Options;
-use crate::config::overrides::overrides;
+use crate::config::overrides::{Overrides, overrides};
 use crate::config::page::PageConfig;
 use crate::config::paths::DaemonPaths;
 use crate::config::process::{DaemonConfig, LogConfig, MetricsConfig, TraceConfig};
@@ -337,7 +337,7 @@ pub fn load(options: &Options) -> LoadedConfig {
         }
         Err(error) => return broken(options, vec![unreadable(&file, &error)], Vec::new()),
     };
-    let (overrides, mut problems) = overrides(&options.environment, &options.set);
+    let Overrides { found: overrides, unknown, mut problems } = overrides(&options.environment, &options.set);
     let source =
         ConfigText { name: &shown, text: text.as_deref().unwrap_or_default(), overrides: &overrides, sections: None };
     let ReadConfig { readable: config, problems: found, unknown_choices, entries } = read(source);
@@ -388,7 +388,7 @@ pub fn load(options: &Options) -> LoadedConfig {
     policy.broken.extend(mcp_profiles::problems(&config.mcp.profiles, of_clients, &source, home));
     let profile_globs = mcp_profiles::all_globs(&config.mcp.profiles, &source);
     policy.unmatchable.extend(wrong.into_iter().chain(tools.others));
-    let found = policy.broken.iter().chain(&policy.unmatchable).cloned();
+    let found = policy.broken.iter().chain(&policy.unmatchable).chain(&unknown).cloned();
     let found = with_unknown_choices(found.collect(), &config, &unknown_choices, &source, home);
     if !problems.is_empty() {
         problems.extend(found);

@@ -489,3 +489,22 @@ fn a_rule_for_a_daemon_that_is_not_in_the_fleet_is_a_warning() {
     assert!(words.contains("there is no daemon or label biuld of the fleet now"), "{words}");
     assert!(words.contains("did you mean fleet:build?"), "{words}");
 }
+
+#[test]
+fn a_variable_that_names_no_key_is_named_and_the_rest_counts() {
+    let setup = Setup::new().config("[limits]\ncalls = 7\n");
+    let mut command = setup.command(toold());
+    command.arg("--stdio").env("TOOLD_SECRETS_PASSPHRASE", "x");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let request = |id: u64, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method});
+    let requests = format!("{}\n{}\n", request(1, "daemon.config"), request(2, "daemon.status"));
+    child.stdin.take().unwrap().write_all(requests.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let mut answers: Vec<Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(entry(&answers[0]["result"], "limits.calls")["value"], 7);
+    let problems = answers[1]["result"]["problems"].to_string();
+    assert!(problems.contains("environment TOOLD_SECRETS_PASSPHRASE"), "{problems}");
+}

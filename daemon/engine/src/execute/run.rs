@@ -123,6 +123,9 @@ fn in_time(cx: &Cx, output: Result<ToolOutput, ToolError>, limit: Duration) -> R
 pub(super) fn timed_out(cx: &Cx, limit: Duration) -> ToolOutput {
     let so_far = cx.progress.output_so_far();
     let mut text = format!("the time limit of {} ms was exceeded", limit.as_millis());
+    for hint in cx.time_out_hints() {
+        text = format!("{text}; {hint}");
+    }
     if !so_far.is_empty() {
         text = format!("{so_far}\n[{text}; the output so far is above]");
     }

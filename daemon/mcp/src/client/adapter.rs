@@ -33,6 +33,7 @@ use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use super::connect::{self, Channel, ClientService, GreetedServer, Greeting, ServerFailure};
 use super::endpoint::ServerEndpoint;
+use super::http_client::ServerHttpState;
 use super::listing::ListedServerTool;
 use super::logging::RequestedLevel;
 use super::logins::{EndedLogin, LoginError, ServerLogins};
@@ -66,6 +67,7 @@ pub struct ServerLink {
     pub(super) peer: Peer<RoleClient>,
     pub(super) notifications: Arc<Notifications>,
     uses_sse: bool,
+    pub(super) http: Option<Arc<ServerHttpState>>,
     pub(super) roots: Arc<ToldRoots>,
     pub(super) level: RequestedLevel,
 }
@@ -340,9 +342,9 @@ impl MountAdapter for ServerAdapter {
                 return Err(self.explain(config, failure).await);
             }
         };
-        let GreetedServer { service, uses_sse } = greeted;
+        let GreetedServer { service, uses_sse, http } = greeted;
         let level = RequestedLevel::default();
-        Ok((ServerLink { peer: service.peer().clone(), notifications, uses_sse, roots, level }, service))
+        Ok((ServerLink { peer: service.peer().clone(), notifications, uses_sse, http, roots, level }, service))
     }
 
     async fn list_tools(

@@ -59,6 +59,7 @@ pub(super) async fn converse(
     request: impl Fn(Option<InputResponses>, Option<String>) -> ClientRequest,
 ) -> Result<ServerResult, RequestFailure> {
     let server = config.name.as_str();
+    cx.hint_at_time_out(format!("timeout_ms in [mcp.servers.{server}] sets it, and progress of the server renews it"));
     let (turns, session) = (&connection.link.notifications.turns, &cx.session.id);
     if turns.is_taken(session) {
         cx.message(format!(
@@ -70,6 +71,14 @@ pub(super) async fn converse(
         () = cx.cancel.cancelled() => return Err(cancelled()),
         turn = turns.take(session) => turn,
     };
+    if let Some(http) = connection.link.http.as_ref().filter(|http| http.is_opening()) {
+        cx.message(format!("waiting until MCP server {server} has opened the stream on which it asks"));
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(cancelled()),
+            () = http.opened() => {}
+        }
+    }
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => return Err(cancelled()),

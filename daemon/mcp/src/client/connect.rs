@@ -13,7 +13,6 @@ use rmcp::service::{
     serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::IntoTransport;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
@@ -32,12 +31,17 @@ use toold_mounts::program::SourceProgram;
 use super::adapter::ServerOptions;
 use super::endpoint::ServerEndpoint;
 use super::greeting::{GreetingTransport, MAX_PROBE};
+use super::http_client::{ServerHttpClient, ServerHttpState};
 use super::http_with_sse::{HttpWithSse, SseFailure};
 use super::intercepting::InterceptingTransport;
+use super::lines::LinesTransport;
 use super::listing::{MAX_PAGES, ServerListing};
 use super::logins::challenge::LoginChallenge;
 use super::requests::ServerRequestHandler;
 use crate::boxed_transport::BoxedTransport;
+
+/// Redirects of one request.
+const MAX_REDIRECTS: usize = 5;
 
 /// The transport to a server.
 pub enum Channel {
@@ -94,6 +98,8 @@ pub(super) struct GreetedServer {
     pub(super) service: ClientService,
     /// By HTTP with SSE.
     pub(super) uses_sse: bool,
+    /// By Streamable HTTP.
+    pub(super) http: Option<Arc<ServerHttpState>>,
 }
 
 /// Starts the program or opens the connection.
@@ -131,8 +137,9 @@ pub(super) async fn open(
                 value.set_sensitive(true);
                 sent.insert(name, value);
             }
-            let built =
-                tokio::task::spawn_blocking(|| http_client_builder()?.build().map_err(|error| error_chain(&error)));
+            let built = tokio::task::spawn_blocking(|| {
+                http_client_builder()?.redirect(redirect_of_server()).build().map_err(|error| error_chain(&error))
+            });
             let client = built.await.map_err(|error| error.to_string())??;
             let url = fill(url, options).await?;
             let address = HttpAddress { url, headers: sent };
@@ -171,11 +178,13 @@ pub(super) async fn greet(
 ) -> Result<GreetedServer, ServerFailure> {
     let service = match channel {
         Channel::Pipes(stdout, stdin) => {
-            greet_on(BoxedTransport::new(AsyncRwTransport::new(stdout, stdin)), handler, greeting, closing).await
+            let lines = LinesTransport::new(stdout, stdin, handler.notifications.clone());
+            greet_on(BoxedTransport::new(lines), handler, greeting, closing).await
         }
         Channel::Socket(stream) => {
             let (read, write) = stream.into_split();
-            greet_on(BoxedTransport::new(AsyncRwTransport::new(read, write)), handler, greeting, closing).await
+            let lines = LinesTransport::new(read, write, handler.notifications.clone());
+            greet_on(BoxedTransport::new(lines), handler, greeting, closing).await
         }
         Channel::Http { address, client, login: Some(login) } => {
             return greet_on_http(AuthClient::new(client, *login), address, handler, greeting, closing).await;
@@ -184,7 +193,7 @@ pub(super) async fn greet(
             return greet_on_http(client, address, handler, greeting, closing).await;
         }
     };
-    Ok(GreetedServer { service: service.map_err(not_greeted)?, uses_sse: false })
+    Ok(GreetedServer { service: service.map_err(not_greeted)?, uses_sse: false, http: None })
 }
 
 /// By Streamable HTTP; by HTTP with SSE if the server is known to speak that, or answers a greeting by Streamable HTTP
@@ -205,10 +214,12 @@ async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
         })?
     } else {
         let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers.clone());
-        let worker = StreamableHttpClientTransport::with_client(client.clone(), config);
+        let http_client = ServerHttpClient::new(client.clone());
+        let http = Some(http_client.state());
+        let worker = StreamableHttpClientTransport::with_client(http_client, config);
         let transport = IntoTransport::<RoleClient, _, _>::into_transport(worker);
         let error = match greet_on(BoxedTransport::new(transport), handler.clone(), greeting, closing).await {
-            Ok(service) => return Ok(GreetedServer { service, uses_sse: false }),
+            Ok(service) => return Ok(GreetedServer { service, uses_sse: false, http }),
             Err(error) => error,
         };
         let may_speak_sse = answers_otherwise(&error);
@@ -231,7 +242,7 @@ async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
     // Revisions without `initialize` do not have this transport.
     let greeting = Greeting { uses_initialize: true, ..greeting };
     let service = greet_on(BoxedTransport::new(transport), handler, greeting, closing).await.map_err(not_greeted)?;
-    Ok(GreetedServer { service, uses_sse: true })
+    Ok(GreetedServer { service, uses_sse: true, http: None })
 }
 
 /// Whether a server has answered a greeting by Streamable HTTP, but not as that requires.
@@ -338,6 +349,31 @@ pub(super) async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
         Err(_) => None,
     }
 }
+
+/// A redirect that keeps the request as it is, within one origin: headers may hold a token, which is for this server alone.
+fn redirect_of_server() -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(|attempt| {
+        let is_same_request = matches!(attempt.status().as_u16(), 307 | 308);
+        let from = attempt.previous().last();
+        let is_same_origin = from.is_some_and(|from| from.origin() == attempt.url().origin());
+        if is_same_request && is_same_origin && attempt.previous().len() <= MAX_REDIRECTS {
+            return attempt.follow();
+        }
+        let (mut target, status) = (attempt.url().clone(), attempt.status());
+        // It may hold a secret.
+        target.set_query(None);
+        let target = without_hidden(target.as_str()).into_owned();
+        attempt.error(RedirectRefused(format!(
+            "it redirects to {target} (status {}), which is not followed: set that as its url if it is the right one",
+            status.as_u16()
+        )))
+    })
+}
+
+/// As a sentence for the user.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct RedirectRefused(String);
 
 /// A client that follows no redirect. Blocks briefly.
 ///

@@ -90,6 +90,7 @@ impl ServerCalls {
         // Cloned, since the engine's sink must not run under this lock.
         let call = self.0.lock().get(&update.progress_token).cloned();
         if let Some(call) = call {
+            call.cx.deadline.renew();
             let (progress, total) = (Some(update.progress), update.total);
             call.cx.report(Progress::Update { progress, total, message: update.message, content: None, details: None });
         }

@@ -141,7 +141,7 @@ fn of_user(options: &Options, file: PathBuf) -> FileReport {
     // The loaded configuration is empty when there is a problem, but each mistake is to be named.
     let name = options.config_file().display().to_string();
     let text = files::read_text(&options.config_file(), config::MAX_BYTES).unwrap_or_default();
-    let (overrides, _) = overrides(&options.environment, &options.set);
+    let overrides = overrides(&options.environment, &options.set).found;
     let source = ConfigText { name: &name, text: &text, overrides: &overrides, sections: None };
     let (of_mounts, doubtful) = mount_mistakes::of(&read(source).readable, &source, options);
     loaded.problems.extend(of_mounts);

@@ -18,11 +18,21 @@ pub struct Override {
     pub origin: String,
 }
 
-/// The overrides of an environment and of `--set KEY=VALUE` flags, in ascending precedence; and the
-/// errors.
+/// The overrides of an environment and of `--set KEY=VALUE` flags.
+#[derive(Default)]
+pub struct Overrides {
+    /// In ascending precedence.
+    pub found: Vec<Override>,
+    /// Variables that name no key, as sentences for the user. Other programs may have set them.
+    pub unknown: Vec<String>,
+    /// Errors of flags.
+    pub problems: Vec<String>,
+}
+
+/// Reads the overrides.
 ///
 /// The variable of `limits.calls` is `TOOLD_LIMITS_CALLS`. An empty one counts as unset.
-pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec<Override>, Vec<String>) {
+pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> Overrides {
     let may_be_key = |name: &OsString| {
         // Each key has a section.
         name.to_str().and_then(|name| name.strip_prefix("TOOLD_")).is_some_and(|rest| rest.contains('_'))
@@ -32,7 +42,7 @@ pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec
         return Default::default();
     }
     let leaves: Vec<Leaf> = leaf_keys().into_iter().filter(|leaf| leaf.scalar).collect();
-    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let (mut found, mut unknown, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     let variables: Vec<String> = leaves.iter().map(|leaf| variable(&leaf.key)).collect();
     let mut sections: Vec<&str> =
         leaves.iter().filter_map(|leaf| leaf.key.split_once('.')).map(|(section, _)| section).collect();
@@ -54,7 +64,8 @@ pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec
             // Other variables with the prefix are not ours to check.
             None if sections.iter().any(in_section) => {
                 let known = variables.iter().map(String::as_str);
-                problems.push(format!("environment {name}: there is no such key{}", did_you_mean(name, known)));
+                let near = did_you_mean(name, known);
+                unknown.push(format!("environment {name}: there is no such key: it is ignored{near}"));
             }
             None => {}
         }
@@ -78,7 +89,7 @@ pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec
             origin: format!("flag --set {flag}"),
         });
     }
-    (found, problems)
+    Overrides { found, unknown, problems }
 }
 
 fn variable(key: &str) -> String {
@@ -92,8 +103,11 @@ mod tests {
     fn of(environment: &[(&str, &str)], flags: &[&str]) -> (Vec<(String, String)>, Vec<String>) {
         let environment: Vec<_> = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let flags: Vec<_> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let (found, problems) = overrides(&environment, &flags);
-        (found.into_iter().map(|found| (found.key, found.value)).collect(), problems)
+        let Overrides { found, unknown, problems } = overrides(&environment, &flags);
+        (
+            found.into_iter().map(|found| (found.key, found.value)).collect(),
+            unknown.into_iter().chain(problems).collect(),
+        )
     }
 
     /// Otherwise its variable would be ignored: only names with a second `_` are examined.
