@@ -4,11 +4,13 @@
 //! the agent's input, [`daemon`] asks the daemon, [`answers`] says how each agent is answered.
 
 mod agent_shell;
+mod agent_terminal;
 pub(crate) mod answers;
 #[cfg(test)]
 mod corpus;
 pub(crate) mod daemon;
 pub(crate) mod last_call;
+pub(crate) mod limits;
 mod mcp_servers;
 pub(crate) mod payload;
 
@@ -16,6 +18,7 @@ use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use serde::Deserialize;
@@ -24,9 +27,10 @@ use toold_adapters::agents::{self, AgentAction};
 
 use crate::exit::{OK, USAGE};
 use crate::globals::Globals;
-use answers::{AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
-use daemon::{DaemonError, Exchange, PATIENCE};
+use answers::{AgentAsking, AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
+use daemon::{DaemonError, Exchange, JudgedAnswer};
 use last_call::LastHook;
+use limits::SHORTEST_LIMIT;
 use mcp_servers::{AgentPlaces, AgentServer, AgentServerTool};
 use payload::{HookCall, HookMoment};
 
@@ -46,6 +50,9 @@ pub(crate) struct HookArgs {
     /// The answer when no daemon runs
     #[arg(long, value_enum, default_value_t = FailArg::Silent)]
     fail: FailArg,
+    /// The agent's time limit for the hook, in seconds; people who are asked have 5 seconds less, and at most 600
+    #[arg(long, value_name = "SECONDS", default_value_t = SHORTEST_LIMIT, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    limit: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -249,7 +256,7 @@ fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
     let event = payload::event(hook.event.as_deref(), named);
     last_call::write(agent, &LastHook::problem(&event, problem));
     match answers::row(agent, &event).filter(|_| hook.fail == FailArg::Silent) {
-        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), named["permission_mode"].as_str())),
+        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), asking())),
         // All of these agents take it for a denial, and nothing runs after the other events.
         None => DENIED,
     }
@@ -257,27 +264,38 @@ fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
 
 fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -> u8 {
     let agent = hook.agent;
-    let mode = call.mode.as_deref();
-    let exchange = match Exchange::open(globals, PATIENCE) {
-        Ok(exchange) => exchange,
-        Err(error) => return without_answer(hook, row, mode, &error),
+    let params = call.params(agent, agent_shell::other_than_bash(agent).as_deref());
+    let JudgedAnswer { answer, was_asked } = daemon::judge(globals, &params, Duration::from_secs(hook.limit));
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return without_answer(hook, row, &error),
     };
-    match exchange.request(&call.params(agent, agent_shell::other_than_bash(agent).as_deref())) {
-        Ok(answer) => {
-            let judged = HookJudgement::read(&answer);
-            last_call::write(agent, &LastHook::answered(row.event, judged.decision));
-            if call.moment == HookMoment::BeforeAndAfter && judged.decision != JudgedDecision::Deny {
-                // No event follows, and the agent has read the file already.
-                finish(agent, row.event, call, true, globals);
-            }
-            say(row.answer(&judged, mode))
-        }
-        Err(error) => without_answer(hook, row, mode, &error),
+    let mut judged = HookJudgement::read(&answer);
+    last_call::write(agent, &LastHook::answered(row.event, judged.decision));
+    if was_asked && judged.decision == JudgedDecision::Ask {
+        judged.by = JudgedBy::Nobody;
     }
+    let asking = asking();
+    let said = say(row.answer(&judged, asking));
+    match judged.decision {
+        JudgedDecision::Deny => {}
+        // No event follows.
+        JudgedDecision::Ask if row.denies(&judged, asking) => finish(agent, row.event, call, false, globals),
+        // The agent has read the file already.
+        JudgedDecision::Allow | JudgedDecision::Ask if call.moment == HookMoment::BeforeAndAfter => {
+            finish(agent, row.event, call, true, globals);
+        }
+        JudgedDecision::Allow | JudgedDecision::Ask => {}
+    }
+    said
+}
+
+fn asking() -> AgentAsking {
+    if agent_terminal::has_terminal() { AgentAsking::AtTerminal } else { AgentAsking::NoTerminal }
 }
 
 /// Never an allow.
-fn without_answer(hook: &HookArgs, row: &AnswerRow, mode: Option<&str>, error: &DaemonError) -> u8 {
+fn without_answer(hook: &HookArgs, row: &AnswerRow, error: &DaemonError) -> u8 {
     last_call::write(hook.agent, &LastHook::problem(row.event, &error.to_string()));
     let judged = match (error, hook.fail) {
         // An agent shows its user all that a hook writes, so the usual case, no daemon, is not reported.
@@ -287,13 +305,13 @@ fn without_answer(hook: &HookArgs, row: &AnswerRow, mode: Option<&str>, error: &
             by: JudgedBy::Rule,
             reason: format!("{error}, and this hook is set to deny then"),
         },
-        // A daemon that runs may have rules that deny it.
-        (_, FailArg::Silent) => HookJudgement::not_judged(&format!("toold did not judge it: {error}")),
+        // A daemon that runs may have rules that deny it, and a person may be about to answer.
+        (_, FailArg::Silent) => HookJudgement::nobody_answered(&format!("toold did not judge it: {error}")),
     };
     if !matches!(error, DaemonError::NotRunning) {
         note(&format!("toolctl hook {}: {error}", hook.agent.name()));
     }
-    say(row.answer(&judged, mode))
+    say(row.answer(&judged, asking()))
 }
 
 const DENIED: u8 = 2;
@@ -320,7 +338,7 @@ fn finish(agent: HookAgent, event: &str, call: &HookCall, ok: bool, globals: &Gl
         return;
     }
     let Some(request_id) = call.request_id(agent) else { return };
-    let done = Exchange::open(globals, PATIENCE)
+    let done = Exchange::open(globals)
         .and_then(|exchange| exchange.call("permissions.done", &json!({"request_id": request_id, "ok": ok})));
     if let Err(error @ DaemonError::Failed(_)) = done {
         last_call::write(agent, &LastHook::problem(event, &error.to_string()));

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toold_proto::shell_word::quoted;
 
-use crate::commands::hook::HookAgent;
+use crate::commands::hook::{HookAgent, limits};
 use crate::commands::mcp::jsonc;
 use crate::config_file;
 
 /// The member of the file that holds the hooks by event.
 const HOLDER: &str = "hooks";
 
-/// How long agents wait for the hook, in seconds: longer than the hook waits for the daemon.
-const TIMEOUT: u64 = 60;
-
 /// The plugin for opencode, which has no hooks that run a program.
 const PLUGIN: &str = include_str!("opencode_plugin.js");
 /// Where the plugin has the path of this program.
 const PROGRAM_PLACE: &str = "\"TOOLCTL\"";
+
+/// Where the plugin has the time limit of the hook.
+const LIMIT_PLACE: &str = "LIMIT";
 
 /// The file, below the home folder.
 pub(super) fn file(agent: HookAgent) -> PathBuf {
@@ -38,7 +38,8 @@ pub(super) fn file(agent: HookAgent) -> PathBuf {
 /// The text is not in the agent's form.
 pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str) -> anyhow::Result<String> {
     if agent == HookAgent::Opencode {
-        return Ok(PLUGIN.replace(PROGRAM_PLACE, &json!(program).to_string()));
+        let plugin = PLUGIN.replace(PROGRAM_PLACE, &json!(program).to_string());
+        return Ok(plugin.replace(LIMIT_PLACE, &limits::installed(agent).to_string()));
     }
     let mut text = text.to_owned();
     if matches!(agent, HookAgent::Cursor | HookAgent::Copilot) && !jsonc::has_member(&text, &["version"]) {
@@ -99,23 +100,24 @@ pub(super) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
 
 /// The item for the list of each event.
 fn items(agent: HookAgent, program: &str) -> Vec<(&'static str, Value)> {
-    let command = format!("{} hook {}", quoted(program), agent.name());
+    let limit = limits::installed(agent);
+    let command = format!("{} hook {} --limit {limit}", quoted(program), agent.name());
     match agent {
         HookAgent::ClaudeCode => {
-            let item = json!({"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]});
+            let item = json!({"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": limit}]});
             ["PreToolUse", "PostToolUse", "PostToolUseFailure"].map(|event| (event, item.clone())).into()
         }
         HookAgent::Codex => {
-            let item = json!({"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]});
+            let item = json!({"hooks": [{"type": "command", "command": command, "timeout": limit}]});
             ["PreToolUse", "PermissionRequest", "PostToolUse"].map(|event| (event, item.clone())).into()
         }
         HookAgent::Gemini => {
-            let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": TIMEOUT * 1000});
+            let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": limit * 1000});
             let item = json!({"matcher": "*", "hooks": [hook]});
             ["BeforeTool", "AfterTool"].map(|event| (event, item.clone())).into()
         }
         HookAgent::Cursor => {
-            let item = json!({"command": command, "timeout": TIMEOUT});
+            let item = json!({"command": command, "timeout": limit});
             let events = [
                 "beforeShellExecution",
                 "afterShellExecution",
@@ -125,7 +127,7 @@ fn items(agent: HookAgent, program: &str) -> Vec<(&'static str, Value)> {
             ];
             let mut items: Vec<_> = events.map(|event| (event, item.clone())).into();
             // Commands, MCP tools and reads have the events above.
-            let edits = json!({"command": command, "timeout": TIMEOUT, "matcher": "Write|Delete"});
+            let edits = json!({"command": command, "timeout": limit, "matcher": "Write|Delete"});
             items.extend(["preToolUse", "postToolUse", "postToolUseFailure"].map(|event| (event, edits.clone())));
             items
         }
@@ -133,7 +135,7 @@ fn items(agent: HookAgent, program: &str) -> Vec<(&'static str, Value)> {
         HookAgent::Copilot => ["preToolUse", "postToolUse", "postToolUseFailure"]
             .map(|event| {
                 let bash = format!("{command} --event {event}");
-                (event, json!({"type": "command", "bash": bash, "timeoutSec": TIMEOUT}))
+                (event, json!({"type": "command", "bash": bash, "timeoutSec": limit}))
             })
             .into(),
         HookAgent::Opencode => Vec::new(),

@@ -6,7 +6,7 @@ const TOOLCTL = "TOOLCTL"
 function hook(event, directory, input, args) {
   const call = { hook_event_name: event, cwd: directory, session_id: input.sessionID, tool_use_id: input.callID }
   return new Promise((resolve) => {
-    const child = spawn(TOOLCTL, ["hook", "opencode"], { stdio: ["pipe", "pipe", "inherit"] })
+    const child = spawn(TOOLCTL, ["hook", "opencode", "--limit", "LIMIT"], { stdio: ["pipe", "pipe", "inherit"] })
     let answer = ""
     child.stdout.on("data", (data) => (answer += data))
     // Without toolctl, opencode's own permissions decide.
