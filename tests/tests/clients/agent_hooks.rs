@@ -114,14 +114,89 @@ fn judged(decision: &str, by: &str) -> Value {
 }
 
 #[test]
-fn without_a_daemon_a_hook_says_nothing_and_starts_none() {
+fn without_a_daemon_a_hook_tells_the_user_once_a_session_and_decides_nothing() {
     let setup = Setup::new();
     for agent in ["claude-code", "codex"] {
-        let output = hook(&setup, &[agent], &bash("PreToolUse", "ls").to_string());
-        assert_eq!(said(&output), Value::Null);
-        assert!(output.stderr.is_empty(), "{output:?}");
+        for session in ["s-1", "s-2"] {
+            let mut input = bash("PreToolUse", "ls");
+            input["session_id"] = json!(session);
+            let output = hook(&setup, &[agent], &input.to_string());
+            let answer = said(&output);
+            let told = answer["systemMessage"].as_str().unwrap();
+            assert!(told.contains("toold is not running") && answer.get("hookSpecificOutput").is_none(), "{answer}");
+            assert!(output.stderr.is_empty(), "{output:?}");
+            assert_eq!(said(&hook(&setup, &[agent], &input.to_string())), Value::Null);
+        }
     }
     assert!(!setup.path("run/toold.sock").exists() && !setup.path("state/toold/toold.db").exists());
+}
+
+fn session_start() -> String {
+    json!({"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": "/", "source": "startup"}).to_string()
+}
+
+#[test]
+fn the_start_of_a_session_starts_a_daemon_apart_from_the_agent_and_its_environment() {
+    let setup = Setup::new();
+    let mut command = setup.command(toolctl());
+    command.args(["hook", "claude-code"]).env("AGENT_SECRET", "sk-1").stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(session_start().as_bytes()).unwrap();
+    assert_eq!(said(&child.wait_with_output().unwrap()), Value::Null);
+    let status = setup.command(toolctl()).args(["--no-start", "status", "--json"]).output().unwrap();
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let process = format!("/proc/{}", status["pid"]);
+    let environment = String::from_utf8(fs::read(format!("{process}/environ")).unwrap()).unwrap();
+    let stat = fs::read_to_string(format!("{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let cwd = fs::read_link(format!("{process}/cwd")).unwrap();
+    let stopped = setup.command(toolctl()).args(["--no-start", "stop"]).output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert!(environment.contains("HOME=") && !environment.contains("AGENT_SECRET"), "{environment}");
+    assert_eq!(
+        (fields[2], fields[3], cwd.as_path()),
+        (&*status["pid"].to_string(), &*status["pid"].to_string(), Path::new("/"))
+    );
+}
+
+#[test]
+fn a_session_whose_daemon_cannot_be_started_is_told_so_once() {
+    let setup = Setup::new();
+    let told = said(&hook(&setup, &["--no-start", "claude-code"], &session_start()));
+    assert!(told["systemMessage"].as_str().is_some_and(|told| told.contains("do not hold in this session")), "{told}");
+    assert_eq!(said(&hook(&setup, &["claude-code"], &bash("PreToolUse", "ls").to_string())), Value::Null);
+    let closed = Setup::new();
+    let told = said(&hook(&closed, &["--no-start", "claude-code", "--fail", "closed"], &session_start()));
+    assert!(told["systemMessage"].as_str().is_some_and(|told| told.contains("tools do not run")), "{told}");
+}
+
+#[test]
+fn a_new_installation_is_closed_where_the_agent_can_deny_and_a_later_one_keeps_the_choice() {
+    let command = |setup: &Setup, file: &str| {
+        let settings: Value =
+            serde_json::from_str(&fs::read_to_string(setup.path("home").join(file)).unwrap()).unwrap();
+        settings["hooks"]["PreToolUse"][0]["hooks"][0].clone()
+    };
+    for (agent, file, first, other) in
+        [("claude-code", ".claude/settings.json", "closed", "open"), ("codex", ".codex/hooks.json", "open", "closed")]
+    {
+        let setup = Setup::new();
+        let fails = |expected: &str| {
+            let hook = command(&setup, file);
+            assert!(hook["command"].as_str().unwrap().contains(&format!(" --fail {expected} ")), "{hook}");
+            // The agent denies also when the program is gone.
+            let blocks = agent == "claude-code" && expected == "closed";
+            assert_eq!(hook.get("onFailure").is_some(), blocks, "{hook}");
+        };
+        done(&setup, &["install", agent, "--hooks", "--yes"]);
+        fails(first);
+        done(&setup, &["install", agent, "--hooks", "--yes", "--fail", other]);
+        fails(other);
+        assert!(done(&setup, &["install", agent, "--hooks", "--yes"]).contains("already has the hooks"));
+        fails(other);
+        done(&setup, &["install", agent, "--hooks", "--undo", "--yes"]);
+        assert!(!setup.path("home").join(file).exists());
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::commands::agents::hooks_file;
-use crate::commands::hook::HookAgent;
+use crate::commands::hook::{FailArg, HookAgent};
 use crate::commands::mcp::install::{self, McpInstallArgs, create_folder_of, put_back};
 use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
@@ -32,6 +32,11 @@ pub(crate) struct AgentsInstallArgs {
     /// The profile of the MCP entry, as for `toolctl mcp install`
     #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     profile: Option<String>,
+    /// What the hooks say when no daemon runs: a denial, or nothing, so that the agent decides by its own rules. Without it, an
+    /// installation that is there keeps its choice; a new one for Claude Code is closed, which also denies when toolctl is
+    /// gone, and all others are open
+    #[arg(long, value_enum, conflicts_with = "undo")]
+    fail: Option<FailArg>,
     /// Remove what was installed
     #[arg(long)]
     undo: bool,
@@ -74,7 +79,9 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
         }
         undone(agent, &before, read(&backup)?, &program).with_context(changed)?
     } else {
-        hooks_file::with_hooks(agent, &before, &program).with_context(changed)?
+        let fail = install.fail.or_else(|| hooks_file::fail_in(agent, &before));
+        let fail = fail.unwrap_or_else(|| hooks_file::default_fail(agent));
+        hooks_file::with_hooks(agent, &before, &program, fail).with_context(changed)?
     };
     if before == after {
         writeln!(out, "{} already has the hooks", file.display())?;
@@ -91,7 +98,7 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     write_hooks(agent, &file, &backup, &before, &after)?;
-    writeln!(out, "done: {} asks toold before each of its tools", agent.title())?;
+    writeln!(out, "done: {} asks toold before each of its tools, and starts it with each session", agent.title())?;
     if let Some(note) = next_step(agent) {
         writeln!(out, "{note}")?;
     }
@@ -109,7 +116,8 @@ fn write_hooks(agent: HookAgent, file: &Path, backup: &Path, before: &str, after
 
 fn undone(agent: HookAgent, now: &str, before: Option<String>, program: &str) -> anyhow::Result<String> {
     if let Some(before) = &before
-        && hooks_file::with_hooks(agent, before, program).is_ok_and(|after| after == now)
+        && let Some(fail) = hooks_file::fail_in(agent, now)
+        && hooks_file::with_hooks(agent, before, program, fail).is_ok_and(|after| after == now)
     {
         return Ok(before.clone());
     }
