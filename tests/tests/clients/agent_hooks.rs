@@ -1,11 +1,12 @@
 //! `toolctl hook` as the program that agents run, without a daemon and with answers of a scripted one; and
 //! `toolctl agents`, which installs it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -560,6 +561,65 @@ fn hooks_are_shown_installed_listed_and_removed() {
         done(&setup, &["install", agent, "--hooks", "--undo", "--yes"]);
         assert_eq!(fs::read_to_string(&file).unwrap_or_default(), before, "{agent}");
     }
+}
+
+/// The files of each agent that an installation changes, apart from those of its own.
+const CHANGED: [(&str, &[&str]); 6] = [
+    ("claude-code", &[".claude/settings.json", ".claude.json"]),
+    ("codex", &[".codex/hooks.json", ".codex/config.toml"]),
+    ("gemini", &[".gemini/settings.json"]),
+    ("cursor", &[".cursor/hooks.json", ".cursor/mcp.json"]),
+    ("copilot", &[".copilot/mcp-config.json"]),
+    ("opencode", &[".config/opencode/opencode.json"]),
+];
+
+#[test]
+fn undo_leaves_every_file_byte_for_byte_as_it_was() {
+    let theirs = "{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"command\": \"x\"}]}]}, \"mcpServers\": {\"x\": {\"command\": \"y\"}}}";
+    for (agent, files) in CHANGED {
+        for text in [None, Some(""), Some("{\"a\": 1}"), Some(theirs)] {
+            for is_link in [false, true] {
+                let setup = Setup::new();
+                let home = setup.path("home");
+                for (number, file) in files.iter().enumerate() {
+                    let file = home.join(file);
+                    fs::create_dir_all(file.parent().unwrap()).unwrap();
+                    let Some(text) = text else { continue };
+                    // Codex's configuration is TOML.
+                    let text = if file.extension().is_some_and(|end| end == "toml") { "" } else { text };
+                    let real = if is_link { home.join(format!("real-{number}")) } else { file.clone() };
+                    fs::write(&real, text).unwrap();
+                    if is_link {
+                        symlink(&real, &file).unwrap();
+                    }
+                }
+                let before = files_below(&home);
+                done(&setup, &["install", agent, "--yes"]);
+                let installed = files_below(&home);
+                assert_ne!(installed, before, "{agent} {text:?}");
+                done(&setup, &["install", agent, "--yes"]);
+                assert_eq!(files_below(&home), installed, "{agent} {text:?}");
+                done(&setup, &["install", agent, "--undo", "--yes"]);
+                assert_eq!(files_below(&home), before, "{agent} {text:?}, link: {is_link}");
+            }
+        }
+    }
+}
+
+/// Each file with its text, and each link with its target, by path.
+fn files_below(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            found.extend(files_below(&path));
+        } else if kind.is_symlink() {
+            found.insert(path.clone(), fs::read_link(&path).unwrap().display().to_string());
+        } else {
+            found.insert(path.clone(), fs::read_to_string(&path).unwrap());
+        }
+    }
+    found
 }
 
 #[test]

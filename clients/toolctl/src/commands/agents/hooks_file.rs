@@ -59,9 +59,6 @@ pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str, fail: Fail
 /// # Errors
 /// The text is not in the agent's form.
 pub(super) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyhow::Result<String> {
-    if is_own_file(agent) {
-        return Ok(String::new());
-    }
     let mut text = text.to_owned();
     for (event, _) in items(agent, "", FailArg::Open) {
         text = jsonc::without_items(&text, &[HOLDER, event], before, |item| is_ours(agent, item))?;
