@@ -29,7 +29,8 @@ pub struct RequestPermission {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Vec<NamedNeed>>,
     /// How long a person may take to answer in a frontend, in milliseconds: 50000 when absent, at most 600000. It has an
-    /// effect only with `ask = "toold"` in the configuration of the agent; otherwise nobody is asked here.
+    /// effect only with `ask = "toold"` in the configuration of the agent; otherwise nobody is asked here. When a person is
+    /// asked, `permissions.waiting` says so, and until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// The session to judge in. When absent, the daemon opens one for the agent, for `session`.
@@ -70,6 +71,17 @@ pub enum DecidedBy {
     Person,
     /// Nothing applies, and nobody answered.
     Default,
+}
+
+/// Params of the notification `permissions.waiting`: a person is asked about a request of this client. It comes before the
+/// request's answer, once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PermissionWaiting {
+    /// The `request_id` that the answer will have.
+    pub request: String,
+    /// When the answer comes at the latest: RFC 3339, UTC.
+    pub until: String,
 }
 
 /// Answer of `permissions.request`.

@@ -30,5 +30,5 @@ pub use call::CallHandle;
 pub use client::Client;
 pub use error::{ClientError, NoAnswerReason, RpcError};
 pub use holder::Holder;
-pub use start::StartOptions;
+pub use start::{StartEnvironment, StartOptions};
 pub use subscription::Items;

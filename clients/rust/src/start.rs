@@ -26,11 +26,36 @@ pub struct StartOptions {
     pub program: Option<PathBuf>,
     /// How long to wait for its first answer.
     pub wait: Duration,
+    pub environment: StartEnvironment,
+}
+
+/// The variables that a started daemon gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartEnvironment {
+    /// Those of this process.
+    #[default]
+    Inherited,
+    /// Only those that describe the user and the places of files, and none that this process has for its own work.
+    UserOnly,
+}
+
+impl StartEnvironment {
+    fn apply(self, command: &mut Command) {
+        if self == Self::UserOnly {
+            command.env_clear().envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(describes_user)));
+        }
+    }
+}
+
+fn describes_user(variable: &str) -> bool {
+    const NAMES: &[&str] =
+        &["HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TZ", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS"];
+    NAMES.contains(&variable) || variable.starts_with("LC_") || variable.starts_with("XDG_")
 }
 
 impl Default for StartOptions {
     fn default() -> Self {
-        Self { program: None, wait: PATIENCE }
+        Self { program: None, wait: PATIENCE, environment: StartEnvironment::default() }
     }
 }
 
@@ -209,7 +234,9 @@ impl SpawnedDaemon {
         let log = open_log(&path).map_err(log_error)?;
         let log_start = log.metadata().map_err(log_error)?.len();
         let errors = log.try_clone().map_err(log_error)?;
-        let child = Command::new(&program)
+        let mut command = Command::new(&program);
+        options.environment.apply(&mut command);
+        let child = command
             .args(["serve", "--detached"])
             .env("TOOLD_SOCKET", socket)
             .current_dir("/")

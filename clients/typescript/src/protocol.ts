@@ -1870,7 +1870,8 @@ export interface PermissionsRequestParams {
   }[];
   /**
    * How long a person may take to answer in a frontend, in milliseconds: 50000 when absent, at most 600000. It has an
-   * effect only with `ask = "toold"` in the configuration of the agent; otherwise nobody is asked here.
+   * effect only with `ask = "toold"` in the configuration of the agent; otherwise nobody is asked here. When a person is
+   * asked, `permissions.waiting` says so, and until when.
    */
   wait_ms?: number;
   /** The session to judge in. When absent, the daemon opens one for the agent, for `session`. */

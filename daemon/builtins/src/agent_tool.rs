@@ -98,6 +98,11 @@ impl AgentTool {
         }
     }
 
+    /// The agent, and how it is asked for.
+    pub fn request(&self) -> &AgentRequest {
+        &self.request
+    }
+
     /// The context of the call, once it has begun.
     pub fn context(&self) -> Option<Arc<Cx>> {
         self.cx.lock().clone()

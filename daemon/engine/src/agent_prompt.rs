@@ -1,5 +1,7 @@
 //! Questions about an agent's own tool that are left to the agent's own prompt, and the judgement of the whole.
 
+use std::time::Duration;
+
 use tokio::time::{Instant, timeout_at};
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::Verdict;
@@ -49,6 +51,19 @@ impl Cx {
     }
 }
 
+/// How much longer than the ask itself its call waits, so that frontends see the ask expire, and not its call end.
+const AFTER_THE_ASK: Duration = Duration::from_millis(200);
+
+/// Why a question is left to the agent's own prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftBecause {
+    /// People are not asked here.
+    NotAskedHere,
+    NobodyAnswered,
+    /// No frontend is connected that could answer.
+    NobodyThere,
+}
+
 /// Asks a person. `None`: the call is an agent's, and the question is left to the agent's own prompt.
 ///
 /// # Errors
@@ -61,26 +76,38 @@ pub(crate) async fn ask_or_leave(
     decision: &Decision,
 ) -> Result<Option<AskAnswer>, ToolError> {
     let Some(agent) = &cx.agent else { return asks::ask(cx, chain, need, declared, decision).await.map(Some) };
-    let open = |until: &Instant| *until > Instant::now() && cx.engine.asks.can_be_answered(cx);
-    if decision.verdict == Verdict::Ask
-        && let Some(until) = agent.asks_until.filter(open)
-    {
-        // Dropping the future withdraws the question.
-        match timeout_at(until, asks::ask(cx, chain, need, declared, decision)).await {
-            Ok(Ok(AskAnswer::Denied { by: DecidedBy::Default, .. })) | Err(_) => {}
-            Ok(answer) => return answer.map(Some),
+    let left = match agent.asks_until {
+        Some(until) if decision.verdict == Verdict::Ask => {
+            if until > Instant::now() && cx.engine.asks.can_be_answered(cx) {
+                // Dropping the future withdraws the question.
+                match timeout_at(until + AFTER_THE_ASK, asks::ask(cx, chain, need, declared, decision)).await {
+                    Ok(Ok(AskAnswer::Denied { by: DecidedBy::Default, .. })) | Err(_) => LeftBecause::NobodyAnswered,
+                    Ok(answer) => return answer.map(Some),
+                }
+            } else if *agent.waiting.borrow() {
+                LeftBecause::NobodyAnswered
+            } else {
+                LeftBecause::NobodyThere
+            }
         }
-    }
-    leave(cx, chain, need, decision);
+        _ => LeftBecause::NotAskedHere,
+    };
+    leave(cx, chain, need, decision, left);
     Ok(None)
 }
 
-fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) {
-    cx.record(need, "ask", decision.rule.clone(), decision.by);
+fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: LeftBecause) {
+    // The configuration wants a person, so that this counts as a rule that asks: without an answer, nothing is allowed.
+    let (why, by) = match because {
+        LeftBecause::NotAskedHere => (decision.rule.clone(), decision.by),
+        LeftBecause::NobodyAnswered => (format!("nobody answered ({})", decision.rule), DecidedBy::Rule),
+        LeftBecause::NobodyThere => (format!("nobody to ask ({})", decision.rule), DecidedBy::Rule),
+    };
     let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();
     let noun = match need.category {
         Category::Shell => String::new(),
         category => format!("{category} "),
     };
-    cx.leave_question(format!("needs approval: {noun}{} ({}){way}", need.target, decision.rule), decision.by);
+    cx.leave_question(format!("needs approval: {noun}{} ({why}){way}", need.target), by);
+    cx.record(need, "ask", why, by);
 }

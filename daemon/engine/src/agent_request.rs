@@ -4,6 +4,7 @@
 //! [`Judgement`], and lasts until the agent reports the end of its work. [`crate::agent_prompt`] leaves questions to the
 //! agent's own prompt.
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::Verdict;
@@ -15,6 +16,8 @@ pub struct AgentRequest {
     pub agent: String,
     /// Until when people may answer here; `None` leaves all questions to the agent's own prompt.
     pub asks_until: Option<Instant>,
+    /// Becomes true once a person is asked.
+    pub waiting: watch::Sender<bool>,
     /// The agent's own mode, where the configuration trusts it; `plan` always.
     pub mode: Option<Mode>,
 }

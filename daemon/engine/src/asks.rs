@@ -140,7 +140,12 @@ impl PromptKind for PendingAsk {
         &self.ask.session_id
     }
 
-    fn join(&mut self, cx: &Cx) {
+    fn join(&mut self, cx: &Cx, time: Duration) {
+        // Both are in UTC and of the same length, so that the later one is the greater text.
+        let end = rfc3339(SystemTime::now() + time);
+        if end > self.ask.expires_at {
+            self.ask.expires_at = end;
+        }
         self.ask.call_ids.push(cx.call_id.clone());
         self.agents.push(cx.asker());
         self.name_agents();
@@ -290,11 +295,17 @@ async fn ask_person(
     }
     let settings = engine.settings.load_full();
     let parts = parts(cx, chain, need, declared);
-    let make = |number| asked(cx, chain, need, parts, number, settings.ask_timeout);
+    let until = cx.agent.as_ref().and_then(|agent| agent.asks_until);
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let time = left.map_or(settings.ask_timeout, |left| left.min(settings.ask_timeout));
+    let make = |number| asked(cx, chain, need, parts, number, time);
     let key = key(cx, chain, need);
-    let Some(mut waiter) = engine.asks.prompts.enter(key, cx, settings.ask_timeout, make) else {
+    let Some(mut waiter) = engine.asks.prompts.enter(key, cx, time, make) else {
         return Ok(nobody(cx, chain, need, decision));
     };
+    if let Some(agent) = &cx.agent {
+        agent.waiting.send_replace(true);
+    }
     let _pause = cx.deadline.pause();
     let _waiting = cx.wait_for(CallWait::Permission);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
@@ -309,7 +320,7 @@ async fn ask_person(
                 let ended = match waited {
                     WaitOutcome::Answered(ended) => ended,
                     WaitOutcome::Expired => {
-                        let words = format!("no answer within {} s", settings.ask_timeout.as_secs());
+                        let words = format!("no answer within {} s", time.as_secs());
                         let answer = refused("nobody answered", DecidedBy::Default, need, &words);
                         waiter.resolve(end(Resolution::Expired, answer))
                     }
@@ -520,7 +531,10 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     let unsure = need.unsure.as_ref().map(|why| format!("not certain what it does: {why}"));
     let effects: Vec<Effect> = need.effects.all().iter().filter(|effect| *effect != Effect::Read).collect();
     let does = (!effects.is_empty()).then(|| effect::in_words(&effects));
-    let reasons: Vec<String> = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).collect();
+    // Its agent does not wait as long as people are asked otherwise.
+    let hurry = cx.agent.as_ref().map(|_| format!("answer within {} s", time.as_secs()));
+    let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(hurry);
+    let reasons: Vec<String> = reasons.collect();
     let ask = Ask {
         // Another daemon's ask never has the same id, or an old answer could meet a new question.
         request_id: format!("ask_{}_{number}", cx.engine.short_epoch()),

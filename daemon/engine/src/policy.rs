@@ -630,8 +630,9 @@ fn default_name(need: &Need, default: Verdict) -> String {
         (Category::Shell, _) if need.reads_only && default == Verdict::Allow => {
             "it only reads (permission.read_only_commands)".to_owned()
         }
+        // The command may be asked about, or not be allowed at all.
         (_, Some(command)) if need.category == Category::FileWrite && default == Verdict::Allow => {
-            of_approved_command(command)
+            format!("decided with the command that names it: {command}")
         }
         _ => default_rule(need.category),
     }

@@ -27,8 +27,8 @@ pub trait PromptKind: Clone + Send + 'static {
     type Outcome: Clone + Send + Sync + 'static;
 
     fn session(&self) -> &SessionId;
-    /// Another call waits for it, too.
-    fn join(&mut self, cx: &Cx);
+    /// Another call waits for it, too, for this long.
+    fn join(&mut self, cx: &Cx, time: Duration);
     /// One of its calls no longer waits.
     fn leave(&mut self, call: &CallId);
     /// All its calls have ended.
@@ -234,7 +234,9 @@ impl<P: PromptKind> Prompts<P> {
         let id = match joined {
             Some((id, pending)) => {
                 pending.waiting.push((call.clone(), caller.clone()));
-                pending.prompt.join(cx);
+                // Those that wait less leave earlier.
+                pending.expires = pending.expires.max(Instant::now() + time);
+                pending.prompt.join(cx, time);
                 *id
             }
             None => {

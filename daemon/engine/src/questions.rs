@@ -4,7 +4,7 @@
 //! and a question ends with its call; see [`crate::prompts`].
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -105,7 +105,7 @@ impl PromptKind for PendingQuestion {
     }
 
     // A question is never joined: each has its one call.
-    fn join(&mut self, _: &Cx) {}
+    fn join(&mut self, _: &Cx, _: Duration) {}
 
     fn leave(&mut self, _: &CallId) {}
 

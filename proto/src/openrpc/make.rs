@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toold_schemas::{assert_current, plain_schema_of};
 
+use crate::agent_request::PermissionWaiting;
 use crate::call::{CallProgress, CancelRequest};
 use crate::error;
 use crate::method::{Described, describe_all};
@@ -24,6 +25,11 @@ fn document() -> Value {
                 "name": "tools.progress",
                 "summary": "The progress of a running call, before its answer.",
                 "params": plain_schema_of::<CallProgress>(),
+            },
+            {
+                "name": "permissions.waiting",
+                "summary": "A person is asked about a `permissions.request` of this client, before its answer.",
+                "params": plain_schema_of::<PermissionWaiting>(),
             },
             {
                 "name": "$/cancelRequest",

@@ -1,16 +1,18 @@
 //! `toolctl hook` as the program that agents run, without a daemon and with answers of a scripted one; and
 //! `toolctl agents`, which installs it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use serde_json::{Value, json};
-use toold_tests::{Setup, toolctl};
+use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl};
 
 fn hook(setup: &Setup, arguments: &[&str], input: &str) -> Output {
     run_hook(setup, arguments, input, false)
@@ -47,6 +49,14 @@ fn said(output: &Output) -> Value {
 
 /// Answers each request with `answer`; the requests are kept.
 fn scripted(setup: &Setup, answer: Value) -> Arc<Mutex<Vec<Value>>> {
+    scripted_by(setup, move |_, _| {
+        vec![json!({"jsonrpc": "2.0", "method": "tools.changed", "params": {}}), answer.clone()]
+    })
+}
+
+/// Answers the request of each number, from 0, with the messages of `script`; those without a method become responses. After
+/// none, the connection ends.
+fn scripted_by(setup: &Setup, script: impl Fn(usize, &Value) -> Vec<Value> + Send + 'static) -> Arc<Mutex<Vec<Value>>> {
     let listener = UnixListener::bind(setup.path("run/toold.sock")).unwrap();
     let requests = Arc::new(Mutex::new(Vec::new()));
     let kept = requests.clone();
@@ -55,16 +65,48 @@ fn scripted(setup: &Setup, answer: Value) -> Arc<Mutex<Vec<Value>>> {
             let mut output = stream.try_clone().unwrap();
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
                 let request: Value = serde_json::from_str(&line).unwrap();
-                let notification = json!({"jsonrpc": "2.0", "method": "tools.changed", "params": {}});
-                let mut response = json!({"jsonrpc": "2.0", "id": request["id"]});
-                response.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+                let number = kept.lock().unwrap().len();
+                let messages = script(number, &request);
+                let id = request["id"].clone();
                 kept.lock().unwrap().push(request);
-                // The hook may be gone.
-                let _ = writeln!(output, "{notification}\n{response}");
+                let is_end = messages.is_empty();
+                for mut message in messages {
+                    if message.get("method").is_none() {
+                        message
+                            .as_object_mut()
+                            .unwrap()
+                            .extend([("jsonrpc".to_owned(), json!("2.0")), ("id".to_owned(), id.clone())]);
+                    }
+                    // The hook may be gone.
+                    let _ = writeln!(output, "{message}");
+                }
+                if is_end {
+                    break;
+                }
             }
         }
     });
     requests
+}
+
+/// The notification that a person is asked, until a moment that is over.
+fn waiting() -> Value {
+    let params = json!({"request": "claude-code/s-1/toolu_1", "until": "2026-01-01T00:00:00.000Z"});
+    json!({"jsonrpc": "2.0", "method": "permissions.waiting", "params": params})
+}
+
+/// A hook whose agent has no terminal, wherever the tests run.
+fn hook_without_terminal(setup: &Setup, agent: &str, input: &Value) -> Output {
+    let mut command = setup.command(Path::new("setsid"));
+    // Three processes without one: the hook, a shell as agents start it with, and the agent.
+    command
+        .args(["--wait", "sh", "-c", "sh -c '\"$0\" hook \"$1\"; exit $?' \"$0\" \"$1\"; exit $?"])
+        .arg(toolctl())
+        .arg(agent);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The hook may end before it has read all.
+    let _ = child.stdin.take().unwrap().write_all(input.to_string().as_bytes());
+    child.wait_with_output().unwrap()
 }
 
 fn judged(decision: &str, by: &str) -> Value {
@@ -73,14 +115,89 @@ fn judged(decision: &str, by: &str) -> Value {
 }
 
 #[test]
-fn without_a_daemon_a_hook_says_nothing_and_starts_none() {
+fn without_a_daemon_a_hook_tells_the_user_once_a_session_and_decides_nothing() {
     let setup = Setup::new();
     for agent in ["claude-code", "codex"] {
-        let output = hook(&setup, &[agent], &bash("PreToolUse", "ls").to_string());
-        assert_eq!(said(&output), Value::Null);
-        assert!(output.stderr.is_empty(), "{output:?}");
+        for session in ["s-1", "s-2"] {
+            let mut input = bash("PreToolUse", "ls");
+            input["session_id"] = json!(session);
+            let output = hook(&setup, &[agent], &input.to_string());
+            let answer = said(&output);
+            let told = answer["systemMessage"].as_str().unwrap();
+            assert!(told.contains("toold is not running") && answer.get("hookSpecificOutput").is_none(), "{answer}");
+            assert!(output.stderr.is_empty(), "{output:?}");
+            assert_eq!(said(&hook(&setup, &[agent], &input.to_string())), Value::Null);
+        }
     }
     assert!(!setup.path("run/toold.sock").exists() && !setup.path("state/toold/toold.db").exists());
+}
+
+fn session_start() -> String {
+    json!({"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": "/", "source": "startup"}).to_string()
+}
+
+#[test]
+fn the_start_of_a_session_starts_a_daemon_apart_from_the_agent_and_its_environment() {
+    let setup = Setup::new();
+    let mut command = setup.command(toolctl());
+    command.args(["hook", "claude-code"]).env("AGENT_SECRET", "sk-1").stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(session_start().as_bytes()).unwrap();
+    assert_eq!(said(&child.wait_with_output().unwrap()), Value::Null);
+    let status = setup.command(toolctl()).args(["--no-start", "status", "--json"]).output().unwrap();
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let process = format!("/proc/{}", status["pid"]);
+    let environment = String::from_utf8(fs::read(format!("{process}/environ")).unwrap()).unwrap();
+    let stat = fs::read_to_string(format!("{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let cwd = fs::read_link(format!("{process}/cwd")).unwrap();
+    let stopped = setup.command(toolctl()).args(["--no-start", "stop"]).output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert!(environment.contains("HOME=") && !environment.contains("AGENT_SECRET"), "{environment}");
+    assert_eq!(
+        (fields[2], fields[3], cwd.as_path()),
+        (&*status["pid"].to_string(), &*status["pid"].to_string(), Path::new("/"))
+    );
+}
+
+#[test]
+fn a_session_whose_daemon_cannot_be_started_is_told_so_once() {
+    let setup = Setup::new();
+    let told = said(&hook(&setup, &["--no-start", "claude-code"], &session_start()));
+    assert!(told["systemMessage"].as_str().is_some_and(|told| told.contains("do not hold in this session")), "{told}");
+    assert_eq!(said(&hook(&setup, &["claude-code"], &bash("PreToolUse", "ls").to_string())), Value::Null);
+    let closed = Setup::new();
+    let told = said(&hook(&closed, &["--no-start", "claude-code", "--fail", "closed"], &session_start()));
+    assert!(told["systemMessage"].as_str().is_some_and(|told| told.contains("tools do not run")), "{told}");
+}
+
+#[test]
+fn a_new_installation_is_closed_where_the_agent_can_deny_and_a_later_one_keeps_the_choice() {
+    let command = |setup: &Setup, file: &str| {
+        let settings: Value =
+            serde_json::from_str(&fs::read_to_string(setup.path("home").join(file)).unwrap()).unwrap();
+        settings["hooks"]["PreToolUse"][0]["hooks"][0].clone()
+    };
+    for (agent, file, first, other) in
+        [("claude-code", ".claude/settings.json", "closed", "open"), ("codex", ".codex/hooks.json", "open", "closed")]
+    {
+        let setup = Setup::new();
+        let fails = |expected: &str| {
+            let hook = command(&setup, file);
+            assert!(hook["command"].as_str().unwrap().contains(&format!(" --fail {expected} ")), "{hook}");
+            // The agent denies also when the program is gone.
+            let blocks = agent == "claude-code" && expected == "closed";
+            assert_eq!(hook.get("onFailure").is_some(), blocks, "{hook}");
+        };
+        done(&setup, &["install", agent, "--hooks", "--yes"]);
+        fails(first);
+        done(&setup, &["install", agent, "--hooks", "--yes", "--fail", other]);
+        fails(other);
+        assert!(done(&setup, &["install", agent, "--hooks", "--yes"]).contains("already has the hooks"));
+        fails(other);
+        done(&setup, &["install", agent, "--hooks", "--undo", "--yes"]);
+        assert!(!setup.path("home").join(file).exists());
+    }
 }
 
 #[test]
@@ -142,17 +259,17 @@ fn an_input_that_is_too_large_is_asked_about_or_denied() {
     assert_eq!(decision("claude-code", &input), "ask");
     assert_eq!(decision("codex", &input), "deny");
     input["permission_mode"] = json!("bypassPermissions");
-    assert_eq!(decision("claude-code", &input), "deny");
+    assert_eq!(decision("claude-code", &input), "ask");
 }
 
 #[test]
 fn a_daemon_that_fails_to_judge_is_no_silence() {
     let setup = Setup::new();
     scripted(&setup, json!({"error": {"code": -32603, "message": "panicked"}}));
-    let answer = said(&hook(&setup, &["claude-code"], &bash("PreToolUse", "ls").to_string()));
-    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask", "{answer}");
-    let answer = said(&hook(&setup, &["codex"], &bash("PreToolUse", "ls").to_string()));
-    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    for agent in ["claude-code", "codex"] {
+        let answer = said(&hook_without_terminal(&setup, agent, &bash("PreToolUse", "ls")));
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    }
 }
 
 #[test]
@@ -167,12 +284,19 @@ fn an_allow_and_a_denial_are_said_in_the_agent_s_form() {
     assert_eq!(answer["hookSpecificOutput"]["decision"], json!({"behavior": "allow"}));
     let request = requests.lock().unwrap()[0].clone();
     assert_eq!(request["method"], "permissions.request");
+    // 5 seconds less than the agent's limit.
+    assert!(request["params"]["wait_ms"].as_u64().is_some_and(|wait| (50_000..=55_000).contains(&wait)), "{request}");
     let expected = json!({
         "agent": "claude-code", "tool": "Bash", "input": {"command": "ls"}, "cwd": "/", "call_id": "toolu_1",
         "session": "s-1", "mode": "default",
     });
-    assert_eq!(request["params"], expected);
-    let codex: Vec<Value> = requests.lock().unwrap()[1..].iter().map(|request| request["params"].clone()).collect();
+    let params = |request: &Value| {
+        let mut params = request["params"].clone();
+        params.as_object_mut().unwrap().remove("wait_ms");
+        params
+    };
+    assert_eq!(params(&request), expected);
+    let codex: Vec<Value> = requests.lock().unwrap()[1..].iter().map(params).collect();
     assert_eq!(codex[0], codex[1], "both events of one call are one request");
 
     let denying = Setup::new();
@@ -196,13 +320,135 @@ fn what_must_be_asked_is_asked_or_denied_and_the_rest_is_left_to_the_agent() {
     assert_eq!(said(&hook(&setup, &["codex"], &bash("PermissionRequest", "git push").to_string())), Value::Null);
     input["permission_mode"] = json!("bypassPermissions");
     let answer = said(&hook(&setup, &["claude-code"], &input.to_string()));
-    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask");
 
     let setup = Setup::new();
     scripted(&setup, judged("ask", "default"));
     for agent in ["claude-code", "codex"] {
         assert_eq!(said(&hook(&setup, &[agent], &input.to_string())), Value::Null);
     }
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_a_denial_where_the_agent_has_no_terminal() {
+    let ends: [fn(usize) -> Vec<Value>; 4] = [
+        // Nobody answered the person's question in time.
+        |_| vec![waiting(), judged("ask", "rule")],
+        // The daemon is stopped, and does not answer any more.
+        |_| vec![waiting()],
+        // It ends again and again, while a person is asked and before.
+        |_| Vec::new(),
+        |_| vec![waiting(), json!({"error": {"code": -32800, "message": "cancelled", "data": {"kind": "cancelled"}}})],
+    ];
+    for (number, end) in ends.into_iter().enumerate() {
+        let setup = Setup::new();
+        scripted_by(&setup, move |number, _| end(number));
+        for agent in ["claude-code", "codex"] {
+            let answer = said(&hook_without_terminal(&setup, agent, &bash("PreToolUse", "git push")));
+            assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{number}: {answer}");
+        }
+        let answer = said(&hook_without_terminal(&setup, "codex", &bash("PermissionRequest", "git push")));
+        assert_eq!(answer["hookSpecificOutput"]["decision"]["behavior"], "deny", "{number}: {answer}");
+    }
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_asked_again_by_an_agent_with_a_terminal() {
+    let setup = Setup::new();
+    scripted_by(&setup, |_, _| vec![waiting()]);
+    fs::write(setup.path("input"), bash("PreToolUse", "git push").to_string()).unwrap();
+    let mut command = setup.command(Path::new("setsid"));
+    command.args(["--ctty", "--wait", "sh", "-c", "\"$0\" hook claude-code < \"$1\""]);
+    let terminal = Terminal::run(command.arg(toolctl()).arg(setup.path("input")));
+    terminal.wait_for("\"permissionDecision\":\"ask\"");
+    assert!(terminal.end().0.success());
+}
+
+#[test]
+fn a_request_is_repeated_when_the_daemon_is_lost_while_a_person_is_asked() {
+    let cancelled = json!({"error": {"code": -32800, "message": "cancelled", "data": {"kind": "cancelled"}}});
+    for lost in [vec![], vec![waiting(), cancelled]] {
+        let setup = Setup::new();
+        let requests = scripted_by(&setup, move |number, _| match number {
+            0 => lost.clone(),
+            _ => vec![waiting(), judged("allow", "person")],
+        });
+        let answer = said(&hook(&setup, &["claude-code"], &bash("PreToolUse", "git push").to_string()));
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "allow", "{answer}");
+        let requests = requests.lock().unwrap();
+        assert_eq!((requests.len(), &requests[0]["params"]["call_id"]), (2, &requests[1]["params"]["call_id"]));
+    }
+}
+
+#[test]
+fn what_a_hook_denies_in_place_of_a_question_is_reported_as_not_done() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, judged("ask", "rule"));
+    let answer = said(&hook(&setup, &["codex"], &bash("PreToolUse", "git push").to_string()));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
+    let requests = requests.lock().unwrap();
+    assert_eq!((&requests[1]["method"], &requests[1]["params"]["ok"]), (&json!("permissions.done"), &json!(false)));
+}
+
+/// A hook of an agent whose questions a person is asked about in `person`.
+struct AskingHook {
+    child: Child,
+    daemon: TestDaemon,
+}
+
+impl AskingHook {
+    /// Until the person is asked.
+    fn start() -> Self {
+        let setup = Setup::new().config("[agents.codex]\nask = \"toold\"\n");
+        let daemon = setup.start();
+        let mut person = Self::person(&daemon);
+        let mut command = daemon.setup.command(toolctl());
+        command.args(["hook", "codex"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = bash("PreToolUse", "git push");
+        input["cwd"] = json!(daemon.work());
+        child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+        asked(&mut person);
+        Self { child, daemon }
+    }
+
+    fn person(daemon: &TestDaemon) -> Wire {
+        let mut person = daemon.connect();
+        person.result("permissions.subscribe", json!({}));
+        person
+    }
+}
+
+/// The id of the next ask.
+fn asked(person: &mut Wire) -> Value {
+    let mut event = person.notification("permissions.event")["result"].take();
+    assert_eq!(event["type"], "asked", "{event}");
+    event["request"]["request_id"].take()
+}
+
+#[test]
+fn after_a_crash_or_restart_a_person_is_asked_again_and_the_answer_counts() {
+    for signal in ["KILL", "TERM"] {
+        let mut asking = AskingHook::start();
+        asking.daemon.restart(signal);
+        let mut person = AskingHook::person(&asking.daemon);
+        let id = asked(&mut person);
+        person.result("permissions.reply", json!({"request_id": id, "action": "deny", "message": "not today"}));
+        let answer = said(&asking.child.wait_with_output().unwrap());
+        let reason = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap_or_default();
+        assert!(reason.contains("not today"), "{signal}: {answer}");
+    }
+}
+
+#[test]
+fn a_daemon_that_ends_while_a_person_is_asked_allows_nothing() {
+    let mut asking = AskingHook::start();
+    asking.daemon.signal("TERM");
+    asking.daemon.wait();
+    let answer = said(&asking.child.wait_with_output().unwrap());
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    let reason = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
+    assert!(reason.contains("toold ended before it answered"), "{reason}");
 }
 
 #[test]
@@ -315,6 +561,65 @@ fn hooks_are_shown_installed_listed_and_removed() {
         done(&setup, &["install", agent, "--hooks", "--undo", "--yes"]);
         assert_eq!(fs::read_to_string(&file).unwrap_or_default(), before, "{agent}");
     }
+}
+
+/// The files of each agent that an installation changes, apart from those of its own.
+const CHANGED: [(&str, &[&str]); 6] = [
+    ("claude-code", &[".claude/settings.json", ".claude.json"]),
+    ("codex", &[".codex/hooks.json", ".codex/config.toml"]),
+    ("gemini", &[".gemini/settings.json"]),
+    ("cursor", &[".cursor/hooks.json", ".cursor/mcp.json"]),
+    ("copilot", &[".copilot/mcp-config.json"]),
+    ("opencode", &[".config/opencode/opencode.json"]),
+];
+
+#[test]
+fn undo_leaves_every_file_byte_for_byte_as_it_was() {
+    let theirs = "{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"command\": \"x\"}]}]}, \"mcpServers\": {\"x\": {\"command\": \"y\"}}}";
+    for (agent, files) in CHANGED {
+        for text in [None, Some(""), Some("{\"a\": 1}"), Some(theirs)] {
+            for is_link in [false, true] {
+                let setup = Setup::new();
+                let home = setup.path("home");
+                for (number, file) in files.iter().enumerate() {
+                    let file = home.join(file);
+                    fs::create_dir_all(file.parent().unwrap()).unwrap();
+                    let Some(text) = text else { continue };
+                    // Codex's configuration is TOML.
+                    let text = if file.extension().is_some_and(|end| end == "toml") { "" } else { text };
+                    let real = if is_link { home.join(format!("real-{number}")) } else { file.clone() };
+                    fs::write(&real, text).unwrap();
+                    if is_link {
+                        symlink(&real, &file).unwrap();
+                    }
+                }
+                let before = files_below(&home);
+                done(&setup, &["install", agent, "--yes"]);
+                let installed = files_below(&home);
+                assert_ne!(installed, before, "{agent} {text:?}");
+                done(&setup, &["install", agent, "--yes"]);
+                assert_eq!(files_below(&home), installed, "{agent} {text:?}");
+                done(&setup, &["install", agent, "--undo", "--yes"]);
+                assert_eq!(files_below(&home), before, "{agent} {text:?}, link: {is_link}");
+            }
+        }
+    }
+}
+
+/// Each file with its text, and each link with its target, by path.
+fn files_below(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            found.extend(files_below(&path));
+        } else if kind.is_symlink() {
+            found.insert(path.clone(), fs::read_link(&path).unwrap().display().to_string());
+        } else {
+            found.insert(path.clone(), fs::read_to_string(&path).unwrap());
+        }
+    }
+    found
 }
 
 #[test]

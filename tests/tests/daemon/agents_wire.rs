@@ -423,15 +423,65 @@ fn two_agents_with_one_question_get_one_answer() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_left_to_the_agent() {
+fn a_question_that_nobody_answers_is_asked_as_if_a_rule_said_so() {
     let daemon = asking();
     // Nobody is there.
-    check(&daemon, ("codex", "Bash", json!({"command": "cargo publish"})), "ask", "default");
+    let judged = check(&daemon, ("codex", "Bash", json!({"command": "cargo publish"})), "ask", "rule");
+    assert!(judged["reason"].as_str().unwrap().contains("nobody to ask"), "{judged}");
     let mut person = person(&daemon);
     let mut params = params(&daemon, "codex", "Bash", json!({"command": "cargo publish"}));
-    params["wait_ms"] = json!(1);
-    assert_eq!(judge(&daemon, params)["decision"], "ask");
+    params["wait_ms"] = json!(1_500);
+    params["call_id"] = json!("call-1");
+    let mut codex = hook(&daemon);
+    let id = codex.request("permissions.request", params);
+    let waiting = codex.notification("permissions.waiting");
+    assert_eq!(waiting["request"], "codex/conversation/call-1", "{waiting}");
+    ask_of(&mut person);
+    let judged = codex.answer(id)["result"].take();
+    assert_eq!((&judged["decision"], &judged["by"]), (&json!("ask"), &json!("rule")), "{judged}");
+    assert!(judged["reason"].as_str().unwrap().contains("nobody answered"), "{judged}");
+    let resolved = person.notification("permissions.event")["result"].take();
+    assert_eq!(resolved["action"], "expired", "{resolved}");
     assert_eq!(person.result("permissions.pending", json!({})), json!({"asks": []}));
+    done(&daemon, &judged, false);
+    let rows = until("it has a row", || Some(audited(&daemon)).filter(|rows| !rows.is_empty()));
+    let decision = &rows.iter().find(|row| row["call_id"] == "call-1").unwrap()["decisions"][0];
+    assert_eq!(decision["verdict"], "ask", "{decision}");
+    assert!(decision["rule"].as_str().unwrap().starts_with("nobody answered"), "{decision}");
+}
+
+#[test]
+fn a_request_that_asks_nobody_has_no_notification_before_its_answer() {
+    let daemon = daemon();
+    let mut codex = hook(&daemon);
+    let id =
+        codex.request("permissions.request", params(&daemon, "codex", "Bash", json!({"command": "cargo publish"})));
+    let first = codex.next_message().unwrap();
+    assert_eq!(first["id"], json!(id), "{first}");
+}
+
+#[test]
+fn the_end_of_an_ask_is_that_of_the_call_that_waits_longest() {
+    let daemon = asking();
+    let mut person = person(&daemon);
+    let mut waits: Vec<(Wire, u64)> = Vec::new();
+    let mut ends = Vec::new();
+    for (agent, wait) in [("codex", 60_000), ("claude-code", 500_000)] {
+        let mut wire = hook(&daemon);
+        let mut params = params(&daemon, agent, "Bash", json!({"command": "cargo publish"}));
+        params["wait_ms"] = json!(wait);
+        let id = wire.request("permissions.request", params);
+        let until = wire.notification("permissions.waiting")["until"].as_str().unwrap().to_owned();
+        waits.push((wire, id));
+        let pending = person.result("permissions.pending", json!({}))["asks"][0]["expires_at"].take();
+        ends.push((until, pending.as_str().unwrap().to_owned()));
+    }
+    assert!(ends[0].0 < ends[1].0 && ends[0].1 < ends[1].1, "{ends:?}");
+    let ask = ask_of(&mut person);
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny"}));
+    for (wire, id) in &mut waits {
+        assert_eq!(wire.answer(*id)["result"]["decision"], "deny");
+    }
 }
 
 #[test]

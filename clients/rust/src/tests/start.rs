@@ -24,7 +24,7 @@ fn fake_program(script: &str) -> FakeProgram {
     fs::set_permissions(folder.path().join("new"), fs::Permissions::from_mode(0o755)).unwrap();
     let status = std::process::Command::new("cp").arg(folder.path().join("new")).arg(&program).status().unwrap();
     assert!(status.success());
-    let options = StartOptions { program: Some(program), wait: Duration::from_secs(10) };
+    let options = StartOptions { program: Some(program), wait: Duration::from_secs(10), ..StartOptions::default() };
     FakeProgram { folder, options }
 }
 

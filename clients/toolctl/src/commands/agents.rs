@@ -11,8 +11,8 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::commands::hook::answers;
 use crate::commands::hook::last_call::LastHook;
+use crate::commands::hook::{answers, limits};
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
@@ -45,7 +45,7 @@ struct AgentsListArgs {
     json: bool,
 }
 
-/// Show how the hooks of each agent are answered, and what the agent does then, as a table in Markdown
+/// Show how the hooks of each agent are answered, what the agent does then, and how long it waits, as tables in Markdown
 #[derive(Debug, Args)]
 struct AgentsAnswersArgs {}
 
@@ -55,7 +55,7 @@ pub(crate) async fn run(agents: AgentsArgs, globals: &Globals) -> anyhow::Result
         Some(AgentsAction::Install(install)) => install::run(&install, globals).await,
         Some(AgentsAction::Doctor(doctor)) => doctor::run(&doctor, globals).await,
         Some(AgentsAction::Answers(AgentsAnswersArgs {})) => {
-            write!(output::stdout(), "{}", answers::page())?;
+            write!(output::stdout(), "{}\n{}", answers::page(), limits::page())?;
             Ok(OK)
         }
         None => list_agents(&agents.list).await,

@@ -4,18 +4,22 @@
 //! the agent's input, [`daemon`] asks the daemon, [`answers`] says how each agent is answered.
 
 mod agent_shell;
+mod agent_terminal;
 pub(crate) mod answers;
 #[cfg(test)]
 mod corpus;
 pub(crate) mod daemon;
 pub(crate) mod last_call;
+pub(crate) mod limits;
 mod mcp_servers;
 pub(crate) mod payload;
+mod session_start;
 
 use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use serde::Deserialize;
@@ -24,16 +28,18 @@ use toold_adapters::agents::{self, AgentAction};
 
 use crate::exit::{OK, USAGE};
 use crate::globals::Globals;
-use answers::{AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
-use daemon::{DaemonError, Exchange, PATIENCE};
+use answers::{AgentAsking, AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
+use daemon::{DaemonError, Exchange, JudgedAnswer};
 use last_call::LastHook;
+use limits::SHORTEST_LIMIT;
 use mcp_servers::{AgentPlaces, AgentServer, AgentServerTool};
 use payload::{HookCall, HookMoment};
 
 /// Answer the hook of an agent: judge what its own tool is about to do
 ///
-/// Reads the agent's hook input on stdin and answers in its form. `toolctl agents install` sets it up. When no daemon runs,
-/// or it has no rule for the tool, the answer is silence, so that the agent's own rules decide. When a daemon that runs
+/// Reads the agent's hook input on stdin and answers in its form. `toolctl agents install` sets it up. At the start of a
+/// session it starts the daemon. When the daemon has no rule for the tool, the answer is silence, so that the agent's own
+/// rules decide; so it is when no daemon runs, unless --fail closed. When a daemon that runs
 /// does not answer, or the input cannot be judged, the agent asks its user; where a hook cannot make it ask, the tool does
 /// not run.
 #[derive(Debug, Args)]
@@ -44,8 +50,11 @@ pub(crate) struct HookArgs {
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
     /// The answer when no daemon runs
-    #[arg(long, value_enum, default_value_t = FailArg::Silent)]
+    #[arg(long, value_enum, default_value_t = FailArg::Open)]
     fail: FailArg,
+    /// The agent's time limit for the hook, in seconds; people who are asked have 5 seconds less, and at most 600
+    #[arg(long, value_name = "SECONDS", default_value_t = SHORTEST_LIMIT, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    limit: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -88,11 +97,22 @@ impl HookAgent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FailArg {
+pub(crate) enum FailArg {
     /// Nothing: the agent's own rules decide
-    Silent,
+    #[value(alias = "silent")]
+    Open,
     /// A denial
     Closed,
+}
+
+impl FailArg {
+    /// As the command line has it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 /// The same command line without the other subcommands, whose description takes longer than the hook itself.
@@ -134,6 +154,9 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
         Err(unread) => return not_judged(hook, &unread.named, &unread.problem),
     };
     let event = payload::event(hook.event.as_deref(), &value);
+    if session_start::is_event(&event) {
+        return begin_session(hook, &value, globals);
+    }
     let mut call = match payload::read(agent, hook.event.as_deref(), &value) {
         Ok(None) => return OK,
         Ok(Some(call)) => call,
@@ -158,6 +181,14 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
             judge(hook, row, &call, globals)
         }
     }
+}
+
+/// Starts the daemon, so that the session's tools are judged.
+fn begin_session(hook: &HookArgs, input: &Value, globals: &Globals) -> u8 {
+    let Err(error) = session_start::start_daemon(globals) else { return OK };
+    let why = format!("it can't be reached or started: {error:#}");
+    last_call::write(hook.agent, &LastHook::problem("start of a session", &why));
+    say(session_start::tell_once(hook.agent, payload::session(input), hook.fail, &why))
 }
 
 /// Whether it calls a tool of the daemon, which judges it by itself when the call comes.
@@ -248,8 +279,8 @@ fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
     note(&format!("toolctl hook {}: {reason}", agent.name()));
     let event = payload::event(hook.event.as_deref(), named);
     last_call::write(agent, &LastHook::problem(&event, problem));
-    match answers::row(agent, &event).filter(|_| hook.fail == FailArg::Silent) {
-        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), named["permission_mode"].as_str())),
+    match answers::row(agent, &event).filter(|_| hook.fail == FailArg::Open) {
+        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), asking())),
         // All of these agents take it for a denial, and nothing runs after the other events.
         None => DENIED,
     }
@@ -257,43 +288,55 @@ fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
 
 fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -> u8 {
     let agent = hook.agent;
-    let mode = call.mode.as_deref();
-    let exchange = match Exchange::open(globals, PATIENCE) {
-        Ok(exchange) => exchange,
-        Err(error) => return without_answer(hook, row, mode, &error),
+    let params = call.params(agent, agent_shell::other_than_bash(agent).as_deref());
+    let JudgedAnswer { answer, was_asked } = daemon::judge(globals, &params, Duration::from_secs(hook.limit));
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return without_answer(hook, row, call.session.as_deref(), &error),
     };
-    match exchange.request(&call.params(agent, agent_shell::other_than_bash(agent).as_deref())) {
-        Ok(answer) => {
-            let judged = HookJudgement::read(&answer);
-            last_call::write(agent, &LastHook::answered(row.event, judged.decision));
-            if call.moment == HookMoment::BeforeAndAfter && judged.decision != JudgedDecision::Deny {
-                // No event follows, and the agent has read the file already.
-                finish(agent, row.event, call, true, globals);
-            }
-            say(row.answer(&judged, mode))
-        }
-        Err(error) => without_answer(hook, row, mode, &error),
+    let mut judged = HookJudgement::read(&answer);
+    last_call::write(agent, &LastHook::answered(row.event, judged.decision));
+    if was_asked && judged.decision == JudgedDecision::Ask {
+        judged.by = JudgedBy::Nobody;
     }
+    let asking = asking();
+    let said = say(row.answer(&judged, asking));
+    match judged.decision {
+        JudgedDecision::Deny => {}
+        // No event follows.
+        JudgedDecision::Ask if row.denies(&judged, asking) => finish(agent, row.event, call, false, globals),
+        // The agent has read the file already.
+        JudgedDecision::Allow | JudgedDecision::Ask if call.moment == HookMoment::BeforeAndAfter => {
+            finish(agent, row.event, call, true, globals);
+        }
+        JudgedDecision::Allow | JudgedDecision::Ask => {}
+    }
+    said
+}
+
+fn asking() -> AgentAsking {
+    if agent_terminal::has_terminal() { AgentAsking::AtTerminal } else { AgentAsking::NoTerminal }
 }
 
 /// Never an allow.
-fn without_answer(hook: &HookArgs, row: &AnswerRow, mode: Option<&str>, error: &DaemonError) -> u8 {
+fn without_answer(hook: &HookArgs, row: &AnswerRow, session: Option<&str>, error: &DaemonError) -> u8 {
     last_call::write(hook.agent, &LastHook::problem(row.event, &error.to_string()));
     let judged = match (error, hook.fail) {
-        // An agent shows its user all that a hook writes, so the usual case, no daemon, is not reported.
-        (DaemonError::NotRunning, FailArg::Silent) => return OK,
+        (DaemonError::NotRunning, FailArg::Open) => {
+            return say(session_start::tell_once(hook.agent, session, hook.fail, &error.to_string()));
+        }
         (_, FailArg::Closed) => HookJudgement {
             decision: JudgedDecision::Deny,
             by: JudgedBy::Rule,
             reason: format!("{error}, and this hook is set to deny then"),
         },
-        // A daemon that runs may have rules that deny it.
-        (_, FailArg::Silent) => HookJudgement::not_judged(&format!("toold did not judge it: {error}")),
+        // A daemon that runs may have rules that deny it, and a person may be about to answer.
+        (_, FailArg::Open) => HookJudgement::nobody_answered(&format!("toold did not judge it: {error}")),
     };
     if !matches!(error, DaemonError::NotRunning) {
         note(&format!("toolctl hook {}: {error}", hook.agent.name()));
     }
-    say(row.answer(&judged, mode))
+    say(row.answer(&judged, asking()))
 }
 
 const DENIED: u8 = 2;
@@ -320,7 +363,7 @@ fn finish(agent: HookAgent, event: &str, call: &HookCall, ok: bool, globals: &Gl
         return;
     }
     let Some(request_id) = call.request_id(agent) else { return };
-    let done = Exchange::open(globals, PATIENCE)
+    let done = Exchange::open(globals)
         .and_then(|exchange| exchange.call("permissions.done", &json!({"request_id": request_id, "ok": ok})));
     if let Err(error @ DaemonError::Failed(_)) = done {
         last_call::write(agent, &LastHook::problem(event, &error.to_string()));

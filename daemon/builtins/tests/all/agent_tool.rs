@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use toold_adapters::agents::actions;
 use toold_builtins::agent_tool::{AgentReport, AgentTool, AgentWork};
 use toold_engine::agent_request::{AgentRequest, Judgement};
@@ -41,7 +41,8 @@ async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Ca
         shell: None,
         environment: Environment::default().with([("HOME", test.root.join("home"))]),
     };
-    let request = AgentRequest { agent: agent.to_owned(), asks_until: None, mode: None };
+    let request =
+        AgentRequest { agent: agent.to_owned(), asks_until: None, waiting: watch::Sender::new(false), mode: None };
     let (judge, mut judged) = oneshot::channel::<Judgement>();
     // An agent that is gone ends the call after the judgement.
     let (_, report) = oneshot::channel::<AgentReport>();

@@ -25,7 +25,7 @@ pub struct AgentsConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// Who asks the person when nothing decides: `agent` leaves it to the agent's own prompt; `toold` asks in the
-    /// frontends that are connected to toold, and leaves it to the agent's own prompt when nobody answers.
+    /// frontends that are connected to toold; when nobody answers, the agent asks, or does not run the tool.
     pub ask: AgentAsks,
     /// Whether the agent's own mode applies, where the session here is in the default mode: one that accepts edits, one
     /// that only plans, and one that asks nothing. Anything that the agent reports is believed.

@@ -9,12 +9,14 @@ pub(crate) mod sessions;
 use std::future::ready;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::SystemTime;
 
 use futures_util::FutureExt;
 use futures_util::future::Either;
 use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,8 +27,9 @@ use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute_tool;
 use toold_engine::progress::broadcast;
 use toold_engine::session::{Hold, Session};
+use toold_engine::time::rfc3339;
 use toold_host::environment::Environment;
-use toold_proto::agent_request::{DecidedBy, FinishRequest, JudgedRequest, RequestPermission};
+use toold_proto::agent_request::{DecidedBy, FinishRequest, JudgedRequest, PermissionWaiting, RequestPermission};
 use toold_proto::daemon::Done;
 use toold_proto::method::{PermissionsDone, PermissionsRequest};
 use toold_proto::permission::Verdict;
@@ -116,19 +119,56 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
             joined.unwrap_or_else(failed)
         })),
     };
-    let judgement = tokio::select! {
-        biased;
-        Ok(judgement) = &mut judged => judgement,
-        // A denial ends the call.
-        answer = ran => match judged.try_recv() {
-            Ok(judgement) => judgement,
-            Err(_) => judgement_of_end(&tool, answer)?,
-        },
-        () = request.scope.cancel.cancelled() => return Err(of_call(CallError::Cancelled)),
+    let mut ran = std::pin::pin!(ran);
+    let mut asked = std::pin::pin!(person_asked(&tool));
+    let mut is_told = false;
+    let judgement = loop {
+        tokio::select! {
+            biased;
+            // Before the judgement, whose receiver is not polled again once it has failed.
+            until = &mut asked, if !is_told => {
+                tell_of_waiting(connection, &request_id, until);
+                is_told = true;
+            }
+            Ok(judgement) = &mut judged => break judgement,
+            // A denial ends the call.
+            answer = &mut ran => break match judged.try_recv() {
+                Ok(judgement) => judgement,
+                Err(_) => judgement_of_end(&tool, answer)?,
+            },
+            () = request.scope.cancel.cancelled() => return Err(of_call(CallError::Cancelled)),
+        }
     };
     withdraw.disarm();
     services.open_requests.judge(number, &judgement);
     Ok(answer(judgement, request_id, call_id))
+}
+
+/// Until when the answer comes, once a person is asked; never for a request that asks nobody.
+async fn person_asked(tool: &AgentTool) -> Instant {
+    let agent = tool.request();
+    let asked = match agent.asks_until {
+        Some(until) => agent.waiting.subscribe().wait_for(|waiting| *waiting).await.is_ok().then_some(until),
+        None => None,
+    };
+    match asked {
+        Some(until) => until,
+        None => std::future::pending().await,
+    }
+}
+
+/// The caller learns that a person is asked, so that it waits until then, and no longer for a daemon that does not answer.
+fn tell_of_waiting(connection: &ClientConnection, request_id: &str, until: Instant) {
+    let left = until.saturating_duration_since(Instant::now());
+    let params = PermissionWaiting { request: request_id.to_owned(), until: rfc3339(SystemTime::now() + left) };
+    let notification = json!({"jsonrpc": "2.0", "method": "permissions.waiting", "params": params});
+    let sent = connection.outbox.writer().try_send(|| to_raw_value(&notification).ok());
+    if !sent {
+        tracing::warn!(
+            request = request_id,
+            "the caller reads no notifications and does not learn that a person is asked"
+        );
+    }
 }
 
 async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, ErrorObjectOwned> {
@@ -220,6 +260,7 @@ fn tool_for(
     let of_agent = AgentRequest {
         agent: params.agent.clone(),
         asks_until: config.wait(params.wait_ms).map(|wait| Instant::now() + wait),
+        waiting: watch::Sender::new(false),
         // A mode that narrows needs no trust.
         mode: params.mode.as_deref().and_then(mode_of).filter(|mode| config.trust_mode || *mode == Mode::Plan),
     };

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -17,9 +16,6 @@ use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output;
 
-/// How long the daemon may take to answer.
-const PATIENCE: Duration = Duration::from_secs(8);
-
 /// Check that the hooks of agents are installed, can run, and reach the daemon
 #[derive(Debug, Args)]
 pub(crate) struct AgentsDoctorArgs {}
@@ -29,7 +25,7 @@ pub(crate) async fn run(_: &AgentsDoctorArgs, globals: &Globals) -> anyhow::Resu
     let mut out = output::stdout();
     let mut well = true;
     // As a hook does: a daemon is never started for it.
-    let answered = Exchange::open(globals, PATIENCE).and_then(|exchange| exchange.call("daemon.ping", &json!({})));
+    let answered = Exchange::open(globals).and_then(|exchange| exchange.call("daemon.ping", &json!({})));
     match answered {
         Ok(_) => writeln!(out, "ok    toold is running")?,
         Err(error) => {

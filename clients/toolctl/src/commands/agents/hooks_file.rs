@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toold_proto::shell_word::quoted;
 
-use crate::commands::hook::HookAgent;
+use crate::commands::hook::{FailArg, HookAgent, limits};
 use crate::commands::mcp::jsonc;
 use crate::config_file;
 
 /// The member of the file that holds the hooks by event.
 const HOLDER: &str = "hooks";
 
-/// How long agents wait for the hook, in seconds: longer than the hook waits for the daemon.
-const TIMEOUT: u64 = 60;
-
 /// The plugin for opencode, which has no hooks that run a program.
 const PLUGIN: &str = include_str!("opencode_plugin.js");
 /// Where the plugin has the path of this program.
 const PROGRAM_PLACE: &str = "\"TOOLCTL\"";
+
+/// Where the plugin has the answer without a daemon.
+const FAIL_PLACE: &str = "\"FAIL\"";
+/// Where the plugin has the time limit of the hook.
+const LIMIT_PLACE: &str = "LIMIT";
 
 /// The file, below the home folder.
 pub(super) fn file(agent: HookAgent) -> PathBuf {
@@ -36,15 +38,17 @@ pub(super) fn file(agent: HookAgent) -> PathBuf {
 ///
 /// # Errors
 /// The text is not in the agent's form.
-pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str) -> anyhow::Result<String> {
+pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str, fail: FailArg) -> anyhow::Result<String> {
     if agent == HookAgent::Opencode {
-        return Ok(PLUGIN.replace(PROGRAM_PLACE, &json!(program).to_string()));
+        let plugin = PLUGIN.replace(PROGRAM_PLACE, &json!(program).to_string());
+        let plugin = plugin.replace(FAIL_PLACE, &json!(fail.as_str()).to_string());
+        return Ok(plugin.replace(LIMIT_PLACE, &limits::installed(agent).to_string()));
     }
     let mut text = text.to_owned();
     if matches!(agent, HookAgent::Cursor | HookAgent::Copilot) && !jsonc::has_member(&text, &["version"]) {
         text = jsonc::with_member(&text, &["version"], &json!(1))?;
     }
-    for (event, item) in items(agent, program) {
+    for (event, item) in items(agent, program, fail) {
         text = jsonc::with_item(&text, &[HOLDER, event], &item, |item| is_ours(agent, item))?;
     }
     Ok(text)
@@ -55,11 +59,8 @@ pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str) -> anyhow:
 /// # Errors
 /// The text is not in the agent's form.
 pub(super) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyhow::Result<String> {
-    if is_own_file(agent) {
-        return Ok(String::new());
-    }
     let mut text = text.to_owned();
-    for (event, _) in items(agent, "") {
+    for (event, _) in items(agent, "", FailArg::Open) {
         text = jsonc::without_items(&text, &[HOLDER, event], before, |item| is_ours(agent, item))?;
     }
     Ok(text)
@@ -69,7 +70,7 @@ pub(super) fn has_hooks(agent: HookAgent, text: &str) -> bool {
     if agent == HookAgent::Opencode {
         return text.contains("\"hook\", \"opencode\"");
     }
-    items(agent, "")
+    items(agent, "", FailArg::Open)
         .iter()
         .any(|(event, _)| jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item)))
 }
@@ -90,50 +91,94 @@ pub(super) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
         let (_, rest) = text.split_once("const TOOLCTL = ")?;
         return serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok();
     }
-    let (event, _) = *items(agent, "").first()?;
-    let items = jsonc::items(text, &[HOLDER, event]);
-    let command = items.iter().find_map(|item| commands(item).into_iter().find(|command| runs_hook(agent, command)))?;
+    let command = hook_command(agent, text)?;
     let (program, _) = command.rsplit_once(" hook ")?;
     Some(program.trim_matches('\'').replace(r"'\''", "'"))
 }
 
+/// The answer without a daemon that the hooks in this text have; `None` when there are no hooks.
+pub(super) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
+    if !has_hooks(agent, text) {
+        return None;
+    }
+    let is_closed = match agent {
+        HookAgent::Opencode => text.contains("ON_FAILURE = \"closed\""),
+        _ => hook_command(agent, text)?.contains(" --fail closed"),
+    };
+    Some(if is_closed { FailArg::Closed } else { FailArg::Open })
+}
+
+/// For an agent without hooks: a denial where the agent can be told to deny what a missing hook would have judged.
+pub(super) fn default_fail(agent: HookAgent) -> FailArg {
+    match agent {
+        HookAgent::ClaudeCode => FailArg::Closed,
+        HookAgent::Codex | HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => {
+            FailArg::Open
+        }
+    }
+}
+
+/// The command of a hook of ours.
+fn hook_command(agent: HookAgent, text: &str) -> Option<String> {
+    let (event, _) = *items(agent, "", FailArg::Open).first()?;
+    let items = jsonc::items(text, &[HOLDER, event]);
+    items
+        .iter()
+        .find_map(|item| commands(item).into_iter().find(|command| runs_hook(agent, command)).map(str::to_owned))
+}
+
 /// The item for the list of each event.
-fn items(agent: HookAgent, program: &str) -> Vec<(&'static str, Value)> {
-    let command = format!("{} hook {}", quoted(program), agent.name());
+fn items(agent: HookAgent, program: &str, fail: FailArg) -> Vec<(&'static str, Value)> {
+    let limit = limits::installed(agent);
+    let command = format!("{} hook {} --fail {} --limit {limit}", quoted(program), agent.name(), fail.as_str());
     match agent {
         HookAgent::ClaudeCode => {
-            let item = json!({"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]});
-            ["PreToolUse", "PostToolUse", "PostToolUseFailure"].map(|event| (event, item.clone())).into()
+            let hook = json!({"type": "command", "command": command, "timeout": limit});
+            let mut blocking = hook.clone();
+            if fail == FailArg::Closed {
+                // Also when this program is gone, is killed or crashes.
+                blocking["onFailure"] = json!("block");
+            }
+            let item = |hook: &Value| json!({"matcher": "*", "hooks": [hook]});
+            vec![
+                ("PreToolUse", item(&blocking)),
+                ("PostToolUse", item(&hook)),
+                ("PostToolUseFailure", item(&hook)),
+                ("SessionStart", json!({"hooks": [hook]})),
+            ]
         }
         HookAgent::Codex => {
-            let item = json!({"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]});
-            ["PreToolUse", "PermissionRequest", "PostToolUse"].map(|event| (event, item.clone())).into()
+            let item = json!({"hooks": [{"type": "command", "command": command, "timeout": limit}]});
+            ["PreToolUse", "PermissionRequest", "PostToolUse", "SessionStart"].map(|event| (event, item.clone())).into()
         }
         HookAgent::Gemini => {
-            let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": TIMEOUT * 1000});
-            let item = json!({"matcher": "*", "hooks": [hook]});
-            ["BeforeTool", "AfterTool"].map(|event| (event, item.clone())).into()
+            let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": limit * 1000});
+            let item = json!({"matcher": "*", "hooks": [&hook]});
+            let mut items: Vec<_> = ["BeforeTool", "AfterTool"].map(|event| (event, item.clone())).into();
+            items.push(("SessionStart", json!({"hooks": [hook]})));
+            items
         }
         HookAgent::Cursor => {
-            let item = json!({"command": command, "timeout": TIMEOUT});
+            let item = json!({"command": command, "timeout": limit});
             let events = [
                 "beforeShellExecution",
                 "afterShellExecution",
                 "beforeMCPExecution",
                 "afterMCPExecution",
                 "beforeReadFile",
+                "sessionStart",
             ];
             let mut items: Vec<_> = events.map(|event| (event, item.clone())).into();
             // Commands, MCP tools and reads have the events above.
-            let edits = json!({"command": command, "timeout": TIMEOUT, "matcher": "Write|Delete"});
+            let edits = json!({"command": command, "timeout": limit, "matcher": "Write|Delete"});
             items.extend(["preToolUse", "postToolUse", "postToolUseFailure"].map(|event| (event, edits.clone())));
             items
         }
         // Its input does not name the event.
-        HookAgent::Copilot => ["preToolUse", "postToolUse", "postToolUseFailure"]
+        HookAgent::Copilot => ["preToolUse", "postToolUse", "postToolUseFailure", "sessionStart"]
             .map(|event| {
                 let bash = format!("{command} --event {event}");
-                (event, json!({"type": "command", "bash": bash, "timeoutSec": TIMEOUT}))
+                (event, json!({"type": "command", "bash": bash, "timeoutSec": limit}))
             })
             .into(),
         HookAgent::Opencode => Vec::new(),
@@ -165,12 +210,12 @@ mod tests {
     fn hooks_are_added_once_and_removed_alone() {
         for agent in HookAgent::ALL.into_iter().filter(|agent| !is_own_file(*agent)) {
             let before = "{\n  // mine\n  \"other\": [1],\n  \"hooks\": {\"Stop\": [{\"command\": \"theirs\"}]}\n}\n";
-            let after = with_hooks(agent, before, "/opt/my tools/toolctl").unwrap();
+            let after = with_hooks(agent, before, "/opt/my tools/toolctl", FailArg::Open).unwrap();
             assert!(has_hooks(agent, &after) && !has_hooks(agent, before), "{after}");
             assert!(after.contains("// mine") && after.contains("theirs"), "{after}");
-            assert_eq!(with_hooks(agent, &after, "/opt/my tools/toolctl").unwrap(), after);
+            assert_eq!(with_hooks(agent, &after, "/opt/my tools/toolctl", FailArg::Open).unwrap(), after);
             assert_eq!(program_in(agent, &after).unwrap(), "/opt/my tools/toolctl");
-            let moved = with_hooks(agent, &after, "/usr/bin/toolctl").unwrap();
+            let moved = with_hooks(agent, &after, "/usr/bin/toolctl", FailArg::Open).unwrap();
             assert_eq!(program_in(agent, &moved).unwrap(), "/usr/bin/toolctl", "{moved}");
             assert!(!moved.contains("my tools"), "{moved}");
             let undone = without_hooks(agent, &moved, before).unwrap();
@@ -181,7 +226,7 @@ mod tests {
     #[test]
     fn files_of_our_own_are_whole() {
         for agent in [HookAgent::Copilot, HookAgent::Opencode] {
-            let text = with_hooks(agent, "", "/usr/bin/toolctl").unwrap();
+            let text = with_hooks(agent, "", "/usr/bin/toolctl", FailArg::Open).unwrap();
             assert!(has_hooks(agent, &text), "{text}");
             assert_eq!(program_in(agent, &text).unwrap(), "/usr/bin/toolctl");
         }

@@ -7,8 +7,8 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::commands::agents::hooks_file;
-use crate::commands::hook::HookAgent;
-use crate::commands::mcp::install::{self, McpInstallArgs, create_folder_of, put_back};
+use crate::commands::hook::{FailArg, HookAgent};
+use crate::commands::mcp::install::{self, McpInstallArgs, back_up, create_folder_of, put_back};
 use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
@@ -32,6 +32,11 @@ pub(crate) struct AgentsInstallArgs {
     /// The profile of the MCP entry, as for `toolctl mcp install`
     #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     profile: Option<String>,
+    /// What the hooks say when no daemon runs: a denial, or nothing, so that the agent decides by its own rules. Without it, an
+    /// installation that is there keeps its choice; a new one for Claude Code is closed, which also denies when toolctl is
+    /// gone, and all others are open
+    #[arg(long, value_enum, conflicts_with = "undo")]
+    fail: Option<FailArg>,
     /// Remove what was installed
     #[arg(long)]
     undo: bool,
@@ -42,19 +47,25 @@ pub(crate) struct AgentsInstallArgs {
 
 pub(crate) async fn run(install: &AgentsInstallArgs, globals: &Globals) -> anyhow::Result<u8> {
     let both = install.hooks == install.mcp;
-    if install.hooks || both {
+    let (hooks, mcp) = (install.hooks || both, install.mcp || both);
+    // The last change first, where both are in one file, so that each one finds the file as it left it.
+    if hooks && !install.undo {
         change_hooks(install).await?;
     }
-    if install.mcp || both {
-        let client = install.agent.mcp_client();
-        let has_entry = read(&install::home()?.join(client.file()))?.is_some_and(|text| client.has_entry(&text));
-        if install.undo && both && !has_entry {
-            return Ok(OK);
-        }
-        return install::run(McpInstallArgs::of(client, install.profile.clone(), install.undo, install.yes), globals)
-            .await;
+    let exit = if mcp { change_entry(install, both, globals).await? } else { OK };
+    if hooks && install.undo {
+        change_hooks(install).await?;
     }
-    Ok(OK)
+    Ok(exit)
+}
+
+async fn change_entry(install: &AgentsInstallArgs, both: bool, globals: &Globals) -> anyhow::Result<u8> {
+    let client = install.agent.mcp_client();
+    let has_entry = read(&install::home()?.join(client.file()))?.is_some_and(|text| client.has_entry(&text));
+    if install.undo && both && !has_entry {
+        return Ok(OK);
+    }
+    install::run(McpInstallArgs::of(client, install.profile.clone(), install.undo, install.yes), globals).await
 }
 
 async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
@@ -64,7 +75,8 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
     let file = file.canonicalize().unwrap_or(file);
     let backup = backup_of(&file);
     let program = install::program()?;
-    let before = read(&file)?.unwrap_or_default();
+    let there = read(&file)?;
+    let before = there.clone().unwrap_or_default();
     let mut out = output::stdout();
     let changed = || format!("can't change {}", file.display());
     let after = if install.undo {
@@ -74,46 +86,53 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
         }
         undone(agent, &before, read(&backup)?, &program).with_context(changed)?
     } else {
-        hooks_file::with_hooks(agent, &before, &program).with_context(changed)?
+        let fail = install.fail.or_else(|| hooks_file::fail_in(agent, &before));
+        let fail = fail.unwrap_or_else(|| hooks_file::default_fail(agent));
+        Some(hooks_file::with_hooks(agent, &before, &program, fail).with_context(changed)?)
     };
-    if before == after {
+    if there == after {
         writeln!(out, "{} already has the hooks", file.display())?;
         return Ok(());
     }
-    write!(out, "{}", difference(&file, &before, &after))?;
+    write!(out, "{}", difference(&file, &before, after.as_deref().unwrap_or_default()))?;
     let verb = if install.undo { "Remove the hooks from" } else { "Write" };
     if !install.yes && !confirm(&format!("{verb} {}?", file.display())).await? {
         return Ok(());
     }
     if install.undo {
-        put_back(&file, &backup, &after)?;
+        put_back(&file, &backup, after.as_deref())?;
         writeln!(out, "removed the hooks from {}", file.display())?;
         return Ok(());
     }
-    write_hooks(agent, &file, &backup, &before, &after)?;
-    writeln!(out, "done: {} asks toold before each of its tools", agent.title())?;
+    write_hooks(agent, &file, &backup, there.as_deref(), &after.unwrap_or_default())?;
+    writeln!(out, "done: {} asks toold before each of its tools, and starts it with each session", agent.title())?;
     if let Some(note) = next_step(agent) {
         writeln!(out, "{note}")?;
     }
     Ok(())
 }
 
-fn write_hooks(agent: HookAgent, file: &Path, backup: &Path, before: &str, after: &str) -> anyhow::Result<()> {
+fn write_hooks(agent: HookAgent, file: &Path, backup: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
     create_folder_of(file)?;
     // When the hooks are only updated, the backup from before the first ones stays.
-    if !hooks_file::is_own_file(agent) && (!hooks_file::has_hooks(agent, before) || !backup.exists()) {
-        replace(backup, before)?;
+    if !hooks_file::is_own_file(agent) && !before.is_some_and(|before| hooks_file::has_hooks(agent, before)) {
+        back_up(backup, before)?;
     }
     replace(file, after)
 }
 
-fn undone(agent: HookAgent, now: &str, before: Option<String>, program: &str) -> anyhow::Result<String> {
-    if let Some(before) = &before
-        && hooks_file::with_hooks(agent, before, program).is_ok_and(|after| after == now)
-    {
-        return Ok(before.clone());
+/// The text without the hooks; `None` when there was no file before.
+fn undone(agent: HookAgent, now: &str, before: Option<String>, program: &str) -> anyhow::Result<Option<String>> {
+    if hooks_file::is_own_file(agent) {
+        return Ok(None);
     }
-    hooks_file::without_hooks(agent, now, before.as_deref().unwrap_or_default())
+    let text = before.as_deref().unwrap_or_default();
+    if let Some(fail) = hooks_file::fail_in(agent, now)
+        && hooks_file::with_hooks(agent, text, program, fail).is_ok_and(|after| after == now)
+    {
+        return Ok(before);
+    }
+    hooks_file::without_hooks(agent, now, text).map(Some)
 }
 
 /// The step that a person has to take before the hooks run.

@@ -2,15 +2,17 @@
 import { spawn } from "node:child_process"
 
 const TOOLCTL = "TOOLCTL"
+// What holds when toold does not run, or toolctl is gone.
+const ON_FAILURE = "FAIL"
 
 function hook(event, directory, input, args) {
   const call = { hook_event_name: event, cwd: directory, session_id: input.sessionID, tool_use_id: input.callID }
   return new Promise((resolve) => {
-    const child = spawn(TOOLCTL, ["hook", "opencode"], { stdio: ["pipe", "pipe", "inherit"] })
+    const child = spawn(TOOLCTL, ["hook", "opencode", "--fail", ON_FAILURE, "--limit", "LIMIT"], { stdio: ["pipe", "pipe", "inherit"] })
     let answer = ""
     child.stdout.on("data", (data) => (answer += data))
-    // Without toolctl, opencode's own permissions decide.
-    child.on("error", () => resolve({}))
+    const missing = { decision: "deny", reason: "toolctl is gone, and its hook is set to deny then" }
+    child.on("error", () => resolve(ON_FAILURE === "closed" ? missing : {}))
     child.on("close", (status) => {
       const denial = { decision: "deny", reason: "toold could not answer" }
       try {
@@ -24,7 +26,12 @@ function hook(event, directory, input, args) {
   })
 }
 
-export const Toold = async ({ directory }) => ({
+export const Toold = async ({ directory }) => {
+  await hook("session.start", directory, {}, {})
+  return hooks(directory)
+}
+
+const hooks = (directory) => ({
   "tool.execute.before": async (input, output) => {
     const { decision, reason } = await hook("tool.execute.before", directory, input, output.args)
     if (decision === "deny") throw new Error(reason)

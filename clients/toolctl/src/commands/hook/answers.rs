@@ -30,6 +30,8 @@ pub(crate) enum JudgedBy {
     Person,
     /// Nothing applies.
     Default,
+    /// A person was asked and did not answer, or the daemon gave no judgement.
+    Nobody,
 }
 
 impl JudgedDecision {
@@ -46,6 +48,11 @@ impl HookJudgement {
     /// Nobody could judge it: a person is asked, as when a rule says so.
     pub(crate) fn not_judged(reason: &str) -> Self {
         Self { decision: JudgedDecision::Ask, by: JudgedBy::Rule, reason: reason.to_owned() }
+    }
+
+    /// Nobody answered: the agent asks where it surely can; otherwise the tool does not run.
+    pub(crate) fn nobody_answered(reason: &str) -> Self {
+        Self { by: JudgedBy::Nobody, ..Self::not_judged(reason) }
     }
 
     /// Reads the answer of `permissions.request`. A decision that this version does not know allows nothing.
@@ -76,6 +83,8 @@ enum AnswerKind {
     /// The decision, in the agent's form.
     Say,
     Silence,
+    /// Nothing: the event is the agent's own prompt, which goes on.
+    OwnPrompt,
     /// The decision, if a person made it; silence otherwise.
     SayOfPerson,
     /// A denial, whose reason names the command that allows it.
@@ -96,8 +105,6 @@ pub(crate) struct AnswerRow {
     silence: &'static str,
     /// Whether the agent's own rules that deny hold against an allow.
     own_denials: OwnDenials,
-    /// Modes in which the agent approves such a question by itself.
-    modes_without_ask: &'static [&'static str],
 }
 
 /// Whether a denial of the agent's own rules holds when a hook says allow; with the source.
@@ -165,6 +172,10 @@ const fn deny(effect: &'static str) -> AnswerCell {
     AnswerCell { say: AnswerKind::Deny, effect }
 }
 
+const fn own_prompt(effect: &'static str) -> AnswerCell {
+    AnswerCell { say: AnswerKind::OwnPrompt, effect }
+}
+
 const BLOCKED: &str = "does not run; the model reads the reason";
 const CANNOT_ASK: &str = "does not run: a hook cannot make it ask";
 
@@ -176,10 +187,9 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         form: AnswerForm::PermissionDecision,
         allow: say("runs without a prompt, unless a deny or ask rule of its own matches"),
         deny: say(BLOCKED),
-        ask: say("asks; in the modes bypassPermissions and dontAsk: does not run"),
+        ask: say("asks, in the modes bypassPermissions and dontAsk too; does not run where nobody can answer"),
         silence: "its own rules and mode decide",
         own_denials: OwnDenials::Hold("tried with permissions.deny"),
-        modes_without_ask: &["bypassPermissions", "dontAsk"],
     },
     AnswerRow {
         agent: HookAgent::ClaudeCode,
@@ -188,10 +198,9 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         // An allow of PreToolUse was not enough: a rule of Claude Code wants a person.
         allow: AnswerCell { say: AnswerKind::SayOfPerson, effect: "answers the prompt, if a person decided" },
         deny: say(BLOCKED),
-        ask: silence("asks"),
+        ask: own_prompt("asks"),
         silence: "asks",
         own_denials: OwnDenials::Hold("its documentation: a denial comes before the prompt"),
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Codex,
@@ -203,7 +212,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: deny(CANNOT_ASK),
         silence: "its sandbox and approval policy decide",
         own_denials: OwnDenials::Untouched,
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Codex,
@@ -211,10 +219,9 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         form: AnswerForm::Behavior,
         allow: say("answers the prompt"),
         deny: say(BLOCKED),
-        ask: silence("asks"),
+        ask: own_prompt("asks"),
         silence: "asks",
         own_denials: OwnDenials::Hold("its source: a forbidden command is refused before the prompt"),
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Gemini,
@@ -225,7 +232,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: say("asks, in the mode yolo too, and where a rule of its own denies; fails without a terminal"),
         silence: "its own policy decides",
         own_denials: OwnDenials::Untouched,
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
@@ -236,7 +242,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: say("asks; reported to run unasked in the mode Auto-review (3.21.16)"),
         silence: "its own rules decide",
         own_denials: OwnDenials::NotKnown,
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
@@ -247,7 +252,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: say("asks"),
         silence: "its own rules decide",
         own_denials: OwnDenials::NotKnown,
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
@@ -258,7 +262,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: deny("does not read: a hook cannot make it ask"),
         silence: "reads",
         own_denials: OwnDenials::NotKnown,
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Cursor,
@@ -269,7 +272,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: deny(CANNOT_ASK),
         silence: "its own rules decide",
         own_denials: OwnDenials::NotKnown,
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Copilot,
@@ -280,7 +282,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: say("asks; does not run where nobody can answer"),
         silence: "its own rules decide",
         own_denials: OwnDenials::Overridden("tried with --deny-tool"),
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Copilot,
@@ -291,7 +292,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: silence("its own rules decide"),
         silence: "its own rules decide",
         own_denials: OwnDenials::Overridden("tried with --deny-tool"),
-        modes_without_ask: &[],
     },
     AnswerRow {
         agent: HookAgent::Opencode,
@@ -302,7 +302,6 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         ask: deny(CANNOT_ASK),
         silence: "its own permissions decide",
         own_denials: OwnDenials::Untouched,
-        modes_without_ask: &[],
     },
 ];
 
@@ -311,8 +310,13 @@ pub(crate) fn row(agent: HookAgent, event: &str) -> Option<&'static AnswerRow> {
 }
 
 impl AnswerRow {
-    /// The text for the agent; `None` is silence. `mode` is the agent's own.
-    pub(crate) fn answer(&self, judged: &HookJudgement, mode: Option<&str>) -> Option<Value> {
+    /// The text for the agent; `None` is silence.
+    pub(crate) fn answer(&self, judged: &HookJudgement, asking: AgentAsking) -> Option<Value> {
+        let decision = self.decision(judged, asking)?;
+        Some(self.form.write(self.event, decision, &judged.reason))
+    }
+
+    fn decision(&self, judged: &HookJudgement, asking: AgentAsking) -> Option<JudgedDecision> {
         let cell = match judged.decision {
             JudgedDecision::Allow => &self.allow,
             JudgedDecision::Deny => &self.deny,
@@ -320,16 +324,33 @@ impl AnswerRow {
             JudgedDecision::Ask if judged.by == JudgedBy::Default => return None,
             JudgedDecision::Ask => &self.ask,
         };
-        let asks = cell.say == AnswerKind::Say && judged.decision == JudgedDecision::Ask;
-        let decision = match cell.say {
-            _ if asks && mode.is_some_and(|mode| self.modes_without_ask.contains(&mode)) => JudgedDecision::Deny,
-            AnswerKind::Say => judged.decision,
-            AnswerKind::SayOfPerson if judged.by == JudgedBy::Person => judged.decision,
-            AnswerKind::SayOfPerson | AnswerKind::Silence => return None,
-            AnswerKind::Deny => JudgedDecision::Deny,
-        };
-        Some(self.form.write(self.event, decision, &judged.reason))
+        let asks = judged.decision == JudgedDecision::Ask;
+        let cannot_ask = judged.by == JudgedBy::Nobody && asking == AgentAsking::NoTerminal;
+        match cell.say {
+            AnswerKind::Say | AnswerKind::OwnPrompt if asks && cannot_ask => Some(JudgedDecision::Deny),
+            AnswerKind::Say => Some(judged.decision),
+            AnswerKind::SayOfPerson if judged.by == JudgedBy::Person => Some(judged.decision),
+            // Nobody has decided, so that it is not left to rules that may allow it.
+            AnswerKind::Silence | AnswerKind::SayOfPerson if asks && judged.by == JudgedBy::Nobody => {
+                Some(JudgedDecision::Deny)
+            }
+            AnswerKind::SayOfPerson | AnswerKind::Silence | AnswerKind::OwnPrompt => None,
+            AnswerKind::Deny => Some(JudgedDecision::Deny),
+        }
     }
+
+    /// Whether the answer is a denial.
+    pub(crate) fn denies(&self, judged: &HookJudgement, asking: AgentAsking) -> bool {
+        self.decision(judged, asking) == Some(JudgedDecision::Deny)
+    }
+}
+
+/// Whether the agent can ask its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentAsking {
+    AtTerminal,
+    /// It may have another way, such as a window of an editor, or none.
+    NoTerminal,
 }
 
 impl AnswerForm {
@@ -369,7 +390,7 @@ pub(crate) fn page() -> String {
             let said = match cell.say {
                 AnswerKind::Say => format!("`{word}`"),
                 AnswerKind::SayOfPerson => format!("`{word}` or nothing"),
-                AnswerKind::Silence => "nothing".to_owned(),
+                AnswerKind::Silence | AnswerKind::OwnPrompt => "nothing".to_owned(),
                 AnswerKind::Deny => "`deny`".to_owned(),
             };
             format!("{said}: {}", cell.effect)
@@ -387,33 +408,41 @@ pub(crate) fn page() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::hook::limits;
+
+    const BYS: [JudgedBy; 4] = [JudgedBy::Rule, JudgedBy::Person, JudgedBy::Default, JudgedBy::Nobody];
 
     fn judged(decision: JudgedDecision, by: JudgedBy) -> HookJudgement {
         HookJudgement { decision, by, reason: "shell git push".to_owned() }
     }
 
-    /// The table in the documentation.
+    /// The tables in the documentation.
     #[test]
-    fn the_documented_table_is_this_one() {
+    fn the_documented_tables_are_these() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/AGENTS.md");
         let text = std::fs::read_to_string(path).unwrap();
-        let (begin, end) = ("<!-- answers -->\n", "<!-- end of answers -->");
-        let (before, rest) = text.split_once(begin).unwrap();
-        let (table, after) = rest.split_once(end).unwrap();
+        let mut written = text.clone();
+        let tables = [("answers", page()), ("limits", limits::page())];
+        for (name, page) in &tables {
+            let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+            let (before, rest) = written.split_once(&begin).unwrap();
+            let (_, after) = rest.split_once(&end).unwrap();
+            written = format!("{before}{begin}{page}{end}{after}");
+        }
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(path, format!("{before}{begin}{}{end}{after}", page())).unwrap();
+            std::fs::write(path, written).unwrap();
         } else {
-            assert_eq!(table, page(), "write it with UPDATE=1");
+            assert_eq!(text, written, "write it with UPDATE=1");
         }
     }
 
     #[test]
     fn nothing_but_an_allow_of_the_daemon_ever_says_allow() {
         for row in TABLE {
-            for by in [JudgedBy::Rule, JudgedBy::Person, JudgedBy::Default] {
+            for by in BYS {
                 for decision in [JudgedDecision::Deny, JudgedDecision::Ask] {
-                    for mode in [None, Some("default"), Some("bypassPermissions")] {
-                        let said = row.answer(&judged(decision, by), mode).unwrap_or_default().to_string();
+                    for asking in [AgentAsking::AtTerminal, AgentAsking::NoTerminal] {
+                        let said = row.answer(&judged(decision, by), asking).unwrap_or_default().to_string();
                         assert!(!said.contains("\"allow\""), "{row:?} {decision:?}: {said}");
                     }
                 }
@@ -424,8 +453,8 @@ mod tests {
     #[test]
     fn an_allow_is_said_only_where_the_agent_s_own_denials_hold() {
         for row in TABLE {
-            for by in [JudgedBy::Rule, JudgedBy::Person, JudgedBy::Default] {
-                let said = row.answer(&judged(JudgedDecision::Allow, by), None);
+            for by in BYS {
+                let said = row.answer(&judged(JudgedDecision::Allow, by), AgentAsking::AtTerminal);
                 assert!(said.is_none() || matches!(row.own_denials, OwnDenials::Hold(_)), "{row:?}: {said:?}");
             }
         }
@@ -435,16 +464,28 @@ mod tests {
     #[test]
     fn a_question_of_a_rule_is_silence_only_where_the_agent_asks_or_an_earlier_event_denied() {
         for row in TABLE {
-            let said = row.answer(&judged(JudgedDecision::Ask, JudgedBy::Rule), None);
+            let said = row.answer(&judged(JudgedDecision::Ask, JudgedBy::Rule), AgentAsking::AtTerminal);
             let is_prompt = matches!(row.event, "PermissionRequest" | "permissionRequest");
             assert_eq!(said.is_none(), is_prompt, "{row:?}: {said:?}");
         }
     }
 
     #[test]
+    fn no_answer_is_a_question_at_a_terminal_and_a_denial_without_one() {
+        let nobody = HookJudgement::nobody_answered("nobody answered");
+        for row in TABLE {
+            let said = row.answer(&nobody, AgentAsking::NoTerminal);
+            assert!(said.is_some_and(|said| said.to_string().contains("\"deny\"")), "{row:?}");
+            let said = row.answer(&nobody, AgentAsking::AtTerminal);
+            assert!(said.is_some() || row.ask.say == AnswerKind::OwnPrompt, "{row:?}");
+        }
+    }
+
+    #[test]
     fn every_event_can_say_deny() {
         for row in TABLE {
-            let said = row.answer(&judged(JudgedDecision::Deny, JudgedBy::Rule), None).unwrap().to_string();
+            let said =
+                row.answer(&judged(JudgedDecision::Deny, JudgedBy::Rule), AgentAsking::AtTerminal).unwrap().to_string();
             assert!(said.contains("\"deny\""), "{row:?}: {said}");
         }
     }

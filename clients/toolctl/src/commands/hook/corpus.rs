@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use toold_adapters::agents::actions;
 
-use crate::commands::hook::answers::{self, HookJudgement, JudgedBy, JudgedDecision};
+use crate::commands::hook::answers::{self, AgentAsking, HookJudgement, JudgedBy, JudgedDecision};
 use crate::commands::hook::{HookAgent, is_own, may_be_of_server, mcp_servers, mcp_tools, payload};
 
 #[test]
@@ -49,7 +49,7 @@ fn expectation(agent: HookAgent, entry: &Value) -> Value {
     if let Some(row) = answers::row(agent, &payload::event(given, input)) {
         let answer = |decision, by| {
             let judged = HookJudgement { decision, by, reason: "R".to_owned() };
-            row.answer(&judged, call.mode.as_deref()).unwrap_or_else(|| json!("silence"))
+            row.answer(&judged, AgentAsking::AtTerminal).unwrap_or_else(|| json!("silence"))
         };
         expected["allow"] = answer(JudgedDecision::Allow, JudgedBy::Rule);
         expected["deny"] = answer(JudgedDecision::Deny, JudgedBy::Rule);

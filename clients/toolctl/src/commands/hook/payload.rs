@@ -43,6 +43,11 @@ pub(crate) fn event(given: Option<&str>, value: &Value) -> String {
     named.unwrap_or_default().to_owned()
 }
 
+/// The agent's own id of the conversation.
+pub(crate) fn session(value: &Value) -> Option<&str> {
+    text(value, &["session_id", "sessionId", "conversation_id"])
+}
+
 /// Reads the input. `None`: the event is not one of a tool.
 ///
 /// # Errors
@@ -57,7 +62,7 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
     }
     let Some(moment) = moment(agent, &event, value) else { return Ok(None) };
     let (tool, named, input) = tool(agent, &event, value)?;
-    let session = text(value, &["session_id", "sessionId", "conversation_id"]);
+    let session = session(value);
     let call_id = call_id(agent, session, &tool, &input, value);
     Ok(Some(HookCall {
         moment,

@@ -207,33 +207,38 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
         }
         let (text, profile) = (now.as_deref().unwrap_or_default(), install.profile.as_deref());
         let after = install.client.with_entry(text, &program, profile);
-        (after.with_context(|| format!("can't change {}", file.display()))?, format!("Write {}?", file.display()))
+        let after = after.with_context(|| format!("can't change {}", file.display()))?;
+        (Some(after), format!("Write {}?", file.display()))
     };
     let before = now.clone().unwrap_or_default();
     let mut out = output::stdout();
-    if before == after {
+    if now == after {
         writeln!(out, "{} already has the entry", file.display())?;
         return Ok(OK);
     }
-    write!(out, "{}", difference(&file, &before, &after))?;
+    let text = after.as_deref().unwrap_or_default();
+    write!(out, "{}", difference(&file, &before, text))?;
     if !install.undo {
-        writeln!(out, "{}", about_profile(install.client, install.client.profile(&after).as_deref()))?;
+        writeln!(out, "{}", about_profile(install.client, install.client.profile(text).as_deref()))?;
     }
     if !install.yes && !confirm(&question).await? {
         return Ok(OK);
     }
     if install.undo {
-        put_back(&file, &backup, &after)?;
+        put_back(&file, &backup, after.as_deref())?;
         writeln!(out, "removed the entry from {}", file.display())?;
         return Ok(OK);
     }
     create_folder_of(&file)?;
     // When the entry is only updated, the backup from before the first one stays.
-    if !install.client.has_entry(&before) || !backup.exists() {
-        replace(&backup, &before)?;
+    if !install.client.has_entry(&before) {
+        back_up(&backup, now.as_deref())?;
     }
-    replace(&file, &after)?;
-    writeln!(out, "done; the original is {}", backup.display())?;
+    replace(&file, text)?;
+    match backup.exists() {
+        true => writeln!(out, "done; the original is {}", backup.display())?,
+        false => writeln!(out, "done")?,
+    }
     Ok(OK)
 }
 
@@ -242,30 +247,51 @@ pub(crate) fn create_folder_of(file: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("can't create {}", dir.display()))
 }
 
-/// Writes the text without our part, and removes the backup. An empty text is that of a file that we created.
-pub(crate) fn put_back(file: &Path, backup: &Path, after: &str) -> anyhow::Result<()> {
-    match after.is_empty() {
-        true => std::fs::remove_file(file).with_context(|| format!("can't remove {}", file.display()))?,
-        false => replace(file, after)?,
+/// Keeps the text of the file as it is before a change; `None` for a file that does not exist.
+pub(crate) fn back_up(backup: &Path, before: Option<&str>) -> anyhow::Result<()> {
+    match before {
+        Some(before) => replace(backup, before),
+        // One of an earlier file.
+        None => remove(backup),
     }
-    if backup.exists() {
-        std::fs::remove_file(backup).with_context(|| format!("can't remove {}", backup.display()))?;
-    }
-    Ok(())
 }
 
-/// The text without the entry, and whether it is the original as it was kept.
-fn undone(client: McpClient, now: &str, before: Option<String>, program: &str) -> anyhow::Result<(String, bool)> {
-    if let Some(before) = &before
-        && client.with_entry(before, program, client.profile(now).as_deref()).is_ok_and(|after| after == now)
-    {
-        return Ok((before.clone(), true));
+/// Writes the text without our part, and removes the backup. `None`: we created the file, which is removed.
+pub(crate) fn put_back(file: &Path, backup: &Path, after: Option<&str>) -> anyhow::Result<()> {
+    match after {
+        Some(after) => replace(file, after)?,
+        None => remove(file)?,
     }
-    let after = client.without_entry(now, before.as_deref().unwrap_or_default())?;
+    remove(backup)
+}
+
+fn remove(file: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("can't remove {}", file.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The text without the entry, `None` when there was no file before, and whether it is the original as it was kept.
+fn undone(
+    client: McpClient,
+    now: &str,
+    before: Option<String>,
+    program: &str,
+) -> anyhow::Result<(Option<String>, bool)> {
+    let text = before.as_deref().unwrap_or_default();
+    if client.has_entry(now)
+        && client.with_entry(text, program, client.profile(now).as_deref()).is_ok_and(|after| after == now)
+    {
+        return Ok((before, true));
+    }
+    let after = client.without_entry(now, text)?;
     if !client.has_entry(now) {
         bail!("there is nothing to undo: it has no entry {NAME}");
     }
-    Ok((after, false))
+    Ok((Some(after), false))
 }
 
 /// Says which tools the profile leaves out, and how to choose another one.
