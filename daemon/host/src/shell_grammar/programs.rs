@@ -33,6 +33,7 @@ mod xargs;
 
 use std::rc::Rc;
 
+use toold_engine::effects::AddedEffect;
 use toold_engine::need::CommandForm;
 
 use super::arg::Arg;
@@ -115,6 +116,8 @@ pub(super) struct Reading {
     pub(super) files: Vec<FileUse>,
     /// See [`toold_engine::need::Need::form`].
     pub(super) form: Option<CommandForm>,
+    /// Effects that neither an option nor an operand of the tables shows.
+    pub(super) added: Vec<AddedEffect>,
     /// Commands that it runs in a container or on another machine, and scripts of a shell there.
     pub(super) elsewhere: Vec<Vec<Arg>>,
     pub(super) scripts_elsewhere: Vec<String>,

@@ -139,6 +139,7 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
             effects.added.extend(rows.iter().filter_map(|row| by_option(row, form)));
             effects.added.extend(by_operands(&known.entry, words, form));
         }
+        effects.added.extend(reading.added.iter().cloned());
     } else if let Some((_, modules)) = INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name) {
         effects.operation = EffectSet::EMPTY.with(Effect::Build);
         effects.name = script_name(words, modules);
