@@ -28,6 +28,7 @@ mod special;
 mod sql;
 mod tar;
 mod tmux;
+mod wrapped;
 mod wrappers;
 mod xargs;
 
@@ -288,9 +289,14 @@ fn from_table(name: &str, words: &[Arg]) -> Reading {
     }
 }
 
-/// A user's own program: its words are known, and expansions come after the first of them.
+/// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
+/// command that it runs.
 fn own(words: &[Arg]) -> Reading {
-    let reading = Reading::default();
+    let mut reading = Reading::default();
+    let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
+    if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
+        reading.elsewhere.push(behind.to_vec());
+    }
     match words.first() {
         Some(first) if first.literal().is_none() => reading.unsure(format!(
             "the shell expands {}, the first word after a program that toold does not know",
