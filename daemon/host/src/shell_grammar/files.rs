@@ -40,7 +40,23 @@ const DEVICES: &[&str] = &[
 ];
 
 /// Programs that put files into a folder under the names that they have.
-const INTO_FOLDERS: &[&str] = &["cp", "mv", "ln", "install", "scp", "rsync", "git mv"];
+const INTO_FOLDERS: &[&str] = &[
+    "cp",
+    "mv",
+    "ln",
+    "install",
+    "scp",
+    "rsync",
+    "git mv",
+    "docker cp",
+    "podman cp",
+    "nerdctl cp",
+    "kubectl cp",
+    "oc cp",
+];
+
+/// Those of them that copy folders from other machines or containers: `host:folder`.
+const FROM_ELSEWHERE: &[&str] = &["scp", "rsync", "docker cp", "podman cp", "nerdctl cp", "kubectl cp", "oc cp"];
 
 /// Programs that take files away from where they are: all that is in a folder is read and written.
 const MOVES: &[&str] = &["mv", "git mv"];
@@ -59,6 +75,8 @@ pub(super) struct NamedFile {
     /// The target of the command.
     pub(super) command: String,
     is_operand: bool,
+    /// It may be a file of another machine: `host:file`.
+    is_elsewhere: bool,
     /// Files are put here: see `puts`.
     is_target: bool,
     /// It is a folder that is moved, with everything inside.
@@ -124,7 +142,15 @@ impl ShellWalk<'_, '_, '_> {
         }
         if let Some(known) = reading.known.filter(|known| INTO_FOLDERS.contains(&known.name.as_str())) {
             let is_known = name_what_is_put(&mut found, known.name == "rsync").is_some();
-            if !is_known {
+            let is_recursive = reading.form.as_ref().is_none_or(|form| {
+                let all = ["-r", "-a", "-R", "--recursive", "--archive"];
+                form.options.iter().any(|option| option.names.iter().any(|name| all.contains(&name.as_str())))
+            });
+            let brings_folder = |file: &NamedFile| {
+                FROM_ELSEWHERE.contains(&known.name.as_str())
+                    && file.brings_folder(is_recursive || known.name.ends_with(" cp"))
+            };
+            if !is_known || found.iter().any(brings_folder) {
                 reading.doubt("it puts files into a folder, and their names are not known");
             }
             // They are read under their new name.
@@ -149,6 +175,7 @@ impl ShellWalk<'_, '_, '_> {
             puts: Vec::new(),
             command: String::new(),
             is_operand: file.is_operand,
+            is_elsewhere: file.arg.start().contains(':') && !file.arg.start().starts_with(['/', '.']),
             is_target: false,
             is_moved: false,
             unknown: None,
@@ -281,6 +308,7 @@ fn name_what_is_put(files: &mut [NamedFile], is_rsync: bool) -> Option<()> {
         let text = file.path.as_os_str().as_encoded_bytes();
         let is_content = text.ends_with(b"/.") || text.ends_with(b"/..") || is_rsync && text.ends_with(b"/");
         match (&file.covers, is_content) {
+            (None, _) if file.is_elsewhere => names.push(PathBuf::from(file.elsewhere_name())),
             (Some(several), _) => {
                 names.extend(several.files.iter().filter_map(|file| file.file_name()).map(PathBuf::from))
             }
@@ -326,9 +354,23 @@ impl NamedFile {
         self.is_target
     }
 
-    /// Whether it is a file of another machine: `host:file`.
     pub(super) fn is_elsewhere(&self) -> bool {
-        self.path.components().any(|part| part.as_os_str().as_encoded_bytes().contains(&b':'))
+        self.is_elsewhere
+    }
+
+    /// Whether it may be a folder of another machine, of which nobody knows what is in it, or several files.
+    fn brings_folder(&self, is_recursive: bool) -> bool {
+        let name = self.elsewhere_name();
+        let is_file = name.trim_start_matches('.').contains('.') || !is_recursive;
+        let is_known = !matches!(name.as_str(), "" | "." | "..") && !name.contains(['*', '?', '[', '{', '~', '$', '`']);
+        self.is_elsewhere && !self.is_target && !(is_known && is_file)
+    }
+
+    /// The last part of its name on the other machine.
+    fn elsewhere_name(&self) -> String {
+        let text = self.path.to_string_lossy();
+        let text = text.rsplit('/').next().unwrap_or_default();
+        text.rsplit(':').next().unwrap_or_default().to_owned()
     }
 
     /// The names at which files are put here; none for a file that is not a target.

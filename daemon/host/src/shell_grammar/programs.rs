@@ -28,6 +28,7 @@ mod special;
 mod sql;
 mod tar;
 mod tmux;
+mod transfers;
 mod wrapped;
 mod wrappers;
 mod xargs;

@@ -4,7 +4,8 @@ use super::known::find;
 use super::options::{Parsed, parse};
 use super::{
     CommandContext, CommandOutput, FileUse, Reading, awk, builtins, clouds, coreutils, curl, elsewhere, fd, filters,
-    find as find_program, git, jq, make, parallel, ps, runners, sed, shell, sql, tar, wrapped, wrappers, xargs,
+    find as find_program, git, jq, make, parallel, ps, runners, sed, shell, sql, tar, transfers, wrapped, wrappers,
+    xargs,
 };
 use crate::shell_grammar::arg::{Arg, WordPart};
 
@@ -107,7 +108,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         .or_else(|| runners::read(name, words, site))
         .or_else(|| wrapped::read(name, words, site))
         .or_else(|| sql::read(name, words))
-        .or_else(|| clouds::read(name, words));
+        .or_else(|| clouds::read(name, words, site))
+        .or_else(|| transfers::read(name, words, site));
     if looked_into.is_some() {
         return looked_into;
     }
