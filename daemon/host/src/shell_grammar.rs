@@ -325,8 +325,12 @@ impl SimpleCommand {
                 }
             }
             self.target = shown(words);
-            (self.form, self.short) = (None, None);
+            self.short = self.short.take().filter(|short| other.short.as_ref() == Some(short));
         }
+        self.form = match (self.form.take(), other.form) {
+            (Some(one), Some(other)) => joined_form(one, &other),
+            _ => None,
+        };
         self.elsewhere.extend(other.elsewhere);
         self.effects.join(other.effects);
         self.makes.join(other.makes);
@@ -355,6 +359,19 @@ impl SimpleCommand {
             ..Need::new(Category::Shell, self.target.clone())
         }
     }
+}
+
+/// The common form of two commands with the same options: words that differ become unknown.
+fn joined_form(mut one: CommandForm, other: &CommandForm) -> Option<CommandForm> {
+    let names = |form: &CommandForm| form.options.iter().map(|option| option.names.clone()).collect::<Vec<_>>();
+    let values = |form: &CommandForm| form.options.iter().map(|option| option.values.len()).collect::<Vec<_>>();
+    if one.plain.len() != other.plain.len() || names(&one) != names(other) || values(&one) != values(other) {
+        return None;
+    }
+    let own = one.plain.iter_mut().chain(one.options.iter_mut().flat_map(|option| &mut option.values));
+    let others = other.plain.iter().chain(other.options.iter().flat_map(|option| &option.values));
+    own.zip(others).filter(|(word, other)| word != other).for_each(|(word, _)| word.literal = false);
+    Some(one)
 }
 
 /// The line cannot be parsed reliably.

@@ -14,6 +14,7 @@ mod jq;
 mod known;
 pub(super) mod listed;
 mod make;
+mod named_effects;
 mod operation;
 mod operation_effects;
 mod options;

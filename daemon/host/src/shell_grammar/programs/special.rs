@@ -227,6 +227,12 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             }
             reading
         }
+        // A command in the folder of one package.
+        "yarn" | "yarnpkg" if is(0, "workspace") && words.get(1).is_some_and(Arg::is_one) && words.len() > 2 => {
+            let mut reading = Reading { reads_only: true, ..reading() };
+            reading.command(&[&[Arg::text(name)], &words[2..]].concat());
+            reading
+        }
         "rustup" if is(0, "run") => command_behind(words.get(2..).unwrap_or_default()),
         _ => return None,
     })

@@ -280,7 +280,7 @@ fn a_file_that_is_sent_is_read_and_one_that_is_fetched_is_written_under_its_name
     write(&project.place.workspace, &[("keys/a.txt", ""), ("keys/.env.production", "KEY=1")]);
     let programs = "gh|aws|gcloud|az|scp|rsync|curl|wget|nc|docker|kubectl|gsutil|rclone|s3cmd|http|mail|twine";
     let operations = "gh gist create|gh gist edit|gh release create|gh release upload|gh secret set|aws s3 cp|aws s3 sync|\
-                      aws s3api put-object|gcloud storage cp|az storage blob upload|docker cp|kubectl cp";
+                      aws s3api put-object|gcloud storage cp|az storage blob upload|docker cp|kubectl cp|twine upload";
     let rules: Vec<String> =
         programs.split('|').chain(operations.split('|')).map(|name| format!("allow shell {name} *")).collect();
     let rules: Vec<&str> = rules.iter().map(String::as_str).chain(["allow network **"]).collect();
