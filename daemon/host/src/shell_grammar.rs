@@ -24,6 +24,7 @@ mod files;
 mod flow;
 mod fuzz;
 mod heredocs;
+mod made;
 mod names;
 mod other_shells;
 mod places;
@@ -42,7 +43,7 @@ pub use other_shells::as_read_by;
 pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -58,6 +59,7 @@ use crate::exclude::Exclusions;
 use crate::shell_grammar::clock::JudgingClock;
 use crate::shell_grammar::files::NamedFile;
 use crate::shell_grammar::heredocs::LiftedText;
+use crate::shell_grammar::made::MadeNames;
 use crate::shell_grammar::programs::CommandOutput;
 use crate::shell_grammar::redirects::Redirected;
 use crate::shell_grammar::state::ShellState;
@@ -153,6 +155,7 @@ fn read_actions(
     let outcome = walk.script();
     let is_too_large = walk.found.len() > MAX_NEEDS || walk.statements > MAX_STATEMENTS;
     let mut found = walk.found;
+    let unordered = walk.unordered;
     match outcome {
         Ok(()) => {}
         Err(Unreadable) if clock.is_over() => return Err(Unjudged::TooSlow),
@@ -160,6 +163,7 @@ fn read_actions(
         Err(Unreadable) => return Err(Unjudged::NotParsed),
     }
     doubt_wildcards(&mut found);
+    made::doubt_made_names(&mut found, &unordered, surroundings.may_read);
     let mut exclusions = Exclusions::default();
     let mut judged = Vec::new();
     let (mut needs_so_far, mut files_so_far) = (0, 0);
@@ -240,6 +244,7 @@ struct SimpleCommand {
     looked_up: bool,
     /// The text of the script that it runs.
     script: Option<String>,
+    makes: MadeNames,
     /// See [`Need::form`], [`Need::short`] and [`Need::elsewhere`].
     form: Option<CommandForm>,
     short: Option<Vec<Word>>,
@@ -268,6 +273,7 @@ impl SimpleCommand {
             reads_only: false,
             looked_up: false,
             script: None,
+            makes: MadeNames::default(),
             form: None,
             short: None,
             elsewhere: Vec::new(),
@@ -293,6 +299,7 @@ impl SimpleCommand {
             looked_up: false,
             // Programs may run its value, as Git runs that of GIT_EDITOR.
             script: (!is_harmless).then(|| target.to_owned()),
+            makes: MadeNames::default(),
             form: None,
             short: None,
             elsewhere: Vec::new(),
@@ -318,10 +325,15 @@ impl SimpleCommand {
                 }
             }
             self.target = shown(words);
-            (self.form, self.short) = (None, None);
+            self.short = self.short.take().filter(|short| other.short.as_ref() == Some(short));
         }
+        self.form = match (self.form.take(), other.form) {
+            (Some(one), Some(other)) => joined_form(one, &other),
+            _ => None,
+        };
         self.elsewhere.extend(other.elsewhere);
         self.effects.join(other.effects);
+        self.makes.join(other.makes);
         self.unsure = self.unsure.take().or(other.unsure);
         self.may_run_any |= other.may_run_any;
         self.hides_file |= other.hides_file;
@@ -349,6 +361,19 @@ impl SimpleCommand {
     }
 }
 
+/// The common form of two commands with the same options: words that differ become unknown.
+fn joined_form(mut one: CommandForm, other: &CommandForm) -> Option<CommandForm> {
+    let names = |form: &CommandForm| form.options.iter().map(|option| option.names.clone()).collect::<Vec<_>>();
+    let values = |form: &CommandForm| form.options.iter().map(|option| option.values.len()).collect::<Vec<_>>();
+    if one.plain.len() != other.plain.len() || names(&one) != names(other) || values(&one) != values(other) {
+        return None;
+    }
+    let own = one.plain.iter_mut().chain(one.options.iter_mut().flat_map(|option| &mut option.values));
+    let others = other.plain.iter().chain(other.options.iter().flat_map(|option| &option.values));
+    own.zip(others).filter(|(word, other)| word != other).for_each(|(word, _)| word.literal = false);
+    Some(one)
+}
+
 /// The line cannot be parsed reliably.
 struct Unreadable;
 
@@ -361,6 +386,8 @@ struct ShellWalk<'s, 'w, 'p> {
     surroundings: &'w mut Surroundings<'p>,
     clock: JudgingClock,
     found: Vec<LineItem>,
+    /// See [`made::doubt_made_names`].
+    unordered: Vec<Range<usize>>,
     /// The words of the current command do not show everything that it does.
     doubt: bool,
     /// A redirect of the current command opens a file whose name is not known.
@@ -406,6 +433,7 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
             surroundings,
             clock,
             found: Vec::new(),
+            unordered: Vec::new(),
             doubt: false,
             hides_file: false,
             depth: 0,

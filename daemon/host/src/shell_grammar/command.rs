@@ -1,6 +1,8 @@
 //! Simple commands: their words, and what their programs do with them. Redirects are in [`super::redirects`], variables
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
+use std::ops::Range;
+
 use toold_engine::need::{InnerCommand, Word};
 use toold_engine::policy::targets::begins_command;
 use toold_proto::cut;
@@ -8,6 +10,7 @@ use tree_sitter::Node;
 
 use super::arg::{Arg, WordPart};
 use super::expand;
+use super::made::MadeNames;
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
@@ -127,6 +130,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let operands = operands_of(&words, &reading);
         let effects = programs::effects_of(&words, &reading, head);
         let files = self.named_files(&mut reading);
+        let makes = MadeNames::of(reading.known, reading.form.as_ref(), &files, self.state.folders());
         let hides = doubt || reading.is_open;
         let unsure = match (doubt, name.is_none(), reading.unsure.take()) {
             (_, true, _) => Some(format!("the program that {} names is unknown", words[0].raw)),
@@ -150,6 +154,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             unsure,
             looked_up,
             script,
+            makes,
             form: reading.form.take().filter(|_| !hides),
             short,
             elsewhere,
@@ -232,6 +237,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return Ok(Vec::new());
         }
         let (outer, before, failed) = (std::mem::take(&mut self.found), self.state.clone(), self.failed.take());
+        let unordered = self.unordered.len();
         self.state.lose();
         for command in commands {
             self.inner(command)?;
@@ -240,6 +246,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             self.inner_script(script)?;
         }
         let found = std::mem::replace(&mut self.found, outer);
+        self.unordered.truncate(unordered);
         (self.state, self.failed) = (before, failed);
         let mut inner = Vec::new();
         for found in found {
@@ -283,9 +290,15 @@ impl<'t> ShellWalk<'_, '_, '_> {
         inner.statements = self.statements;
         let outcome = inner.script();
         let (found, statements, state) = (std::mem::take(&mut inner.found), inner.statements, inner.state.clone());
+        let unordered = std::mem::take(&mut inner.unordered);
         self.statements = statements;
         match outcome {
-            Ok(()) => self.found.extend(found),
+            Ok(()) => {
+                let before = self.found.len();
+                let moved = |range: Range<usize>| range.start + before..range.end.saturating_add(before);
+                self.unordered.extend(unordered.into_iter().map(moved));
+                self.found.extend(found);
+            }
             Err(Unreadable) => self.found.push(not_parsed()),
         }
         // For `eval`, which changes this shell.

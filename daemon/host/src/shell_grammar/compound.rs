@@ -88,6 +88,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         {
             let mut rounds: Vec<Vec<LineItem>> = Vec::new();
             let outer = std::mem::take(&mut self.found);
+            let (start, beside) = (outer.len(), self.unordered.len());
             for value in found {
                 self.state.set(&name, Some(value.pieces));
                 self.statement(body)?;
@@ -97,6 +98,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
             self.found = outer;
             merge(rounds, &mut self.found);
+            // Something that stays in the background runs beside all that follows.
+            let stays = self.unordered.drain(beside..).any(|range| range.end == usize::MAX);
+            self.unordered.push(start..if stays { usize::MAX } else { self.found.len() });
             return Ok(());
         }
         let value = common(&found, doubt).and_then(|value| self.found_by(value));

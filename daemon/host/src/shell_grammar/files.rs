@@ -40,7 +40,26 @@ const DEVICES: &[&str] = &[
 ];
 
 /// Programs that put files into a folder under the names that they have.
-const INTO_FOLDERS: &[&str] = &["cp", "mv", "ln", "install", "scp", "rsync"];
+const INTO_FOLDERS: &[&str] = &[
+    "cp",
+    "mv",
+    "ln",
+    "install",
+    "scp",
+    "rsync",
+    "git mv",
+    "docker cp",
+    "podman cp",
+    "nerdctl cp",
+    "kubectl cp",
+    "oc cp",
+];
+
+/// Those of them that copy folders from other machines or containers: `host:folder`.
+const FROM_ELSEWHERE: &[&str] = &["scp", "rsync", "docker cp", "podman cp", "nerdctl cp", "kubectl cp", "oc cp"];
+
+/// Programs that take files away from where they are: all that is in a folder is read and written.
+const MOVES: &[&str] = &["mv", "git mv"];
 
 /// A file or folder that a command names.
 #[derive(Clone, Debug)]
@@ -56,6 +75,14 @@ pub(super) struct NamedFile {
     /// The target of the command.
     pub(super) command: String,
     is_operand: bool,
+    /// It may be a file of another machine: `host:file`.
+    is_elsewhere: bool,
+    /// Files are put here: see `puts`.
+    is_target: bool,
+    /// It is a folder that is moved, with everything inside.
+    is_moved: bool,
+    /// Why the file is not known after all, and whether it may be one that no tool touches.
+    pub(super) unknown: Option<(String, bool)>,
     /// How many links were followed to get here.
     depth: usize,
 }
@@ -115,8 +142,24 @@ impl ShellWalk<'_, '_, '_> {
         }
         if let Some(known) = reading.known.filter(|known| INTO_FOLDERS.contains(&known.name.as_str())) {
             let is_known = name_what_is_put(&mut found, known.name == "rsync").is_some();
-            if !is_known {
+            let is_recursive = reading.form.as_ref().is_none_or(|form| {
+                let all = ["-r", "-a", "-R", "--recursive", "--archive"];
+                form.options.iter().any(|option| option.names.iter().any(|name| all.contains(&name.as_str())))
+            });
+            let brings_folder = |file: &NamedFile| {
+                FROM_ELSEWHERE.contains(&known.name.as_str())
+                    && file.brings_folder(is_recursive || known.name.ends_with(" cp"))
+            };
+            if !is_known || found.iter().any(brings_folder) {
                 reading.doubt("it puts files into a folder, and their names are not known");
+            }
+            // They are read under their new name.
+            if MOVES.contains(&known.name.as_str()) {
+                let moved = |file: &&mut NamedFile| file.is_operand && !file.is_target;
+                found.iter_mut().filter(moved).for_each(|file| file.is_moved = true);
+                let sources: Vec<NamedFile> = found.iter().filter(|file| file.is_moved).cloned().collect();
+                let read = |file| NamedFile { how: FileAccess::Tree, is_moved: false, ..file };
+                found.extend(sources.into_iter().map(read));
             }
         }
         found
@@ -132,6 +175,10 @@ impl ShellWalk<'_, '_, '_> {
             puts: Vec::new(),
             command: String::new(),
             is_operand: file.is_operand,
+            is_elsewhere: file.arg.start().contains(':') && !file.arg.start().starts_with(['/', '.']),
+            is_target: false,
+            is_moved: false,
+            unknown: None,
             depth: 0,
         };
         match file.arg.pieces.as_slice() {
@@ -243,21 +290,25 @@ impl ShellWalk<'_, '_, '_> {
 }
 
 /// Notes the names that files get in the folders that they are put into: the last operand, or that of `-t`.
-/// `enters_with_slash`: a folder with a slash at its end stands for the files in it. `None` if these are too many.
-fn name_what_is_put(files: &mut [NamedFile], enters_with_slash: bool) -> Option<()> {
-    let last = files.iter().rposition(|file| file.is_operand);
-    let is_target = |at: usize, file: &NamedFile| {
-        file.how == FileAccess::Write && (!file.is_operand || Some(at) == last) && file.path.is_dir()
-    };
-    let targets: Vec<usize> = (0..files.len()).filter(|at| is_target(*at, &files[*at])).collect();
+/// For rsync, a folder with a slash at its end stands for the files in it. `None` if these are too many.
+fn name_what_is_put(files: &mut [NamedFile], is_rsync: bool) -> Option<()> {
+    // Options of rsync name files for other purposes.
+    let is_option = |file: &NamedFile| file.how == FileAccess::Write && !file.is_operand && !is_rsync;
+    let is_named = |file: &NamedFile| file.how == FileAccess::Write && file.is_operand;
+    let last = files.iter().rposition(is_named).filter(|_| !files.iter().any(is_option));
+    for (at, file) in files.iter_mut().enumerate() {
+        file.is_target = is_option(file) || Some(at) == last;
+    }
+    let targets: Vec<usize> = (0..files.len()).filter(|at| files[*at].is_target && files[*at].path.is_dir()).collect();
     if targets.is_empty() {
         return Some(());
     }
     let mut names: Vec<PathBuf> = Vec::new();
     for (_, file) in files.iter().enumerate().filter(|(at, file)| file.is_operand && !targets.contains(at)) {
         let text = file.path.as_os_str().as_encoded_bytes();
-        let is_content = text.ends_with(b"/.") || text.ends_with(b"/..") || enters_with_slash && text.ends_with(b"/");
+        let is_content = text.ends_with(b"/.") || text.ends_with(b"/..") || is_rsync && text.ends_with(b"/");
         match (&file.covers, is_content) {
+            (None, _) if file.is_elsewhere => names.push(PathBuf::from(file.elsewhere_name())),
             (Some(several), _) => {
                 names.extend(several.files.iter().filter_map(|file| file.file_name()).map(PathBuf::from))
             }
@@ -291,6 +342,52 @@ fn takes(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
 }
 
 impl NamedFile {
+    pub(super) fn how(&self) -> FileAccess {
+        self.how
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn is_target(&self) -> bool {
+        self.is_target
+    }
+
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// Whether it may be a folder of another machine, of which nobody knows what is in it, or several files.
+    fn brings_folder(&self, is_recursive: bool) -> bool {
+        let name = self.elsewhere_name();
+        let is_file = name.trim_start_matches('.').contains('.') || !is_recursive;
+        let is_known = !matches!(name.as_str(), "" | "." | "..") && !name.contains(['*', '?', '[', '{', '~', '$', '`']);
+        self.is_elsewhere && !self.is_target && !(is_known && is_file)
+    }
+
+    /// The last part of its name on the other machine.
+    fn elsewhere_name(&self) -> String {
+        let text = self.path.to_string_lossy();
+        let text = text.rsplit('/').next().unwrap_or_default();
+        text.rsplit(':').next().unwrap_or_default().to_owned()
+    }
+
+    /// The names at which files are put here; none for a file that is not a target.
+    pub(super) fn put_at(&self) -> Vec<PathBuf> {
+        match (self.is_target, self.puts.as_slice()) {
+            (false, _) => Vec::new(),
+            (true, []) => vec![self.path.clone()],
+            (true, names) => names.iter().map(|name| self.path.join(name)).collect(),
+        }
+    }
+
+    /// The file or folder, and those of its files that were named one by one.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let covers = self.covers.iter().flat_map(|names| &names.files);
+        std::iter::once(&self.path).chain(covers).map(PathBuf::as_path)
+    }
+
     /// A place on the path that needs permission comes before the file.
     pub(super) fn needs(
         &self,
@@ -330,6 +427,12 @@ impl NamedFile {
             return vec![on(&veil), on(&path)];
         }
         let mut needs = vec![on(&path)];
+        if let Some((why, hides_file)) = &self.unknown {
+            needs.push(Need {
+                hides_file: *hides_file,
+                ..SimpleCommand::not_understood(&self.path.display().to_string(), why).need(line)
+            });
+        }
         if self.how == FileAccess::Read && is_own_input(&self.command, &path) {
             let input = needs[0].target.clone();
             needs[0].no_secrets.push(input);
@@ -348,8 +451,9 @@ impl NamedFile {
             needs[0].is_public &= !path.is_dir();
             return needs;
         }
-        let folders: Vec<PathBuf> = match (&self.covers, self.how == FileAccess::Tree && path.is_dir()) {
-            (Some(_), _) if self.how != FileAccess::Tree => Vec::new(),
+        let takes_all = self.how == FileAccess::Tree || self.is_moved;
+        let folders: Vec<PathBuf> = match (&self.covers, takes_all && path.is_dir()) {
+            (Some(_), _) if !takes_all => Vec::new(),
             (Some(names), _) => {
                 names.files.iter().filter(|file| file.is_dir() && !file.is_symlink()).cloned().collect()
             }
@@ -372,7 +476,8 @@ impl NamedFile {
             if clock.is_over() || links.len() > MAX_LINKS {
                 return not_known("it contains too many files and links to check");
             }
-            if file.is_symlink()
+            if self.how != FileAccess::Write
+                && file.is_symlink()
                 && let Ok(ResolvedPath { path: target, .. }) = resolve_for(file, Path::new("/"), may_read)
                 && !target.starts_with(&path)
                 && seen.insert(target.clone())

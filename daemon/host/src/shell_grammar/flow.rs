@@ -155,7 +155,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
             let is_background =
                 nodes[at + 1..].iter().find(|next| next.kind() != "comment").is_some_and(|next| next.kind() == "&");
             match is_background {
-                true => self.aside(|walk| walk.statement(*node))?,
+                true => {
+                    let first = self.found.len();
+                    self.aside(|walk| walk.statement(*node))?;
+                    // It runs beside everything behind it.
+                    self.unordered.push(first..usize::MAX);
+                }
                 false => self.statement(*node)?,
             }
         }
@@ -175,12 +180,19 @@ impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn pipeline(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
         let outer = std::mem::replace(&mut self.input, CommandOutput::Unknown);
         let parts = named(node);
+        let first = self.found.len();
+        // A single program opens its files when it starts.
+        let waits = |part: &Node| !matches!(part.kind(), "command" | "redirected_statement");
+        let is_unordered = parts.split_last().is_some_and(|(_, before)| before.iter().any(waits));
         for (at, part) in parts.iter().enumerate() {
             if at > 0 {
                 self.input = std::mem::take(&mut self.output);
             }
             let redirects = if at + 1 == parts.len() { redirects } else { &[] };
             self.aside(|walk| walk.with_redirects(*part, redirects))?;
+        }
+        if is_unordered {
+            self.unordered.push(first..self.found.len());
         }
         self.input = outer;
         Ok(())
@@ -362,6 +374,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     /// Repeats until another iteration would add nothing new.
     pub(super) fn repeat(&mut self, mut round: impl FnMut(&mut Self) -> Walked) -> Walked {
+        let start = self.found.len();
         for at in 0.. {
             let before = self.state.clone();
             let first = self.found.len();
@@ -378,6 +391,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             // The next iteration is more general and reports the same again.
             self.found.truncate(first);
         }
+        self.unordered.push(start..self.found.len());
         self.failed = None;
         Ok(())
     }

@@ -14,9 +14,33 @@ const HARMLESS: &[FirstOptions] = &[
         &["-p", "-P", "--paginate", "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs"],
         &["-C"],
     ),
-    (&["cargo"], &["-q", "--quiet", "-v", "--verbose", "-vv", "--locked", "--offline", "--frozen"], &["--color"]),
+    (
+        &["cargo"],
+        &[
+            "-q",
+            "--quiet",
+            "-v",
+            "--verbose",
+            "-vv",
+            "--locked",
+            "--offline",
+            "--frozen",
+            "+nightly",
+            "+stable",
+            "+beta",
+        ],
+        &["--color"],
+    ),
+    (
+        &["make", "gmake"],
+        &["-k", "--keep-going", "-s", "--silent", "--no-print-directory", "-j"],
+        &["-C", "-j", "--jobs"],
+    ),
+    (&["go"], &[], &["-C"]),
     (&["kubectl"], &[], &["-n", "--namespace", "--request-timeout"]),
-    (&["npm", "pnpm", "yarn"], &["-s", "--silent"], &[]),
+    (&["npm"], &["-s", "--silent"], &["--prefix", "-C"]),
+    (&["pnpm"], &["-s", "--silent", "-r", "--recursive"], &["-C", "--dir", "--filter", "-F"]),
+    (&["yarn", "yarnpkg"], &["-s", "--silent"], &["--cwd"]),
     (&["docker", "podman", "nerdctl"], &["-D", "--debug"], &["-l", "--log-level"]),
     (&["npx", "bunx"], &["-y", "--yes", "--no", "--no-install", "-q", "--quiet"], &[]),
     (&["gradle", "gradlew", "./gradlew"], &["-q", "--quiet", "-i", "--info", "-s", "--stacktrace", "--offline"], &[]),
@@ -28,6 +52,13 @@ const HARMLESS: &[FirstOptions] = &[
     (&["helm"], &["--debug"], &["-n", "--namespace"]),
 ];
 
+/// Options with a folder.
+const FOLDERS: &[&str] = &["-C", "--prefix", "--dir", "--cwd"];
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The words without such options; `None` if there are none.
 pub(super) fn without_place(words: &[Arg]) -> Option<Vec<Word>> {
     let (name, rest) = words.split_first()?;
@@ -36,12 +67,23 @@ pub(super) fn without_place(words: &[Arg]) -> Option<Vec<Word>> {
     let mut at = 0;
     while let Some(text) = rest.get(at).and_then(Arg::literal) {
         let attached = text.split_once('=').filter(|(name, _)| name.starts_with("--") && values.contains(name));
-        if flags.contains(&text) || attached.is_some() {
+        // The number is the next word, or it is none: `make -j test`.
+        let counts = |at: usize| rest.get(at).and_then(Arg::literal).is_some_and(is_number);
+        let is_count = matches!(text, "-j" | "--jobs");
+        let has_count = text.strip_prefix("-j").is_some_and(is_number) && values.contains(&"-j");
+        let is_public = |value: &str| ["/etc", "/usr"].iter().any(|folder| value.starts_with(folder));
+        if attached.is_some_and(|(name, value)| FOLDERS.contains(&name) && is_public(value)) {
+            return None;
+        }
+        if has_count || flags.contains(&text) && !(is_count && counts(at + 1)) || attached.is_some() {
             at += 1;
         } else if values.contains(&text) {
             // Everyone may read these folders, so that naming them needs no permission.
             let value = rest.get(at + 1)?.literal()?;
-            if text == "-C" && ["/etc", "/usr"].iter().any(|folder| value.starts_with(folder)) {
+            if is_count && !is_number(value) {
+                return None;
+            }
+            if FOLDERS.contains(&text) && is_public(value) {
                 return None;
             }
             at += 2;
@@ -72,7 +114,17 @@ mod tests {
             ("git -C", None),
             ("git -P", None),
             ("kubectl --context prod get pods", None),
-            ("cargo +nightly build", None),
+            ("cargo +nightly build", Some("cargo build")),
+            ("cargo +./own build", None),
+            ("make -j8 -C web test", Some("make test")),
+            ("make -j 8 test", Some("make test")),
+            ("make -j test", Some("make test")),
+            ("make -f x test", None),
+            ("npm --prefix web test", Some("npm test")),
+            ("npm --prefix=/usr/lib test", None),
+            ("pnpm -C web --filter x test", Some("pnpm test")),
+            ("go -C src test", Some("go test")),
+            ("gh -R a/b pr view", None),
             ("mytool -q build", None),
         ] {
             let words: Vec<Arg> = line.split(' ').map(Arg::text).collect();

@@ -14,6 +14,7 @@ mod jq;
 mod known;
 pub(super) mod listed;
 mod make;
+mod named_effects;
 mod operation;
 mod operation_effects;
 mod options;
@@ -28,11 +29,14 @@ mod special;
 mod sql;
 mod tar;
 mod tmux;
+mod transfers;
+mod wrapped;
 mod wrappers;
 mod xargs;
 
 use std::rc::Rc;
 
+use toold_engine::effects::AddedEffect;
 use toold_engine::need::CommandForm;
 
 use super::arg::Arg;
@@ -115,6 +119,8 @@ pub(super) struct Reading {
     pub(super) files: Vec<FileUse>,
     /// See [`toold_engine::need::Need::form`].
     pub(super) form: Option<CommandForm>,
+    /// Effects that neither an option nor an operand of the tables shows.
+    pub(super) added: Vec<AddedEffect>,
     /// Commands that it runs in a container or on another machine, and scripts of a shell there.
     pub(super) elsewhere: Vec<Vec<Arg>>,
     pub(super) scripts_elsewhere: Vec<String>,
@@ -285,9 +291,14 @@ fn from_table(name: &str, words: &[Arg]) -> Reading {
     }
 }
 
-/// A user's own program: its words are known, and expansions come after the first of them.
+/// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
+/// command that it runs.
 fn own(words: &[Arg]) -> Reading {
-    let reading = Reading::default();
+    let mut reading = Reading::default();
+    let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
+    if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
+        reading.elsewhere.push(behind.to_vec());
+    }
     match words.first() {
         Some(first) if first.literal().is_none() => reading.unsure(format!(
             "the shell expands {}, the first word after a program that toold does not know",

@@ -26,6 +26,8 @@ pub(super) struct Redirected {
     shown: String,
     /// The shell's possible folders; `None` if unknown.
     folders: Option<Vec<PathBuf>>,
+    /// Why the file is not known after all, and whether it may be one that no tool touches.
+    pub(super) unknown: Option<(String, bool)>,
 }
 
 pub(super) enum RedirectTarget {
@@ -65,9 +67,29 @@ impl Redirected {
                 path: requested(address),
                 shown: format!("{operator} {raw}"),
                 folders,
+                unknown: None,
             });
         }
-        RedirectTarget::File(Self { category, path: word.text, shown: format!("{operator} {raw}"), folders })
+        RedirectTarget::File(Self {
+            category,
+            path: word.text,
+            shown: format!("{operator} {raw}"),
+            folders,
+            unknown: None,
+        })
+    }
+
+    /// The files that it may be; none for a host, or in a folder that is not known.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        match (self.category, &self.folders) {
+            (Category::FileRead | Category::FileWrite, _) if Path::new(&self.path).is_absolute() => {
+                vec![PathBuf::from(&self.path)]
+            }
+            (Category::FileRead | Category::FileWrite, Some(folders)) => {
+                folders.iter().map(|folder| folder.join(&self.path)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// A place on the path that needs permission comes before the file.
@@ -94,6 +116,9 @@ impl Redirected {
             (false, None) => return vec![not_known("the folder that it runs in is unknown")],
         };
         let mut needs = Vec::new();
+        if let Some((why, hides_file)) = &self.unknown {
+            needs.push(Need { hides_file: *hides_file, ..not_known(why) });
+        }
         for folder in folders {
             let Ok(ResolvedPath { path, veil }) = resolve_for(Path::new(&self.path), folder, may_read) else {
                 needs.push(not_known("a loop of symbolic links"));
@@ -287,8 +312,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
         walk.found = std::mem::take(&mut self.found);
         let outcome = walk.operands(expansions.len());
         let (found, statements, state) = (std::mem::take(&mut walk.found), walk.statements, walk.state.clone());
+        let unordered = std::mem::take(&mut walk.unordered);
         let (doubt, hides_file) = (walk.doubt, walk.hides_file);
         (self.found, self.statements, self.state) = (found, statements, state);
+        self.unordered.extend(unordered);
         self.doubt |= doubt;
         self.hides_file |= hides_file;
         outcome

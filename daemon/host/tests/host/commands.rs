@@ -14,6 +14,8 @@ mod folders;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod judge;
+mod random;
 mod repositories;
 mod rules;
+mod spellings;
 mod wrappers;

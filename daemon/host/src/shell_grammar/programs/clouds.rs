@@ -2,7 +2,7 @@
 //! behind it, which are thousands, are not described; those before it are in the tables.
 
 use super::known::{Takes, find};
-use super::{FileAccess, FileUse, Reading};
+use super::{CommandContext, FileAccess, FileUse, Reading, transfers};
 use crate::shell_grammar::arg::Arg;
 
 /// Options that choose another account, project or machine: they stand before the operation, where a rule can name
@@ -139,7 +139,7 @@ const VERBS: &[&str] = &[
 const WRITES_LAST: &[(&str, &str)] = &[("s3api", "get-object"), ("lambda", "invoke"), ("glacier", "get-job-output")];
 
 /// `None` if the program is not one of these.
-pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
+pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let (_, choosing) = CHOOSING.iter().find(|(program, _)| *program == name)?;
     let known = find(name)?;
     let mut reading = Reading { known: Some(known), ..Reading::default() };
@@ -181,6 +181,7 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
     }
     let names: Vec<&str> = operation.places.iter().map(|at| words[*at].start()).collect();
     files_of(&names, behind, &mut reading);
+    transfers::add_named(behind, site, &mut reading);
     if let ["compute", "ssh"] | ["alpha" | "beta", "compute", "ssh"] = names.as_slice() {
         let scripts =
             behind.iter().enumerate().filter_map(|(at, word)| match word.start().strip_prefix("--command=") {

@@ -77,16 +77,23 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
     {
         why = Some("its address names a file".to_owned());
     }
+    let folder = parsed.values(&["--output-dir"]).last().cloned();
     if parsed.has(&["-O", "--remote-name", "--remote-name-all"]) {
         for url in parsed.operands.iter().chain(parsed.values(&["--url"])) {
             let name = url.literal().and_then(|url| url.split(['?', '#']).next()?.rsplit('/').next());
             match name.filter(|name| !name.is_empty() && !name.contains(['{', '['])) {
-                Some(name) => files.push(FileUse::new(FileAccess::Write, Arg::text(name))),
+                Some(name) => {
+                    files.push(FileUse { folder: folder.clone(), ..FileUse::new(FileAccess::Write, Arg::text(name)) })
+                }
                 None => why = Some("the name of the file that it writes is unknown".to_owned()),
             }
         }
     }
+    let outputs: Vec<Arg> = parsed.values(&["-o", "--output"]).cloned().collect();
     let mut reading = parsed.into_reading();
+    for file in reading.files.iter_mut().filter(|file| outputs.contains(&file.arg)) {
+        file.folder.clone_from(&folder);
+    }
     // Writing the file of `-o` is the purpose of the command.
     reading.files.iter_mut().for_each(|file| file.is_operand = true);
     reading.files.extend(files);

@@ -2,8 +2,10 @@
 
 use std::path::{Component, Path};
 
+use toold_engine::effects::AddedEffect;
 use toold_engine::need::FormOption;
 use toold_engine::policy::is_secret;
+use toold_proto::effect::Effect;
 
 use super::known::find;
 use super::options::{Parsed, parse};
@@ -182,6 +184,11 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     false => repository::find(site, folder.as_ref(), name),
                 };
                 finish(name, &mut of, repository, &words[at..]);
+                if shows_secrets(name, &words[at..], site, folder.as_ref()) {
+                    of.added.push(AddedEffect { effect: Effect::Secret, words: Vec::new() });
+                    of.note(word, "shows settings, and they hold a password or a token");
+                    of.reads_only = false;
+                }
                 // A setting may change what else Git runs.
                 of.reads_only &= !is_set;
                 of.files.extend(folder.map(|folder| FileUse::new(FileAccess::List, folder)));
@@ -306,6 +313,35 @@ fn leaves_out(words: &[Arg], file: &str, magic: &str) -> bool {
         })
     };
     behind.iter().any(|path| path.is(&excluded)) || !behind.is_empty() && behind.iter().all(is_another)
+}
+
+/// Whether it prints settings that hold a password or a token, or that are not all known.
+fn shows_secrets(name: &str, words: &[Arg], site: &CommandContext, folder: Option<&Arg>) -> bool {
+    let has = |options: &[&str]| words.iter().any(|word| options.iter().any(|option| word.is(option)));
+    let shows_address = match name {
+        "config" => false,
+        "remote" => has(&["-v", "--verbose", "show", "get-url"]),
+        "ls-remote" => has(&["--get-url"]),
+        _ => return false,
+    };
+    if name != "config" && !shows_address {
+        return false;
+    }
+    // All settings that may be shown, or those of one section.
+    let wanted = match (name, words) {
+        ("config", [.., key]) if !has(&["-l", "--list", "list", "--get-regexp", "--regexp", "--get-urlmatch"]) => {
+            key.literal().and_then(|key| key.split_once('.')).map(|(section, _)| section.to_ascii_lowercase())
+        }
+        _ => None,
+    };
+    let Some([here]) = site.folders else { return true };
+    let folder = here.join(folder.and_then(Arg::literal).unwrap_or("."));
+    let Some(found) = repository::credentials::sections_with_secrets(site, &folder) else { return true };
+    found.iter().any(|section| match &wanted {
+        Some(wanted) => section == wanted,
+        None if shows_address => matches!(section.as_str(), "remote" | "url"),
+        None => true,
+    })
 }
 
 /// Whether it may print lines of any file: a patch. `log` does so only with an option.

@@ -8,7 +8,7 @@ use toold_engine::need::{CommandForm, FormOption};
 use toold_proto::effect::Effect;
 
 use super::known::ProgramTable;
-use super::{Reading, shell};
+use super::{Reading, named_effects, shell};
 use crate::shell_grammar::arg::Arg;
 
 const TABLE: &str = include_str!("effects.toml");
@@ -119,6 +119,17 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
 /// The effects of a command, whose first word is its program. `head`: how many of its first words choose the operation,
 /// where that is known.
 pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, head: Option<usize>) -> CommandEffects {
+    let mut effects = effects_by_tables(words, reading, head);
+    if effects.operation.iter().all(|effect| !effect.must_be_named())
+        && let Some((effect, name)) = named_effects::of(words)
+    {
+        effects.operation = effects.operation.with(effect);
+        effects.name = name;
+    }
+    effects
+}
+
+fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> CommandEffects {
     let mut effects = CommandEffects::default();
     let Some(path) = words.first().and_then(Arg::literal) else { return effects };
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -136,9 +147,11 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
             effects.operation = [Effect::History, Effect::Read].into_iter().collect();
         }
         if let Some(form) = &reading.form {
+            let form = &without_folders_of_git(known, words, form);
             effects.added.extend(rows.iter().filter_map(|row| by_option(row, form)));
             effects.added.extend(by_operands(&known.entry, words, form));
         }
+        effects.added.extend(reading.added.iter().cloned());
     } else if let Some((_, modules)) = INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name) {
         effects.operation = EffectSet::EMPTY.with(Effect::Build);
         effects.name = script_name(words, modules);
@@ -200,10 +213,34 @@ fn by_statement(known: &ProgramTable, words: &[Arg], head: Option<usize>, is_uns
                 },
             )
         }
+        "psql" | "mysql" | "mariadb" | "sqlite3" if is_unsure && removes_rows(words) => Some(Effect::Destroy),
         "psql" | "mysql" | "mariadb" if is_unsure => Some(Effect::Change),
         "sqlite3" if is_unsure => Some(Effect::Write),
         _ => None,
     }
+}
+
+/// Whether a statement removes tables or rows.
+fn removes_rows(words: &[Arg]) -> bool {
+    let starts = ["drop", "truncate", "delete"];
+    words.iter().skip(1).any(|word| {
+        let text = word.literal().unwrap_or(&word.raw).to_ascii_lowercase();
+        let mut all = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        text.contains(' ') && all.any(|word| starts.contains(&word))
+    })
+}
+
+/// `git -C FOLDER branch` does not have the option `-C` of `git branch`.
+fn without_folders_of_git(known: &ProgramTable, words: &[Arg], form: &CommandForm) -> CommandForm {
+    let mut form = form.clone();
+    let Some(subcommand) = known.name.strip_prefix("git ").and_then(|rest| rest.split(' ').next()) else { return form };
+    let behind = words.iter().skip_while(|word| !word.is(subcommand)).skip(1);
+    let has = behind.clone().any(|word| {
+        word.literal().is_none()
+            || word.start().starts_with('-') && !word.start().starts_with("--") && word.start().contains('C')
+    });
+    form.options.retain(|option| has || option.names != ["-C"]);
+    form
 }
 
 fn by_option(row: &EffectRow, form: &CommandForm) -> Option<AddedEffect> {
@@ -281,7 +318,7 @@ fn is_milder(entry: &str, form: &CommandForm) -> bool {
 fn operation_name(words: &[Arg], reading: &Reading, known: &ProgramTable, head: Option<usize>) -> Vec<String> {
     let is_wrapper = !reading.commands.is_empty() || !reading.elsewhere.is_empty() || !reading.scripts.is_empty();
     let first = head.filter(|_| !is_wrapper).and_then(|head| words.get(..head)).unwrap_or_default();
-    let is_name = |word: &&Arg| word.literal().is_some_and(|text| !text.starts_with('-'));
+    let is_name = |word: &&Arg| word.literal().is_some_and(|text| !text.starts_with(['-', '+']));
     let by_table = known.name.split(' ').count();
     if first.len() > by_table && first.iter().all(|word| is_name(&word)) {
         return first.iter().filter_map(|word| word.literal().map(str::to_owned)).collect();

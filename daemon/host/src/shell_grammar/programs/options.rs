@@ -395,6 +395,11 @@ impl<'a> OptionParser<'a> {
             for value in &values {
                 let is_operand = how == FileAccess::Read || *takes == Takes::Output;
                 self.parsed.reading.files.push(FileUse { is_operand, ..FileUse::new(how, value.clone()) });
+                // `-F=x` is the file `x` for some libraries that read options, and `=x` for others.
+                if value.start().starts_with('=') {
+                    let other = FileUse::new(how, value.without_start(1));
+                    self.parsed.reading.files.push(FileUse { is_operand, ..other });
+                }
             }
         }
         self.parsed.given.push(GivenOption { name: name.to_owned(), values });

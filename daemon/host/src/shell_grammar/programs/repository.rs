@@ -1,5 +1,6 @@
 //! Checks that a Git command that only reads runs nothing that the repository names.
 
+pub(super) mod credentials;
 mod index;
 pub(super) mod settings;
 

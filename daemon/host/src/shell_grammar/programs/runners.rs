@@ -94,10 +94,11 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
 }
 
 /// A tool that toold knows nothing about: a rule for the runner trusts the project's tools.
-fn is_own_tool(name: &str, command: &[Arg], site: &CommandContext) -> bool {
+pub(super) fn is_own_tool(name: &str, command: &[Arg], site: &CommandContext) -> bool {
     let base = name.rsplit('/').next().unwrap_or_default();
     // The first words show it. A line may hold thousands of runners, one inside of another.
-    let reading = super::read(command.get(..SHOWING.min(command.len())).unwrap_or(command), site);
+    let shown: Vec<Arg> = command.iter().take(SHOWING).take_while(|word| !word.is("--")).cloned().collect();
+    let reading = super::read(&shown, site);
     let runs_nothing = reading.commands.is_empty() && reading.scripts.is_empty() && reading.on_found.is_empty();
     !INTERPRETERS.contains(&base)
         && reading.known.is_none()

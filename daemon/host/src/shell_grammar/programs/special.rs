@@ -4,7 +4,8 @@ use super::known::find;
 use super::options::{Parsed, parse};
 use super::{
     CommandContext, CommandOutput, FileUse, Reading, awk, builtins, clouds, coreutils, curl, elsewhere, fd, filters,
-    find as find_program, git, jq, make, parallel, ps, runners, sed, shell, sql, tar, wrappers, xargs,
+    find as find_program, git, jq, make, parallel, ps, runners, sed, shell, sql, tar, transfers, wrapped, wrappers,
+    xargs,
 };
 use crate::shell_grammar::arg::{Arg, WordPart};
 
@@ -18,7 +19,6 @@ const RUN_OTHERS: &[&str] = &[
     "proot",
     "at",
     "batch",
-    "watchexec",
     "gdb",
     "lldb",
     "expect",
@@ -94,9 +94,6 @@ const AT_FILES: &[&str] = &[
     "dotnet",
 ];
 
-/// Runners of a project's own tools: the words after `run` are the command.
-const RUNNERS: &[(&str, &[&str])] = &[("hatch", &["run"])];
-
 /// `None` if the tables describe the program, or nothing does.
 pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let reading = Reading::default;
@@ -109,15 +106,12 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let looked_into = elsewhere::read(name, words)
         .or_else(|| wrappers::read(name, words))
         .or_else(|| runners::read(name, words, site))
+        .or_else(|| wrapped::read(name, words, site))
         .or_else(|| sql::read(name, words))
-        .or_else(|| clouds::read(name, words));
+        .or_else(|| clouds::read(name, words, site))
+        .or_else(|| transfers::read(name, words, site));
     if looked_into.is_some() {
         return looked_into;
-    }
-    if let Some((_, verb)) = RUNNERS.iter().find(|(runner, _)| *runner == name)
-        && verb.iter().enumerate().all(|(at, verb)| words.get(at).is_some_and(|word| word.is(verb)))
-    {
-        return Some(runner(&words[verb.len()..]));
     }
     let at_file = |word: &&Arg| word.start().starts_with('@') || name == "dotnet" && word.start().starts_with("/p:");
     if let Some(word) = words.iter().find(at_file).filter(|_| AT_FILES.contains(&name)) {
@@ -233,11 +227,13 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             }
             reading
         }
+        // A command in the folder of one package.
+        "yarn" | "yarnpkg" if is(0, "workspace") && words.get(1).is_some_and(Arg::is_one) && words.len() > 2 => {
+            let mut reading = Reading { reads_only: true, ..reading() };
+            reading.command(&[&[Arg::text(name)], &words[2..]].concat());
+            reading
+        }
         "rustup" if is(0, "run") => command_behind(words.get(2..).unwrap_or_default()),
-        "mise" | "asdf" if is(0, "exec") || is(0, "x") => match words.iter().position(|word| word.is("--")) {
-            Some(at) => command_behind(&words[at + 1..]),
-            None => reading().runs_any("the command that it runs is unknown"),
-        },
         _ => return None,
     })
 }
@@ -255,16 +251,6 @@ fn command_behind(words: &[Arg]) -> Reading {
         _ => reading.command(words),
     }
     reading
-}
-
-/// A command after options that are not known here.
-fn runner(words: &[Arg]) -> Reading {
-    let behind = skip_dashes(words);
-    match behind.first() {
-        Some(first) if behind.len() == words.len() && first.may_be_option() => Reading::default()
-            .runs_any(format!("the option {} is unknown, and so is the command that it runs", first.raw)),
-        _ => command_behind(behind),
-    }
 }
 
 /// The words into which something else is inserted are not known.

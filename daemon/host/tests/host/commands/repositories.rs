@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use toold_proto::permission::Verdict;
 
 use crate::commands::folders::{git, write};
-use crate::commands::judge::{CommandSetting, judge};
+use crate::commands::judge::{CommandSetting, RuleLine, judge};
 
 /// Commands that only read.
 const READING: &[&str] = &[
@@ -247,4 +247,49 @@ fn the_names_in_each_version_of_the_index_are_read() {
         }
         clone.git(&["rm", "--quiet", "--force", secret]);
     }
+}
+
+/// A remote's address or a header may hold a token, which these commands would print.
+#[test]
+fn settings_with_a_password_are_not_shown() {
+    let clone = Clone::make();
+    let place = &clone.place;
+    let rules = [RuleLine::parse("allow shell git *").unwrap(), RuleLine::parse("allow shell git remote *").unwrap()];
+    let shown = [
+        "git remote -v",
+        "git remote get-url origin",
+        "git config --get remote.origin.url",
+        "git config remote.origin.url",
+        "git config get remote.origin.url",
+        "git config --list",
+        "git config -l --show-origin",
+        "git config --get-regexp '^remote'",
+        "git -C src config -l",
+    ];
+    let others = ["git config --get user.name", "git config core.autocrlf", "git remote", "git status"];
+    let verdict = |line: &str| judge(line, place, &rules).verdict;
+    let check = |expected: Verdict| {
+        for line in shown {
+            assert_eq!(verdict(line), expected, "{line}");
+        }
+        for line in others {
+            assert_eq!(verdict(line), Verdict::Allow, "{line}");
+        }
+    };
+    clone.git(&["remote", "add", "origin", "https://me@example.com/a.git"]);
+    check(Verdict::Allow);
+    clone.git(&["remote", "set-url", "origin", "https://me:password@example.com/a.git"]);
+    check(Verdict::Ask);
+    let exactly = [RuleLine::parse("allow shell git remote -v").unwrap()];
+    assert_eq!(judge("git remote -v", place, &exactly).verdict, Verdict::Allow);
+    clone.git(&["remote", "set-url", "origin", "https://example.com/a.git"]);
+    check(Verdict::Allow);
+    // In a file of the person's that another one includes.
+    write(&place.home, &[(".gitconfig", "[include]\n\tpath = git/more\n")]);
+    write(&place.home, &[("git/more", "[url \"https://x:token@example.com/\"]\n\tinsteadOf = https://example.com/\n")]);
+    assert_eq!(verdict("git remote -v"), Verdict::Ask);
+    assert_eq!(verdict("git config --get user.email"), Verdict::Allow);
+    write(&place.home, &[("git/more", "[http \"https://example.com\"]\n\textraheader = AUTHORIZATION: basic x\n")]);
+    assert_eq!(verdict("git config --list"), Verdict::Ask);
+    assert_eq!(verdict("git remote -v"), Verdict::Allow);
 }

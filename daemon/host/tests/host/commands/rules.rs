@@ -1,9 +1,11 @@
 //! What rules mean: each row is rules, a line, and the verdict.
 
+use toold_host::environment::Environment;
+use toold_host::shell_grammar::{Surroundings, needs};
 use toold_proto::permission::Verdict;
 
 use crate::commands::folders::{TestProject, git};
-use crate::commands::judge::{RuleLine, judge};
+use crate::commands::judge::{CommandSetting, RuleLine, judge};
 
 use Verdict::{Allow, Ask, Deny};
 
@@ -408,4 +410,130 @@ fn git_shows_no_secret_that_the_repository_tracks() {
     for line in others {
         assert_eq!(verdict(line), Allow, "{line}");
     }
+}
+
+/// Options that choose where a command works stand before its operation.
+#[test]
+fn a_rule_covers_the_operation_in_other_folders_of_the_session() {
+    check(&[
+        (
+            &[
+                "allow shell make test *",
+                "allow shell cargo test *",
+                "allow shell npm test *",
+                "allow shell pnpm build *",
+                "allow shell yarn test *",
+                "allow shell go test *",
+                "allow shell gh pr view *",
+            ],
+            &[
+                "make -j8 test",
+                "make -j 8 -s -C web test",
+                "make -j test",
+                "cargo +nightly test --lib",
+                "npm --prefix web test",
+                "npm --prefix=web -s test",
+                "pnpm -C web build",
+                "pnpm --filter shop build",
+                "yarn --cwd web test",
+                "yarn workspace web test",
+                "go -C web test ./...",
+            ],
+            Allow,
+        ),
+        (
+            &[
+                "allow shell make test *",
+                "allow shell npm test *",
+                "allow shell cargo test *",
+                "allow shell yarn test *",
+                "allow shell go test *",
+                "allow shell gh pr view *",
+            ],
+            &[
+                "make -f other test",
+                "make -C /opt/x test",
+                "npm --prefix /opt/x test",
+                "npm --prefix=/usr/lib/x test",
+                "cargo +./own test",
+                "cargo --config x=1 test",
+                "yarn --cwd /opt/x test",
+                "yarn workspace web publish",
+                "go -C /opt/x test",
+                "gh -R other/name pr view 1",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell **", "deny shell yarn deploy *", "deny shell npm run deploy *", "deny shell make deploy *"],
+            &[
+                "yarn workspace web deploy",
+                "yarn --cwd web deploy",
+                "npm --prefix web run deploy",
+                "make -j8 -C web deploy",
+            ],
+            Deny,
+        ),
+    ]);
+}
+
+/// Operations of programs that no table describes are known by their effect, and so are options that only the effect names.
+#[test]
+fn a_rule_about_an_effect_means_each_operation_that_has_it() {
+    let project = TestProject::make();
+    let effect = |line: &str, effect: &str| {
+        let effect = toold_proto::effect::Effect::parse(effect).unwrap();
+        effects_of(line, &project.place).contains(&effect)
+    };
+    for (of, lines) in [
+        (
+            "publish",
+            "npm publish|pnpm publish|yarn publish|yarn npm publish|cargo publish|twine upload dist/x|poetry publish|uv publish|\
+             gem push x.gem|docker push a/b|docker --log-level error push a/b|helm push x oci://y|gh release create v1|git send-email x|\
+             goreleaser release|vsce publish|dotnet nuget push x|mvn deploy|git push|npx semantic-release|sudo docker push a/b",
+        ),
+        (
+            "destroy",
+            "rsync -a --delete a b|rsync -a --del a b|rsync -a --delete-after a b|psql -c 'drop table x'|psql -c 'delete from x'|\
+             sqlite3 x.db 'drop table x'|mysql -e 'truncate table x'|git checkout -- .|git checkout .|git restore .|git clean -fd|\
+             truncate -s 0 x|find . -delete|shred x|redis-cli flushall|redis-cli -h h FLUSHALL|kubectl delete pod x|terraform destroy|\
+             docker volume rm x|docker system prune -f|npm unpublish x|dropdb x|git filter-branch x|pulumi destroy|gsutil rm gs://b|\
+             aws s3 rm s3://b|rm -rf x|git push --force|git stash clear|mkfs.ext4 x",
+        ),
+        ("secret", "vault kv get x|op read op://x|pass show x|gh auth token|heroku config|npm token list"),
+    ] {
+        for line in lines.split('|') {
+            assert!(effect(line, of), "{line}: not {of}");
+        }
+    }
+    for (of, line) in [
+        ("publish", "npm pack"),
+        ("publish", "docker pull a/b"),
+        ("destroy", "rsync -a a b"),
+        ("destroy", "psql -c 'select 1'"),
+        ("destroy", "git -C web branch x"),
+        ("destroy", "git checkout -b x"),
+        ("secret", "vault status"),
+    ] {
+        assert!(!effect(line, of), "{line}: {of}");
+    }
+    check(&[
+        (&["allow shell twine *", "allow shell redis-cli *"], &["twine upload x", "redis-cli flushall"], Ask),
+        (&["allow shell twine upload *", "allow shell redis-cli *"], &["twine upload x", "redis-cli get x"], Allow),
+    ]);
+}
+
+/// The effects of all commands of a line.
+fn effects_of(line: &str, place: &CommandSetting) -> Vec<toold_proto::effect::Effect> {
+    let environment =
+        Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
+    let mut surroundings = Surroundings { cwd: &place.workspace, environment: &environment, may_read: &mut |_| true };
+    let needs = needs(line, &mut surroundings);
+    let inner = needs.iter().flat_map(|need| &need.elsewhere).map(|inner| &inner.effects);
+    needs
+        .iter()
+        .map(|need| &need.effects)
+        .chain(inner)
+        .flat_map(|effects| effects.all().iter().collect::<Vec<_>>())
+        .collect()
 }

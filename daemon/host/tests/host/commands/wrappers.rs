@@ -81,6 +81,44 @@ const HERE: &[(&str, Option<&str>)] = &[
     ("parallel CMD {} ::: a b", Some("parallel *")),
     ("parallel -j 2 CMD -- a b", Some("parallel *")),
     ("xargs -n 1 CMD", None),
+    // In no table.
+    ("doppler run -- CMD", Some("doppler *")),
+    ("doppler run -p shop -c dev -- CMD", Some("doppler run *")),
+    ("doppler run --command='CMD'", Some("doppler run *")),
+    ("op run --env-file=prod.env -- CMD", Some("op run *")),
+    ("op run --no-masking CMD", Some("op run *")),
+    ("infisical run --env=dev -- CMD", Some("infisical run *")),
+    ("chamber exec shop -- CMD", Some("chamber *")),
+    ("aws-vault exec dev -- CMD", Some("aws-vault exec *")),
+    ("aws-vault exec -d 1h dev CMD", Some("aws-vault exec *")),
+    ("dotenv -e .env.local -- CMD", Some("dotenv *")),
+    ("dotenv -f .env.local run -- CMD", Some("dotenv *")),
+    ("dotenvx run -f .env.local -- CMD", Some("dotenvx *")),
+    ("env-cmd -f .env.local CMD", Some("env-cmd *")),
+    ("cross-env CI=1 CMD", Some("cross-env *")),
+    ("sops exec-env secrets.yaml 'CMD'", Some("sops *")),
+    ("nodemon --exec 'CMD'", Some("nodemon *")),
+    ("nodemon -w src -e ts -x 'CMD'", Some("nodemon *")),
+    ("watchexec -e rs -- CMD", Some("watchexec *")),
+    ("watchexec -r -w src CMD", Some("watchexec *")),
+    ("cargo watch -s 'CMD'", Some("cargo watch *")),
+    ("cargo watch -q -w src -- CMD", Some("cargo watch *")),
+    ("cargo +nightly watch -c -s 'CMD'", Some("cargo *")),
+    ("mise exec -- CMD", Some("mise exec *")),
+    ("mise x node@20 -- CMD", Some("mise x *")),
+    ("mise exec -c 'CMD'", Some("mise exec *")),
+    ("rtx x node@20 -- CMD", Some("rtx *")),
+    ("asdf exec CMD", Some("asdf exec *")),
+    ("pyenv exec CMD", Some("pyenv exec *")),
+    ("nvm exec 18 CMD", Some("nvm exec *")),
+    ("nvm exec --silent CMD", Some("nvm exec *")),
+    ("volta run --node 20 CMD", Some("volta run *")),
+    ("corepack CMD", Some("corepack *")),
+    ("conda run -n shop CMD", Some("conda run *")),
+    ("gosu www CMD", Some("gosu *")),
+    ("wait-for-it db:5432 -t 30 -- CMD", Some("wait-for-it *")),
+    ("numactl -N 0 CMD", Some("numactl *")),
+    ("concurrently 'true' 'CMD'", Some("concurrently *")),
     ("timeout 5 nice bash -c 'env CI=1 CMD'", None),
     ("sudo -u deploy bash -c 'timeout 5 CMD'", Some("sudo *")),
 ];
@@ -119,6 +157,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("uvx --from x CMD", "uvx *"),
     ("uv tool run CMD", "uv *"),
     ("pipx run --spec x CMD", "pipx *"),
+    // Of a program that no table knows.
+    ("wrap -- CMD", "wrap *"),
+    ("wrap --level 3 x -- CMD", "wrap *"),
 ];
 
 /// Runners of a project's tools, by the name and a rule for it.
@@ -132,6 +173,11 @@ const RUNNERS: &[(&str, &str)] = &[
     ("yarn exec CMD", "yarn exec *"),
     ("devbox run CMD", "devbox run *"),
     ("devbox run -- CMD", "devbox run *"),
+    ("hatch run CMD", "hatch run *"),
+    ("hatch run test:CMD", "hatch run *"),
+    ("pixi run -e dev CMD", "pixi run *"),
+    ("rye run CMD", "rye run *"),
+    ("pdm run CMD", "pdm run *"),
 ];
 
 /// Rules, a line, and the verdict.
@@ -270,6 +316,11 @@ fn what_a_wrapper_hides_is_a_doubt() {
                 "ssh web1 \"$x\"",
                 "docker exec web $x",
                 "gdb -p 1",
+                "doppler run --new-option x -- ls",
+                "mise exec node@20",
+                "nodemon --exec \"$x\"",
+                "cargo watch -C web -s 'npm test'",
+                "asdf exec $x",
             ],
             Ask,
         ),
@@ -639,9 +690,17 @@ fn an_offer_names_the_whole_operation() {
 #[test]
 fn thousands_of_nested_wrappers_are_no_command_that_is_allowed() {
     let mut rows = Vec::new();
-    for wrapper in
-        ["timeout 1 ", "uv run ", "poetry run ", "ssh -Z web1 ", "docker exec web ", "npx ", "sudo -u x ", "make a "]
-    {
+    for wrapper in [
+        "timeout 1 ",
+        "uv run ",
+        "poetry run ",
+        "ssh -Z web1 ",
+        "docker exec web ",
+        "npx ",
+        "sudo -u x ",
+        "make a ",
+        "wrap -- ",
+    ] {
         rows.push((rules(&["allow shell mytool *"]), format!("{}mytool x", wrapper.repeat(9000)), Ask));
     }
     check_all(&rows);

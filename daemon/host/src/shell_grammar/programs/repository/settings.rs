@@ -218,12 +218,30 @@ pub(super) struct RepositorySettings {
 }
 
 /// One setting. The names of its section and its own are in small letters.
-struct Setting {
-    section: String,
-    subsection: Option<String>,
-    name: String,
+pub(super) struct Setting {
+    pub(super) section: String,
+    pub(super) subsection: Option<String>,
+    pub(super) name: String,
     /// `None` when it is not a plain text.
-    value: Option<String>,
+    pub(super) value: Option<String>,
+}
+
+/// All settings of a file; `None` if it cannot be parsed. A value over several lines has further settings in it.
+pub(super) fn all(text: &str) -> Option<Vec<Setting>> {
+    let mut section = (String::new(), None);
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut line = line.trim();
+        if let Some(rest) = line.strip_prefix('[') {
+            let (header, behind) = rest.split_once(']')?;
+            section = section_of(header)?;
+            line = behind.trim();
+        }
+        if !line.is_empty() && !line.starts_with(['#', ';']) {
+            found.push(setting_of(&section, line));
+        }
+    }
+    Some(found)
 }
 
 impl RepositorySettings {

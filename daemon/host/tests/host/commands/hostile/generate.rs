@@ -1,8 +1,8 @@
 //! Makes lines out of the pieces in [`super::kits`].
 
 use super::kits::{AROUND, EVERYDAY_AROUND, FOLDERS, KITS, Kit, SHELL, VARIABLES};
-use super::random::SplitMix;
 use crate::commands::judge::RuleLine;
+use crate::commands::random::SplitMix;
 
 /// A line with the rules under which it is tried.
 #[derive(Clone)]

@@ -2,8 +2,8 @@
 //!
 //! Seed and number of lines are those of the other hostile lines: see the parent module.
 
-use super::random::SplitMix;
 use super::{THREADS, number};
+use crate::commands::random::SplitMix;
 use crate::shell_and_bash::{is_understood, ran_beyond_needs};
 
 /// Commands with a heredoc at `H`; its bodies are at `B`, which begins a line.

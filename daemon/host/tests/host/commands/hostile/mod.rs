@@ -8,7 +8,6 @@ mod heredocs;
 mod kits;
 mod oracle;
 mod proved;
-mod random;
 mod root;
 mod shell;
 

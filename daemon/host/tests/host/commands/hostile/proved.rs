@@ -22,10 +22,10 @@ use toold_proto::permission::Verdict;
 use self::lines::{ProofLine, lines};
 use self::report::ProofReport;
 use self::trace::{CALLS, excesses};
-use super::random::SplitMix;
 use super::root::{OUTSIDE, SECRET, ThrowAwayRoot, find_program};
 use super::shell::TestShell;
 use crate::commands::judge::judge;
+use crate::commands::random::SplitMix;
 
 const THREADS: usize = 2;
 /// So many lines run each time.

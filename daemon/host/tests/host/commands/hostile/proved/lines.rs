@@ -2,7 +2,7 @@
 
 use toold_host::shell_grammar::TableListing;
 
-use super::super::random::SplitMix;
+use crate::commands::random::SplitMix;
 
 /// A line, and the program with its subcommand that it is about.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! Numbers that are the same for the same seed, everywhere.
 
 /// SplitMix64.
-pub(super) struct SplitMix(u64);
+pub(crate) struct SplitMix(u64);
 
 impl SplitMix {
     /// The numbers of one line: lines depend neither on each other nor on the number of threads.
-    pub(super) fn of_line(seed: u64, at: u64) -> Self {
+    pub(crate) fn of_line(seed: u64, at: u64) -> Self {
         let mut mixed = Self(seed);
         Self(mixed.next() ^ at.wrapping_mul(0xd1b5_4a32_d192_ed03))
     }
@@ -18,16 +18,16 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
     /// True in this many of a hundred cases.
-    pub(super) fn chance(&mut self, percent: usize) -> bool {
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }

@@ -1,0 +1,334 @@
+//! Names that a command of a line makes: links above all. The line is judged before it runs, so what the disk has there
+//! says nothing about what a later command finds.
+
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use toold_engine::need::CommandForm;
+
+use super::files::NamedFile;
+use super::programs::{FileAccess, ProgramTable};
+use super::{LineItem, names};
+use crate::files::resolve_for;
+
+/// Commands that put whatever they have been given into a folder: a commit, a patch, an archive, another machine.
+/// The first words of their names in the tables.
+const FILL_FOLDERS: &[&str] = &[
+    "git checkout",
+    "git switch",
+    "git restore",
+    "git reset",
+    "git merge",
+    "git pull",
+    "git rebase",
+    "git cherry-pick",
+    "git revert",
+    "git apply",
+    "git am",
+    "git stash",
+    "git bisect",
+    "git submodule update",
+    "git submodule add",
+    "git sparse-checkout",
+    "git read-tree",
+    "git checkout-index",
+    "git worktree add",
+    "tar",
+    "gtar",
+    "unzip",
+    "7z",
+    "7za",
+    "7zr",
+    "unrar",
+    "rar",
+    "cpio",
+    "pax",
+    "patch",
+    "gh pr checkout",
+    "gh pr co",
+    "gh run download",
+    "gh release download",
+    "gh repo clone",
+    "gh repo sync",
+    "gh gist clone",
+    "glab mr checkout",
+    "glab repo clone",
+    "sftp",
+];
+
+/// Commands of these that change no file, or only remove some.
+const FILL_NOTHING: &[&str] = &[
+    "git stash list",
+    "git stash show",
+    "git stash drop",
+    "git stash clear",
+    "git stash create",
+    "git bisect log",
+    "git bisect terms",
+];
+
+/// Copies of a folder have the links in it, which may lead elsewhere from their new place.
+const COPY_LINKS: &[&str] = &[
+    "-a",
+    "-R",
+    "-r",
+    "-d",
+    "-P",
+    "-l",
+    "-s",
+    "--recursive",
+    "--archive",
+    "--links",
+    "--no-dereference",
+    "--symbolic-link",
+];
+
+/// Git reaches no file behind a link by a path of the repository.
+const OF_REPOSITORY: &[&str] = &[
+    "git add",
+    "git stage",
+    "git rm",
+    "git mv",
+    "git checkout",
+    "git restore",
+    "git reset",
+    "git log",
+    "git show",
+    "git blame",
+    "git status",
+    "git grep",
+    "git ls-files",
+    "git stash push",
+];
+
+/// The names that a command makes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MadeNames {
+    /// These, and everything below them.
+    names: Vec<PathBuf>,
+    /// Anything below these folders.
+    folders: Vec<PathBuf>,
+    /// Anything anywhere.
+    anything: bool,
+}
+
+impl MadeNames {
+    /// The names that a command makes, if they may be links or lead to some. `files` are those that it names; `folders`
+    /// are those in which it may run.
+    pub(super) fn of(
+        known: Option<&ProgramTable>,
+        form: Option<&CommandForm>,
+        files: &[NamedFile],
+        folders: Option<&[PathBuf]>,
+    ) -> Self {
+        let Some(known) = known else { return Self::default() };
+        let has = |options: &[&str]| {
+            form.is_none_or(|form| {
+                form.options.iter().any(|option| option.names.iter().any(|name| options.contains(&name.as_str())))
+            })
+        };
+        let plain = |at: usize| form.and_then(|form| form.plain.get(at)).map(|word| word.text.as_str());
+        let name = known.name.as_str();
+        match name {
+            "ln" | "link" => Self::put(files),
+            "cp" if has(&["-s", "--symbolic-link"]) || has(COPY_LINKS) && copies_links(files) => Self::put(files),
+            "mv" | "git mv" if copies_links(files) => Self::put(files),
+            "rsync" if has(COPY_LINKS) && (copies_links(files) || files.iter().any(NamedFile::is_elsewhere)) => {
+                Self::put(files)
+            }
+            "docker cp" | "podman cp" | "nerdctl cp" | "kubectl cp" | "oc cp" => Self::put(files),
+            // A new branch at this commit.
+            "git checkout" if form.is_some() && has(&["-b", "-B"]) && plain(1).is_none() => Self::default(),
+            "git switch" if form.is_some() && has(&["-c", "--create"]) && plain(1).is_none() => Self::default(),
+            "git restore" if form.is_some() && has(&["-S", "--staged"]) && !has(&["-W", "--worktree"]) => {
+                Self::default()
+            }
+            "git reset" if form.is_some() && !has(&["--hard", "--merge", "--keep"]) => Self::default(),
+            "git apply" if form.is_some() && has(&["--check", "--stat", "--numstat", "--summary"]) => Self::default(),
+            "tar" | "gtar" if form.is_some() && !has(&["-x", "--extract", "--get"]) => Self::default(),
+            "unzip" if form.is_some() && has(&["-l", "-t", "-v", "-Z", "-z", "-p"]) => Self::default(),
+            "patch" if form.is_some() && has(&["--dry-run"]) => Self::default(),
+            "git clone" => match (plain(1), plain(2), folders) {
+                (_, Some(target), Some(folders)) => Self::below(folders, target),
+                (Some(address), None, Some(folders)) => {
+                    let last = address.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+                    Self::below(folders, last.strip_suffix(".git").unwrap_or(last))
+                }
+                _ => Self { anything: true, ..Self::default() },
+            },
+            _ if known.reads_only || FILL_NOTHING.contains(&name) => Self::default(),
+            _ if is_in(FILL_FOLDERS, name) => {
+                let names_folder = ["-C", "--directory", "-d", "-o", "-D", "--git-dir", "--work-tree", "--dir"];
+                match folders {
+                    Some(folders) if !has(&names_folder) && name != "git worktree add" => {
+                        let folders = match name.starts_with("git ") || name.contains(" pr ") || name.contains(" mr ") {
+                            true => folders.iter().map(|folder| top_of(folder)).collect(),
+                            false => folders.to_vec(),
+                        };
+                        Self { folders, ..Self::default() }
+                    }
+                    _ => Self { anything: true, ..Self::default() },
+                }
+            }
+            _ => Self::default(),
+        }
+    }
+
+    /// The names that files get at the place where the command puts them.
+    fn put(files: &[NamedFile]) -> Self {
+        let names: Vec<PathBuf> = files.iter().flat_map(NamedFile::put_at).collect();
+        Self { anything: names.is_empty(), names, ..Self::default() }
+    }
+
+    fn below(folders: &[PathBuf], name: &str) -> Self {
+        Self { names: folders.iter().map(|folder| folder.join(name)).collect(), ..Self::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.folders.is_empty() && !self.anything
+    }
+
+    pub(super) fn join(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.folders.extend(other.folders);
+        self.anything |= other.anything;
+    }
+
+    /// Whether a path may lead elsewhere once the command has run; `None` if not, else whether that is likely: the
+    /// command makes this name, or nothing has it yet.
+    fn changes(&self, path: &Path, how: FileAccess, may_read: &mut dyn FnMut(&Path) -> bool) -> Option<bool> {
+        let forms = forms(path, may_read);
+        let is_below = |folder: &PathBuf, may_read: &mut dyn FnMut(&Path) -> bool| {
+            self::forms(folder, may_read).iter().any(|folder| forms.iter().any(|path| path.starts_with(folder)))
+        };
+        let is_around = |name: &PathBuf, may_read: &mut dyn FnMut(&Path) -> bool| {
+            how == FileAccess::Tree
+                && self::forms(name, may_read).iter().any(|name| forms.iter().any(|path| name.starts_with(path)))
+        };
+        if self.names.iter().any(|name| is_below(name, may_read) || is_around(name, may_read)) {
+            return Some(true);
+        }
+        let is_filled = self.folders.iter().any(|folder| {
+            let is_folder_itself = self::forms(folder, may_read).iter().any(|folder| forms.contains(folder));
+            is_below(folder, may_read) && (how == FileAccess::Tree || !is_folder_itself) || is_around(folder, may_read)
+        });
+        // Names of folders show little, and the command that fills a folder has not made it.
+        if how == FileAccess::List || !(is_filled || self.anything) {
+            return None;
+        }
+        Some(!forms.iter().any(|path| path.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink())))
+    }
+}
+
+fn is_in(list: &[&str], name: &str) -> bool {
+    list.iter().any(|known| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
+}
+
+/// Whether a link is among the files that are put somewhere.
+fn copies_links(files: &[NamedFile]) -> bool {
+    let has_links = |path: &Path| {
+        path.is_symlink()
+            || path.is_dir()
+                && names::tree(path, |_| true, |_| true).is_none_or(|all| all.iter().any(|file| file.is_symlink()))
+    };
+    files.iter().filter(|file| !file.is_target()).any(|file| has_links(file.path()))
+}
+
+/// The folder of the repository that holds a folder, or that itself.
+fn top_of(folder: &Path) -> PathBuf {
+    let top = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok());
+    top.unwrap_or(folder).to_owned()
+}
+
+/// A path as it is written without `.` and `..`, and with the links to its folder followed.
+fn forms(path: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> Vec<PathBuf> {
+    let mut written = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(written.pop()),
+            Component::Normal(name) => written.push(name),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let followed = resolve_for(folder, Path::new("/"), may_read).ok().map(|found| found.path);
+    let followed = followed.zip(path.file_name()).map(|(folder, name)| folder.join(name));
+    std::iter::once(written).chain(followed).collect()
+}
+
+/// Doubts each command that reaches a file through a name that another command of the line makes before it.
+///
+/// `unordered` are the ranges of `found` in which a command may also run before one that stands in front of it: loops,
+/// and whatever runs beside the rest of the line.
+pub(super) fn doubt_made_names(
+    found: &mut [LineItem],
+    unordered: &[Range<usize>],
+    may_read: &mut dyn FnMut(&Path) -> bool,
+) {
+    let made: Vec<(usize, String, MadeNames)> = found
+        .iter()
+        .enumerate()
+        .filter_map(|(at, item)| match item {
+            LineItem::Command(command) if !command.makes.is_empty() => {
+                let name = command.known.map_or_else(|| command.target.clone(), |known| known.name.clone());
+                Some((at, name, command.makes.clone()))
+            }
+            LineItem::Command(_) | LineItem::File(_) | LineItem::Redirect(_) => None,
+        })
+        .collect();
+    if made.is_empty() {
+        return;
+    }
+    for at in 0..found.len() {
+        let comes_after =
+            |maker: usize| maker < at || unordered.iter().any(|range| range.contains(&maker) && range.contains(&at));
+        let uses: Vec<(PathBuf, FileAccess)> = match &found[at] {
+            LineItem::Command(_) => continue,
+            LineItem::File(file) => file.paths().map(|path| (path.to_owned(), file.how())).collect(),
+            LineItem::Redirect(redirected) => {
+                redirected.paths().into_iter().map(|path| (path, FileAccess::Read)).collect()
+            }
+        };
+        let by = match &found[at] {
+            LineItem::File(file) if !file.command.is_empty() => {
+                let is_its = |item: &LineItem| matches!(item, LineItem::Command(by) if by.target == file.command);
+                found.iter().take(at).rposition(is_its)
+            }
+            LineItem::File(_) | LineItem::Command(_) | LineItem::Redirect(_) => None,
+        };
+        let known = by.and_then(|by| match &found[by] {
+            LineItem::Command(command) => command.known.map(|known| known.name.as_str()),
+            LineItem::File(_) | LineItem::Redirect(_) => None,
+        });
+        let is_of_git = known.is_some_and(|known| is_in(OF_REPOSITORY, known));
+        let removes = known.is_some_and(|known| matches!(known, "rm" | "unlink" | "ln" | "mkdir" | "rmdir"));
+        let mut doubt: Option<(String, bool)> = None;
+        for (_, name, names) in made.iter().filter(|(maker, ..)| Some(*maker) != by && comes_after(*maker)) {
+            for (path, how) in &uses {
+                // The name itself goes, not the file to which it leads.
+                if is_of_git || removes && *how == FileAccess::Write && names.names.contains(path) {
+                    continue;
+                }
+                if let Some(is_likely) = names.changes(path, *how, may_read) {
+                    let shown = path.file_name().unwrap_or_default().to_string_lossy();
+                    let why =
+                        format!("{name}, which runs before, decides where {shown} leads: run them one after the other");
+                    let before = doubt.take().is_some_and(|(_, likely)| likely);
+                    doubt = Some((why, is_likely || before));
+                }
+            }
+        }
+        let Some((why, is_likely)) = doubt else { continue };
+        match (by, &mut found[at]) {
+            (Some(by), _) => {
+                if let LineItem::Command(command) = &mut found[by] {
+                    command.doubt(&why);
+                    command.hides_file |= is_likely;
+                }
+            }
+            (None, LineItem::File(file)) => file.unknown = Some((why, is_likely)),
+            (None, LineItem::Redirect(redirected)) => redirected.unknown = Some((why, is_likely)),
+            (None, LineItem::Command(_)) => {}
+        }
+    }
+}

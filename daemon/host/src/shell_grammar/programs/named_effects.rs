@@ -1,0 +1,170 @@
+//! Effects of operations that no table describes: a rule about an effect means them, and a rule for the program alone
+//! does not cover them.
+
+use toold_proto::effect::Effect;
+
+use crate::shell_grammar::arg::Arg;
+
+/// Operations by their effect: a program, and the words behind it that are no options. By the programs' own manuals.
+const NAMED: &[(Effect, &[&str])] = &[
+    (
+        Effect::Publish,
+        &[
+            "npm publish",
+            "pnpm publish",
+            "yarn publish",
+            "yarn npm publish",
+            "bun publish",
+            "lerna publish",
+            "changeset publish",
+            "semantic-release",
+            "release-it",
+            "goreleaser release",
+            "twine upload",
+            "poetry publish",
+            "uv publish",
+            "flit publish",
+            "hatch publish",
+            "pdm publish",
+            "rye publish",
+            "gem push",
+            "docker push",
+            "docker image push",
+            "podman push",
+            "nerdctl push",
+            "buildah push",
+            "skopeo copy",
+            "crane push",
+            "oras push",
+            "vsce publish",
+            "ovsx publish",
+            "mix hex.publish",
+            "dart pub publish",
+            "flutter pub publish",
+            "dotnet nuget push",
+            "nuget push",
+            "cabal upload",
+            "stack upload",
+            "opam publish",
+            "luarocks upload",
+            "conan upload",
+            "git send-email",
+            "git svn dcommit",
+            "wrangler deploy",
+            "wrangler publish",
+            "vercel deploy",
+            "netlify deploy",
+            "firebase deploy",
+            "flyctl deploy",
+            "fly deploy",
+            "surge",
+            "serverless deploy",
+            "sls deploy",
+            "npm dist-tag",
+            "npm deprecate",
+            "npm access",
+            "npm owner",
+        ],
+    ),
+    (
+        Effect::Destroy,
+        &[
+            "npm unpublish",
+            "gem yank",
+            "redis-cli flushall",
+            "redis-cli flushdb",
+            "dropdb",
+            "mysqladmin drop",
+            "git filter-branch",
+            "git filter-repo",
+            "pulumi destroy",
+            "cdk destroy",
+            "serverless remove",
+            "sls remove",
+            "mkfs",
+            "wipefs",
+            "blkdiscard",
+            "vagrant destroy",
+            "lxc delete",
+            "incus delete",
+            "virsh undefine",
+            "virsh destroy",
+            "zfs destroy",
+            "zpool destroy",
+            "btrfs subvolume delete",
+            "kind delete",
+            "minikube delete",
+            "docker system prune",
+            "docker volume prune",
+            "docker volume rm",
+            "podman system prune",
+            "podman volume rm",
+            "rclone purge",
+            "rclone delete",
+            "rclone deletefile",
+            "gsutil rm",
+            "s3cmd del",
+            "s3cmd rm",
+            "mc rm",
+            "mc rb",
+            "heroku apps:destroy",
+            "heroku pg:reset",
+            "fly apps destroy",
+            "flyctl apps destroy",
+            "vault delete",
+            "vault kv destroy",
+            "etcdctl del",
+            "consul kv delete",
+            "supabase db reset",
+            "prisma migrate reset",
+        ],
+    ),
+    (Effect::Change, &["pulumi up", "cdk deploy", "ansible-playbook", "redis-cli", "kubectl patch", "kubectl edit"]),
+    (
+        Effect::Secret,
+        &[
+            "vault read",
+            "vault kv get",
+            "op read",
+            "op item get",
+            "pass show",
+            "secret-tool lookup",
+            "npm token",
+            "doppler secrets",
+            "infisical secrets",
+            "chamber read",
+            "sops decrypt",
+            "ansible-vault view",
+            "ansible-vault decrypt",
+            "heroku config",
+            "heroku auth:token",
+            "kubectl create token",
+            "flyctl auth token",
+            "security find-generic-password",
+            "security find-internet-password",
+            "aws-vault export",
+        ],
+    ),
+];
+
+/// The effect of a command and the words that name its operation.
+pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
+    let program = words.first()?.literal()?.rsplit('/').next()?;
+    let plain = words.iter().skip(1).filter_map(Arg::literal).filter(|text| !text.starts_with(['-', '+']));
+    let plain: Vec<String> = plain.take(8).map(str::to_ascii_lowercase).collect();
+    let occurs = |operation: &str| {
+        let mut names = operation.split(' ');
+        // A value of an option may stand between them.
+        let is_program = names.next().is_some_and(|name| {
+            name == program || program.strip_prefix(name).is_some_and(|rest| name == "mkfs" && rest.starts_with('.'))
+        });
+        let mut given = plain.iter();
+        is_program && names.all(|name| given.any(|word| word == name))
+    };
+    NAMED
+        .iter()
+        .flat_map(|(effect, operations)| operations.iter().map(move |operation| (*effect, *operation)))
+        .filter(|(_, operation)| occurs(operation))
+        .max_by_key(|(_, operation)| operation.len())
+        .map(|(effect, operation)| (effect, operation.split(' ').map(str::to_owned).collect()))
+}

@@ -1,0 +1,126 @@
+//! Programs that send files elsewhere or fetch some: the files that their words name, where no table says so.
+
+use std::path::PathBuf;
+
+use super::known::find;
+use super::options::parse;
+use super::{CommandContext, FileAccess, FileUse, Reading};
+use crate::shell_grammar::arg::Arg;
+
+/// Programs that send what their words name. Whatever there is of these names is read.
+const SEND: &[&str] = &[
+    "gsutil",
+    "s3cmd",
+    "s5cmd",
+    "rclone",
+    "mc",
+    "b2",
+    "azcopy",
+    "http",
+    "https",
+    "xh",
+    "xhs",
+    "curlie",
+    "mail",
+    "mailx",
+    "mutt",
+    "neomutt",
+    "sendmail",
+    "swaks",
+    "twine",
+    "croc",
+    "wormhole",
+    "ffsend",
+    "pastebinit",
+    "transfer",
+    "surge",
+    "websocat",
+    "ipfs",
+    "magic-wormhole",
+];
+
+/// `None` if the program is not one of these.
+pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
+    match name {
+        "wget" => wget(words),
+        "gh" => release_files(words),
+        _ if SEND.contains(&name) => {
+            let mut reading = super::from_table(name, words);
+            add_named(words, site, &mut reading);
+            Some(reading)
+        }
+        _ => None,
+    }
+}
+
+/// Adds the files that words name, or that stand behind `=` or `@` in them, if there are any of the name.
+pub(super) fn add_named(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let folders = site.folders.unwrap_or_default();
+    for word in words {
+        let Some(text) = word.literal() else { continue };
+        let behind = ['=', '@', ':'].into_iter().filter_map(|mark| text.split_once(mark).map(|(_, behind)| behind));
+        for name in std::iter::once(text).chain(behind) {
+            let name = name.trim_start_matches(['@', '=']);
+            let is_there = |folder: &PathBuf| folder.join(name).symlink_metadata().is_ok();
+            let file = Arg::text(name);
+            let is_new = !reading.files.iter().any(|known| known.arg == file);
+            if !name.is_empty() && !name.starts_with('-') && is_new && folders.iter().any(is_there) {
+                reading.files.push(FileUse::new(FileAccess::Tree, file));
+            }
+        }
+    }
+}
+
+/// `FILE#LABEL` is the file with a text that is shown for it (gh release upload, gh release create).
+fn release_files(words: &[Arg]) -> Option<Reading> {
+    if !words.first()?.is("release") {
+        return None;
+    }
+    let mut reading = parse(find("gh")?, words).into_reading();
+    let labelled = |file: &FileUse| {
+        let (name, _) = file.arg.literal()?.split_once('#')?;
+        Some(FileUse { arg: Arg::text(name), ..file.clone() })
+    };
+    let more: Vec<FileUse> = reading.files.iter().filter_map(labelled).collect();
+    reading.files.extend(more);
+    Some(reading)
+}
+
+/// Without `-O` it writes a file with the last name in the address (wget(1), "--output-document").
+fn wget(words: &[Arg]) -> Option<Reading> {
+    let parsed = parse(find("wget")?, words);
+    let names_none = parsed.has(&["-O", "--output-document", "--spider", "-V", "--version", "-h", "--help"]);
+    let folder = parsed.values(&["-P", "--directory-prefix"]).last().cloned();
+    let has_list = parsed.has(&["-i", "--input-file"]);
+    let makes_folders = parsed.has(&["-x", "--force-directories"]);
+    let addresses = parsed.operands.clone();
+    let mut reading = parsed.into_reading();
+    if names_none {
+        return Some(reading);
+    }
+    for address in &addresses {
+        let name = address.literal().map(|address| {
+            let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+            let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+            let path = path.split('#').next().unwrap_or_default();
+            let last = path.split_once('/').map(|(_, path)| path.rsplit('/').next().unwrap_or_default());
+            let last = last.filter(|last| !last.is_empty()).unwrap_or("index.html");
+            match query {
+                Some(query) => format!("{last}?{query}"),
+                None => last.to_owned(),
+            }
+        });
+        // Escaped letters are written as such, or as what they stand for.
+        match name.filter(|name| !makes_folders && !name.contains(['%', '/', '*', '[', '{'])) {
+            Some(name) => {
+                let file = FileUse::new(FileAccess::Write, Arg::text(&name));
+                reading.files.push(FileUse { folder: folder.clone(), ..file });
+            }
+            None => reading.doubt("the name of the file that it writes is not known"),
+        }
+    }
+    if has_list {
+        reading.doubt("the names of the files that it writes stand in another file");
+    }
+    Some(reading)
+}
