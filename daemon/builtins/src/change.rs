@@ -21,8 +21,8 @@ use toold_proto::tool::{Block, CallId, ToolName};
 
 use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
-use crate::diff::{Diff, diff};
-use crate::document::{Document, MAX_BYTES};
+use crate::diff::{self, Diff};
+use crate::document::MAX_BYTES;
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, Located, may_read, verdict};
 use crate::stamps::FileDigest;
@@ -374,15 +374,8 @@ impl PlannedChange {
     fn new(target: ChangeTarget, before: Option<Before>, after: NewState) -> anyhow::Result<Self> {
         let (size, limit) = (after.content.as_ref().map_or(0, Vec::len), MAX_BYTES);
         ensure!(size as u64 <= limit, "{size} bytes are too many for one file: at most {limit}");
-        let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
-        let old = before.as_ref().map(|before| text(&before.bytes));
-        let new = after.content.as_deref().map(text);
-        let diff = match (old, new) {
-            (Some(None), _) | (_, Some(None)) => {
-                Diff { text: format!("Binary file {} differs\n", target.shown), ..Diff::default() }
-            }
-            (old, new) => diff(old.flatten().as_deref(), new.flatten().as_deref(), &target.shown),
-        };
+        let old = before.as_ref().map(|before| before.bytes.as_slice());
+        let diff = diff::of_contents(old, after.content.as_deref(), &target.shown);
         let known = |Before { bytes, digest, mode, .. }| KnownContent { bytes, digest, mode };
         Ok(Self { target, before: before.map(known), after, diff })
     }
@@ -446,7 +439,7 @@ impl PlannedChange {
     }
 
     fn output(&self) -> ToolOutput {
-        let Diff { text, added, removed } = &self.diff;
+        let Diff { text, added, removed, .. } = &self.diff;
         let shown = &self.target.shown;
         let lines = |count: usize| if count == 1 { "line" } else { "lines" };
         let mut words = match (&self.before, &self.after.content) {
@@ -497,7 +490,11 @@ fn failing(need: Need) -> Need {
 }
 
 fn with_diff(plan: &PlannedChange) -> Need {
-    Need { diff: Some(plan.diff.text.clone()), ..write_need(&plan.target) }
+    let need = Need { diff: Some(plan.diff.text.clone()), ..write_need(&plan.target) };
+    match plan.diff.form.is_empty() {
+        true => need,
+        false => need.because(format!("it changes more than the diff's lines show: {}", plan.diff.form.join(", "))),
+    }
 }
 
 /// One result for all files. That of several has the metadata of each in `files`, and their diffs one below another.

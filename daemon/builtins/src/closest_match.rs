@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use crate::bad_bytes;
+
 /// Time limit of the search for similar lines.
 const MAX_TIME: Duration = Duration::from_millis(200);
 /// Lines of the file that are shown.
@@ -23,6 +25,7 @@ pub(crate) fn help(text: &str, old: &str) -> String {
 
 /// As [`help`], for a text that is called otherwise: `subject` ends with the verb.
 pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
+    let text = &*bad_bytes::shown(text);
     let mut words = format!("{subject} not in the file");
     if let Some(bare) = without_numbers(old)
         && text.contains(&bare)

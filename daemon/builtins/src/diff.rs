@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use similar::{Algorithm, TextDiff};
 
+use crate::bad_bytes;
+use crate::document::{Document, TextForm};
+
 /// Longer diffs are truncated: nobody reads them.
 const MAX_BYTES: usize = 64 * 1024;
 /// After this time the diff gets coarser instead of slower.
@@ -15,6 +18,31 @@ pub(crate) struct Diff {
     pub(crate) text: String,
     pub(crate) added: usize,
     pub(crate) removed: usize,
+    /// What the change alters beside the characters, such as `line ends: CRLF -> LF`.
+    pub(crate) form: Vec<String>,
+}
+
+/// The change of a file's content. Where it alters the encoding, the byte order mark or the line ends, the text says so
+/// first, in lines between `diff --git` and `---`: a diff of characters cannot show it.
+pub(crate) fn of_contents(old: Option<&[u8]>, new: Option<&[u8]>, name: &str) -> Diff {
+    let before = old.map(Document::decode).transpose();
+    let after = new.map(|new| match &before {
+        Ok(Some(before)) => before.decode_later(new),
+        Ok(None) | Err(_) => Document::decode(new),
+    });
+    let of_text = match (&before, after.transpose()) {
+        (Ok(before), Ok(after)) => {
+            let [old, new] = [before, &after].map(|document| document.as_ref().map(|document| &*document.text));
+            diff(old, new, name)
+        }
+        _ => Diff { text: format!("Binary file {name} differs\n"), ..Diff::default() },
+    };
+    let form = old.zip(new).map(|(old, new)| TextForm::differences(old, new)).unwrap_or_default();
+    if form.is_empty() {
+        return of_text;
+    }
+    let form_text = format!("diff --git a/{name} b/{name}\n{}\n", form.join("\n"));
+    Diff { text: form_text + &of_text.text, form, ..of_text }
 }
 
 /// The change from `old` to `new` of the file displayed as `name`; `old` is `None` for a new file, `new` for a removed
@@ -34,7 +62,8 @@ pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
     }
     let header = |side: &str, is_there: bool| if is_there { format!("{side}/{name}") } else { "/dev/null".to_owned() };
     let (before, after) = (header("a", old.is_some()), header("b", new.is_some()));
-    let mut text = text_diff.unified_diff().context_radius(3).header(&before, &after).to_string();
+    let text = text_diff.unified_diff().context_radius(3).header(&before, &after).to_string();
+    let mut text = bad_bytes::shown(&text).into_owned();
     if text.len() > MAX_BYTES {
         let mut end = text.floor_char_boundary(MAX_BYTES);
         end = text[..end].rfind('\n').map_or(end, |line| line + 1);
@@ -44,7 +73,7 @@ pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
         // Asks and the audit keep diffs; without this, they would keep the memory of the whole text.
         text.shrink_to_fit();
     }
-    Diff { text, added, removed }
+    Diff { text, added, removed, form: Vec::new() }
 }
 
 #[cfg(test)]

@@ -1,14 +1,22 @@
 //! A text file as a change sees it: the characters, and the properties of its bytes that a change must preserve.
 
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
 use anyhow::{bail, ensure};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use crate::bad_bytes;
 use crate::text::{Charset, charset};
 
 /// The size limit of files that tools change, before and after the change.
 pub(crate) const MAX_BYTES: u64 = 10 * 1024 * 1024;
+/// After this time, a new text keeps the line ends of fewer lines instead of taking longer.
+const MAX_TIME: Duration = Duration::from_millis(200);
 
-/// A decoded text. If all lines of the file end with `\r\n`, they end with `\n` in `text`.
+/// A decoded text. If all lines of the file end with `\r\n`, they end with `\n` in `text`. Bytes that are not valid
+/// UTF-8 are characters of [`bad_bytes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Document {
     pub(crate) text: String,
@@ -21,7 +29,29 @@ impl Document {
     /// Binary files, and bytes that encoding again would not restore.
     pub(crate) fn decode(bytes: &[u8]) -> anyhow::Result<Self> {
         let Some(charset) = charset(bytes, true) else { bail!("it is a binary file") };
-        let (text, _) = charset.encoding.decode_with_bom_removal(bytes);
+        Self::decode_as(bytes, charset)
+    }
+
+    /// A later version of this file: the guess of an encoding does not change.
+    ///
+    /// # Errors
+    /// As [`Document::decode`].
+    pub(crate) fn decode_later(&self, bytes: &[u8]) -> anyhow::Result<Self> {
+        match charset(bytes, true) {
+            Some(guess) if guess.is_legacy() && self.charset.is_legacy() => Self::decode_as(bytes, self.charset),
+            _ => Self::decode(bytes),
+        }
+    }
+
+    fn decode_as(bytes: &[u8], charset: Charset) -> anyhow::Result<Self> {
+        let text = match charset.encoding == UTF_8 {
+            true => {
+                let bare = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+                let Some(text) = bad_bytes::decode(bare) else { bail!("it has characters of the end of Unicode") };
+                Cow::Owned(text)
+            }
+            false => charset.encoding.decode_with_bom_removal(bytes).0,
+        };
         let breaks = text.matches('\n').count();
         let crlf = breaks > 0 && text.matches("\r\n").count() == breaks && text.matches('\r').count() == breaks;
         let text = if crlf { text.replace("\r\n", "\n") } else { text.into_owned() };
@@ -46,13 +76,105 @@ impl Document {
 
     /// The text of an argument, with the line ends of `self.text`.
     pub(crate) fn adopt(&self, text: &str) -> String {
+        let text = text.strip_prefix('\u{feff}').filter(|_| self.charset.bom).unwrap_or(text);
         if self.crlf { text.replace("\r\n", "\n") } else { text.to_owned() }
+    }
+
+    /// The whole new text of this file, given as a caller sees it. Lines that stay keep their bytes; where the file's
+    /// lines end differently, a new line ends as the one above it.
+    pub(crate) fn rewritten(&self, text: &str) -> String {
+        let text = self.adopt(text);
+        let has_own_ends = self.text.contains('\r') && !text.contains('\r');
+        if !has_own_ends && !bad_bytes::has_any(&self.text) {
+            return text;
+        }
+        let old: Vec<&str> = self.text.split_inclusive('\n').collect();
+        let new: Vec<&str> = text.split_inclusive('\n').collect();
+        let plain = |line: &str| match has_own_ends {
+            true => bad_bytes::shown(line).replace("\r\n", "\n"),
+            false => bad_bytes::shown(line).into_owned(),
+        };
+        let seen: Vec<String> = old.iter().map(|line| plain(line)).collect();
+        let wanted: Vec<String> = new.iter().map(|line| (*line).to_owned()).collect();
+        let mut result = String::with_capacity(text.len());
+        for op in capture_diff_slices_deadline(Algorithm::Myers, &seen, &wanted, Instant::now().checked_add(MAX_TIME)) {
+            match op {
+                DiffOp::Equal { old_index, len, .. } => result.extend(old[old_index..old_index + len].iter().copied()),
+                DiffOp::Delete { .. } => {}
+                DiffOp::Insert { old_index, new_index, new_len }
+                | DiffOp::Replace { old_index, new_index, new_len, .. } => {
+                    let near = old_index.checked_sub(1).or(Some(0)).and_then(|at| old.get(at));
+                    let is_crlf = has_own_ends && near.is_some_and(|line| line.ends_with("\r\n"));
+                    for line in &new[new_index..new_index + new_len] {
+                        match line.strip_suffix('\n').filter(|_| is_crlf) {
+                            Some(bare) => result.extend([bare, "\r\n"]),
+                            None => result.push_str(line),
+                        }
+                    }
+                }
+            }
+        }
+        result
+    }
+}
+
+/// What a change of a text may alter although no character changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TextForm {
+    charset: Charset,
+    /// `None` for a text without line ends.
+    pub(crate) line_ends: Option<&'static str>,
+    /// Only ASCII, which is the same in almost all encodings.
+    is_plain: bool,
+}
+
+impl TextForm {
+    /// `None` for a binary file.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let charset = charset(bytes, true)?;
+        let (text, _) = charset.encoding.decode_with_bom_removal(bytes);
+        let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
+        let line_ends = match (all, crlf) {
+            (0, _) => None,
+            (_, 0) => Some("LF"),
+            (all, crlf) if all == crlf => Some("CRLF"),
+            _ => Some("mixed"),
+        };
+        Some(Self { charset, line_ends, is_plain: bytes.is_ascii() && !bytes.contains(&0) })
+    }
+
+    /// The encoding and the byte order mark.
+    pub(crate) fn encoding(self) -> String {
+        let is_marked = self.charset.bom && self.charset.encoding != UTF_8;
+        self.charset.name() + if is_marked { " with BOM" } else { "" }
+    }
+
+    /// How the new form differs, a line for each respect, such as `line ends: CRLF -> LF`.
+    pub(crate) fn differences(old: &[u8], new: &[u8]) -> Vec<String> {
+        let (Some(before), Some(after)) = (Self::of(old), Self::of(new)) else { return Vec::new() };
+        let mut words = Vec::new();
+        if !before.may_be_as(after) && !after.may_be_as(before) && !old.is_empty() && !new.is_empty() {
+            words.push(format!("encoding: {} -> {}", before.encoding(), after.encoding()));
+        }
+        if let (Some(before), Some(after)) = (before.line_ends, after.line_ends)
+            && before != after
+        {
+            words.push(format!("line ends: {before} -> {after}"));
+        }
+        words
+    }
+
+    /// Whether this text may have the encoding of the other one. Encodings without a mark are guesses.
+    fn may_be_as(self, other: Self) -> bool {
+        let is_extended_ascii = !other.charset.bom && other.charset.encoding.is_ascii_compatible();
+        let are_guesses = [self, other].iter().all(|form| form.charset.is_legacy());
+        self.charset == other.charset || are_guesses || (self.is_plain && is_extended_ascii)
     }
 }
 
 fn encode(text: &str, encoding: &'static Encoding) -> anyhow::Result<Vec<u8>> {
     if encoding == UTF_8 {
-        return Ok(text.as_bytes().to_vec());
+        return Ok(bad_bytes::encode(text));
     }
     if encoding == UTF_16LE {
         return Ok(text.encode_utf16().flat_map(u16::to_le_bytes).collect());

@@ -37,6 +37,7 @@ mod web_fetch;
 mod web_search;
 mod write;
 
+mod bad_bytes;
 mod blocking;
 mod builds;
 mod change;

@@ -1,10 +1,12 @@
-//! Finds a text in a file although the two differ in their line ends or in no-break spaces: models send a plain line
-//! end and a plain space for each of them.
+//! Finds a text in a file although the two differ in their line ends, in no-break spaces or in bytes that are not valid:
+//! models send a plain line end, a plain space and U+FFFD for each of them.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+use crate::bad_bytes;
 
 /// After this time the replacement keeps less of the file's own bytes instead of taking longer.
 const MAX_TIME: Duration = Duration::from_millis(200);
@@ -14,9 +16,14 @@ fn is_odd_space(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{3000}')
 }
 
-/// The text with plain spaces only.
+/// The text with plain spaces only, and with the bytes that are not valid as readers see them.
 pub(crate) fn without_odd_spaces(text: &str) -> String {
-    text.chars().map(|c| if is_odd_space(c) { ' ' } else { c }).collect()
+    text.chars().filter_map(plain_char).collect()
+}
+
+/// `None` for a byte that readers do not see.
+fn plain_char(c: char) -> Option<char> {
+    if is_odd_space(c) { Some(' ') } else { bad_bytes::shown_char(c) }
 }
 
 /// A text without the differences, and where each of its characters is in the original.
@@ -34,8 +41,8 @@ impl PlainCopy {
             if c == '\r' && chars.peek().is_some_and(|(_, next)| *next == '\n') {
                 chars.next();
                 copy.push('\n', at);
-            } else {
-                copy.push(if is_odd_space(c) { ' ' } else { c }, at);
+            } else if let Some(c) = plain_char(c) {
+                copy.push(c, at);
             }
         }
         copy.places.push(original.len());
@@ -56,14 +63,14 @@ pub(crate) fn find(text: &str, old: &str) -> Vec<Range<usize>> {
 }
 
 /// How the matched text differs from `old`, in words.
-pub(crate) fn difference(found: &str, old: &str) -> &'static str {
-    let ends = found.matches("\r\n").count() != old.matches("\r\n").count();
+pub(crate) fn difference(found: &str, old: &str) -> String {
     let odd = |text: &str| text.chars().filter(|c| is_odd_space(*c)).count();
-    match (ends, odd(found) != odd(old)) {
-        (true, true) => "line ends and no-break spaces",
-        (true, false) => "line ends",
-        (false, _) => "no-break spaces",
-    }
+    let all = [
+        ("line ends", found.matches("\r\n").count() != old.matches("\r\n").count()),
+        ("no-break spaces", odd(found) != odd(old)),
+        ("bytes that are not valid", bad_bytes::has_any(found)),
+    ];
+    all.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect::<Vec<_>>().join(" and ")
 }
 
 /// The replacement of the matched text `found`: what `old` and `new` have in common keeps the bytes of the file, and

@@ -270,6 +270,9 @@ fn text(
         output = output.with("cut_lines", cut_lines);
     }
     if lines.had_errors {
+        let note =
+            format!("[it has bytes that are not valid {}, shown as U+FFFD; a change keeps them]", charset.name());
+        output.content.push(Block::text(note));
         output = output.with("invalid_characters", true);
     }
     Ok(output)

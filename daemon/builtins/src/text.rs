@@ -14,6 +14,11 @@ pub(crate) struct Charset {
 impl Charset {
     pub(crate) const UTF8: Self = Self { encoding: UTF_8, bom: false };
 
+    /// Neither UTF-8 nor UTF-16.
+    pub(crate) fn is_legacy(self) -> bool {
+        ![UTF_8, UTF_16LE, UTF_16BE].contains(&self.encoding)
+    }
+
     /// The name for people: `UTF-8`, `UTF-16LE`, `windows-1252`.
     pub(crate) fn name(self) -> String {
         match self.bom && self.encoding == UTF_8 {
@@ -39,11 +44,22 @@ pub(crate) fn charset(head: &[u8], whole: bool) -> Option<Charset> {
     match std::str::from_utf8(head) {
         Ok(_) => return Some(Charset::UTF8),
         Err(error) if error.error_len().is_none() && !whole => return Some(Charset::UTF8),
+        Err(_) if is_mostly_utf8(head) => return Some(Charset::UTF8),
         Err(_) => {}
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(head, whole);
     Some(Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: false })
+}
+
+/// Whether at least as many characters outside ASCII are valid UTF-8 as are not: in other encodings hardly any are.
+fn is_mostly_utf8(head: &[u8]) -> bool {
+    let (mut valid, mut invalid) = (0_usize, 0_usize);
+    for chunk in head.utf8_chunks() {
+        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        invalid += usize::from(!chunk.invalid().is_empty());
+    }
+    valid >= invalid
 }
 
 /// Mostly Latin text in UTF-16: one byte of each pair is almost always zero, the other one never.
@@ -79,6 +95,8 @@ mod tests {
         check(b"\xfe\xff\0t\0e", Some("UTF-16BE"));
         check(b"t\0e\0x\0t\0 \0", Some("UTF-16LE"));
         check(b"Gr\xfcn und gelb, wie die B\xe4ume im Fr\xfchling", Some("windows-1252"));
+        // One bad byte does not make another encoding of the text.
+        check(b"gr\xc3\xbcn und bl\xc3\xa4ulich, \xff", Some("UTF-8"));
         check(b"\x7fELF\x02\x01\0\0", None);
         check(&[0; 100], None);
     }

@@ -10,8 +10,8 @@ use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, ReplaceError, remove, replace};
 
 use crate::change::create;
-use crate::diff::diff;
-use crate::document::{Document, MAX_BYTES};
+use crate::diff;
+use crate::document::MAX_BYTES;
 use crate::journal::{JournalEntry, JournalScope, Selection};
 use crate::toolkit::Toolkit;
 
@@ -57,11 +57,7 @@ pub fn preview(
         }
         let now = present(&change)?.map(|(now, _)| now);
         let before = before(&change)?;
-        let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
-        let diff = match (now.as_deref().map(text), before.as_deref().map(text)) {
-            (Some(None), _) | (_, Some(None)) => format!("Binary file {name} differs\n"),
-            (now, before) => diff(now.flatten().as_deref(), before.flatten().as_deref(), &name).text,
-        };
+        let diff = diff::of_contents(now.as_deref(), before.as_deref(), &name).text;
         shown.push((change.path, diff));
     }
     Ok(shown)

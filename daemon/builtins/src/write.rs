@@ -9,9 +9,10 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
+use crate::bad_bytes;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
-use crate::document::Document;
+use crate::document::{Document, TextForm};
 use crate::toolkit::Toolkit;
 
 /// Arguments of `write`.
@@ -49,7 +50,8 @@ impl Builtin for WriteTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Write a file",
         description: "Writes a text file atomically. An existing file must have been read in this session and be \
-                      unchanged since. To change a part of a file use `edit`.",
+                      unchanged since; it keeps its encoding, byte order mark and line ends. To change a part of a \
+                      file use `edit`.",
         parallelizable: false,
         permissions: &[Category::FileWrite],
         timeout: None,
@@ -73,23 +75,49 @@ impl WriteTool {
     fn change(&self, input: WriteInput, cx: &Cx) -> anyhow::Result<Change> {
         let target = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         Ok(Change::of_file(target, Basis::NewText, move |target, before| {
-            written(&input.content, input.mode, target, before).map(NewState::of)
+            written(&input.content, input.mode, target, before)
         }))
     }
 }
 
-fn written(content: &str, mode: WriteMode, target: &ChangeTarget, before: Option<&Before>) -> anyhow::Result<Vec<u8>> {
-    let Some(before) = before else { return Ok(content.as_bytes().to_vec()) };
+/// The file after the change. An existing text keeps its encoding, byte order mark and line ends, which `read` does not
+/// show.
+fn written(content: &str, mode: WriteMode, target: &ChangeTarget, before: Option<&Before>) -> anyhow::Result<NewState> {
+    let Some(before) = before else { return Ok(NewState::of(content.as_bytes().to_vec())) };
+    let document = Document::decode(&before.bytes);
     match mode {
         WriteMode::Create => bail!("{} already exists: use mode overwrite to replace it", target.shown),
         WriteMode::Overwrite => {
             target.check_stamp(before)?;
-            Ok(content.as_bytes().to_vec())
+            Ok(document.map_or_else(|_| NewState::of(content.as_bytes().to_vec()), |document| kept(&document, content)))
         }
         // Appending loses nothing, so the session need not have read the file.
-        WriteMode::Append => match Document::decode(&before.bytes) {
-            Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt(content))),
-            Err(_) => Ok([before.bytes.as_slice(), content.as_bytes()].concat()),
-        },
+        WriteMode::Append => Ok(NewState::of(match document {
+            Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt(content)))?,
+            Err(_) => [before.bytes.as_slice(), content.as_bytes()].concat(),
+        })),
     }
+}
+
+/// `content` in the form of the file. In UTF-8 if the file's encoding does not have its characters; the diff says so.
+fn kept(document: &Document, content: &str) -> NewState {
+    let text = document.rewritten(content);
+    let Ok(bytes) = document.encode(&text) else { return NewState::of(content.as_bytes().to_vec()) };
+    let mut notes = Vec::new();
+    if bytes != content.as_bytes() {
+        let form = TextForm::of(&bytes);
+        let ends = form.and_then(|form| form.line_ends).filter(|ends| *ends != "LF");
+        let encoding = form.map(TextForm::encoding).filter(|name| name != "UTF-8");
+        let invalid = bad_bytes::has_any(&text).then(|| "bytes that are not valid UTF-8".to_owned());
+        let kept = [
+            ends.map(|ends| format!("line ends ({ends})")),
+            encoding.map(|name| format!("encoding ({name})")),
+            invalid,
+        ];
+        let kept: Vec<String> = kept.into_iter().flatten().collect();
+        if !kept.is_empty() {
+            notes.push(format!("the file keeps its {}", kept.join(" and ")));
+        }
+    }
+    NewState { notes, ..NewState::of(bytes) }
 }

@@ -263,3 +263,65 @@ async fn nothing_but_the_file_is_left_in_its_folder() {
         std::fs::read_dir(test.root.join("d")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, [Path::new("file").as_os_str()]);
 }
+
+#[tokio::test]
+async fn write_keeps_what_read_does_not_show() {
+    let test = BuiltinTest::new();
+    let utf16 = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let cases: [(&[u8], &str, &[u8], &str); 7] = [
+        (
+            b"\xef\xbb\xbfa\r\nb\r\n",
+            "a\nc\n",
+            b"\xef\xbb\xbfa\r\nc\r\n",
+            "line ends (CRLF) and encoding (UTF-8 with BOM)",
+        ),
+        (b"\xef\xbb\xbfa\n", "\u{feff}b\n", b"\xef\xbb\xbfb\n", "changed file (+1 -1)\n---"),
+        (b"caf\xe9\r\n", "th\u{e9}\n", b"th\xe9\r\n", "line ends (CRLF) and encoding (windows-1252)"),
+        (&utf16("\u{feff}one\r\n"), "two\n", &utf16("\u{feff}two\r\n"), "encoding (UTF-16LE with BOM)"),
+        // Mixed line ends: lines that stay keep theirs.
+        (b"a\r\nb\nc\r\n", "a\nx\nb\nd\n", b"a\r\nx\r\nb\nd\n", "line ends (mixed)"),
+        // A byte that is not valid.
+        (b"gr\xc3\xbcn\n\xff!\n", "rot\n\u{fffd}!\n", b"rot\n\xff!\n", "bytes that are not valid UTF-8"),
+        // Line ends that the caller gives are what it wants where the file has none of its own.
+        (b"a\n", "a\r\nb\r\n", b"a\r\nb\r\n", "line ends: LF -> CRLF"),
+    ];
+    for (old, content, new, words) in cases {
+        test.write("file", old);
+        test.read("file").await;
+        let text = test.ok("write", json!({"path": "file", "content": content})).await;
+        assert_eq!(std::fs::read(test.root.join("file")).unwrap(), new, "{text}");
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_the_form_of_a_text_is_in_result_and_diff() {
+    let test = BuiltinTest::new();
+    test.write("file", b"caf\xe9\r\n");
+    test.read("file").await;
+    let result = test.call("write", json!({"path": "file", "content": "\u{6f22}\n"})).await;
+    assert_eq!(test.content("file"), "\u{6f22}\n");
+    let form = "diff --git a/file b/file\nencoding: windows-1252 -> UTF-8\nline ends: CRLF -> LF\n--- a/file\n";
+    assert!(result.metadata["diff"].as_str().unwrap().starts_with(form), "{}", result.metadata["diff"]);
+    assert!(result.text().contains("encoding: windows-1252 -> UTF-8"), "{}", result.text());
+    // An edit changes neither, whatever the new text makes a guess of the encoding be.
+    test.write("other", b"caf\xe9 et th\xe9\n");
+    test.read("other").await;
+    let text = test.ok("edit", json!({"path": "other", "old": "et th\u{e9}", "new": "!"})).await;
+    assert!(text.starts_with("changed other (+1 -1)\n---"), "{text}");
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_valid_stay_as_they_are() {
+    let test = BuiltinTest::new();
+    test.write("file", b"gr\xc3\xbcn \xe2\x82 blau\nzwei\n");
+    let text = test.read("file").await;
+    assert!(text.starts_with("1: gr\u{fc}n \u{fffd} blau\n2: zwei"), "{text}");
+    assert!(text.contains("not valid UTF-8"), "{text}");
+    test.ok("edit", json!({"path": "file", "old": "zwei", "new": "drei"})).await;
+    let text = test.ok("edit", json!({"path": "file", "old": "\u{fffd} blau", "new": "\u{fffd} rot"})).await;
+    assert!(text.contains("+gr\u{fc}n \u{fffd} rot"), "{text}");
+    let patch = "*** Begin Patch\n*** Update File: file\n@@\n gr\u{fc}n \u{fffd} rot\n-drei\n+vier\n*** End Patch";
+    test.ok("apply_patch", json!({"input": patch})).await;
+    assert_eq!(std::fs::read(test.root.join("file")).unwrap(), b"gr\xc3\xbcn \xe2\x82 rot\nvier\n");
+}
