@@ -163,7 +163,10 @@ fn read_actions(
         Err(Unreadable) => return Err(Unjudged::NotParsed),
     }
     doubt_wildcards(&mut found);
-    made::doubt_made_names(&mut found, &unordered, surroundings.may_read);
+    made::doubt_made_names(&mut found, &unordered, surroundings.may_read, clock);
+    if clock.is_over() {
+        return Err(Unjudged::TooSlow);
+    }
     let mut exclusions = Exclusions::default();
     let mut judged = Vec::new();
     let (mut needs_so_far, mut files_so_far) = (0, 0);

@@ -1,11 +1,13 @@
 //! Names that a command of a line makes: links above all. The line is judged before it runs, so what the disk has there
 //! says nothing about what a later command finds.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use toold_engine::need::CommandForm;
 
+use super::clock::JudgingClock;
 use super::files::NamedFile;
 use super::programs::{FileAccess, ProgramTable};
 use super::{LineItem, names};
@@ -196,22 +198,24 @@ impl MadeNames {
 
     /// Whether a path may lead elsewhere once the command has run; `None` if not, else whether that is likely: the
     /// command makes this name, or nothing has it yet.
-    fn changes(&self, path: &Path, how: FileAccess, may_read: &mut dyn FnMut(&Path) -> bool) -> Option<bool> {
-        let forms = forms(path, may_read);
-        let is_below = |folder: &PathBuf, may_read: &mut dyn FnMut(&Path) -> bool| {
-            self::forms(folder, may_read).iter().any(|folder| forms.iter().any(|path| path.starts_with(folder)))
+    fn changes(&self, path: &Path, how: FileAccess, places: &mut PlaceFinder) -> Option<bool> {
+        let forms = places.forms(path);
+        let mut relation = |other: &PathBuf| {
+            let others = places.forms(other);
+            let is_below = others.iter().any(|other| forms.iter().any(|path| path.starts_with(other)));
+            let is_around =
+                how == FileAccess::Tree && others.iter().any(|other| forms.iter().any(|path| other.starts_with(path)));
+            let is_same = others.iter().any(|other| forms.contains(other));
+            (is_below, is_around, is_same)
         };
-        let is_around = |name: &PathBuf, may_read: &mut dyn FnMut(&Path) -> bool| {
-            how == FileAccess::Tree
-                && self::forms(name, may_read).iter().any(|name| forms.iter().any(|path| name.starts_with(path)))
-        };
-        if self.names.iter().any(|name| is_below(name, may_read) || is_around(name, may_read)) {
+        if self.names.iter().map(&mut relation).any(|(is_below, is_around, _)| is_below || is_around) {
             return Some(true);
         }
-        let is_filled = self.folders.iter().any(|folder| {
-            let is_folder_itself = self::forms(folder, may_read).iter().any(|folder| forms.contains(folder));
-            is_below(folder, may_read) && (how == FileAccess::Tree || !is_folder_itself) || is_around(folder, may_read)
-        });
+        let is_filled = self
+            .folders
+            .iter()
+            .map(&mut relation)
+            .any(|(is_below, is_around, is_same)| is_below && (how == FileAccess::Tree || !is_same) || is_around);
         // Names of folders show little, and the command that fills a folder has not made it.
         if how == FileAccess::List || !(is_filled || self.anything) {
             return None;
@@ -240,20 +244,32 @@ fn top_of(folder: &Path) -> PathBuf {
     top.unwrap_or(folder).to_owned()
 }
 
-/// A path as it is written without `.` and `..`, and with the links to its folder followed.
-fn forms(path: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> Vec<PathBuf> {
-    let mut written = PathBuf::from("/");
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(written.pop()),
-            Component::Normal(name) => written.push(name),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+/// Finds where paths lead, each folder once.
+struct PlaceFinder<'a> {
+    may_read: &'a mut dyn FnMut(&Path) -> bool,
+    folders: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl PlaceFinder<'_> {
+    /// A path as it is written without `.` and `..`, and with the links to its folder followed.
+    fn forms(&mut self, path: &Path) -> Vec<PathBuf> {
+        let mut written = PathBuf::from("/");
+        for part in path.components() {
+            match part {
+                Component::ParentDir => drop(written.pop()),
+                Component::Normal(name) => written.push(name),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
         }
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        if !self.folders.contains_key(folder) {
+            let found = resolve_for(folder, Path::new("/"), self.may_read).ok().map(|found| found.path);
+            self.folders.insert(folder.to_owned(), found);
+        }
+        let followed = self.folders.get(folder).cloned().flatten();
+        let followed = followed.zip(path.file_name()).map(|(folder, name)| folder.join(name));
+        std::iter::once(written).chain(followed).collect()
     }
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let followed = resolve_for(folder, Path::new("/"), may_read).ok().map(|found| found.path);
-    let followed = followed.zip(path.file_name()).map(|(folder, name)| folder.join(name));
-    std::iter::once(written).chain(followed).collect()
 }
 
 /// Doubts each command that reaches a file through a name that another command of the line makes before it.
@@ -264,6 +280,7 @@ pub(super) fn doubt_made_names(
     found: &mut [LineItem],
     unordered: &[Range<usize>],
     may_read: &mut dyn FnMut(&Path) -> bool,
+    clock: JudgingClock,
 ) {
     let made: Vec<(usize, String, MadeNames)> = found
         .iter()
@@ -279,6 +296,7 @@ pub(super) fn doubt_made_names(
     if made.is_empty() {
         return;
     }
+    let mut places = PlaceFinder { may_read, folders: HashMap::new() };
     for at in 0..found.len() {
         let comes_after =
             |maker: usize| maker < at || unordered.iter().any(|range| range.contains(&maker) && range.contains(&at));
@@ -305,11 +323,15 @@ pub(super) fn doubt_made_names(
         let mut doubt: Option<(String, bool)> = None;
         for (_, name, names) in made.iter().filter(|(maker, ..)| Some(*maker) != by && comes_after(*maker)) {
             for (path, how) in &uses {
+                // The caller does not judge a line that takes too long.
+                if clock.is_over() {
+                    return;
+                }
                 // The name itself goes, not the file to which it leads.
                 if is_of_git || removes && *how == FileAccess::Write && names.names.contains(path) {
                     continue;
                 }
-                if let Some(is_likely) = names.changes(path, *how, may_read) {
+                if let Some(is_likely) = names.changes(path, *how, &mut places) {
                     let shown = path.file_name().unwrap_or_default().to_string_lossy();
                     let why =
                         format!("{name}, which runs before, decides where {shown} leads: run them one after the other");
