@@ -3,8 +3,8 @@
 //!
 //! An agent rarely talks to the daemon itself. It starts a client, such as `toolctl mcp`, and runs
 //! its own commands separately. So the client's nearest ancestor that is a program of its own, and
-//! not a shell around one, counts as an agent too, for as long as it lives. A process that leaves
-//! an agent's process tree cannot be recognised.
+//! not a shell around one, counts as an agent too, for as long as it lives. A process that left an
+//! agent's process tree is recognised by its session or, without a terminal, by its control group.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use toold_host::state_file;
 
-use crate::peer::ancestry::process_id;
+use crate::peer::ancestry::{Orphan, ProcessPlace, ancestors_of, place_of, process_id};
 
 /// A process. Its id alone may be reused later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -181,6 +181,39 @@ impl AgentProcesses {
     }
 }
 
+impl AgentProcesses {
+    /// The living agent that an orphan belongs to: its session is the agent's or that of one of the agent's descendants, or it
+    /// has no terminal, nobody leads its session but itself, and it is in the agent's control group. It began after the agent.
+    /// `lineage` is that of the peer, whose own ancestors [`Self::above`] judges.
+    pub(super) fn left_by(&self, orphan: &Orphan, lineage: &Lineage) -> Option<ProcessId> {
+        let known = self.known.read();
+        let agents = known
+            .agents
+            .keys()
+            .filter(|id| id.started <= orphan.id.started && !known.frontends.contains(id) && !lineage.0.contains(id));
+        let agents: Vec<ProcessPlace> =
+            agents.filter_map(|id| place_of(id.pid).filter(|place| place.id == *id)).collect();
+        if agents.is_empty() {
+            return None;
+        }
+        let leader = if orphan.leads { Vec::new() } else { ancestors_of(orphan.session) };
+        let of_session = |agent: &&ProcessPlace| agent.session == orphan.session || leader.contains(&agent.id);
+        if let Some(agent) = agents.iter().find(of_session) {
+            return Some(agent.id);
+        }
+        // With a terminal, or with a leader, it is in a session of somebody else.
+        if orphan.has_terminal || !leader.is_empty() {
+            return None;
+        }
+        let group = control_group(orphan.id.pid)?;
+        agents.iter().find(|agent| control_group(agent.id.pid).as_ref() == Some(&group)).map(|agent| agent.id)
+    }
+}
+
+fn control_group(pid: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()
+}
+
 /// The kinds of ancestors of a client.
 enum ProcessKind {
     /// A program that only runs the given command, such as the shell of `sh -c 'toolctl mcp'`.
@@ -269,12 +302,25 @@ fn nearest_program(processes: &[ProcessId]) -> Option<ProcessId> {
     found.flatten()
 }
 
+/// Whether people start programs from it.
+pub(super) fn is_host(id: ProcessId) -> bool {
+    matches!(kind_of(id), ProcessKind::Host)
+}
+
+pub(super) fn is_shell(pid: u32) -> bool {
+    program_name(pid).is_some_and(|name| SHELLS.contains(&name.as_str()))
+}
+
+/// The name of its program's file.
+pub(super) fn program_name(pid: u32) -> Option<String> {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    // Also of a program whose file was replaced since it started.
+    Some(program.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned())
+}
+
 fn kind_of(id: ProcessId) -> ProcessKind {
     let pid = id.pid;
-    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-    // Also of a program whose file was replaced since it started.
-    let program =
-        program.ok().and_then(|program| Some(program.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned()));
+    let program = program_name(pid);
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
     kind_by_name(program.as_deref().unwrap_or_default(), pid, words.get(1..).unwrap_or_default())
