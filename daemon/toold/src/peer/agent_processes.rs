@@ -139,8 +139,9 @@ impl AgentProcesses {
     /// for a moment when they are new.
     pub fn record_agent(&self, lineage: &Lineage) {
         let Some(own) = lineage.own() else { return };
-        let agent = nearest_program(lineage.ancestors());
         let mut known = self.known.write();
+        // The program that started a person's frontend is no agent because the frontend also tries a model's connection.
+        let agent = if known.frontends.contains(&own) { None } else { nearest_program(lineage.ancestors()) };
         let mut is_new = false;
         for id in [Some(own), agent].into_iter().flatten() {
             is_new |= known.agents.entry(id).or_default().insert(own);
@@ -410,6 +411,18 @@ mod tests {
         // A descendant of an agent gains nothing by claiming otherwise.
         agents.known.write().agents.insert(id(7), [id(9), id(10)].into());
         assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
+    }
+
+    #[test]
+    fn a_person_s_frontend_that_acts_for_a_model_makes_no_agent_of_the_program_that_started_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let agents = AgentProcesses::load(dir.path().join("agents"));
+        let lineage =
+            Lineage::new([std::process::id(), std::os::unix::process::parent_id()].into_iter().filter_map(process_id));
+        agents.record_frontend(&lineage);
+        agents.record_agent(&lineage);
+        let known: Vec<ProcessId> = agents.known.read().agents.keys().copied().collect();
+        assert_eq!(known, lineage.own().into_iter().collect::<Vec<_>>());
     }
 
     #[test]
