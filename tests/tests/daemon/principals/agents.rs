@@ -64,6 +64,12 @@ fn orphans_of_an_agent_grant_nothing() {
         is_refused(&speaker.answers()[0]);
     }
     nothing_is_granted(&daemon);
+    orphans_have_ended(&daemon);
+}
+
+/// Nobody waits for them but their adopter.
+fn orphans_have_ended(daemon: &TestDaemon) {
+    toold_tests::until("the orphans have ended", || daemon.processes().is_empty().then_some(()));
 }
 
 #[test]
@@ -74,6 +80,7 @@ fn an_orphan_decides_where_no_agent_runs_that_it_could_belong_to() {
     let status = daemon.setup.command("sh".as_ref()).args(["-c", &line]).status().unwrap();
     assert!(status.success());
     let answers = speaker.answers();
+    orphans_have_ended(&daemon);
     assert!(answers[0].get("error").is_none(), "{answers:?}");
 }
 
