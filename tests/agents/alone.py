@@ -31,7 +31,7 @@ def asks_toold(*agents: Agent) -> str:
 
 
 def rules_decide(agent: Agent, bin_dir: Path) -> None:
-    """A command that a rule allows runs, one that a rule denies does not; without a daemon, the agent's own rules decide."""
+    """A command that a rule allows runs, one that a rule denies does not, also where the session starts the daemon."""
     with Place(bin_dir, RULES) as place:
         place.ctl("agents", "install", agent.name, "--hooks", "--yes")
         said = agent.run(place, [agent.shell("touch allowed"), agent.shell("touch denied"), "done"])
@@ -44,8 +44,8 @@ def rules_decide(agent: Agent, bin_dir: Path) -> None:
         assert of_agent["last_hook"]["problem"] is None, listed
         place.ctl("stop")
         said = agent.run(place, [agent.shell("touch denied"), "done"])
-        assert (place.project / "denied").exists(), said
-        assert not place.socket.exists(), "a hook started a daemon"
+        assert not (place.project / "denied").exists(), said
+        assert place.socket.exists(), "the start of the session started no daemon"
 
 
 def asked_and_answered(agent: Agent, bin_dir: Path) -> None:

@@ -34,6 +34,8 @@ pub struct Peer {
     pub lineage: Lineage,
     /// The profile of its token, which limits all its sessions.
     pub token_profile: Option<String>,
+    /// See [`ancestry::Orphan`].
+    orphan: Option<ancestry::Orphan>,
     /// `None` for peers that are not processes of this machine.
     agents: Option<Arc<AgentProcesses>>,
 }
@@ -61,7 +63,7 @@ impl Peer {
     /// A client with a token: a program of any machine, with no known folder here.
     pub fn of_token(principal: Principal) -> Self {
         let (hold, lineage) = (Hold::Free, Lineage::default());
-        Self { principal, pid: None, cwd: None, hold, lineage, token_profile: None, agents: None }
+        Self { principal, pid: None, cwd: None, hold, lineage, token_profile: None, orphan: None, agents: None }
     }
 
     /// The same, with a token that is limited to this profile.
@@ -87,9 +89,10 @@ impl Peer {
         Self { principal: Principal::ToolDescendant, hold: Hold::Unknown, ..self }
     }
 
-    /// The agent that it is a descendant of, if one is known by now.
+    /// The agent that it is a descendant of, or an orphan of, if one is known by now.
     pub fn agent_above(&self) -> Option<ProcessId> {
-        self.agents.as_ref()?.above(&self.lineage)
+        let agents = self.agents.as_ref()?;
+        agents.above(&self.lineage).or_else(|| agents.left_by(self.orphan.as_ref()?, &self.lineage))
     }
 
     /// Records that it acts for a model.
@@ -121,11 +124,12 @@ impl Peer {
             return Err(PeerRefused::OtherUser);
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
-        let ancestry::PeerOrigin { hold, lineage } = ancestry::origin_of(stream, pid, sessions)?;
+        let ancestry::PeerOrigin { hold, lineage, orphan } = ancestry::origin_of(stream, pid, sessions)?;
         let lineage = agents.shared(lineage);
+        let is_left = || orphan.as_ref().is_some_and(|orphan| agents.left_by(orphan, &lineage).is_some());
         Ok(Self {
             principal: match hold {
-                Hold::Free if agents.above(&lineage).is_some() => Principal::Agent,
+                Hold::Free if agents.above(&lineage).is_some() || is_left() => Principal::Agent,
                 Hold::Free => Principal::Person,
                 Hold::Tool(_) | Hold::Unknown | Hold::Plugin { .. } => Principal::ToolDescendant,
             },
@@ -134,6 +138,7 @@ impl Peer {
             hold,
             lineage,
             token_profile: None,
+            orphan,
             agents: Some(agents.clone()),
         })
     }

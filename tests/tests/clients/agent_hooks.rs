@@ -649,6 +649,46 @@ fn hooks_and_mcp_entry_are_installed_in_one_go() {
 }
 
 #[test]
+fn hooks_are_installed_where_the_agent_s_variable_points_and_found_to_be_off_where_a_repository_says_so() {
+    let setup = Setup::new();
+    let run = |arguments: &[&str]| {
+        let mut command = setup.command(toolctl());
+        command.env("CLAUDE_CONFIG_DIR", setup.path("home/cfg")).env("CODEX_HOME", setup.path("home/cdx"));
+        command.arg("--no-start").args(arguments).output().unwrap()
+    };
+    for (agent, file) in [("claude-code", "cfg/settings.json"), ("codex", "cdx/hooks.json")] {
+        let output = run(&["agents", "install", agent, "--yes"]);
+        assert!(output.status.success(), "{output:?}");
+        assert!(fs::read_to_string(setup.path("home").join(file)).unwrap().contains(" hook "), "{agent}");
+    }
+    assert!(setup.path("home/cfg/.claude.json").exists() && setup.path("home/cdx/config.toml").exists());
+    assert!(!setup.path("home/.claude").exists() && !setup.path("home/.codex").exists());
+    let hooks = |agent: &str| {
+        let listed: Value = serde_json::from_slice(&run(&["agents", "list", "--json"]).stdout).unwrap();
+        let found = listed["agents"].as_array().unwrap().iter().find(|found| found["agent"] == agent).cloned();
+        found.map(|found| (found["hooks"].clone(), found["hooks_off"]["setting"].clone()))
+    };
+    assert_eq!(hooks("claude-code"), Some((json!(true), Value::Null)));
+    let repository = setup.path("work/.claude/settings.local.json");
+    fs::create_dir_all(repository.parent().unwrap()).unwrap();
+    fs::write(&repository, "{\"disableAllHooks\": true}").unwrap();
+    assert_eq!(hooks("claude-code"), Some((json!(true), json!("\"disableAllHooks\": true"))));
+    let told = String::from_utf8(run(&["agents", "doctor"]).stdout).unwrap();
+    let off = format!("the hooks do not run: \"disableAllHooks\": true in {}", repository.display());
+    assert!(told.contains(&off), "{told}");
+}
+
+#[test]
+fn a_doctor_makes_no_agent_of_the_program_that_runs_it() {
+    let daemon = Setup::new().start();
+    let line = "\"$0\" mcp doctor && \"$0\" permissions grant shell 'git pull'";
+    let script = "import subprocess, sys; sys.exit(subprocess.run(['sh', '-c', sys.argv[2], sys.argv[1]]).returncode)";
+    let mut command = daemon.setup.command(Path::new("python3"));
+    let output = command.args(["-c", script]).arg(toolctl()).arg(line).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn the_list_and_the_doctor_say_how_the_last_hook_ended() {
     let setup = Setup::new();
     fs::create_dir_all(setup.path("home/.codex")).unwrap();

@@ -80,7 +80,7 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
         table.add_row([
             table::name(agent.agent.name()),
             agent.version.as_deref().unwrap_or("?").into(),
-            installed(agent.has_hooks).into(),
+            hooks(agent).into(),
             installed(agent.has_mcp).into(),
             agent.last_call.as_ref().map_or_else(|| "-".to_owned(), told).into(),
         ]);
@@ -91,6 +91,10 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
 
 fn installed(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
+}
+
+fn hooks(found: &FoundAgent) -> &'static str {
+    if found.has_hooks && found.hooks_off.is_some() { "off" } else { installed(found.has_hooks) }
 }
 
 /// How a call ended, for people.
@@ -109,6 +113,7 @@ fn as_json(found: &FoundAgent) -> serde_json::Value {
         "version": found.version,
         "program": found.program,
         "hooks": found.has_hooks,
+        "hooks_off": found.hooks_off.as_ref().map(|off| json!({"file": off.file, "setting": off.setting})),
         "mcp": found.has_mcp,
         "last_hook": found.last_call,
     })

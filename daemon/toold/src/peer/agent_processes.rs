@@ -3,8 +3,8 @@
 //!
 //! An agent rarely talks to the daemon itself. It starts a client, such as `toolctl mcp`, and runs
 //! its own commands separately. So the client's nearest ancestor that is a program of its own, and
-//! not a shell around one, counts as an agent too, for as long as it lives. A process that leaves
-//! an agent's process tree cannot be recognised.
+//! not a shell around one, counts as an agent too, for as long as it lives. A process that left an
+//! agent's process tree is recognised by its session or, without a terminal, by its control group.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use toold_host::state_file;
 
-use crate::peer::ancestry::process_id;
+use crate::peer::ancestry::{Orphan, ProcessPlace, ancestors_of, place_of, process_id};
 
 /// A process. Its id alone may be reused later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -139,8 +139,9 @@ impl AgentProcesses {
     /// for a moment when they are new.
     pub fn record_agent(&self, lineage: &Lineage) {
         let Some(own) = lineage.own() else { return };
-        let agent = nearest_program(lineage.ancestors());
         let mut known = self.known.write();
+        // The program that started a person's frontend is no agent because the frontend also tries a model's connection.
+        let agent = if known.frontends.contains(&own) { None } else { nearest_program(lineage.ancestors()) };
         let mut is_new = false;
         for id in [Some(own), agent].into_iter().flatten() {
             is_new |= known.agents.entry(id).or_default().insert(own);
@@ -179,6 +180,39 @@ impl AgentProcesses {
             |id: &ProcessId| known.agents.get(id).is_some_and(|clients| clients.iter().any(|client| *client != own));
         lineage.ancestors().iter().copied().take_while(|id| !known.frontends.contains(id)).find(is_agent)
     }
+}
+
+impl AgentProcesses {
+    /// The living agent that an orphan belongs to: its session is the agent's or that of one of the agent's descendants, or it
+    /// has no terminal, nobody leads its session but itself, and it is in the agent's control group. It began after the agent.
+    /// `lineage` is that of the peer, whose own ancestors [`Self::above`] judges.
+    pub(super) fn left_by(&self, orphan: &Orphan, lineage: &Lineage) -> Option<ProcessId> {
+        let known = self.known.read();
+        let agents = known
+            .agents
+            .keys()
+            .filter(|id| id.started <= orphan.id.started && !known.frontends.contains(id) && !lineage.0.contains(id));
+        let agents: Vec<ProcessPlace> =
+            agents.filter_map(|id| place_of(id.pid).filter(|place| place.id == *id)).collect();
+        if agents.is_empty() {
+            return None;
+        }
+        let leader = if orphan.leads { Vec::new() } else { ancestors_of(orphan.session) };
+        let of_session = |agent: &&ProcessPlace| agent.session == orphan.session || leader.contains(&agent.id);
+        if let Some(agent) = agents.iter().find(of_session) {
+            return Some(agent.id);
+        }
+        // With a terminal, or with a leader, it is in a session of somebody else.
+        if orphan.has_terminal || !leader.is_empty() {
+            return None;
+        }
+        let group = control_group(orphan.id.pid)?;
+        agents.iter().find(|agent| control_group(agent.id.pid).as_ref() == Some(&group)).map(|agent| agent.id)
+    }
+}
+
+fn control_group(pid: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()
 }
 
 /// The kinds of ancestors of a client.
@@ -269,12 +303,25 @@ fn nearest_program(processes: &[ProcessId]) -> Option<ProcessId> {
     found.flatten()
 }
 
+/// Whether people start programs from it.
+pub(super) fn is_host(id: ProcessId) -> bool {
+    matches!(kind_of(id), ProcessKind::Host)
+}
+
+pub(super) fn is_shell(pid: u32) -> bool {
+    program_name(pid).is_some_and(|name| SHELLS.contains(&name.as_str()))
+}
+
+/// The name of its program's file.
+pub(super) fn program_name(pid: u32) -> Option<String> {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    // Also of a program whose file was replaced since it started.
+    Some(program.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned())
+}
+
 fn kind_of(id: ProcessId) -> ProcessKind {
     let pid = id.pid;
-    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-    // Also of a program whose file was replaced since it started.
-    let program =
-        program.ok().and_then(|program| Some(program.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned()));
+    let program = program_name(pid);
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
     kind_by_name(program.as_deref().unwrap_or_default(), pid, words.get(1..).unwrap_or_default())
@@ -364,6 +411,18 @@ mod tests {
         // A descendant of an agent gains nothing by claiming otherwise.
         agents.known.write().agents.insert(id(7), [id(9), id(10)].into());
         assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
+    }
+
+    #[test]
+    fn a_person_s_frontend_that_acts_for_a_model_makes_no_agent_of_the_program_that_started_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let agents = AgentProcesses::load(dir.path().join("agents"));
+        let lineage =
+            Lineage::new([std::process::id(), std::os::unix::process::parent_id()].into_iter().filter_map(process_id));
+        agents.record_frontend(&lineage);
+        agents.record_agent(&lineage);
+        let known: Vec<ProcessId> = agents.known.read().agents.keys().copied().collect();
+        assert_eq!(known, lineage.own().into_iter().collect::<Vec<_>>());
     }
 
     #[test]

@@ -19,12 +19,54 @@ pub(super) struct PeerOrigin {
     pub(super) hold: Hold,
     /// The process and its ancestors; empty where they cannot be read.
     pub(super) lineage: Lineage,
+    /// The process that lost its parent, if it or one of its ancestors has.
+    pub(super) orphan: Option<Orphan>,
 }
 
 impl PeerOrigin {
     fn of(hold: Hold) -> Self {
-        Self { hold, lineage: Lineage::default() }
+        Self { hold, lineage: Lineage::default(), orphan: None }
     }
+}
+
+/// A process whose parent has ended, so that its ancestors do not tell who started it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orphan {
+    pub(super) id: ProcessId,
+    /// The id of the leader of its session.
+    pub(super) session: u32,
+    /// Whether the leader is the process itself.
+    pub(super) leads: bool,
+    pub(super) has_terminal: bool,
+}
+
+/// The place of a living process among the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProcessPlace {
+    pub(super) id: ProcessId,
+    pub(super) session: u32,
+}
+
+#[cfg(target_os = "linux")]
+pub(super) fn place_of(pid: u32) -> Option<ProcessPlace> {
+    linux::read(pid).ok().map(|link| ProcessPlace { id: link.id(), session: link.session() })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn place_of(_pid: u32) -> Option<ProcessPlace> {
+    None
+}
+
+/// A living process and its ancestors; empty where they cannot be read.
+#[cfg(target_os = "linux")]
+pub(super) fn ancestors_of(pid: u32) -> Vec<ProcessId> {
+    let links = climb(pid, None).map(|(links, _)| links).unwrap_or_default();
+    links.into_iter().map(linux::AncestryLink::id).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn ancestors_of(_pid: u32) -> Vec<ProcessId> {
+    Vec::new()
 }
 
 /// The origin of the process at the other end, which had the id `pid` when it connected.
@@ -120,9 +162,9 @@ mod linux {
     use toold_host::process_registry::holder_of;
     use toold_host::tool_mark;
 
-    use super::PeerOrigin;
+    use super::{Orphan, PeerOrigin};
     use crate::peer::PeerRefused;
-    use crate::peer::agent_processes::{Lineage, ProcessId};
+    use crate::peer::agent_processes::{Lineage, ProcessId, is_host, is_shell, program_name};
 
     /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
     const MAX_DEPTH: usize = 256;
@@ -182,6 +224,7 @@ mod linux {
         /// The id of its session's leader, which no other process gets as long as the session has
         /// members.
         session: u32,
+        has_terminal: bool,
         /// In ticks since the system started.
         started: u64,
         /// Whether it carries the mark of tools.
@@ -191,6 +234,10 @@ mod linux {
     impl AncestryLink {
         pub(super) fn id(self) -> ProcessId {
             ProcessId { pid: self.pid, started: self.started }
+        }
+
+        pub(super) fn session(self) -> u32 {
+            self.session
         }
     }
 
@@ -215,8 +262,35 @@ mod linux {
             }
         }
         let in_order = links.windows(2).all(|pair| pair[1].started <= pair[0].started);
+        let orphan = orphan_among(&links);
         let lineage = Lineage::new(links.into_iter().map(AncestryLink::id));
-        Ok((in_order && peer.lives()).then_some(PeerOrigin { hold, lineage }))
+        Ok((in_order && peer.lives()).then_some(PeerOrigin { hold, lineage, orphan }))
+    }
+
+    /// Sessions are inherited, so that the leader of a process's session is one of its ancestors, unless one of those has
+    /// ended. One that made a session of its own is an orphan if a process that adopts orphans is its parent; a service of
+    /// that process looks the same.
+    fn orphan_among(links: &[AncestryLink]) -> Option<Orphan> {
+        let below = links.iter().take_while(|link| !adopts_or_serves_people(**link));
+        let top = below.last()?;
+        let leads = top.session == top.pid;
+        let is_adopted = top.parent <= 1 || adopts(top.parent);
+        let has_leader = links.iter().any(|link| link.pid == top.session);
+        (!has_leader || leads && is_adopted).then(|| Orphan {
+            id: top.id(),
+            session: top.session,
+            leads,
+            has_terminal: top.has_terminal,
+        })
+    }
+
+    fn adopts_or_serves_people(link: AncestryLink) -> bool {
+        // A shell that only reads a pipe has no terminal and serves nobody.
+        is_host(link.id()) && (link.has_terminal || !is_shell(link.pid))
+    }
+
+    fn adopts(pid: u32) -> bool {
+        program_name(pid).is_some_and(|name| name == "systemd")
     }
 
     /// The process and its parents, up to the one below a daemon. `own` is this daemon's number, if it serves.
@@ -247,13 +321,14 @@ mod linux {
         Ok(AncestryLink { marked: tool_mark::is_marked(pid)?, ..link })
     }
 
-    /// Fields 4, 6 and 22 of `/proc/PID/stat`. The name in field 2 may contain blanks and
+    /// Fields 4, 6, 7 and 22 of `/proc/PID/stat`. The name in field 2 may contain blanks and
     /// parentheses, so it is cut off first.
     pub(super) fn parse(pid: u32, stat: &str) -> Option<AncestryLink> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let id = |number: usize| u32::try_from(field(number)?).ok();
-        Some(AncestryLink { pid, parent: id(4)?, session: id(6)?, started: field(22)?, marked: false })
+        let has_terminal = id(7)? != 0;
+        Some(AncestryLink { pid, parent: id(4)?, session: id(6)?, has_terminal, started: field(22)?, marked: false })
     }
 
     pub(super) fn refused_or_unknown(error: &io::Error) -> Result<PeerOrigin, PeerRefused> {

@@ -41,7 +41,8 @@ pub(super) fn not_for(method: &str, agent: Option<u32>) -> ErrorObjectOwned {
     let mut words = format!("{method} is for a person's client: agents and processes that tools start may not call it");
     if let Some(pid) = agent {
         words.push_str(&format!(
-            ". This program was started by process {pid}, which runs an agent: use a terminal or an editor outside of it"
+            ". This program was started by process {pid}, which runs an agent, or can't be told from one that was: use a \
+             terminal or an editor outside of it"
         ));
     }
     object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))

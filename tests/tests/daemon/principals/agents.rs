@@ -39,6 +39,51 @@ fn programs_of_any_kind_below_an_agent_grant_nothing() {
     nothing_is_granted(&daemon);
 }
 
+/// Each line leaves a process behind that waits until its parent has ended. The agent lives meanwhile.
+#[test]
+fn orphans_of_an_agent_grant_nothing() {
+    let daemon = TestDaemon::start();
+    for (number, start) in
+        ["(X &)", "(setsid X &)", "setsid sh -c '(X &)'", "(setsid -f X)", "(nohup X >/dev/null 2>&1 &)"]
+            .into_iter()
+            .enumerate()
+    {
+        let speaker = RequestScript::new(&daemon, &format!("requests-{number}"), &json!([[GRANT, grant_everything()]]));
+        let waits = daemon.setup.path("orphan.sh");
+        // Until its parent is another process than at first: it was adopted.
+        let script = format!(
+            "#!/bin/sh\nwhile [ \"$(cut -d' ' -f4 /proc/$$/stat)\" = \"$1\" ]; do sleep 0.02; done\nexec {}\n",
+            speaker.line()
+        );
+        std::fs::write(&waits, script).unwrap();
+        let done = speaker.said.with_extension("answers");
+        let line = start.replace('X', &format!("sh {} $PPID", waits.display()));
+        let line = format!("{line}; until [ -e {} ]; do sleep 0.02; done", done.display());
+        let (status, output) = start_agent(&daemon, "connected", &line).done();
+        assert_eq!(status, 0, "{start}: {output}");
+        is_refused(&speaker.answers()[0]);
+    }
+    nothing_is_granted(&daemon);
+    orphans_have_ended(&daemon);
+}
+
+/// Nobody waits for them but their adopter.
+fn orphans_have_ended(daemon: &TestDaemon) {
+    toold_tests::until("the orphans have ended", || daemon.processes().is_empty().then_some(()));
+}
+
+#[test]
+fn an_orphan_decides_where_no_agent_runs_that_it_could_belong_to() {
+    let daemon = TestDaemon::start();
+    let speaker = RequestScript::new(&daemon, "requests", &json!([[GRANT, grant_everything()]]));
+    let line = format!("(setsid {} >/dev/null 2>&1 &)", speaker.line());
+    let status = daemon.setup.command("sh".as_ref()).args(["-c", &line]).status().unwrap();
+    assert!(status.success());
+    let answers = speaker.answers();
+    orphans_have_ended(&daemon);
+    assert!(answers[0].get("error").is_none(), "{answers:?}");
+}
+
 #[test]
 fn an_agent_is_one_after_the_daemon_was_killed() {
     let mut daemon = TestDaemon::start();

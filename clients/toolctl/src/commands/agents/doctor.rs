@@ -60,6 +60,9 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
         )),
         None => checks.push(("bad", format!("the hooks in {} name no program", file.display()))),
     }
+    if let Some(off) = &found.hooks_off {
+        checks.push(("bad", format!("the hooks do not run: {} in {}", off.setting, off.file.display())));
+    }
     match &found.last_call {
         Some(call) if call.problem.is_some() => checks.push(("bad", format!("last hook {}", told(call)))),
         Some(call) => checks.push(("ok", format!("last hook {}", told(call)))),

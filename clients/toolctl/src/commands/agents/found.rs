@@ -9,17 +9,20 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::commands::agents::hooks_file;
+use crate::commands::agents::switched_off::{SwitchedOff, switched_off_here};
 use crate::commands::hook::HookAgent;
 use crate::commands::hook::last_call::{self, LastHook};
 use crate::commands::mcp::install::{self, McpClient};
 use crate::config_file;
 
-/// An agent whose program or folder is there.
+/// An agent whose program, folder or hooks are there.
 pub(super) struct FoundAgent {
     pub(super) agent: HookAgent,
     pub(super) program: Option<PathBuf>,
     pub(super) version: Option<String>,
     pub(super) has_hooks: bool,
+    /// The setting that keeps the hooks from running here.
+    pub(super) hooks_off: Option<SwitchedOff>,
     pub(super) has_mcp: bool,
     pub(super) last_call: Option<LastHook>,
 }
@@ -75,7 +78,8 @@ pub(super) async fn all() -> anyhow::Result<Vec<FoundAgent>> {
 
 async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
     let program = in_path(agent.program());
-    if program.is_none() && !home.join(agent.folder()).is_dir() {
+    let has_hooks = hooks_file::is_installed(agent, home);
+    if program.is_none() && !home.join(agent.folder()).is_dir() && !has_hooks {
         return None;
     }
     let client = agent.mcp_client();
@@ -86,7 +90,8 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
     };
     Some(FoundAgent {
         agent,
-        has_hooks: hooks_file::is_installed(agent, home),
+        has_hooks,
+        hooks_off: switched_off_here(agent, home),
         has_mcp: client.has_entry(&mcp_text),
         last_call: last_call::read(agent),
         program,

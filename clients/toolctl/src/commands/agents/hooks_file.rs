@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toold_proto::shell_word::quoted;
 
 use crate::commands::hook::{FailArg, HookAgent, limits};
+use crate::commands::mcp::install::in_named_folder;
 use crate::commands::mcp::jsonc;
 use crate::config_file;
 
@@ -22,8 +23,16 @@ const FAIL_PLACE: &str = "\"FAIL\"";
 /// Where the plugin has the time limit of the hook.
 const LIMIT_PLACE: &str = "LIMIT";
 
-/// The file, below the home folder.
+/// The file: below the home folder, or in the folder that the agent's own variable names.
 pub(super) fn file(agent: HookAgent) -> PathBuf {
+    let moved = match agent {
+        HookAgent::ClaudeCode => in_named_folder("CLAUDE_CONFIG_DIR", "settings.json"),
+        HookAgent::Codex => in_named_folder("CODEX_HOME", "hooks.json"),
+        HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => None,
+    };
+    if let Some(moved) = moved {
+        return moved;
+    }
     PathBuf::from(match agent {
         HookAgent::ClaudeCode => ".claude/settings.json",
         HookAgent::Codex => ".codex/hooks.json",

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
+use crate::commands::mcp::install::McpClient;
 use crate::commands::mcp::{install, jsonc};
 use crate::config_file;
 
@@ -18,31 +19,74 @@ pub(crate) struct SwitchedOff {
     pub(crate) setting: &'static str,
 }
 
+/// Where Claude Code reads the settings of an organisation.
+const MANAGED: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode/managed-settings.json"
+} else {
+    "/etc/claude-code/managed-settings.json"
+};
+
+/// A setting that switches hooks off.
+struct OffSetting {
+    path: &'static [&'static str],
+    off: bool,
+    /// As it is written.
+    text: &'static str,
+}
+
+const DISABLE_ALL: OffSetting = OffSetting { path: &["disableAllHooks"], off: true, text: "\"disableAllHooks\": true" };
+const MANAGED_ONLY: OffSetting =
+    OffSetting { path: &["allowManagedHooksOnly"], off: true, text: "\"allowManagedHooksOnly\": true" };
+const GEMINI_OFF: OffSetting =
+    OffSetting { path: &["hooksConfig", "enabled"], off: false, text: "\"hooksConfig.enabled\": false" };
+const CODEX_OFF: OffSetting = OffSetting { path: &["features", "hooks"], off: false, text: "features.hooks = false" };
+
+/// All agents that have hooks of toold which do not run in the current folder.
 pub(crate) fn switched_off() -> Vec<SwitchedOff> {
     let Ok(home) = install::home() else { return Vec::new() };
     let agents = HookAgent::ALL.into_iter().filter(|agent| hooks_file::is_installed(*agent, &home));
-    agents.filter_map(|agent| of(agent, &home)).collect()
+    agents.filter_map(|agent| switched_off_here(agent, &home)).collect()
 }
 
-fn of(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
-    let (file, path, off, setting): (_, &[&str], _, _) = match agent {
-        HookAgent::ClaudeCode => (hooks_file::file(agent), &["disableAllHooks"], true, "\"disableAllHooks\": true"),
-        HookAgent::Gemini => {
-            (hooks_file::file(agent), &["hooksConfig", "enabled"], false, "\"hooksConfig.enabled\": false")
+/// The setting that keeps the hooks of this agent from running in the current folder.
+pub(super) fn switched_off_here(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    of(agent, home, &cwd, Path::new(MANAGED))
+}
+
+fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<SwitchedOff> {
+    let mut settings: Vec<(PathBuf, OffSetting)> = vec![];
+    match agent {
+        HookAgent::ClaudeCode => {
+            settings.push((managed.to_owned(), DISABLE_ALL));
+            settings.push((managed.to_owned(), MANAGED_ONLY));
+            // A repository's settings count in all its folders.
+            for folder in cwd.ancestors().filter(|folder| *folder != home) {
+                for name in ["settings.local.json", "settings.json"] {
+                    settings.push((folder.join(".claude").join(name), DISABLE_ALL));
+                }
+            }
+            settings.push((home.join(hooks_file::file(agent)), DISABLE_ALL));
         }
-        HookAgent::Codex => (".codex/config.toml".into(), &["features", "hooks"], false, "features.hooks = false"),
-        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => return None,
-    };
-    let file = home.join(file);
-    let text = config_file::read(&file).ok().flatten()?;
-    let value = match agent {
-        HookAgent::Codex => {
-            let settings = serde_json::to_value(text.parse::<toml::Table>().ok()?).ok()?;
-            path.iter().try_fold(&settings, |value, name| value.get(name)).cloned()
+        HookAgent::Gemini => settings.push((home.join(hooks_file::file(agent)), GEMINI_OFF)),
+        HookAgent::Codex => settings.push((home.join(McpClient::Codex.file()), CODEX_OFF)),
+        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => {}
+    }
+    let found = settings.into_iter().find(|(file, setting)| is_set(file, setting));
+    found.map(|(file, setting)| SwitchedOff { agent: agent.name(), file, setting: setting.text })
+}
+
+fn is_set(file: &Path, setting: &OffSetting) -> bool {
+    let Some(text) = config_file::read(file).ok().flatten() else { return false };
+    let value = match file.extension().is_some_and(|end| end == "toml") {
+        true => {
+            let settings = text.parse::<toml::Table>().ok().and_then(|table| serde_json::to_value(table).ok());
+            settings
+                .and_then(|settings| setting.path.iter().try_fold(&settings, |value, name| value.get(name)).cloned())
         }
-        _ => jsonc::member(&text, path),
+        false => jsonc::member(&text, setting.path),
     };
-    (value? == Value::Bool(off)).then_some(SwitchedOff { agent: agent.name(), file, setting })
+    value == Some(Value::Bool(setting.off))
 }
 
 #[cfg(test)]
@@ -56,9 +100,28 @@ mod tests {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         let is_off = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            of(HookAgent::ClaudeCode, home.path()).is_some()
+            of(HookAgent::ClaudeCode, home.path(), Path::new("/"), Path::new("/nowhere")).is_some()
         };
         assert!(is_off("{\"disableAllHooks\": true, // for now\n}"));
         assert!(!is_off("{\"disableAllHooks\": false}") && !is_off("{}") && !is_off("{"));
+    }
+
+    #[test]
+    fn settings_of_a_repository_and_of_an_organisation_switch_hooks_off_too() {
+        let top = tempfile::tempdir().unwrap();
+        let (home, managed) = (top.path().join("home"), top.path().join("managed.json"));
+        let below = home.join("src/app/deep");
+        std::fs::create_dir_all(below.join("x")).unwrap();
+        let found = || of(HookAgent::ClaudeCode, &home, &below, &managed).map(|off| (off.file, off.setting));
+        assert_eq!(found(), None);
+        for file in ["settings.json", "settings.local.json"] {
+            let file = home.join("src/app/.claude").join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "{\"disableAllHooks\": true}").unwrap();
+            assert_eq!(found(), Some((file.clone(), DISABLE_ALL.text)));
+            std::fs::remove_file(file).unwrap();
+        }
+        std::fs::write(&managed, "{\"allowManagedHooksOnly\": true}").unwrap();
+        assert_eq!(found(), Some((managed.clone(), MANAGED_ONLY.text)));
     }
 }

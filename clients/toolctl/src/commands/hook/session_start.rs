@@ -56,7 +56,7 @@ pub(super) fn tell_once(agent: HookAgent, session: Option<&str>, fail: FailArg, 
         return None;
     }
     let beside = file.with_extension(format!("unprotected-{}", std::process::id()));
-    // Without the file, it is told again.
+    // Without the file, the user reads it again.
     let _ = toold_files::replace(&file, &beside, session.as_bytes(), FileReplacement::Private);
     let effect = match fail {
         FailArg::Open => "its rules do not hold in this session until it runs",

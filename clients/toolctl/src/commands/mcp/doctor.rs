@@ -12,7 +12,7 @@ use toold_client::client::connect_stream;
 use toold_client::start::PATIENCE;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::ALL_TOOLS;
-use toold_proto::method::DaemonGetStatus;
+use toold_proto::method::{DaemonGetStatus, PermissionsReview};
 
 use crate::commands::mcp::install::{McpClient, home};
 use crate::commands::mcp::token::{profile_tokens, token_file};
@@ -31,6 +31,8 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
     let mut well = true;
     let client = connection::open(globals).await?;
     let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
+    // A person's frontend from now on, if it may be one: the program that started it is no agent because of the test.
+    let _ = client.call::<PermissionsReview>(NoParams {}).await;
     let spoken = timeout(PATIENCE, handshake(globals, None)).await;
     match spoken.unwrap_or_else(|_| Err(anyhow!("no answer after {} s", PATIENCE.as_secs()))) {
         Ok((revision, tools)) => writeln!(out, "ok    stdio: revision {revision}, {tools} tools")?,

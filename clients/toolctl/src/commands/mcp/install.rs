@@ -62,9 +62,17 @@ pub(crate) enum McpClient {
 const NAME: &str = "toold";
 
 impl McpClient {
-    /// Where its configuration is, below the home folder.
+    /// Where its configuration is: below the home folder, or in the folder that the client's own variable names.
     pub(crate) fn file(self) -> PathBuf {
         let mac = cfg!(target_os = "macos");
+        let moved = match self {
+            Self::ClaudeCode => in_named_folder("CLAUDE_CONFIG_DIR", ".claude.json"),
+            Self::Codex => in_named_folder("CODEX_HOME", "config.toml"),
+            _ => None,
+        };
+        if let Some(moved) = moved {
+            return moved;
+        }
         PathBuf::from(match self {
             Self::ClaudeCode => ".claude.json",
             Self::ClaudeDesktop if mac => "Library/Application Support/Claude/claude_desktop_config.json",
@@ -337,6 +345,12 @@ fn profile_in(arguments: &[String]) -> Option<(Range<usize>, String)> {
 /// Whether the name of an option ends here.
 fn is_end(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('=')
+}
+
+/// The file in the folder that a variable of an agent names; `None` without an absolute path in it.
+pub(crate) fn in_named_folder(variable: &str, file: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute())?;
+    Some(folder.join(file))
 }
 
 pub(crate) fn home() -> anyhow::Result<PathBuf> {
