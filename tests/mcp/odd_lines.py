@@ -42,8 +42,11 @@ for line in sys.stdin.buffer:
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "odd", "version": "1"}}
         answer(request, result)
     elif method == "tools/list":
-        names = [*ODD, "head", "tail", "hang", "steps", "release", "good"]
-        answer(request, {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]})
+        # In pages of one tool.
+        names = [*ODD, "head", "tail", "hang", "steps", "release", "good", *(f"t{n}" for n in range(150))]
+        page = int((message.get("params") or {}).get("cursor", 0))
+        result = {"tools": [{"name": names[page], "inputSchema": {"type": "object"}}]}
+        answer(request, result | ({"nextCursor": str(page + 1)} if page + 1 < len(names) else {}))
     elif method == "tools/call":
         name = message["params"]["name"]
         if name in ODD:

@@ -249,8 +249,8 @@ impl Cx {
         self.notes().timed_out
     }
 
-    /// What the caller is told if the call's time is over, after the limit: a setting, or what came instead of an answer. The
-    /// first and the last ones are kept.
+    /// What the caller reads beside the limit if the call's time is over: a setting, or a text that came instead of an answer.
+    /// The first and the last one are kept.
     pub fn hint_at_time_out(&self, hint: impl Into<String>) {
         let mut notes = self.notes();
         notes.time_out_hints.truncate(MAX_HINTS - 1);

@@ -94,3 +94,12 @@ fn a_call_of_one_server_delays_no_call_of_another() {
     assert_eq!(text(&daemon.connect().tool("s_release", json!({}))), "good");
     assert_eq!(text(&wire.answer(held)["result"]), "released");
 }
+
+#[test]
+fn lists_of_many_pages_are_read_to_the_end() {
+    let daemon = mounted("");
+    let server = daemon.connect().result("mcp.servers", json!({}))["servers"][0].take();
+    let tools = server["tools"].as_array().unwrap();
+    assert!(tools.len() == 162 && tools.contains(&json!("o_t149")), "{server}");
+    assert_eq!(server["problems"], json!([]));
+}

@@ -395,7 +395,7 @@ fn a_reader_that_hangs_dies_or_asks_is_treated_like_a_tool() {
 #[test]
 fn lists_that_misbehave_do_no_harm() {
     for (hostile, problems) in [
-        ("endless", &["more than 64 pages of resources"][..]),
+        ("endless", &["it lists more than 2000 resources"][..]),
         ("twice", &["note://all is listed twice", "the uri \"ab\"", "skill://greeting is not used"]),
         ("templates", &["x://{a is left out", "x://a is left out", "x://{|} is left out"]),
         ("mute", &["resources/list was not answered in time"]),

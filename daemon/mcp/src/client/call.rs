@@ -197,7 +197,8 @@ async fn failure(
             return RequestFailure::Refused { code: error.code, words };
         }
         ServiceError::TransportSend(error) => {
-            let why = error_chain(&error);
+            // Without the SDK's name for the transport.
+            let why = error_chain(error.error.as_ref());
             tokio::select! {
                 () = cx.cancel.cancelled() => return cancelled(),
                 () = probe(connection, &why) => {}

@@ -323,9 +323,10 @@ pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ServerListing,
         };
         cursor = listing.take(&page)?;
         if cursor.is_none() {
-            break;
+            return Ok(listing);
         }
     }
+    listing.problem(format!("it has more than {MAX_PAGES} pages of tools: those beyond are left out"));
     Ok(listing)
 }
 

@@ -5,6 +5,7 @@ use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use toold_engine::redact::without_hidden;
 use toold_proto::cut::cut_chars;
 
 /// Characters of a discarded text that are shown.
@@ -68,6 +69,8 @@ pub(super) fn report(text: &[u8]) -> String {
 /// The first characters of a text, without control characters.
 pub(super) fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(4 * SHOWN)]);
+    // A server may repeat the secrets that it was given.
+    let text = without_hidden(&text);
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     cut_chars(clean.trim(), SHOWN, "…").into_owned()
 }
@@ -94,10 +97,10 @@ mod tests {
                 changed(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"no"}}"#),
             );
         }
-        check(r#"{"result":{"a":1}}"#, changed(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#));
+        check(r#"{"result":{"a":1}}"#, changed(r#"{"result":{"a":1},"jsonrpc":"2.0","id":7}"#));
         check(
             r#"{"error":"down"}"#,
-            changed(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"\"down\""}}"#),
+            changed(r#"{"error":{"code":-32603,"message":"\"down\""},"jsonrpc":"2.0","id":7}"#),
         );
     }
 

@@ -24,7 +24,7 @@ use super::discarded;
 /// How long the first call waits for the stream. Some servers send nothing, not even headers, before their first message.
 const MAX_OPENING: Duration = Duration::from_secs(8);
 
-type HttpError = StreamableHttpError<reqwest::Error>;
+type ServerHttpError = StreamableHttpError<reqwest::Error>;
 type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 
 #[derive(Clone)]
@@ -85,17 +85,17 @@ impl<C> ServerHttpClient<C> {
     /// Makes an answer that of the request with this id.
     fn own(
         &self,
-        answer: Result<StreamableHttpPostResponse, HttpError>,
+        answer: Result<StreamableHttpPostResponse, ServerHttpError>,
         id: RequestId,
         has_session: bool,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    ) -> Result<StreamableHttpPostResponse, ServerHttpError> {
         use StreamableHttpPostResponse::{Accepted, Json, Sse};
         match answer {
             Ok(Json(JsonRpcMessage::Error(mut error), session)) => {
                 let is_of_session =
                     has_session && error.id.as_ref() != Some(&id) && is_about_session(&error.error.message);
                 if is_of_session && self.shared.refused.lock().insert(id.clone()) {
-                    return Err(HttpError::SessionExpired);
+                    return Err(ServerHttpError::SessionExpired);
                 }
                 self.shared.refused.lock().remove(&id);
                 error.id = Some(id);
@@ -107,20 +107,20 @@ impl<C> ServerHttpClient<C> {
                 Ok(Json(JsonRpcMessage::Response(response), session))
             }
             Ok(Json(JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_), _)) => {
-                Err(HttpError::UnexpectedServerResponse("it answered with a message that is no answer".into()))
+                Err(ServerHttpError::UnexpectedServerResponse("it answered with a message that is no answer".into()))
             }
             // In a session, the answer may come on the server's own stream.
             Ok(Accepted) if !has_session => {
-                Err(HttpError::UnexpectedServerResponse("it accepted the request, and did not answer it".into()))
+                Err(ServerHttpError::UnexpectedServerResponse("it accepted the request, and did not answer it".into()))
             }
             Ok(Sse(events, session)) => Ok(Sse(answer_events(events, id), session)),
-            Err(HttpError::UnexpectedServerResponse(text)) if has_session && is_about_session(&text) => {
+            Err(ServerHttpError::UnexpectedServerResponse(text)) if has_session && is_about_session(&text) => {
                 let mut refused = self.shared.refused.lock();
                 if refused.insert(id.clone()) {
-                    return Err(HttpError::SessionExpired);
+                    return Err(ServerHttpError::SessionExpired);
                 }
                 refused.remove(&id);
-                Err(HttpError::UnexpectedServerResponse(text))
+                Err(ServerHttpError::UnexpectedServerResponse(text))
             }
             other => other,
         }
@@ -128,12 +128,12 @@ impl<C> ServerHttpClient<C> {
 }
 
 /// The SDK's error names no cause.
-fn name_redirect(error: HttpError) -> HttpError {
-    let HttpError::Client(client) = &error else { return error };
+fn name_redirect(error: ServerHttpError) -> ServerHttpError {
+    let ServerHttpError::Client(client) = &error else { return error };
     let mut source = std::error::Error::source(client);
     while let Some(cause) = source {
         if let Some(refused) = cause.downcast_ref::<RedirectRefused>() {
-            return HttpError::UnexpectedServerResponse(refused.to_string().into());
+            return ServerHttpError::UnexpectedServerResponse(refused.to_string().into());
         }
         source = cause.source();
     }
@@ -214,7 +214,7 @@ impl<C: StreamableHttpClient<Error = reqwest::Error> + Sync> StreamableHttpClien
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    ) -> Result<StreamableHttpPostResponse, ServerHttpError> {
         self.inner.post_message(uri, message, session_id, auth_header, custom_headers).await
     }
 
@@ -226,7 +226,7 @@ impl<C: StreamableHttpClient<Error = reqwest::Error> + Sync> StreamableHttpClien
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    ) -> Result<StreamableHttpPostResponse, ServerHttpError> {
         use StreamableHttpPostResponse::{Json, Sse};
         let (mut request, mut opens_session) = (None, false);
         if let JsonRpcMessage::Request(sent) = &message {
@@ -258,7 +258,7 @@ impl<C: StreamableHttpClient<Error = reqwest::Error> + Sync> StreamableHttpClien
         session_id: Arc<str>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), HttpError> {
+    ) -> Result<(), ServerHttpError> {
         self.inner.delete_session(uri, session_id, auth_header, custom_headers).await
     }
 
@@ -269,7 +269,7 @@ impl<C: StreamableHttpClient<Error = reqwest::Error> + Sync> StreamableHttpClien
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<EventStream, HttpError> {
+    ) -> Result<EventStream, ServerHttpError> {
         self.inner.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await
     }
 
@@ -281,7 +281,7 @@ impl<C: StreamableHttpClient<Error = reqwest::Error> + Sync> StreamableHttpClien
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
-    ) -> Result<EventStream, HttpError> {
+    ) -> Result<EventStream, ServerHttpError> {
         let is_own = session_id.is_some() && last_event_id.is_none();
         let opening = self.inner.get_stream_with_max_sse_event_size(
             uri,

@@ -33,7 +33,7 @@ pub(super) struct LinesTransport<R, W> {
     /// The line is longer than the limit: only its first and last bytes are kept.
     is_too_long: bool,
     write: Arc<Mutex<Option<W>>>,
-    open: OpenRequests,
+    open: UnansweredRequests,
     notifications: Arc<Notifications>,
 }
 
@@ -44,7 +44,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LinesT
             line: Vec::new(),
             is_too_long: false,
             write: Arc::new(Mutex::new(Some(write))),
-            open: OpenRequests::default(),
+            open: UnansweredRequests::default(),
             notifications,
         }
     }
@@ -205,7 +205,7 @@ fn id_at_an_end(ends: &[u8]) -> Option<RequestId> {
 
 /// The requests that wait for their answers.
 #[derive(Default)]
-struct OpenRequests {
+struct UnansweredRequests {
     /// With whether each is the call of a tool.
     open: HashMap<RequestId, bool>,
     /// When something else than the only request was sent last, that may be what an error is about.
@@ -214,7 +214,7 @@ struct OpenRequests {
     given_up: Option<Instant>,
 }
 
-impl OpenRequests {
+impl UnansweredRequests {
     fn sent(&mut self, message: &ClientJsonRpcMessage) {
         let now = Instant::now();
         match message {

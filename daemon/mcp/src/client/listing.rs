@@ -12,7 +12,8 @@ use toold_proto::tool::Annotations;
 
 /// Limit of the tools of one server.
 pub(super) const MAX_TOOLS: usize = 512;
-pub(super) const MAX_PAGES: usize = 64;
+/// Pages may be as small as one entry. The time to start also limits them.
+pub(super) const MAX_PAGES: usize = 2_100;
 /// Limit of all its tools together, as JSON.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 pub(super) const MAX_NAME: usize = 256;
@@ -77,7 +78,12 @@ impl ServerListing {
                 self.problem(problem);
             }
         }
-        Ok(page.get("nextCursor").and_then(Value::as_str).filter(|_| !self.is_full()).map(str::to_owned))
+        let next = page.get("nextCursor").and_then(Value::as_str);
+        if next.is_some() && self.is_full() {
+            self.problem(format!("it lists more than {MAX_TOOLS} tools: those beyond are left out"));
+            return Ok(None);
+        }
+        Ok(next.map(str::to_owned))
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -105,7 +111,7 @@ impl ServerListing {
         Ok(())
     }
 
-    fn problem(&mut self, problem: String) {
+    pub(super) fn problem(&mut self, problem: String) {
         if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&problem) {
             self.problems.push(problem);
         }

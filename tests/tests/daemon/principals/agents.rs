@@ -1,5 +1,7 @@
 //! Processes below an agent decide nothing.
 
+use std::path::Path;
+
 use serde_json::json;
 use toold_tests::{TestDaemon, toolctl};
 
@@ -200,4 +202,16 @@ while not os.path.exists(sys.argv[3] + ".ready"): time.sleep(0.02)
     let status = toold_tests::until("the inner agent has tried", || std::fs::read_to_string(&said).ok());
     assert_ne!(status, "0");
     nothing_is_granted(&daemon);
+}
+
+#[test]
+fn a_program_that_ran_the_doctor_of_mcp_is_no_agent() {
+    let daemon = TestDaemon::start();
+    let script = "import subprocess, sys\n\
+                  subprocess.run([sys.argv[1], 'mcp', 'doctor'])\n\
+                  grant = subprocess.run([sys.argv[1], 'permissions', 'grant', 'shell', 'git fetch'])\n\
+                  sys.exit(grant.returncode)";
+    let output = daemon.setup.command(Path::new("python3")).args(["-c", script]).arg(toolctl()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ok    stdio: revision "), "{output:?}");
 }
