@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use ignore::overrides::{Override, OverrideBuilder};
+use ignore::overrides::Override;
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkState};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -18,14 +18,15 @@ use toold_host::files;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
 use toold_host::times::{FileTimes, ModifiedTime};
-use toold_host::tree::Tree;
+use toold_host::tree::{LeftOut, LeftOutReason, Tree};
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::globs;
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
-use crate::search::threads;
+use crate::search::{left_out, threads};
 use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: usize = 500;
@@ -35,7 +36,8 @@ const DEFAULT_RESULTS: usize = 500;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobInput {
-    /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`. Without a slash it matches in every folder.
+    /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`; commas separate several. Without a
+    /// slash it matches in every folder.
     pattern: String,
     /// The folder to look in; the working folder by default.
     path: Option<String>,
@@ -56,7 +58,7 @@ impl Builtin for GlobTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Find files",
         description: "Finds files by a glob on their paths, the last modified first. Honours .gitignore and skips \
-                      hidden files, unless asked not to.",
+                      hidden files, unless asked not to or where Git tracks their folder.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,
@@ -76,7 +78,9 @@ impl Builtin for GlobTool {
         let shared = cx.shared();
         blocking(cx, move |cancel| {
             let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
-            anyhow::ensure!(files::is_folder(&root), "there is no folder {}{}", paths::shown(&root, &cwd), hint());
+            let shown = paths::shown(&root, &cwd);
+            anyhow::ensure!(!root.is_file(), "{shown} is a file, and not a folder to look in: use `read`");
+            anyhow::ensure!(files::is_folder(&root), "there is no folder {shown}{}", hint());
             let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
             let found = find(&input, &root, max, &access, cancel)?;
             Ok(output(found, max, &cwd))
@@ -92,6 +96,10 @@ type Newest = Reverse<ModifiedTime>;
 struct GlobResults {
     files: Vec<(Newest, PathBuf)>,
     total: u64,
+    /// How many files were compared with the globs.
+    seen: u64,
+    /// What was left out, if nothing was found.
+    left_out: Vec<(PathBuf, bool, LeftOutReason)>,
     problems: Vec<String>,
 }
 
@@ -102,12 +110,13 @@ fn find(
     access: &Arc<ReadAccess>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<GlobResults> {
-    let mut globs = OverrideBuilder::new(root);
-    globs.add(&below(&input.pattern, root)).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
-    let globs = globs.build()?;
+    let globs = globs::build(&input.pattern, root)?;
     let ignore_files = (!input.include_ignored).then(|| Arc::new(IgnoreFiles::new(root, root, access.clone())));
     let mut tree = Tree::new(ignore_files.clone());
     tree.skips_hidden = !input.include_ignored && !names_hidden(&input.pattern);
+    tree.enters_tracked = true;
+    let left_out = Arc::new(LeftOut::default());
+    tree.left_out = Some(left_out.clone());
     // Not set as the globs of the tree: those would override .gitignore.
     let unwanted = globs.clone();
     let mut walk = tree.walk(root, move |entry| {
@@ -120,17 +129,19 @@ fn find(
     check(cancel)?;
     let mut found = found.into_inner();
     found.problems.extend(ignore_files.iter().flat_map(|files| files.problems()));
+    if let Some(named) = globs::named_file(&input.pattern, root).filter(|_| found.total == 0)
+        && access.may_read(&named, false, &mut Exclusions::default())
+    {
+        // The caller knows its name, so that it is ignored is no reason to hide it.
+        found.files.push((Newest::default(), named));
+        found.total = 1;
+    }
+    if found.total == 0 {
+        found.left_out = left_out::readable(&left_out, access);
+    }
     found.files.sort();
     found.files.truncate(max);
     Ok(found)
-}
-
-/// The pattern relative to `root`. Callers also write absolute paths, and `./`.
-fn below(pattern: &str, root: &Path) -> String {
-    let (not, bare) = pattern.strip_prefix('!').map_or(("", pattern), |bare| ("!", bare));
-    let absolute = root.to_str().and_then(|root| bare.strip_prefix(root)).filter(|rest| rest.starts_with('/'));
-    let rest = absolute.map(str::to_owned).or_else(|| bare.strip_prefix("./").map(|rest| format!("/{rest}")));
-    format!("{not}{}", rest.as_deref().unwrap_or(bare))
 }
 
 /// A pattern that names a hidden file or folder asks for hidden files.
@@ -151,7 +162,8 @@ fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
     }
     let total = found.total;
     if total == 0 {
-        text.push_str("[no files match]\n");
+        let seen = if found.seen == 1 { "1 file".to_owned() } else { format!("{} files", found.seen) };
+        text.push_str(&format!("[no files match, of {seen}{}]\n", left_out::words(&found.left_out, cwd)));
     } else if total > max as u64 {
         text.push_str(&format!("[the newest {max} of {total} files: narrow the pattern, or raise max_results]\n"));
     }
@@ -219,10 +231,16 @@ impl ParallelVisitor for GlobWorker<'_> {
 
 impl GlobWorker<'_> {
     fn file(&mut self, entry: DirEntry) {
-        if !self.globs.matched(entry.path(), false).is_whitelist() && !self.excluding(&entry) {
+        let is_wanted = self.globs.matched(entry.path(), false).is_whitelist() || self.excluding(&entry);
+        // Others count only in an answer that nothing was found.
+        if !is_wanted && self.own.total > 0 {
             return;
         }
         if !self.access.may_read(entry.path(), false, &mut self.exclusions) {
+            return;
+        }
+        self.own.seen += 1;
+        if !is_wanted {
             return;
         }
         self.own.total += 1;
@@ -251,6 +269,7 @@ impl Drop for GlobWorker<'_> {
         let own = std::mem::take(&mut self.own);
         found.files.extend(own.files);
         found.total += own.total;
+        found.seen += own.seen;
         found.problems.extend(own.problems);
     }
 }

@@ -15,6 +15,7 @@ use crate::buffers::Buffer;
 use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
+use crate::search::left_out;
 use crate::search::{FileHits, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window, search};
 use crate::toolkit::Toolkit;
 
@@ -29,7 +30,7 @@ pub(crate) struct GrepInput {
     pattern: String,
     /// The file or folder to search; the working folder by default.
     path: Option<String>,
-    /// Only files that match this glob, such as `*.rs` or `src/**/*.{ts,tsx}`; a leading `!` excludes them.
+    /// Only files that match these globs, such as `*.rs` or `src/**/*.{ts,tsx}`; a leading `!` excludes them.
     include: Option<String>,
     /// Only files of this type, such as `rust`, `py`, `js`.
     #[serde(rename = "type")]
@@ -60,6 +61,9 @@ pub(crate) struct GrepInput {
     max_results: Option<u64>,
     /// How many to skip: the next page.
     offset: Option<u64>,
+    /// Also search hidden files, and files that .gitignore names.
+    #[serde(default)]
+    include_ignored: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -83,7 +87,8 @@ impl Builtin for GrepTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Search in files",
         description: "Searches files for a regular expression, as ripgrep does, and shows `path:line:text`, sorted \
-                      by path. Honours .gitignore and skips hidden and binary files. Results come in pages: continue \
+                      by path. Honours .gitignore and skips hidden files, unless asked not to, and binary ones; hidden \
+                      folders that Git tracks are searched. Results come in pages: continue \
                       with `offset`.",
         parallelizable: true,
         permissions: &[Category::FileRead],
@@ -106,7 +111,9 @@ impl Builtin for GrepTool {
         let shared = cx.shared();
         blocking(cx, move |cancel| {
             let hint = || near_names::hint(&root, MissingKind::Either, &shared).unwrap_or_default();
-            anyhow::ensure!(root.exists(), "there is no {}{}", paths::shown(&root, &cwd), hint());
+            let is_glob = || root.to_str().is_some_and(|root| root.contains(['*', '?', '{', '[']));
+            let glob = if !root.exists() && is_glob() { ": a glob belongs into `include`" } else { "" };
+            anyhow::ensure!(root.exists(), "there is no {}{glob}{}", paths::shown(&root, &cwd), hint());
             let (query, place, window) = plan(input, root, &cwd, buffers);
             let found = search(&query, &place, window, &access, cancel)?;
             Ok(output(&found, &query, window, &cwd, max_bytes))
@@ -135,8 +142,8 @@ fn plan(
             OutputMode::Count => SearchMode::Count,
         },
     };
-    let (include, file_type) = (input.include, input.file_type);
-    let place = SearchRoot { root, cwd: cwd.to_owned(), include, file_type, buffers };
+    let (include, file_type, include_ignored) = (input.include, input.file_type, input.include_ignored);
+    let place = SearchRoot { root, cwd: cwd.to_owned(), include, file_type, include_ignored, buffers };
     let window = Window { skip: input.offset.unwrap_or(0), show: input.max_results.unwrap_or(DEFAULT_RESULTS) };
     (query, place, window)
 }
@@ -171,7 +178,14 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
             window.skip.saturating_add(1)
         ));
     } else if total == 0 {
-        text.push_str("[no matches]\n");
+        let count = |count: u64| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+        let binary = if found.binary > 0 { format!("; {} of them binary", found.binary) } else { String::new() };
+        let none = if found.searched == 0 { "; no file fits `path`, `include` and `type`" } else { "" };
+        text.push_str(&format!(
+            "[no matches in {}{binary}{none}{}]\n",
+            count(found.searched),
+            left_out::words(&found.left_out, cwd)
+        ));
     } else if shown == 0 {
         text.push_str(&format!("[there are {total} {what}, none after the first {}]\n", window.skip));
     }

@@ -46,6 +46,7 @@ mod diff;
 mod document;
 mod edits;
 mod front_matter;
+mod globs;
 mod lines;
 mod loose;
 mod near_names;

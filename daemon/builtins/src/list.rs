@@ -76,7 +76,8 @@ impl Builtin for ListTool {
         blocking(cx, move |cancel| {
             let shown = paths::shown(&root, &cwd);
             let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
-            anyhow::ensure!(files::is_folder(&root), "{shown} is not a folder{}", hint());
+            anyhow::ensure!(!root.is_file(), "{shown} is a file, and not a folder: use `read`");
+            anyhow::ensure!(files::is_folder(&root), "there is no folder {shown}{}", hint());
             let tree = walk_tree(&root, &access, cancel)?;
             let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
             Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))
@@ -92,6 +93,8 @@ struct FolderListing {
     files: u64,
     folders: u64,
     problems: u64,
+    /// Files that ignore files name.
+    ignored: u64,
     /// Not everything was visited.
     more: bool,
 }
@@ -109,6 +112,8 @@ enum EntryKind {
     Link,
     /// Named by an ignore file, or Git's own folder: not expanded.
     Ignored,
+    /// A file that an ignore file names.
+    IgnoredFile,
 }
 
 fn walk_tree(root: &Path, access: &Arc<ReadAccess>, cancel: &CancellationToken) -> anyhow::Result<FolderListing> {
@@ -169,7 +174,7 @@ impl FolderListing {
                     }
                 }
             }
-            EntryKind::Ignored => {}
+            EntryKind::Ignored | EntryKind::IgnoredFile => {}
         }
         self.entries.insert(path, ListEntry { kind, files: 0 });
     }
@@ -186,6 +191,8 @@ fn add_ignored(
     if tree.more {
         return Ok(());
     }
+    // A caller that names a folder of which everything is ignored wants to see it all the same.
+    let is_all_ignored = tree.entries.is_empty();
     let folders: Vec<PathBuf> = std::iter::once(PathBuf::new())
         .chain(tree.entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Folder).map(|(path, _)| path.clone()))
         .collect();
@@ -194,12 +201,15 @@ fn add_ignored(
         let Ok(entries) = files::list(&root.join(&folder), MAX_SEEN) else { continue };
         for (name, kind) in entries {
             let path = folder.join(name);
-            if kind.is_dir()
-                && !tree.entries.contains_key(&path)
-                && access.may_read(&root.join(&path), true, exclusions)
-            {
-                tree.add(path, EntryKind::Ignored);
+            if tree.entries.contains_key(&path) || !access.may_read(&root.join(&path), kind.is_dir(), exclusions) {
+                continue;
             }
+            if kind.is_dir() {
+                tree.add(path, EntryKind::Ignored);
+            } else if is_all_ignored {
+                tree.add(path, EntryKind::IgnoredFile);
+            }
+            tree.ignored += u64::from(!kind.is_dir());
         }
     }
     Ok(())
@@ -229,6 +239,7 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
                 writeln!(text, "{indent}{name}/  ({files} {}{closed})", if *files == 1 { "file" } else { "files" })
             }
             EntryKind::Ignored => writeln!(text, "{indent}{name}/  (ignored)"),
+            EntryKind::IgnoredFile => writeln!(text, "{indent}{name}  (ignored)"),
             EntryKind::Link => {
                 let target = files::link_target(&root.join(path)).unwrap_or_default();
                 writeln!(text, "{indent}{name} -> {}", target.display())
@@ -241,6 +252,9 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
     }
     let more = if tree.more { "more than " } else { "" };
     let _ = write!(text, "[{more}{} files in {} folders", tree.files, tree.folders);
+    if tree.ignored > 0 {
+        let _ = write!(text, "; {} ignored {}", tree.ignored, if tree.ignored == 1 { "file" } else { "files" });
+    }
     let left_out = tree.entries.len() - chosen.len();
     if left_out > 0 {
         let how = if within > chosen.len() { "raise max_results or list a folder of it" } else { "raise depth" };

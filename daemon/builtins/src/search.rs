@@ -4,16 +4,17 @@
 //! would reveal their content.
 
 mod collector;
+pub(crate) mod left_out;
+mod sniff;
 
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grep_matcher::Matcher;
+use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
-use ignore::overrides::OverrideBuilder;
 use ignore::types::TypesBuilder;
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
@@ -21,11 +22,13 @@ use toold_host::exclude::Exclusions;
 use toold_host::files::open_entry;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
-use toold_host::tree::Tree;
+use toold_host::tree::{LeftOut, LeftOutReason, Tree};
 
 use crate::blocking::{CancellableFile, check};
 use crate::buffers::Buffer;
+use crate::globs;
 use crate::search::collector::Collector;
+use crate::search::sniff::SniffedFile;
 
 /// Longer lines are shown in part.
 const MAX_LINE: usize = 1000;
@@ -58,6 +61,8 @@ pub(crate) struct SearchRoot {
     pub(crate) cwd: PathBuf,
     pub(crate) include: Option<String>,
     pub(crate) file_type: Option<String>,
+    /// Whether ignored and hidden files are searched too.
+    pub(crate) include_ignored: bool,
     /// Unsaved texts, searched in place of their files.
     pub(crate) buffers: HashMap<PathBuf, Arc<Buffer>>,
 }
@@ -76,6 +81,11 @@ pub(crate) struct SearchResults {
     pub(crate) files: Vec<FileHits>,
     pub(crate) total_matches: u64,
     pub(crate) total_files: u64,
+    /// How many files were searched, and how many of them as binary ones are not.
+    pub(crate) searched: u64,
+    pub(crate) binary: u64,
+    /// What was left out; only what the caller may read, and only if nothing was found.
+    pub(crate) left_out: Vec<(PathBuf, bool, LeftOutReason)>,
     /// How many of the files were searched as unsaved text.
     pub(crate) unsaved_files: u64,
     pub(crate) problems: Vec<String>,
@@ -129,8 +139,10 @@ pub(crate) fn search(
         worker.named = true;
         worker.file(&place.root);
     } else {
-        let ignore_files = Arc::new(IgnoreFiles::new(&place.root, &place.cwd, judge.clone()));
-        let walk = walk(place, ignore_files.clone())?.build_parallel();
+        let ignore_files =
+            (!place.include_ignored).then(|| Arc::new(IgnoreFiles::new(&place.root, &place.cwd, judge.clone())));
+        let left_out = Arc::new(LeftOut::default());
+        let walk = walk(place, ignore_files.clone(), left_out.clone())?.build_parallel();
         walk.visit(&mut SearchWorkers {
             query,
             matcher: &matcher,
@@ -139,7 +151,10 @@ pub(crate) fn search(
             cancel,
             found: &collector,
         });
-        ignore_files.problems().into_iter().for_each(|problem| collector.problem(problem));
+        ignore_files.iter().flat_map(|files| files.problems()).for_each(|problem| collector.problem(problem));
+        if collector.is_empty() {
+            collector.left_out(left_out::readable(&left_out, judge));
+        }
     }
     check(cancel)?;
     Ok(collector.finish())
@@ -150,19 +165,51 @@ fn matcher(query: &SearchQuery) -> anyhow::Result<RegexMatcher> {
     builder.case_insensitive(query.ignore_case).multi_line(true).unicode(true).octal(false).fixed_strings(query.fixed);
     if !query.multiline {
         builder.line_terminator(Some(b'\n')).dot_matches_new_line(false);
+        if query.ends_crlf() {
+            builder.crlf(true);
+        }
     }
     builder.build(&query.pattern).map_err(|error| {
-        anyhow::anyhow!("can't use the pattern: {error}\nto search for it as plain text set fixed=true")
+        let mistake = error.to_string();
+        let hint = match () {
+            () if mistake.contains("look-around") || mistake.contains("backreferences") => {
+                "look-around and backreferences are not known here: search for a part of it, or use `rg -P` in bash"
+            }
+            // The pattern can match a line end, which a search of single lines cannot.
+            () if !query.multiline && !query.fixed && spans_lines(query) => {
+                "to match over several lines set multiline=true"
+            }
+            () if query.fixed => "a plain text over several lines needs multiline=true",
+            () => "to search for it as plain text set fixed=true",
+        };
+        anyhow::anyhow!("can't use the pattern: {mistake}\n{hint}")
     })
 }
 
-/// A walk that honours the ignore files of Git and ripgrep and skips hidden files.
-fn walk(place: &SearchRoot, ignore_files: Arc<IgnoreFiles>) -> anyhow::Result<WalkBuilder> {
-    let mut tree = Tree::new(Some(ignore_files));
+/// Whether the pattern is right if it may span lines.
+fn spans_lines(query: &SearchQuery) -> bool {
+    RegexMatcherBuilder::new().multi_line(true).build(&query.pattern).is_ok()
+}
+
+impl SearchQuery {
+    /// Whether `\r\n` ends a line as `\n` does: unless the pattern names a carriage return itself.
+    fn ends_crlf(&self) -> bool {
+        !self.pattern.contains('\r') && (self.fixed || !self.pattern.contains("\\r"))
+    }
+}
+
+/// A walk that honours the ignore files of Git and ripgrep and skips hidden files, but not folders that Git tracks.
+fn walk(
+    place: &SearchRoot,
+    ignore_files: Option<Arc<IgnoreFiles>>,
+    left_out: Arc<LeftOut>,
+) -> anyhow::Result<WalkBuilder> {
+    let mut tree = Tree::new(ignore_files);
+    tree.skips_hidden = !place.include_ignored;
+    tree.enters_tracked = true;
+    tree.left_out = Some(left_out);
     if let Some(include) = &place.include {
-        let mut overrides = OverrideBuilder::new(&place.cwd);
-        overrides.add(include).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
-        tree.globs = overrides.build()?;
+        tree.globs = globs::build(include, &place.cwd)?;
     }
     if let Some(file_type) = &place.file_type {
         let mut types = TypesBuilder::new();
@@ -172,7 +219,7 @@ fn walk(place: &SearchRoot, ignore_files: Arc<IgnoreFiles>) -> anyhow::Result<Wa
             anyhow::anyhow!("there is no file type {file_type}: types are rust, py, js, ts, go, c, cpp, java, md, ...")
         })?;
     }
-    let mut walk = tree.walk(&place.root, |_| true);
+    let mut walk = tree.walk(&place.root, |entry| entry.file_name() != ".git" || entry.depth() == 0);
     walk.threads(threads());
     Ok(walk)
 }
@@ -189,6 +236,13 @@ fn searcher(query: &SearchQuery, named: bool) -> Searcher {
         .before_context(if content { query.before } else { 0 })
         .after_context(if content { query.after } else { 0 })
         .multi_line(query.multiline)
+        // The file as it is read does that, so that its first read is a whole chunk.
+        .bom_sniffing(false)
+        .line_terminator(if query.ends_crlf() && !query.multiline {
+            LineTerminator::crlf()
+        } else {
+            LineTerminator::byte(b'\n')
+        })
         .heap_limit(Some(MAX_HEAP))
         // A file that the caller named is searched to its end; in others a NUL ends the search.
         .binary_detection(if named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) })
@@ -220,6 +274,8 @@ struct SearchWorker<'a> {
     exclusions: Exclusions,
     cancel: &'a CancellationToken,
     found: &'a Collector,
+    /// Memory for the beginning of a file.
+    head: Vec<u8>,
     /// The caller named this very file.
     named: bool,
 }
@@ -266,6 +322,7 @@ impl<'a> SearchWorker<'a> {
             exclusions: Exclusions::of_walk(),
             cancel,
             found,
+            head: Vec::new(),
             named: false,
         }
     }
@@ -278,24 +335,30 @@ impl<'a> SearchWorker<'a> {
         if self.named {
             self.searcher = searcher(self.query, true);
         }
-        let mut hits = Hits {
-            matcher: &self.matcher,
-            mode: self.query.mode,
-            path,
-            found: self.found,
-            room: None,
-            cancel: self.cancel,
-            count: 0,
-            rows: Vec::new(),
-            binary: false,
-        };
+        self.found.searched();
+        let mut hits = self.no_hits(path);
         let buffer = self.buffers.get(path);
         let searched = match buffer {
-            Some(buffer) => self.searcher.search_slice(&self.matcher, buffer.text.as_bytes(), &mut hits),
+            Some(buffer) => self.search_text(buffer.text.as_bytes(), &mut hits),
             None => match open_entry(path) {
                 Ok(file) => {
-                    let reader = CancellableFile { file, cancel: self.cancel };
-                    self.searcher.search_reader(&self.matcher, reader, &mut hits)
+                    let mut file =
+                        SniffedFile::new(CancellableFile { file, cancel: self.cancel }, std::mem::take(&mut self.head));
+                    // A search over several lines needs the whole file anyway.
+                    let searched = match self.query.multiline {
+                        true => file.read_whole(MAX_HEAP).and_then(|bytes| self.search_text(&bytes, &mut hits)),
+                        false => self.searcher.search_reader(&self.matcher, &mut file, &mut hits),
+                    };
+                    let decoded = file.decoded(MAX_HEAP as u64);
+                    self.head = file.into_head();
+                    match decoded {
+                        Ok(Some(text)) => {
+                            hits = self.no_hits(path);
+                            self.search_text(text.as_bytes(), &mut hits)
+                        }
+                        Ok(None) => searched,
+                        Err(error) => Err(error),
+                    }
                 }
                 Err(error) => return self.found.problem(error.to_string()),
             },
@@ -308,6 +371,9 @@ impl<'a> SearchWorker<'a> {
         }
         let Hits { count, mut rows, binary, .. } = hits;
         if count == 0 {
+            if binary && !self.named {
+                self.found.binary();
+            }
             return;
         }
         if binary && self.named {
@@ -318,9 +384,48 @@ impl<'a> SearchWorker<'a> {
     }
 }
 
+impl<'a> SearchWorker<'a> {
+    fn no_hits<'p>(&self, path: &'p Path) -> Hits<'p>
+    where
+        'a: 'p,
+    {
+        Hits {
+            matcher: self.matcher.clone(),
+            mode: self.query.mode,
+            path,
+            found: self.found,
+            room: None,
+            cancel: self.cancel,
+            count: 0,
+            rows: Vec::new(),
+            binary: false,
+        }
+    }
+
+    /// Over several lines, `\n` in the pattern stands for the line ends of the file.
+    fn search_text(&mut self, text: &[u8], hits: &mut Hits<'_>) -> io::Result<()> {
+        let plain = (self.query.multiline && self.query.ends_crlf()).then(|| without_crlf(text)).flatten();
+        self.searcher.search_slice(&self.matcher, plain.as_deref().unwrap_or(text), hits)
+    }
+}
+
+/// The text with `\n` for `\r\n`; `None` if it has none.
+fn without_crlf(text: &[u8]) -> Option<Vec<u8>> {
+    let mut ends = memchr::memmem::find_iter(text, b"\r\n").peekable();
+    ends.peek()?;
+    let mut plain = Vec::with_capacity(text.len());
+    let mut next = 0;
+    for end in ends {
+        plain.extend_from_slice(&text[next..end]);
+        next = end + 1;
+    }
+    plain.extend_from_slice(&text[next..]);
+    Some(plain)
+}
+
 /// Collects the matches of one file.
 struct Hits<'a> {
-    matcher: &'a RegexMatcher,
+    matcher: RegexMatcher,
     mode: SearchMode,
     path: &'a Path,
     found: &'a Collector,
@@ -347,7 +452,7 @@ impl Sink for Hits<'_> {
                 self.count = 1;
                 return Ok(false);
             }
-            SearchMode::Count if searcher.multi_line_with_matcher(self.matcher) => {
+            SearchMode::Count if searcher.multi_line_with_matcher(&self.matcher) => {
                 let range = found.bytes_range_in_buffer();
                 let mut inside = 0;
                 self.matcher

@@ -24,6 +24,8 @@ use crate::read_access::ReadAccess;
 const MAX_PROBLEMS: usize = 20;
 /// Size limit of a Git configuration, and of Git's files that contain one path, in bytes.
 const MAX_CONFIG: u64 = 256 * 1024;
+/// Size limit of Git's index, in bytes: about half a million files.
+const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
 /// The ignore files that apply to one walk. Each is read when the walk reaches its folder.
 pub struct IgnoreFiles {
@@ -43,6 +45,8 @@ struct IgnoreState {
     room: usize,
     problems: Vec<String>,
     exclusions: Exclusions,
+    /// The index of each repository that was asked about.
+    indexes: HashMap<PathBuf, Option<Arc<Vec<u8>>>>,
 }
 
 /// The ignore files of a folder that has some or that is a repository, linked to those above.
@@ -66,6 +70,7 @@ impl IgnoreFiles {
             room: MAX_PATTERNS,
             problems: Vec::new(),
             exclusions: Exclusions::default(),
+            indexes: HashMap::new(),
         };
         let mut files = Self { root: root.to_owned(), judge, global: Gitignore::empty(), known: Mutex::new(known) };
         let mut known = files.known.lock();
@@ -100,6 +105,23 @@ impl IgnoreFiles {
             true => ignore.or(git_ignore).or(git_exclude).or(self.global.matched(path, is_folder).map(drop)),
             false => ignore,
         }
+    }
+
+    /// Whether the index of the folder's repository has files in it. Reads the index once for each repository. Blocks.
+    pub fn tracks_folder(&self, folder: &Path) -> bool {
+        let Some((top, Some(git))) = folder.ancestors().skip(1).find_map(|top| Some((top, own_git_folder(top)?)))
+        else {
+            return false;
+        };
+        let Ok(inside) = folder.strip_prefix(top) else { return false };
+        let mut known = self.known.lock();
+        let index = known
+            .indexes
+            .entry(top.to_owned())
+            .or_insert_with(|| files::read_whole(&git.join("index"), MAX_INDEX).ok().map(Arc::new))
+            .clone();
+        drop(known);
+        index.is_some_and(|index| has_entry_below(&index, inside.as_os_str().as_bytes()))
     }
 
     /// The files that were not used, and why; only those that the caller may read.
@@ -224,6 +246,37 @@ fn repository(folder: &Path) -> Option<Option<PathBuf>> {
         Some(_) => Some(None),
         None => folder.join(".jj").exists().then_some(None),
     }
+}
+
+/// Where the index of the work tree at `folder` is; `None` if it is none.
+fn own_git_folder(folder: &Path) -> Option<Option<PathBuf>> {
+    let git = folder.join(".git");
+    let kind = std::fs::symlink_metadata(&git).ok()?.file_type();
+    if kind.is_dir() {
+        return Some(Some(git));
+    }
+    let bytes = files::read_whole(&git, MAX_CONFIG).ok()?;
+    let line = bytes.split(|byte| *byte == b'\n').next()?.strip_prefix(b"gitdir:")?;
+    Some(Some(folder.join(OsStr::from_bytes(line.trim_ascii()))))
+}
+
+/// Whether a file below `folder` is in an index (gitformat-index(5), versions 2 and 3; in version 4, names are not whole,
+/// and the answer is no).
+fn has_entry_below(index: &[u8], folder: &[u8]) -> bool {
+    let version = index.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+    if !index.starts_with(b"DIRC") || !matches!(version, Some(2 | 3)) {
+        return false;
+    }
+    let wanted = [folder, b"/"].concat();
+    memchr::memmem::find_iter(index, &wanted).any(|at| {
+        // Two bytes of flags, with the length of the name, precede it; version 3 may put two more between them.
+        [2_usize, 4].into_iter().any(|before| {
+            let flags = at.checked_sub(before).and_then(|from| index.get(from..from + 2));
+            let length = flags.map_or(0, |flags| usize::from(u16::from_be_bytes([flags[0], flags[1]]) & 0xfff));
+            let is_whole = length == 0xfff || index.get(at + length) == Some(&0);
+            length > folder.len() && is_whole && !index[at..(at + length).min(index.len())].contains(&0)
+        })
+    })
 }
 
 /// The target of a work tree's `.git` file (gitrepository-layout(5), `gitdir` and `commondir`).

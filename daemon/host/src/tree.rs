@@ -1,11 +1,12 @@
 //! Walks over trees of files. A walk itself reads no file, so nothing in the tree can make it block or grow.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::overrides::Override;
 use ignore::types::Types;
 use ignore::{DirEntry, Match, WalkBuilder};
+use parking_lot::Mutex;
 
 use crate::file_systems::answering;
 use crate::ignore_files::IgnoreFiles;
@@ -19,11 +20,46 @@ pub struct Tree {
     pub types: Types,
     /// Whether hidden files are skipped, unless something above re-included them.
     pub skips_hidden: bool,
+    /// Whether hidden folders are entered if Git tracks files in them.
+    pub enters_tracked: bool,
+    /// Gets what the ignore files and the last two filters leave out.
+    pub left_out: Option<Arc<LeftOut>>,
+}
+
+/// Why a walk leaves something out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOutReason {
+    Ignored,
+    Hidden,
+}
+
+/// Files and folders that a walk left out. They were not judged: whoever shows them does that first.
+#[derive(Debug, Default)]
+pub struct LeftOut(Mutex<Vec<(PathBuf, bool, LeftOutReason)>>);
+
+impl LeftOut {
+    /// Further ones are not kept.
+    const MAX: usize = 1000;
+
+    fn add(&self, entry: &DirEntry, is_folder: bool, reason: LeftOutReason) {
+        let mut all = self.0.lock();
+        if all.len() < Self::MAX {
+            all.push((entry.path().to_owned(), is_folder, reason));
+        }
+    }
+
+    /// The paths, whether each is a folder, and why it was left out; sorted.
+    pub fn take(&self) -> Vec<(PathBuf, bool, LeftOutReason)> {
+        let mut all = std::mem::take(&mut *self.0.lock());
+        all.sort();
+        all
+    }
 }
 
 impl Tree {
     pub fn new(ignore_files: Option<Arc<IgnoreFiles>>) -> Self {
-        Self { globs: Override::empty(), ignore_files, types: Types::empty(), skips_hidden: true }
+        let (globs, types) = (Override::empty(), Types::empty());
+        Self { globs, ignore_files, types, skips_hidden: true, enters_tracked: false, left_out: None }
     }
 
     /// A walk below `root`, an absolute path. `wanted` further filters the entries that [`Tree`] lets through.
@@ -48,14 +84,28 @@ impl Tree {
             Match::None => {}
         }
         let ignored = self.ignore_files.as_ref().map_or(Match::None, |files| files.matched(path, is_folder));
+        let leave_out = |reason: LeftOutReason| {
+            // Git's own folder is in nobody's way.
+            if let Some(left_out) = self.left_out.as_ref().filter(|_| entry.file_name() != ".git") {
+                left_out.add(entry, is_folder, reason);
+            }
+            false
+        };
         if ignored.is_ignore() {
-            return false;
+            return leave_out(LeftOutReason::Ignored);
         }
         let of_type = self.types.matched(path, is_folder);
         if of_type.is_ignore() {
             return false;
         }
         let is_brought_back = ignored.is_whitelist() || of_type.is_whitelist();
-        is_brought_back || !self.skips_hidden || !entry.file_name().as_encoded_bytes().starts_with(b".")
+        if is_brought_back || !self.skips_hidden || !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            return true;
+        }
+        let tracked = self.ignore_files.as_ref().filter(|_| self.enters_tracked && is_folder);
+        if entry.file_name() != ".git" && tracked.is_some_and(|files| files.tracks_folder(path)) {
+            return true;
+        }
+        leave_out(LeftOutReason::Hidden)
     }
 }

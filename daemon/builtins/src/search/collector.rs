@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+
+use toold_host::tree::LeftOutReason;
 
 use super::{FileHits, SearchMode, SearchResults, Window};
 
@@ -12,6 +15,8 @@ use super::{FileHits, SearchMode, SearchResults, Window};
 pub(super) struct Collector {
     window: Window,
     mode: SearchMode,
+    searched: AtomicU64,
+    binary: AtomicU64,
     inner: Mutex<CollectorState>,
 }
 
@@ -26,7 +31,7 @@ impl Collector {
     const MAX_PROBLEMS: usize = 5;
 
     pub(super) fn new(window: Window, mode: SearchMode) -> Self {
-        Self { window, mode, inner: Mutex::default() }
+        Self { window, mode, searched: AtomicU64::new(0), binary: AtomicU64::new(0), inner: Mutex::default() }
     }
 
     /// The most matches of a file that can be in the window, as far as is known now.
@@ -57,6 +62,23 @@ impl Collector {
         }
     }
 
+    pub(super) fn searched(&self) {
+        self.searched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A file was binary, and had no match before that was known.
+    pub(super) fn binary(&self) {
+        self.binary.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.inner.lock().found.total_files == 0
+    }
+
+    pub(super) fn left_out(&self, left_out: Vec<(PathBuf, bool, LeftOutReason)>) {
+        self.inner.lock().found.left_out = left_out;
+    }
+
     pub(super) fn problem(&self, words: String) {
         let mut inner = self.inner.lock();
         inner.found.problem_count += 1;
@@ -70,6 +92,7 @@ impl Collector {
         let mut found = inner.found;
         found.files = inner.files.into_values().collect();
         found.problems.sort();
+        (found.searched, found.binary) = (*self.searched.get_mut(), *self.binary.get_mut());
         found
     }
 

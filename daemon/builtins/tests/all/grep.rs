@@ -29,7 +29,7 @@ async fn matches_come_with_path_and_line_sorted() {
     check(text, &["a.rs:1:fn one() {}", "src/b.py:1:def one():", "src/c.md:2:and one more"]);
     let text = test.ok("grep", json!({"pattern": "ONE", "ignore_case": true, "path": "src"})).await;
     check(text, &["src/b.py:1:def one():", "src/c.md:1:One thing", "src/c.md:2:and one more"]);
-    check(test.ok("grep", json!({"pattern": "nowhere"})).await, &["[no matches]"]);
+    check(test.ok("grep", json!({"pattern": "nowhere"})).await, &["[no matches in 3 files]"]);
     check(test.ok("grep", json!({"pattern": "two", "path": "a.rs"})).await, &["a.rs:2:fn two() {}"]);
 }
 
@@ -138,7 +138,10 @@ async fn links_are_not_followed_out_of_the_tree() {
     std::fs::write(outside.join("file"), "match").unwrap();
     symlink(&outside, test.root.join("link")).unwrap();
     symlink(outside.join("file"), test.root.join("file")).unwrap();
-    check(test.ok("grep", json!({"pattern": "match"})).await, &["[no matches]"]);
+    check(
+        test.ok("grep", json!({"pattern": "match"})).await,
+        &["[no matches in 0 files; no file fits `path`, `include` and `type`]"],
+    );
     assert!(test.bad("grep", json!({"pattern": "match", "path": "link"})).await.starts_with("not allowed"));
 }
 
@@ -194,4 +197,123 @@ async fn the_schema_names_everything_and_refuses_the_rest() {
     for property in tool.input_schema["properties"].as_object().unwrap().values() {
         assert!(property["description"].is_string(), "{property}");
     }
+}
+
+#[tokio::test]
+async fn carriage_returns_end_lines_with_their_line_feeds() {
+    let test = BuiltinTest::strict();
+    test.write("a.cs", "alpha;\r\nbeta;\r\n");
+    for (arguments, expected) in [
+        (json!({"pattern": ";$"}), vec!["a.cs:1:alpha;", "a.cs:2:beta;"]),
+        (json!({"pattern": "^beta;$"}), vec!["a.cs:2:beta;"]),
+        (json!({"pattern": "alpha;\\nbeta", "multiline": true}), vec!["a.cs:1:alpha;", "a.cs:2:beta;"]),
+        (json!({"pattern": "alpha;\nbeta", "multiline": true, "fixed": true}), vec!["a.cs:1:alpha;", "a.cs:2:beta;"]),
+        (json!({"pattern": ";\\r$", "output_mode": "files"}), vec!["a.cs"]),
+    ] {
+        check(test.ok("grep", arguments).await, &expected);
+    }
+}
+
+#[tokio::test]
+async fn texts_are_searched_as_read_shows_them() {
+    let test = BuiltinTest::strict();
+    let utf16: Vec<u8> = "plain word\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    test.write("g.txt", b"\xd6\xd0\xce\xc4 text\n");
+    test.write("l.txt", b"caf\xe9 here\n");
+    test.write("u.txt", utf16);
+    test.write("image", b"\x89PNG\0\0\0 caf\xe9 word");
+    for (pattern, expected) in [
+        ("\u{4e2d}\u{6587}", "g.txt:1:\u{4e2d}\u{6587} text"),
+        ("caf\u{e9}", "l.txt:1:caf\u{e9} here"),
+        ("here", "l.txt:1:caf\u{e9} here"),
+        ("word", "u.txt:1:plain word"),
+    ] {
+        check(test.ok("grep", json!({"pattern": pattern})).await, &[expected]);
+    }
+}
+
+#[tokio::test]
+async fn includes_are_taken_as_callers_write_them() {
+    let test = tree();
+    test.write("src/app/[id]/page.tsx", "one\n");
+    test.write("src/app/i/page.tsx", "one\n");
+    let absolute = test.root.join("src/b.py").to_string_lossy().into_owned();
+    for (include, expected) in [
+        ("*.py, *.md", vec!["src/b.py", "src/c.md"]),
+        ("src/*.{py,md}", vec!["src/b.py", "src/c.md"]),
+        ("./src/b.py", vec!["src/b.py"]),
+        (&absolute, vec!["src/b.py"]),
+        ("src/app/[id]/page.tsx", vec!["src/app/[id]/page.tsx"]),
+        ("*.nope", vec!["[no matches in 0 files; no file fits `path`, `include` and `type`]"]),
+    ] {
+        let arguments = json!({"pattern": "one", "include": include, "output_mode": "files"});
+        check(test.ok("grep", arguments).await, &expected);
+    }
+    let text = test.bad("grep", json!({"pattern": "one", "path": "src/*.rs"})).await;
+    assert!(text.contains("a glob belongs into `include`"), "{text}");
+}
+
+/// A repository with an index that names the files.
+fn repository(test: &BuiltinTest, tracked: &[&str]) {
+    std::fs::create_dir(test.root.join(".git")).unwrap();
+    let mut index = b"DIRC\0\0\0\x02".to_vec();
+    index.extend((tracked.len() as u32).to_be_bytes());
+    for name in tracked {
+        index.extend([0; 60]);
+        index.extend((name.len() as u16).to_be_bytes());
+        index.extend(name.as_bytes());
+        index.extend(std::iter::repeat_n(0, 8 - (62 + name.len()) % 8));
+    }
+    test.write(".git/index", index);
+}
+
+#[tokio::test]
+async fn nothing_found_says_what_was_left_out() {
+    let test = BuiltinTest::strict();
+    repository(&test, &[".github/workflows/ci.yml", "x/.cache/a"]);
+    test.write(".gitignore", "scripts/*\nnode_modules/\n");
+    test.write("scripts/writer.py", "writer\n");
+    test.write("node_modules/e/index.js", "export\n");
+    test.write(".cache/a", "cached\n");
+    test.write(".github/workflows/ci.yml", "on: pull_request_target\n");
+    test.write("bin", b"a\0b");
+    let all = "left out: .cache/ (hidden), .gitignore (hidden), node_modules/ (ignored), scripts/writer.py (ignored); \
+               include_ignored=true takes them in]";
+    check(
+        test.ok("grep", json!({"pattern": "writer"})).await,
+        &[&format!("[no matches in 2 files; 1 of them binary; {all}")],
+    );
+    check(
+        test.ok("grep", json!({"pattern": "writer", "include_ignored": true})).await,
+        &["scripts/writer.py:1:writer"],
+    );
+    let named = "[no matches in 0 files; no file fits `path`, `include` and `type`; left out: scripts/writer.py \
+                 (ignored); include_ignored=true takes them in]";
+    check(test.ok("grep", json!({"pattern": "writer", "path": "scripts"})).await, &[named]);
+    // Folders that Git tracks files in are no secret.
+    check(
+        test.ok("grep", json!({"pattern": "pull_request"})).await,
+        &[".github/workflows/ci.yml:1:on: pull_request_target"],
+    );
+    check(test.ok("glob", json!({"pattern": "**/*.yml"})).await, &[".github/workflows/ci.yml"]);
+    check(test.ok("glob", json!({"pattern": "*.py"})).await, &[&format!("[no files match, of 2 files; {all}")]);
+    check(test.ok("glob", json!({"pattern": "node_modules/e/index.js"})).await, &["node_modules/e/index.js"]);
+    check(
+        test.ok("list", json!({"path": "scripts"})).await,
+        &["scripts/", "  writer.py  (ignored)", "[0 files in 0 folders; 1 ignored file]"],
+    );
+    // A place that may not be read is not named.
+    test.rule(Category::FileRead, &test.root.join("scripts/**").to_string_lossy(), Verdict::Deny);
+    let text = test.ok("grep", json!({"pattern": "writer"})).await;
+    assert!(!text.contains("scripts"), "{text}");
+}
+
+#[tokio::test]
+async fn hints_for_patterns_lead_to_the_text() {
+    let test = BuiltinTest::strict();
+    test.write("a.txt", "foo\n  bar\n");
+    let text = test.bad("grep", json!({"pattern": "foo\\n  bar"})).await;
+    assert!(text.contains("multiline=true") && !text.contains("fixed"), "{text}");
+    let text = test.bad("grep", json!({"pattern": "foo(?!bar)"})).await;
+    assert!(text.contains("look-around") && !text.contains("fixed=true"), "{text}");
 }

@@ -1,0 +1,92 @@
+//! Globs as callers write them: lists, `./`, absolute paths, and names that are globs by chance.
+
+use std::path::Path;
+
+use ignore::overrides::{Override, OverrideBuilder};
+
+/// The globs of a text, relative to `root`. A text that names an existing file or folder stands for it; otherwise commas
+/// outside of braces separate globs.
+///
+/// # Errors
+/// A glob that is not valid.
+pub(crate) fn build(text: &str, root: &Path) -> anyhow::Result<Override> {
+    let mut builder = OverrideBuilder::new(root);
+    for glob in list(text, root) {
+        builder.add(&glob).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
+    }
+    Ok(builder.build()?)
+}
+
+fn list(text: &str, root: &Path) -> Vec<String> {
+    let text = text.trim();
+    let (not, bare) = text.strip_prefix('!').map_or(("", text), |bare| ("!", bare));
+    if bare.contains(['[', '{', '*', '?', ',']) && !bare.is_empty() && root.join(bare).symlink_metadata().is_ok() {
+        return vec![format!("{not}{}", below(&escaped(bare), root))];
+    }
+    parts(text)
+        .into_iter()
+        .map(|part| part.trim())
+        .filter(|part| !part.is_empty())
+        .map(|part| below(part, root))
+        .collect()
+}
+
+/// The parts between commas that are neither in braces nor in brackets.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut from, mut depth) = (0, 0_usize);
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&text[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+/// The path as a glob that only it matches.
+fn escaped(path: &str) -> String {
+    let mut glob = String::with_capacity(path.len());
+    for c in path.chars() {
+        match c {
+            '[' | ']' | '{' | '}' | '*' | '?' => glob.extend(['[', c, ']']),
+            c => glob.push(c),
+        }
+    }
+    glob
+}
+
+/// The glob relative to `root`. Callers also write absolute paths, and `./`.
+fn below(glob: &str, root: &Path) -> String {
+    let (not, bare) = glob.strip_prefix('!').map_or(("", glob), |bare| ("!", bare));
+    let absolute = root.to_str().and_then(|root| bare.strip_prefix(root)).filter(|rest| rest.starts_with('/'));
+    let rest = absolute.map(str::to_owned).or_else(|| bare.strip_prefix("./").map(|rest| format!("/{rest}")));
+    format!("{not}{}", rest.as_deref().unwrap_or(bare))
+}
+
+/// The file that a glob names as a path with a folder, whether or not it is ignored. Blocks.
+pub(crate) fn named_file(glob: &str, root: &Path) -> Option<std::path::PathBuf> {
+    let bare = glob.strip_prefix("./").unwrap_or(glob);
+    let path = root.join(bare);
+    let is_file = bare.contains('/') && path.symlink_metadata().is_ok_and(|facts| facts.is_file());
+    is_file.then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_separate_globs_outside_of_braces() {
+        let root = Path::new("/nowhere/at/all");
+        assert_eq!(list("*.ts, *.tsx", root), ["*.ts", "*.tsx"]);
+        assert_eq!(list("*.{ts,tsx},!a[,]b", root), ["*.{ts,tsx}", "!a[,]b"]);
+        assert_eq!(list("./src/a.ts,/nowhere/at/all/b", root), ["/src/a.ts", "/b"]);
+    }
+}
