@@ -63,7 +63,8 @@ pub enum JournalScope<'a> {
 pub enum Selection {
     /// All changes of a call.
     Call(CallId),
-    /// The last change of a file that is not yet undone. The path is absolute and resolved.
+    /// All changes of the call that made the last change of a file that is not yet undone: a call is undone as a whole.
+    /// The path is absolute and resolved.
     Path(PathBuf),
 }
 
@@ -139,18 +140,15 @@ impl Journal {
 
     pub(crate) fn selected(&self, whose: JournalScope<'_>, selection: &Selection) -> Vec<JournalEntry> {
         let mut open: Vec<JournalEntry> = self.read(whose).into_iter().rev().filter(|change| !change.undone).collect();
-        match selection {
-            Selection::Call(id) => {
-                open.retain(|change| change.call_id == *id);
-                // Call ids are unique only within a session.
-                let session = open.first().map(|change| change.session_id.clone());
-                open.retain(|change| Some(&change.session_id) == session.as_ref());
-            }
-            Selection::Path(path) => {
-                open.retain(|change| change.path == *path);
-                open.truncate(1);
-            }
-        }
+        // Call ids are unique only within a session.
+        let of_call = match selection {
+            Selection::Call(id) => open.iter().find(|change| change.call_id == *id),
+            Selection::Path(path) => open.iter().find(|change| change.path == *path),
+        };
+        let Some((call, session)) = of_call.map(|change| (change.call_id.clone(), change.session_id.clone())) else {
+            return Vec::new();
+        };
+        open.retain(|change| change.call_id == call && change.session_id == session);
         open
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toold_engine::session::Session;
@@ -13,6 +14,7 @@ use crate::change::create;
 use crate::diff;
 use crate::document::MAX_BYTES;
 use crate::journal::{JournalEntry, JournalScope, Selection};
+use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 
 /// Why nothing was undone.
@@ -63,38 +65,91 @@ pub fn preview(
     Ok(shown)
 }
 
-/// Undoes changes for `session`, last change first, and returns the files. Stops with an error at the first
-/// file that has changed since: that change and the earlier ones stay, the later ones are undone.
+/// Undoes changes for `session`, all or none, and returns the files.
 ///
 /// # Errors
-/// See [`UndoError`].
+/// See [`UndoError`]. Nothing is undone then, unless the file system also refuses to bring back what was undone before.
 pub async fn undo(
     toolkit: &Arc<Toolkit>,
     session: &Arc<Session>,
     whose: JournalScope<'_>,
     selection: &Selection,
 ) -> Result<Vec<PathBuf>, UndoError> {
-    let changes = toolkit.journal.selected(whose, selection);
+    let mut changes = toolkit.journal.selected(whose, selection);
     if changes.is_empty() {
         return Err(UndoError::Nothing);
     }
-    let mut paths = Vec::new();
-    for change in changes {
-        let guard = toolkit.stamps.writing(&change.path).await;
-        let path = change.path.clone();
-        let (toolkit, session) = (toolkit.clone(), session.clone());
-        let work = tokio::task::spawn_blocking(move || {
-            let _guard = guard;
-            undo_change(&toolkit, &session, &change)
-        });
-        match work.await {
-            Ok(result) => result?,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-        paths.push(path);
-    }
+    // Files that the call made go last: until then, a failure loses nothing.
+    changes.sort_by_key(|change| change.created);
+    // In one order by all, so that no two wait for each other.
+    let mut paths: Vec<PathBuf> = changes.iter().map(|change| change.path.clone()).collect();
+    paths.sort();
     paths.dedup();
+    let mut guards = Vec::with_capacity(paths.len());
+    for path in &paths {
+        guards.push(toolkit.stamps.writing(path).await);
+    }
+    let (toolkit, session) = (toolkit.clone(), session.clone());
+    let work = tokio::task::spawn_blocking(move || {
+        let _guards = guards;
+        undo_all(&toolkit, &session, &changes)
+    });
+    match work.await {
+        Ok(result) => result?,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
     Ok(paths)
+}
+
+fn undo_all(toolkit: &Toolkit, session: &Session, changes: &[JournalEntry]) -> Result<(), UndoError> {
+    let mut seen: Vec<&Path> = Vec::new();
+    for change in changes {
+        // A call may have changed a file twice; the result of the earlier change is no longer on disk.
+        if !seen.contains(&change.path.as_path()) {
+            present(change)?;
+            before(change)?;
+            seen.push(&change.path);
+        }
+    }
+    let mut undone: Vec<UndoneFile> = Vec::new();
+    for change in changes {
+        match undo_change(change) {
+            Ok(file) => undone.push(file),
+            Err(error) => {
+                // The error that matters is returned.
+                undone.iter().rev().for_each(UndoneFile::bring_back);
+                return Err(error);
+            }
+        }
+    }
+    for (change, file) in changes.iter().zip(&undone) {
+        match file.is {
+            Some(digest) => toolkit.stamps.wrote(session, &change.path, digest),
+            None => toolkit.stamps.forget(session, &change.path),
+        }
+        change.set_undone().map_err(|source| UndoError::Read { path: change.kept.clone(), source })?;
+    }
+    Ok(())
+}
+
+/// A file whose change is undone.
+struct UndoneFile {
+    path: PathBuf,
+    /// Its content and permission bits before that.
+    was: Option<(Vec<u8>, u32)>,
+    is: Option<FileDigest>,
+}
+
+impl UndoneFile {
+    fn bring_back(&self) {
+        // If one fails, the others are brought back all the same.
+        let _ = match (&self.was, files::open(&self.path)) {
+            (Some((content, _)), Ok(file)) => replace(&self.path, content, Expected::Same(&file)),
+            (Some((content, mode)), Err(_)) => create(&self.path, content, Some(*mode)),
+            (None, Ok(file)) => remove(&self.path, &file),
+            (None, Err(_)) => Ok(()),
+        };
+    }
 }
 
 /// The file as the change left it; `None` if the change removed it.
@@ -120,24 +175,21 @@ fn present(change: &JournalEntry) -> Result<Option<(Vec<u8>, File)>, UndoError> 
     }
 }
 
-fn undo_change(toolkit: &Toolkit, session: &Session, change: &JournalEntry) -> Result<(), UndoError> {
+fn undo_change(change: &JournalEntry) -> Result<UndoneFile, UndoError> {
     let path = &change.path;
-    match (present(change)?, before(change)?) {
-        (Some((_, file)), Some(before)) => {
-            replace(path, &before, Expected::Same(&file))?;
-            toolkit.stamps.wrote(session, path, blake3::hash(&before));
-        }
-        (None, Some(before)) => {
-            create(path, &before, change.mode)?;
-            toolkit.stamps.wrote(session, path, blake3::hash(&before));
-        }
-        (Some((_, file)), None) => {
-            remove(path, &file)?;
-            toolkit.stamps.forget(session, path);
-        }
+    let (now, before) = (present(change)?, before(change)?);
+    match (&now, &before) {
+        (Some((_, file)), Some(before)) => replace(path, before, Expected::Same(file))?,
+        (None, Some(before)) => create(path, before, change.mode)?,
+        (Some((_, file)), None) => remove(path, file)?,
         (None, None) => {}
     }
-    change.set_undone().map_err(|source| UndoError::Read { path: change.kept.clone(), source })
+    let mode = |file: &File| file.metadata().map_or(0o600, |facts| facts.permissions().mode() & 0o777);
+    Ok(UndoneFile {
+        path: path.clone(),
+        was: now.map(|(content, file)| (content, mode(&file))),
+        is: before.map(|before| blake3::hash(&before)),
+    })
 }
 
 fn before(change: &JournalEntry) -> Result<Option<Vec<u8>>, UndoError> {

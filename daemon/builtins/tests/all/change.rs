@@ -325,3 +325,36 @@ async fn bytes_that_are_not_valid_stay_as_they_are() {
     test.ok("apply_patch", json!({"input": patch})).await;
     assert_eq!(std::fs::read(test.root.join("file")).unwrap(), b"gr\xc3\xbcn \xe2\x82 rot\nvier\n");
 }
+
+#[tokio::test]
+async fn a_call_is_undone_as_a_whole_or_not_at_all() {
+    let test = BuiltinTest::new();
+    let undone = |path: &str| {
+        let (toolkit, session, path) = (test.toolkit.clone(), test.session.clone(), test.root.join(path));
+        async move { undo(&toolkit, &session, JournalScope::Session(&session.id), &Selection::Path(path)).await }
+    };
+    let patch = "*** Begin Patch\n*** Update File: old\n*** Move to: new\n@@\n-precious\n+changed\n*** Update File: b\n@@\n\
+                 -b\n+B\n*** Add File: c\n+c\n*** End Patch";
+    test.write("old", "precious\n");
+    test.write("b", "b\n");
+    std::fs::set_permissions(test.root.join("old"), std::os::unix::fs::PermissionsExt::from_mode(0o750)).unwrap();
+    for path in ["old", "b"] {
+        test.read(path).await;
+    }
+    test.ok("apply_patch", json!({"input": patch})).await;
+    // One of the files has changed since: nothing is undone.
+    test.write("b", "another\n");
+    assert!(matches!(undone("new").await, Err(UndoError::Changed(path)) if path == test.root.join("b")));
+    assert!(!test.root.join("old").exists());
+    assert_eq!((test.content("new"), test.content("c")), ("changed\n".to_owned(), "c\n".to_owned()));
+    test.write("b", "B\n");
+    let selection = Selection::Path(test.root.join("c"));
+    let shown = preview(&test.toolkit, JournalScope::Session(&test.session.id), &selection).unwrap();
+    assert_eq!(shown.len(), 4, "{shown:?}");
+    assert_eq!(undone("c").await.unwrap().len(), 4);
+    assert_eq!((test.content("old"), test.content("b")), ("precious\n".to_owned(), "b\n".to_owned()));
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(test.root.join("old")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o750);
+    assert!(!test.root.join("new").exists() && !test.root.join("c").exists());
+}

@@ -22,7 +22,7 @@ impl DaemonPaths {
     /// When no home folder is known and the XDG variables do not make up for it.
     pub fn from_env() -> anyhow::Result<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = absolute("HOME").or_else(|| std::env::home_dir());
+        let home = absolute("HOME").or_else(std::env::home_dir);
         let base = |name: &str, below: &str| {
             absolute(name)
                 .or_else(|| home.as_ref().map(|home| home.join(below)))
