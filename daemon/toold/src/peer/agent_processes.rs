@@ -331,10 +331,6 @@ fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> ProcessKind {
     if pid <= 1 || HOSTS.contains(&program) {
         return ProcessKind::Host;
     }
-    if program == "toolctl" && is_doctor(arguments) {
-        // It connects as an agent's client does, for the person who runs it.
-        return ProcessKind::Host;
-    }
     if WRAPPERS.contains(&program) {
         return ProcessKind::Wrapper;
     }
@@ -347,12 +343,6 @@ fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> ProcessKind {
         return if runs_something { ProcessKind::Wrapper } else { ProcessKind::Host };
     }
     ProcessKind::Program
-}
-
-/// Whether these are the arguments of `toolctl mcp doctor`.
-fn is_doctor(arguments: &[&[u8]]) -> bool {
-    let mut words = arguments.iter().skip_while(|word| **word != b"mcp");
-    words.next().is_some() && words.next().is_some_and(|word| *word == b"doctor")
 }
 
 /// Identifies this boot and this namespace of process ids.
@@ -376,15 +366,6 @@ mod tests {
             ProcessKind::Program => "program",
         };
         assert_eq!(kind, expected, "{program} {arguments:?}");
-    }
-
-    #[test]
-    fn the_doctor_of_mcp_makes_no_agent_of_the_program_that_runs_it() {
-        let kind = |arguments: &[&[u8]]| kind_by_name("toolctl", 9, arguments);
-        assert!(matches!(kind(&[b"--plain", b"mcp", b"doctor"]), ProcessKind::Host));
-        for arguments in [&[b"mcp".as_slice()][..], &[b"mcp", b"install", b"doctor"], &[b"doctor"]] {
-            assert!(matches!(kind(arguments), ProcessKind::Wrapper), "{arguments:?}");
-        }
     }
 
     #[test]

@@ -2,14 +2,13 @@
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::process::Stdio;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::process::Command;
 use tokio::time::timeout;
+use toold_client::client::connect_stream;
 use toold_client::start::PATIENCE;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::ALL_TOOLS;
@@ -108,35 +107,23 @@ fn profiles_with_token() -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Connects as an MCP client does, by a program of its own; returns the protocol revision and the number of tools.
-///
-/// The daemon takes the program that starts such a client for an agent, as long as it lives: that is this program, and not
-/// the one that has started it.
+/// Connects as an MCP client does; returns the protocol revision and the number of tools.
 async fn handshake(globals: &Globals, profile: Option<&str>) -> anyhow::Result<(String, usize)> {
-    let own = std::env::current_exe().context("can't find the path of this program")?;
-    let mut command = Command::new(own);
-    command.arg("--socket").arg(connection::socket(globals)?).args(["--no-start", "mcp"]);
-    if let Some(profile) = profile {
-        command.args(["--profile", profile]);
-    }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
-    let mut client = command.spawn().context("can't start toolctl mcp")?;
-    let pipes = client.stdout.take().zip(client.stdin.take()).expect("both are piped");
-    let mut stream = BufReader::new(tokio::io::join(pipes.0, pipes.1));
+    let mut stream = BufReader::new(connect_stream(&connection::socket(globals)?).await?);
     let own = json!({"name": "toolctl-doctor", "version": env!("CARGO_PKG_VERSION")});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
+    let mut params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
+    if let Some(profile) = profile {
+        params["_meta"]["toold/profile"] = profile.into();
+    }
     let hello = ask(&mut stream, 1, "initialize", params).await?;
     send(&mut stream, json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
     let listed = ask(&mut stream, 2, "tools/list", json!({})).await?;
-    drop(stream);
-    client.wait().await?;
     let revision = hello["protocolVersion"].as_str().unwrap_or_default().to_owned();
     Ok((revision, listed["tools"].as_array().map_or(0, Vec::len)))
 }
 
 async fn send(stream: &mut (impl AsyncWrite + Unpin), message: Value) -> anyhow::Result<()> {
-    stream.write_all(format!("{message}\n").as_bytes()).await?;
-    Ok(stream.flush().await?)
+    Ok(stream.write_all(format!("{message}\n").as_bytes()).await?)
 }
 
 /// Sends a request, and returns the result in its answer.
