@@ -161,7 +161,19 @@ pub(crate) fn into_tool_error(error: anyhow::Error) -> ToolError {
     });
     match error.downcast::<ToolError>() {
         Ok(error) => error,
-        Err(error) if is_of_file_system => ToolError::Overloaded(format!("{error:#}")),
-        Err(error) => ToolError::Failed(format!("{error:#}")),
+        Err(error) if is_of_file_system => ToolError::Overloaded(words(&error)),
+        Err(error) => ToolError::Failed(words(&error)),
     }
+}
+
+/// The messages of the chain, without causes that the message before already ends with.
+fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !words.ends_with(&cause) {
+            words.push_str(if words.is_empty() { "" } else { ": " });
+            words.push_str(&cause);
+        }
+    }
+    words
 }

@@ -30,7 +30,8 @@ pub(crate) struct FittedArguments {
 
 /// The arguments that the tool receives. Values that match the schema are the same afterwards, but for the form of a
 /// number: `10.0` is `10` where the schema wants an integer. Values that do not match are changed where nothing is lost
-/// and the schema leaves no choice: an optional member that is null is left out, and a number becomes a string.
+/// and the schema leaves no choice: an optional member that is null is left out, a number becomes a string, and a text
+/// becomes the number, boolean, list or object that it is the JSON of.
 ///
 /// # Errors
 /// They do not match the schema; all mistakes are listed.

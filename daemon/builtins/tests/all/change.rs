@@ -358,3 +358,13 @@ async fn a_call_is_undone_as_a_whole_or_not_at_all() {
     assert_eq!(mode & 0o777, 0o750);
     assert!(!test.root.join("new").exists() && !test.root.join("c").exists());
 }
+
+#[tokio::test]
+async fn words_about_paths_lead_on() {
+    let test = BuiltinTest::new();
+    test.write("f.txt", "x");
+    let text = test.bad("write", json!({"path": "dir/", "content": "x"})).await;
+    assert_eq!(text, "dir/ names a folder: give the path of a file");
+    let text = test.bad("write", json!({"path": "f.txt/x", "content": "x"})).await;
+    assert_eq!(text.matches("Not a directory").count(), 1, "{text}");
+}

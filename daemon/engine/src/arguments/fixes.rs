@@ -19,9 +19,46 @@ pub(super) struct Fix {
 
 /// The fixes of these errors of `arguments`, each once.
 pub(super) fn fixes_of(errors: &[ValidationError<'_>], arguments: &Value) -> Vec<Fix> {
+    let of_error =
+        |error: &ValidationError<'_>| parsed(error).map(|fix| vec![fix]).or_else(|| fixes_of_one(error, arguments));
+    once(errors.iter().filter_map(of_error).flatten())
+}
+
+fn once(fixes: impl Iterator<Item = Fix>) -> Vec<Fix> {
     let mut seen = HashSet::new();
-    let fixes = errors.iter().filter_map(|error| fixes_of_one(error, arguments)).flatten();
     fixes.filter(|fix| seen.insert(fix.path.clone())).collect()
+}
+
+/// The value that a text or a single object stands for where the schema takes one type only: `"1"` for 1, `"true"`, a list
+/// as JSON text, an object for a list of one. Not within a choice of forms, where a text may have another reading.
+fn parsed(error: &ValidationError<'_>) -> Option<Fix> {
+    let ValidationErrorKind::Type { kind } = error.kind() else { return None };
+    let wanted = types_of(kind);
+    let mut types =
+        [JsonType::Integer, JsonType::Number, JsonType::Boolean, JsonType::Array, JsonType::Object, JsonType::String]
+            .into_iter()
+            .filter(|one| wanted.contains(*one));
+    let (only, None) = (types.next()?, types.next()) else { return None };
+    let from = error.instance().as_ref();
+    let to = match (only, from) {
+        (JsonType::Array, Value::Object(_)) => Value::Array(vec![from.clone()]),
+        (JsonType::Boolean, Value::String(text)) => match text.as_str() {
+            "true" | "True" => Value::Bool(true),
+            "false" | "False" => Value::Bool(false),
+            _ => return None,
+        },
+        (_, Value::String(text)) => serde_json::from_str(text).ok()?,
+        _ => return None,
+    };
+    let fits = match only {
+        JsonType::Integer => to.is_i64() || to.is_u64(),
+        JsonType::Number => to.is_number(),
+        JsonType::Boolean => to.is_boolean(),
+        JsonType::Array => to.is_array(),
+        JsonType::Object => to.is_object(),
+        JsonType::String | JsonType::Null => false,
+    };
+    fits.then(|| Fix { path: error.instance_path().to_string(), from: from.clone(), to: Some(to) })
 }
 
 /// Applies fixes in any order: those of members do not move items of arrays.
@@ -112,7 +149,7 @@ fn fixes_of_choice(forms: &[Vec<ValidationError<'static>>], arguments: &Value) -
 }
 
 fn fixes_of_form(form: &[ValidationError<'_>], arguments: &Value) -> Option<Vec<Fix>> {
-    let fixes: Vec<Fix> = fixes_of(form, arguments);
+    let fixes = once(form.iter().filter_map(|error| fixes_of_one(error, arguments)).flatten());
     let vanishes = |error: &ValidationError<'_>| match error.kind() {
         // An enumeration of strings complains of the type, too.
         ValidationErrorKind::Enum { options } => {
