@@ -41,7 +41,7 @@ pub struct FileChange {
     pub undone: bool,
 }
 
-/// Params of `files.undo`: all changes of a call, or the last change of a file.
+/// Params of `files.undo`: all changes of a call, or of the call that changed a file last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UndoFiles {

@@ -25,7 +25,7 @@ use crate::{clock, connection, table};
 /// asks for confirmation. A file that has changed since is left alone.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
-    /// Undo the last change of this file
+    /// Undo the call that changed this file last
     path: Option<PathBuf>,
     /// Undo all changes of this call
     #[arg(long, value_name = "ID", value_parser = call_id, conflicts_with = "path")]
