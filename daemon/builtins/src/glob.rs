@@ -18,7 +18,7 @@ use toold_host::files;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
 use toold_host::times::{FileTimes, ModifiedTime};
-use toold_host::tree::{LeftOut, LeftOutReason, Tree};
+use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree};
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
@@ -115,7 +115,7 @@ fn find(
     let mut tree = Tree::new(ignore_files.clone());
     tree.skips_hidden = !input.include_ignored && !names_hidden(&input.pattern);
     tree.enters_tracked = true;
-    let left_out = Arc::new(LeftOut::default());
+    let left_out = Arc::new(SkippedPlaces::default());
     tree.left_out = Some(left_out.clone());
     // Not set as the globs of the tree: those would override .gitignore.
     let unwanted = globs.clone();

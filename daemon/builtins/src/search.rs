@@ -22,7 +22,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::files::open_entry;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
-use toold_host::tree::{LeftOut, LeftOutReason, Tree};
+use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree};
 
 use crate::blocking::{CancellableFile, check};
 use crate::buffers::Buffer;
@@ -141,7 +141,7 @@ pub(crate) fn search(
     } else {
         let ignore_files =
             (!place.include_ignored).then(|| Arc::new(IgnoreFiles::new(&place.root, &place.cwd, judge.clone())));
-        let left_out = Arc::new(LeftOut::default());
+        let left_out = Arc::new(SkippedPlaces::default());
         let walk = walk(place, ignore_files.clone(), left_out.clone())?.build_parallel();
         walk.visit(&mut SearchWorkers {
             query,
@@ -202,7 +202,7 @@ impl SearchQuery {
 fn walk(
     place: &SearchRoot,
     ignore_files: Option<Arc<IgnoreFiles>>,
-    left_out: Arc<LeftOut>,
+    left_out: Arc<SkippedPlaces>,
 ) -> anyhow::Result<WalkBuilder> {
     let mut tree = Tree::new(ignore_files);
     tree.skips_hidden = !place.include_ignored;

@@ -23,7 +23,7 @@ pub struct Tree {
     /// Whether hidden folders are entered if Git tracks files in them.
     pub enters_tracked: bool,
     /// Gets what the ignore files and the last two filters leave out.
-    pub left_out: Option<Arc<LeftOut>>,
+    pub left_out: Option<Arc<SkippedPlaces>>,
 }
 
 /// Why a walk leaves something out.
@@ -35,9 +35,9 @@ pub enum LeftOutReason {
 
 /// Files and folders that a walk left out. They were not judged: whoever shows them does that first.
 #[derive(Debug, Default)]
-pub struct LeftOut(Mutex<Vec<(PathBuf, bool, LeftOutReason)>>);
+pub struct SkippedPlaces(Mutex<Vec<(PathBuf, bool, LeftOutReason)>>);
 
-impl LeftOut {
+impl SkippedPlaces {
     /// Further ones are not kept.
     const MAX: usize = 1000;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toold_host::exclude::Exclusions;
 use toold_host::read_access::ReadAccess;
-use toold_host::tree::{LeftOut, LeftOutReason};
+use toold_host::tree::{LeftOutReason, SkippedPlaces};
 
 use crate::paths;
 
@@ -12,7 +12,7 @@ use crate::paths;
 const MAX_NAMES: usize = 5;
 
 /// The places that the caller may know of.
-pub(crate) fn readable(left_out: &LeftOut, access: &ReadAccess) -> Vec<(PathBuf, bool, LeftOutReason)> {
+pub(crate) fn readable(left_out: &SkippedPlaces, access: &ReadAccess) -> Vec<(PathBuf, bool, LeftOutReason)> {
     let mut exclusions = Exclusions::of_walk();
     let mut all = left_out.take();
     all.retain(|(path, is_folder, _)| access.may_read(path, *is_folder, &mut exclusions));
