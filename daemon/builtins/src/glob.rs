@@ -36,8 +36,7 @@ const DEFAULT_RESULTS: usize = 500;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobInput {
-    /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`; commas separate several. Without a
-    /// slash it matches in every folder.
+    /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`; commas separate several. Without a slash it matches in every folder.
     pattern: String,
     /// The folder to look in; the working folder by default.
     path: Option<String>,
