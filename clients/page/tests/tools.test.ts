@@ -249,7 +249,7 @@ test("the view is accessible, and has its pictures", async ({ signedIn, daemon }
   await openTools(signedIn);
   await openTool(signedIn, daemon, "grep");
   await signedIn.getByLabel("pattern").fill("cha$");
-  await signedIn.getByLabel("include").fill("*.md");
+  await signedIn.getByRole("textbox", { name: "include" }).fill("*.md");
   await takePictures(signedIn, "tools");
   await runButton(signedIn).click();
   await expect(result(signedIn)).toContainText("teas.md");
