@@ -32,10 +32,10 @@ pub struct StartOptions {
 /// The variables that a started daemon gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartEnvironment {
-    /// Those of this process.
+    /// All variables of this process.
     #[default]
     Inherited,
-    /// Only those that describe the user and the places of files, and none that this process has for its own work.
+    /// Only those that describe the user and the folders of the system, such as `HOME`, `LANG` and `XDG_*`.
     UserOnly,
 }
 

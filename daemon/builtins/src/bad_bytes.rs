@@ -44,7 +44,8 @@ pub(crate) fn encode(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What a reader sees in place of the character: U+FFFD for each sequence that is not valid, as in `read`.
+/// The character that a reader sees in its place: U+FFFD for the first byte of each sequence that is not valid, as in `read`, and
+/// `None` for the other bytes.
 pub(crate) fn shown_char(c: char) -> Option<char> {
     match byte_of(c) {
         None => Some(c),

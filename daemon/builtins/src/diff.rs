@@ -18,7 +18,7 @@ pub(crate) struct Diff {
     pub(crate) text: String,
     pub(crate) added: usize,
     pub(crate) removed: usize,
-    /// What the change alters beside the characters, such as `line ends: CRLF -> LF`.
+    /// Changes of encoding, byte order mark and line ends, such as `line ends: CRLF -> LF`.
     pub(crate) form: Vec<String>,
 }
 

@@ -118,7 +118,7 @@ impl Document {
     }
 }
 
-/// What a change of a text may alter although no character changes.
+/// The encoding, byte order mark and line ends of a text. A change may alter them although no character changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextForm {
     charset: Charset,

@@ -27,6 +27,7 @@ use crate::globs;
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
 use crate::search::{left_out, threads};
+use crate::text::counted;
 use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: usize = 500;
@@ -97,7 +98,7 @@ struct GlobResults {
     total: u64,
     /// How many files were compared with the globs.
     seen: u64,
-    /// What was left out, if nothing was found.
+    /// Places that were not searched; empty unless nothing was found.
     left_out: Vec<(PathBuf, bool, LeftOutReason)>,
     problems: Vec<String>,
 }
@@ -161,8 +162,11 @@ fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
     }
     let total = found.total;
     if total == 0 {
-        let seen = if found.seen == 1 { "1 file".to_owned() } else { format!("{} files", found.seen) };
-        text.push_str(&format!("[no files match, of {seen}{}]\n", left_out::words(&found.left_out, cwd)));
+        text.push_str(&format!(
+            "[no files match, of {}{}]\n",
+            counted(found.seen, "file"),
+            left_out::words(&found.left_out, cwd)
+        ));
     } else if total > max as u64 {
         text.push_str(&format!("[the newest {max} of {total} files: narrow the pattern, or raise max_results]\n"));
     }

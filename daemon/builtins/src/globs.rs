@@ -1,6 +1,6 @@
 //! Globs as callers write them: lists, `./`, absolute paths, and names that are globs by chance.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ignore::overrides::{Override, OverrideBuilder};
 
@@ -71,7 +71,7 @@ fn below(glob: &str, root: &Path) -> String {
 }
 
 /// The file that a glob names as a path with a folder, whether or not it is ignored. Blocks.
-pub(crate) fn named_file(glob: &str, root: &Path) -> Option<std::path::PathBuf> {
+pub(crate) fn named_file(glob: &str, root: &Path) -> Option<PathBuf> {
     let bare = glob.strip_prefix("./").unwrap_or(glob);
     let path = root.join(bare);
     let is_file = bare.contains('/') && path.symlink_metadata().is_ok_and(|facts| facts.is_file());

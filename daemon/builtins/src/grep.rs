@@ -17,6 +17,7 @@ use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
 use crate::search::left_out;
 use crate::search::{FileHits, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window, search};
+use crate::text::counted;
 use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: u64 = 200;
@@ -178,12 +179,11 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
             window.skip.saturating_add(1)
         ));
     } else if total == 0 {
-        let count = |count: u64| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
         let binary = if found.binary > 0 { format!("; {} of them binary", found.binary) } else { String::new() };
         let none = if found.searched == 0 { "; no file fits `path`, `include` and `type`" } else { "" };
         text.push_str(&format!(
             "[no matches in {}{binary}{none}{}]\n",
-            count(found.searched),
+            counted(found.searched, "file"),
             left_out::words(&found.left_out, cwd)
         ));
     } else if shown == 0 {

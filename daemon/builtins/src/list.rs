@@ -24,6 +24,7 @@ use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
+use crate::text::counted;
 use crate::toolkit::Toolkit;
 
 const DEFAULT_DEPTH: usize = 3;
@@ -253,7 +254,7 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
     let more = if tree.more { "more than " } else { "" };
     let _ = write!(text, "[{more}{} files in {} folders", tree.files, tree.folders);
     if tree.ignored > 0 {
-        let _ = write!(text, "; {} ignored {}", tree.ignored, if tree.ignored == 1 { "file" } else { "files" });
+        let _ = write!(text, "; {}", counted(tree.ignored, "ignored file"));
     }
     let left_out = tree.entries.len() - chosen.len();
     if left_out > 0 {

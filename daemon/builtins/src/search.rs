@@ -84,7 +84,7 @@ pub(crate) struct SearchResults {
     /// How many files were searched, and how many of them as binary ones are not.
     pub(crate) searched: u64,
     pub(crate) binary: u64,
-    /// What was left out; only what the caller may read, and only if nothing was found.
+    /// Places that were not searched and that the caller may read; empty unless nothing was found.
     pub(crate) left_out: Vec<(PathBuf, bool, LeftOutReason)>,
     /// How many of the files were searched as unsaved text.
     pub(crate) unsaved_files: u64,

@@ -52,6 +52,11 @@ pub(crate) fn charset(head: &[u8], whole: bool) -> Option<Charset> {
     Some(Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: false })
 }
 
+/// `1 file`, `2 files`.
+pub(crate) fn counted(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
 /// Whether at least as many characters outside ASCII are valid UTF-8 as are not: in other encodings hardly any are.
 fn is_mostly_utf8(head: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);

@@ -32,7 +32,7 @@ pub(crate) struct AgentsInstallArgs {
     /// The profile of the MCP entry, as for `toolctl mcp install`
     #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     profile: Option<String>,
-    /// What the hooks say when no daemon runs: a denial, or nothing, so that the agent decides by its own rules. Without it, an
+    /// How the hooks answer when no daemon runs: with a denial, or not at all, so that the agent decides by its own rules. Without it, an
     /// installation that is there keeps its choice; a new one for Claude Code is closed, which also denies when toolctl is
     /// gone, and all others are open
     #[arg(long, value_enum, conflicts_with = "undo")]

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process"
 
 const TOOLCTL = "TOOLCTL"
-// What holds when toold does not run, or toolctl is gone.
+// The answer when toold does not run or toolctl is gone: "closed" denies, "open" leaves it to opencode.
 const ON_FAILURE = "FAIL"
 
 function hook(event, directory, input, args) {

@@ -167,7 +167,7 @@ impl Exchange {
             match self.reader.read_until(b'\n', &mut line) {
                 Ok(0) => return Err(DaemonError::Ended),
                 Ok(_) => {}
-                // What was read is kept in `line`.
+                // The bytes that were read stay in `line`.
                 Err(error) if is_timeout(&error) => continue,
                 Err(error) => return Err(lost(error)),
             }
