@@ -12,10 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use moka::Expiry;
-use moka::future::Cache as Moka;
-use moka::notification::RemovalCause;
-use moka::policy::EvictionPolicy;
+use hashlink::LruCache;
+use parking_lot::Mutex;
 use toold_proto::cache::CacheStats;
 use toold_proto::tool::Block;
 
@@ -32,11 +30,11 @@ const ENTRY_BYTES: usize = 512;
 
 /// The stored results. Bounded in bytes; the least recently used are evicted first.
 pub struct ResultCache {
-    kept: Moka<CacheKey, Arc<CachedOutcome>>,
+    kept: Mutex<Kept>,
     flights: Arc<Flights>,
     capacity: u64,
     files: Option<Arc<dyn FileChecks>>,
-    counts: Arc<CacheCounts>,
+    counts: CacheCounts,
     /// Grows when the cache is cleared: results of calls that began before are not stored.
     generation: AtomicU64,
 }
@@ -48,6 +46,19 @@ struct CacheCounts {
     shared: AtomicU64,
     evictions: AtomicU64,
     saved_us: AtomicU64,
+}
+
+/// The entries by their last use.
+struct Kept {
+    entries: LruCache<CacheKey, Entry>,
+    /// The sizes of all entries together.
+    bytes: u64,
+}
+
+struct Entry {
+    outcome: Arc<CachedOutcome>,
+    bytes: u64,
+    stored: Instant,
 }
 
 /// The result of a run, and its dependencies.
@@ -71,28 +82,18 @@ impl ResultCache {
     /// At most `capacity` bytes; 0 keeps nothing. Without `files` nothing that was made from files is
     /// served again.
     pub fn new(capacity: u64, files: Option<Arc<dyn FileChecks>>) -> Self {
-        let counts = Arc::new(CacheCounts::default());
-        let evicted = counts.clone();
-        let kept = Moka::builder()
-            .max_capacity(capacity)
-            .weigher(|key: &CacheKey, outcome: &Arc<CachedOutcome>| {
-                u32::try_from(key.bytes() + outcome.bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
-            })
-            .eviction_policy(EvictionPolicy::lru())
-            .expire_after(TtlExpiry)
-            .eviction_listener(move |_, _, cause| {
-                if cause == RemovalCause::Size {
-                    evicted.evictions.fetch_add(1, Ordering::Relaxed);
-                }
-            })
-            .build();
+        let kept = Mutex::new(Kept { entries: LruCache::new_unbounded(), bytes: 0 });
+        let counts = CacheCounts::default();
         Self { kept, flights: Arc::default(), capacity, files, counts, generation: AtomicU64::new(0) }
     }
 
     /// As `cache.stats` shows it.
-    pub async fn stats(&self) -> CacheStats {
-        // Sizes are updated in the background only.
-        self.kept.run_pending_tasks().await;
+    pub fn stats(&self) -> CacheStats {
+        let (entries, size) = {
+            let mut kept = self.kept.lock();
+            kept.remove_expired();
+            (kept.entries.len() as u64, kept.bytes)
+        };
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let (hits, misses) = (read(&self.counts.hits), read(&self.counts.misses));
         CacheStats {
@@ -100,8 +101,8 @@ impl ResultCache {
             misses,
             shared: read(&self.counts.shared),
             evictions: read(&self.counts.evictions),
-            entries: self.kept.entry_count(),
-            size: self.kept.weighted_size(),
+            entries,
+            size,
             capacity: self.capacity,
             saved_ms: read(&self.counts.saved_us) / 1_000,
             hit_rate: if hits + misses == 0 { 0.0 } else { hits as f64 / (hits + misses) as f64 },
@@ -110,12 +111,13 @@ impl ResultCache {
 
     /// Removes every result and returns how many there were. Results of calls that are running now
     /// are not stored either.
-    pub async fn clear(&self) -> u64 {
+    pub fn clear(&self) -> u64 {
         self.generation.fetch_add(1, Ordering::SeqCst);
-        self.kept.run_pending_tasks().await;
-        let entries = self.kept.entry_count();
-        self.kept.invalidate_all();
-        self.kept.run_pending_tasks().await;
+        let mut kept = self.kept.lock();
+        kept.remove_expired();
+        let entries = kept.entries.len() as u64;
+        kept.entries.clear();
+        kept.bytes = 0;
         entries
     }
 
@@ -124,8 +126,14 @@ impl ResultCache {
         self.files.clone()
     }
 
-    async fn find(&self, key: &CacheKey) -> Option<Arc<CachedOutcome>> {
-        self.kept.get(key).await
+    fn find(&self, key: &CacheKey) -> Option<Arc<CachedOutcome>> {
+        let mut kept = self.kept.lock();
+        let entry = kept.entries.get(key)?;
+        if entry.is_expired() {
+            kept.remove(key);
+            return None;
+        }
+        Some(entry.outcome.clone())
     }
 
     fn generation(&self) -> u64 {
@@ -150,14 +158,53 @@ impl ResultCache {
         self.counts.saved_us.fetch_add(original.as_micros() as u64, Ordering::Relaxed);
     }
 
-    async fn keep(&self, key: CacheKey, outcome: Arc<CachedOutcome>, generation: u64) {
-        if outcome.may_be_kept() && generation == self.generation() {
-            self.kept.insert(key.clone(), outcome).await;
-            // Cleared meanwhile: the result may be from before.
-            if generation != self.generation() {
-                self.kept.invalidate(&key).await;
+    fn keep(&self, key: CacheKey, outcome: Arc<CachedOutcome>, generation: u64) {
+        if !outcome.may_be_kept() {
+            return;
+        }
+        let bytes = (key.bytes() + outcome.bytes() + ENTRY_BYTES) as u64;
+        let mut kept = self.kept.lock();
+        // Cleared meanwhile: the result may be from before. Compared under the lock that `clear` takes after it counts.
+        if bytes > self.capacity || generation != self.generation() {
+            return;
+        }
+        kept.remove(&key);
+        kept.entries.insert(key, Entry { outcome, bytes, stored: Instant::now() });
+        kept.bytes += bytes;
+        while kept.bytes > self.capacity
+            && let Some((_, evicted)) = kept.entries.remove_lru()
+        {
+            kept.bytes -= evicted.bytes;
+            if !evicted.is_expired() {
+                self.counts.evictions.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, key: &CacheKey) {
+        if let Some(removed) = self.entries.remove(key) {
+            self.bytes -= removed.bytes;
+        }
+    }
+
+    fn remove_expired(&mut self) {
+        let Self { entries, bytes } = self;
+        entries.retain(|_, entry| {
+            let is_live = !entry.is_expired();
+            if !is_live {
+                *bytes -= entry.bytes;
+            }
+            is_live
+        });
+    }
+}
+
+impl Entry {
+    /// Each result lives as long as its tool says.
+    fn is_expired(&self) -> bool {
+        self.stored.elapsed() >= self.outcome.ttl
     }
 }
 
@@ -186,23 +233,4 @@ pub(crate) fn content_bytes(content: &[Block]) -> usize {
 
 pub(crate) fn json_bytes(value: &impl serde::Serialize) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
-}
-
-/// Each result lives as long as its tool says.
-struct TtlExpiry;
-
-impl Expiry<CacheKey, Arc<CachedOutcome>> for TtlExpiry {
-    fn expire_after_create(&self, _: &CacheKey, outcome: &Arc<CachedOutcome>, _: Instant) -> Option<Duration> {
-        Some(outcome.ttl)
-    }
-
-    fn expire_after_update(
-        &self,
-        _: &CacheKey,
-        outcome: &Arc<CachedOutcome>,
-        _: Instant,
-        _: Option<Duration>,
-    ) -> Option<Duration> {
-        Some(outcome.ttl)
-    }
 }

@@ -215,7 +215,7 @@ async fn run_pipeline(
     }
     // Stored as the tool returned it: hooks see it again for each call.
     if let Some(leader) = leader {
-        leader.end(cx, &ran, record.duration()).boxed().await;
+        leader.end(cx, &ran, record.duration());
     }
     match ran {
         Ok(output) => hand_over(cx, record, output).await,

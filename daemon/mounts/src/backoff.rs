@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// A run of at least this length resets the failures before it.
@@ -11,18 +9,13 @@ const GOOD_RUN: Duration = Duration::from_secs(60);
 
 /// Failures in a row.
 pub(crate) struct RestartBackoff {
-    delays: ExponentialBackoff,
+    next: Duration,
     has_failed: bool,
 }
 
 impl RestartBackoff {
     pub(crate) fn new() -> Self {
-        let delays = ExponentialBuilder::new()
-            .with_min_delay(FIRST_DELAY)
-            .with_max_delay(LONGEST_DELAY)
-            .without_max_times()
-            .build();
-        Self { delays, has_failed: false }
+        Self { next: FIRST_DELAY, has_failed: false }
     }
 
     pub(crate) fn reset(&mut self) {
@@ -34,7 +27,8 @@ impl RestartBackoff {
         if lasted.is_some_and(|lasted| lasted >= GOOD_RUN) {
             self.reset();
         }
-        let delay = self.delays.next().unwrap_or(LONGEST_DELAY);
+        let delay = self.next;
+        self.next = (delay * 2).min(LONGEST_DELAY);
         // A single crash may be an accident, so the first one costs no delay.
         let is_first = !std::mem::replace(&mut self.has_failed, true);
         if is_first && lasted.is_some() { Duration::ZERO } else { delay }

@@ -82,7 +82,7 @@ pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
         };
         // The leader looks it up, so that between its end and this point nobody runs a second time.
         let generation = cache.generation();
-        if let Some(outcome) = cache.find(&key).await
+        if let Some(outcome) = cache.find(&key)
             && outcome.depends.hold_for(cx, outcome.outer).await
         {
             cache.count_hit();
@@ -113,7 +113,7 @@ impl Leader {
     }
 
     /// Stores the result if it may be stored, and passes it to the followers. `took`: how long the tool ran.
-    pub(crate) async fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>, took: Duration) {
+    pub(crate) fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>, took: Duration) {
         let own = match result {
             Ok(_) => cx.timed_out(),
             Err(ToolError::Failed(_) | ToolError::Unavailable(_) | ToolError::Overloaded(_)) => false,
@@ -129,7 +129,7 @@ impl Leader {
             ttl: self.ttl,
             took,
         });
-        cx.engine.cache.keep(self.key, outcome.clone(), self.generation).await;
+        cx.engine.cache.keep(self.key, outcome.clone(), self.generation);
         if let Some(leading) = self.leading {
             leading.end(outcome, false);
         }

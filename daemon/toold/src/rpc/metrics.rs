@@ -27,7 +27,7 @@ pub async fn text(services: &Arc<Services>) -> anyhow::Result<String> {
     let scraped = Scraped {
         status: status(services),
         tools: services.engine.latencies.totals(),
-        cache: services.engine.cache.stats().await,
+        cache: services.engine.cache.stats(),
     };
     let mut registry = Registry::default();
     registry.register_collector(Box::new(scraped));

@@ -130,7 +130,7 @@ async fn the_same_call_is_given_the_same_result_and_says_so() {
     assert_eq!(text_and_cached(fixture.call("look", json!({"a": 1, "b": {"c": 2, "d": 3}})).await), ran(1));
     assert_eq!(text_and_cached(fixture.call("look", json!({"b": {"d": 3, "c": 2}, "a": 1})).await), kept(1));
     fixture.records_are_closed();
-    let stats = fixture.engine.cache.stats().await;
+    let stats = fixture.engine.cache.stats();
     assert_eq!((stats.hits, stats.misses, stats.entries, stats.evictions), (1, 1, 1, 0));
     assert!(stats.size > 0 && stats.size < stats.capacity);
     assert_eq!(stats.hit_rate, 0.5);
@@ -203,7 +203,7 @@ async fn time_that_the_cache_saves_is_recorded() {
     }
     let originals: Vec<_> = fixture.audit.0.lock().unwrap().iter().map(|row| row.original).collect();
     assert_eq!(originals, [None, Some(long), Some(long)]);
-    assert_eq!(fixture.engine.cache.stats().await.saved_ms, 3000);
+    assert_eq!(fixture.engine.cache.stats().saved_ms, 3000);
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn only_tools_that_say_so_are_kept() {
     let fixture = TestEngine::new(vec![look.spec(|spec| spec.cache_ttl = None)]);
     assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
     assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(2));
-    assert_eq!(fixture.engine.cache.stats().await.misses, 0);
+    assert_eq!(fixture.engine.cache.stats().misses, 0);
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn bad_news_is_not_kept() {
         }
     }
     assert_eq!(runs(&count), 2);
-    assert_eq!(fixture.engine.cache.stats().await.entries, 0);
+    assert_eq!(fixture.engine.cache.stats().entries, 0);
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn least_recently_used_entry_is_evicted() {
     for n in 0..20 {
         fixture.call("big", json!({"n": n})).await.unwrap();
     }
-    let stats = fixture.engine.cache.stats().await;
+    let stats = fixture.engine.cache.stats();
     assert!(stats.size <= 50_000 && stats.entries == 4, "{stats:?}");
     assert_eq!(stats.evictions, 16);
     assert!(fixture.call("big", json!({"n": 19})).await.unwrap().cached);
@@ -264,7 +264,7 @@ async fn clearing_drops_all_results_including_running_calls() {
     assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(1));
     let running = fixture.start(fixture.prepare("look", json!({"n": 2})));
     settle().await;
-    assert_eq!(fixture.engine.cache.clear().await, 1);
+    assert_eq!(fixture.engine.cache.clear(), 1);
     gate.add_permits(3);
     assert_eq!(text_and_cached(running.await.unwrap()), ran(2));
     assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ran(3));
@@ -431,7 +431,7 @@ async fn identical_calls_in_flight_run_once_and_have_their_own_records() {
     assert_eq!(runs(&count), 1);
     assert_eq!(fixture.audit.0.lock().unwrap().len(), 10);
     fixture.records_are_closed();
-    let stats = fixture.engine.cache.stats().await;
+    let stats = fixture.engine.cache.stats();
     assert_eq!((stats.misses, stats.shared, stats.hits), (1, 9, 0));
 }
 
@@ -510,7 +510,7 @@ async fn each_call_has_its_own_time() {
     gate.add_permits(1);
     assert_eq!(text_and_cached(leader.await.unwrap()), ran(1));
     // The leader's time is not that of the others.
-    fixture.engine.cache.clear().await;
+    fixture.engine.cache.clear();
     let leader = fixture.start(limited(100));
     settle().await;
     let patient = fixture.start(limited(60_000));
