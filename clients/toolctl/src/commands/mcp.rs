@@ -8,7 +8,7 @@ pub(crate) mod jsonc;
 mod login;
 mod search;
 mod token;
-mod toml_table;
+pub(crate) mod toml_table;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
