@@ -77,6 +77,8 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     }
     let secrets = client.call::<SecretsList>(NoParams {}).await?;
     stop::run(stop::StopArgs::default(), globals).await?;
+    // The daemon removed some as it stopped.
+    packed.retain(|path| path.exists());
     pack(&archive, &packed)?;
     // A keyring is outside of the folders. The daemon is started once more for it, and stopped.
     if secrets.store == toold_proto::secret::SecretStoreKind::Keyring && !secrets.secrets.is_empty() && !args.with_secrets {
